@@ -1,0 +1,94 @@
+//! Memory for the blocks of an owned filter, aligned to cache lines.
+//!
+//! This file owns allocation and the only casts from bytes to blocks. It refuses sizes it cannot have with an error, never an
+//! abort, and hands out nothing but slices.
+
+#![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
+
+use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use core::alloc::Layout;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+use crate::error::AllocError;
+use crate::probe::{BLOCK_BYTES, Block};
+
+/// Blocks on 64-byte boundaries, so that each is one cache line.
+pub(crate) struct Buffer {
+    /// Start of `allocated` blocks, all initialised, of which the first `len` are in use. Owned.
+    start: NonNull<Block>,
+    len: usize,
+    allocated: usize,
+}
+
+// SAFETY: the buffer owns its bytes and nothing else refers to them; `[u8; 64]` may go to another thread.
+unsafe impl Send for Buffer {}
+// SAFETY: a shared buffer only lends `&[Block]`, which threads may share.
+unsafe impl Sync for Buffer {}
+
+fn layout(blocks: usize) -> Result<Layout, AllocError> {
+    let error = AllocError { bytes: blocks as u64 * BLOCK_BYTES as u64 };
+    let bytes = blocks.checked_mul(BLOCK_BYTES).ok_or(error)?;
+    Layout::from_size_align(bytes, BLOCK_BYTES).map_err(|_| error)
+}
+
+impl Buffer {
+    /// `blocks` blocks of zeros, at least one.
+    pub(crate) fn zeroed(blocks: u32) -> Result<Self, AllocError> {
+        let error = AllocError { bytes: u64::from(blocks) * BLOCK_BYTES as u64 };
+        let len = usize::try_from(blocks.max(1)).map_err(|_| error)?;
+        let layout = layout(len)?;
+        // SAFETY: the layout is of at least one block: its size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start.cast::<Block>()).ok_or(error)?;
+        Ok(Buffer { start, len, allocated: len })
+    }
+
+    /// A copy of `blocks`, at least one and at most 2^32 - 1.
+    pub(crate) fn copy_of(blocks: &[Block]) -> Result<Self, AllocError> {
+        let mut copy = Buffer::zeroed(blocks.len() as u32)?;
+        copy.copy_from_slice(blocks);
+        Ok(copy)
+    }
+
+    /// Keeps the first block only; the memory of the rest stays allocated until the buffer is dropped.
+    pub(crate) fn keep_one(&mut self) {
+        self.len = 1;
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [Block];
+
+    fn deref(&self) -> &[Block] {
+        // SAFETY: `start` points at `allocated >= len` initialised blocks that live as long as `self`; `&self` keeps them
+        // from being written.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [Block] {
+        // SAFETY: as in `deref`; `&mut self` makes this the only slice.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Ok(layout) = layout(self.allocated) {
+            // SAFETY: `zeroed` allocated `start` with the layout of `allocated` blocks, which never changes.
+            unsafe { dealloc(self.start.as_ptr().cast(), layout) }
+        }
+    }
+}
+
+impl Clone for Buffer {
+    /// Aborts as `Vec` does if memory runs out; [`Buffer::copy_of`] returns an error instead.
+    fn clone(&self) -> Self {
+        Buffer::copy_of(self).unwrap_or_else(|_| match layout(self.len) {
+            Ok(layout) => handle_alloc_error(layout),
+            Err(_) => unreachable!("the original has this layout"),
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! A filter that owns the bytes it was opened from.
+//!
+//! This file owns the pairing of bytes with what was verified about them. It refuses to trust that the bytes' owner lends the
+//! same slice twice.
+
+use crate::error::{FormatError, HashMismatch};
+use crate::format;
+use crate::hash::KeyHash;
+use crate::kernel::Kernel;
+use crate::view::{BloomFilterRef, Meta};
+
+/// An opened filter together with the bytes it lives in: a mapped file, an `Arc<[u8]>`, a `bytes::Bytes`, a `Vec<u8>`.
+///
+/// Verified once when made; [`view`](Self::view) then costs nothing. This is what an engine's table object holds.
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom::{BloomFilterBuilder, BloomFilterBytes, Sizing};
+/// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+/// builder.insert("apple");
+/// let shared: Arc<[u8]> = builder.finish()?.to_bytes().into();
+///
+/// let filter = BloomFilterBytes::from_bytes(shared)?;
+/// assert!(filter.view().contains("apple"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct BloomFilterBytes<B> {
+    bytes: B,
+    blocks: u32,
+    meta: Meta,
+    kernel: Kernel,
+}
+
+impl<B: AsRef<[u8]>> BloomFilterBytes<B> {
+    /// Verifies header and blocks, as [`BloomFilterRef::from_bytes`] does. Cost: reads everything once.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`]; see [`BloomFilterRef::from_bytes`].
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBytes, FormatError};
+    /// let error = BloomFilterBytes::from_bytes(vec![0; 128]).unwrap_err();
+    /// assert!(matches!(error, FormatError::Magic { .. }));
+    /// ```
+    pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
+        let view = BloomFilterRef::from_bytes(bytes.as_ref())?;
+        let (blocks, meta, kernel) = (view.blocks().len() as u32, view.meta(), view.kernel());
+        Ok(BloomFilterBytes { bytes, blocks, meta, kernel })
+    }
+
+    /// Verifies the header only, as [`BloomFilterRef::from_bytes_trusted`] does. Cost: reads at most 128 bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`]; see [`BloomFilterRef::from_bytes_trusted`].
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash};
+    /// let stored = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+    /// let filter = BloomFilterBytes::from_bytes_trusted(stored)?;
+    /// assert!(filter.view().is_pass_all());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
+        let view = BloomFilterRef::from_bytes_trusted(bytes.as_ref())?;
+        let (blocks, meta, kernel) = (view.blocks().len() as u32, view.meta(), view.kernel());
+        Ok(BloomFilterBytes { bytes, blocks, meta, kernel })
+    }
+
+    /// The filter, ready to be asked. Cost: nothing is read or verified again.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash};
+    /// # let stored = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+    /// let filter = BloomFilterBytes::from_bytes(stored)?;
+    /// assert!(filter.view().contains("anything"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn view(&self) -> BloomFilterRef<'_> {
+        let blocks = format::blocks(self.bytes.as_ref());
+        if blocks.len() == self.blocks as usize {
+            BloomFilterRef::new(blocks, self.meta, self.kernel)
+        } else {
+            // The owner lends other bytes than it did: nothing is known of them.
+            BloomFilterRef::pass_all(self.meta.key_hash)
+        }
+    }
+
+    /// The same filter if it was built with this hash and seed: see [`BloomFilterRef::require_key_hash`].
+    ///
+    /// # Errors
+    ///
+    /// [`HashMismatch`] naming both.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash};
+    /// # let stored = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+    /// let filter = BloomFilterBytes::from_bytes(stored)?.require_key_hash(KeyHash::default())?;
+    /// assert!(filter.require_key_hash(KeyHash::Xxh3 { seed: 1 }).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, HashMismatch> {
+        self.view().require_key_hash(expected)?;
+        Ok(self)
+    }
+
+    /// The bytes, as they were given.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash};
+    /// # let stored = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+    /// let filter = BloomFilterBytes::from_bytes(stored)?;
+    /// assert_eq!(filter.get_ref().len(), 128);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn get_ref(&self) -> &B {
+        &self.bytes
+    }
+
+    /// Gives the bytes back.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash};
+    /// # let stored = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+    /// let filter = BloomFilterBytes::from_bytes(stored.clone())?;
+    /// assert_eq!(filter.into_inner(), stored);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_inner(self) -> B {
+        self.bytes
+    }
+
+    /// The same filter, with batches answered by `kernel`.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, Kernel, KeyHash};
+    /// # let stored = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+    /// let scalar = Kernel::supported().last().unwrap();
+    /// let filter = BloomFilterBytes::from_bytes(stored)?.with_kernel(scalar);
+    /// assert_eq!(filter.view().kernel().name(), "scalar");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        BloomFilterBytes { kernel, ..self }
+    }
+}
+
+impl<'a, B: AsRef<[u8]>> From<&'a BloomFilterBytes<B>> for BloomFilterRef<'a> {
+    fn from(filter: &'a BloomFilterBytes<B>) -> Self {
+        filter.view()
+    }
+}
+
+/// Same hash, probes, keys inserted and bits; neither the kernel nor the kind of bytes matters.
+impl<B: AsRef<[u8]>, C: AsRef<[u8]>> PartialEq<BloomFilterBytes<C>> for BloomFilterBytes<B> {
+    fn eq(&self, other: &BloomFilterBytes<C>) -> bool {
+        self.view() == other.view()
+    }
+}
+
+impl<B: AsRef<[u8]>> Eq for BloomFilterBytes<B> {}
+
+/// The shape, without the bits.
+impl<B> core::fmt::Debug for BloomFilterBytes<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BloomFilterBytes")
+            .field("blocks", &self.blocks)
+            .field("meta", &self.meta)
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
+    }
+}

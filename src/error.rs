@@ -1,0 +1,490 @@
+//! Every error of the crate: one enum per operation, one variant per cause, each carrying the value at fault.
+//!
+//! This file owns the wording: what was found, what was expected, what to do. It refuses strings made elsewhere.
+
+use core::fmt::{self, Display, Formatter};
+
+use crate::hash::KeyHash;
+use crate::params::{HEADER_BYTES, MAX_BITS_PER_KEY};
+use crate::probe::MAX_PROBES;
+
+/// Why a filter cannot be sized as asked.
+///
+/// ```
+/// use blocked_bloom::{ParamsError, Sizing};
+/// let error = Sizing::BitsPerKey(f64::NAN).params(1_000).unwrap_err();
+/// assert!(matches!(error, ParamsError::BitsPerKeyOutOfRange { .. }));
+/// assert_eq!(error.to_string(), "NaN bits per key: give 0 to 100 (0 means no filter)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ParamsError {
+    /// Not 0 to 100 bits per key.
+    BitsPerKeyOutOfRange {
+        /// What was asked for.
+        bits_per_key: f64,
+    },
+    /// Not above 0 and up to 1.
+    RateOutOfRange {
+        /// What was asked for.
+        rate: f64,
+    },
+    /// No filter of these keys has so low a rate.
+    RateUnreachable {
+        /// What was asked for.
+        rate: f64,
+        /// The lowest rate sizing can give.
+        lowest: f64,
+        /// Whether the limit is the number of blocks: then several smaller filters reach the rate.
+        needs_partition: bool,
+    },
+    /// Not even one block fits.
+    TooFewBytes {
+        /// What was asked for.
+        bytes: u64,
+    },
+    /// More than 2^32 - 1 blocks.
+    TooManyBlocks {
+        /// What would be needed.
+        blocks: u64,
+    },
+    /// Not 1 to 30 probes.
+    ProbesOutOfRange {
+        /// What was asked for.
+        probes: u32,
+    },
+}
+
+impl Display for ParamsError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BitsPerKeyOutOfRange { bits_per_key } => {
+                write!(
+                    f,
+                    "{bits_per_key} bits per key: give 0 to {MAX_BITS_PER_KEY} (0 means no filter)"
+                )
+            }
+            Self::RateOutOfRange { rate } => {
+                write!(f, "false-positive rate {rate}: give a number above 0 and up to 1")
+            }
+            Self::RateUnreachable { rate, lowest, needs_partition: false } => {
+                write!(
+                    f,
+                    "false-positive rate {rate:e} is out of reach: at {MAX_BITS_PER_KEY} bits/key it is {lowest:.3e}"
+                )
+            }
+            Self::RateUnreachable { rate, lowest, needs_partition: true } => {
+                write!(
+                    f,
+                    "false-positive rate {rate:e} is out of reach: with all {} blocks it is {lowest:.3e}; partition the keys",
+                    u32::MAX
+                )
+            }
+            Self::TooFewBytes { bytes } => {
+                write!(
+                    f,
+                    "{bytes} bytes hold no filter: the smallest takes {} (header and one block)",
+                    2 * HEADER_BYTES
+                )
+            }
+            Self::TooManyBlocks { blocks } => {
+                write!(
+                    f,
+                    "{blocks} blocks needed, {} allowed: partition the keys over several filters",
+                    u32::MAX
+                )
+            }
+            Self::ProbesOutOfRange { probes } => {
+                write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ParamsError {}
+
+/// Memory for a filter's blocks or a builder's hashes could not be had.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+/// # if cfg!(not(any(miri, target_family = "wasm"))) {
+/// let params = Sizing::BitsPerKey(10.0).params(200_000_000_000)?;
+/// if let Err(error) = BloomFilter::with_params(params, KeyHash::default()) {
+///     assert_eq!(error.bytes, 250_000_000_000);
+/// }
+/// # }
+/// # Ok::<(), blocked_bloom::ParamsError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocError {
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl Display for AllocError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "no memory for {} bytes", self.bytes)
+    }
+}
+
+impl core::error::Error for AllocError {}
+
+/// Why a builder could not finish.
+///
+/// ```
+/// use blocked_bloom::{BloomFilterBuilder, BuildError, KeyHash, Sizing};
+/// let sizing = Sizing::BitsPerKey(10.0);
+/// let mut builder = BloomFilterBuilder::with_key_hash(sizing, KeyHash::Caller { tag: 7 });
+/// builder.insert("only hashes are accepted here");
+/// assert_eq!(builder.finish().unwrap_err(), BuildError::KeyWithoutHash { tag: 7 });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The keys cannot be sized as asked.
+    Params(ParamsError),
+    /// Memory ran out.
+    Alloc(AllocError),
+    /// A key was added to a filter whose hash is the caller's.
+    KeyWithoutHash {
+        /// The tag of the caller's hash.
+        tag: u64,
+    },
+}
+
+impl Display for BuildError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Params(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+            Self::KeyWithoutHash { tag } => {
+                write!(
+                    f,
+                    "a key was added to a filter of {}: add hashes",
+                    KeyHash::Caller { tag: *tag }
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Params(error) => Some(error),
+            Self::Alloc(error) => Some(error),
+            Self::KeyWithoutHash { .. } => None,
+        }
+    }
+}
+
+impl From<ParamsError> for BuildError {
+    fn from(error: ParamsError) -> Self {
+        Self::Params(error)
+    }
+}
+
+impl From<AllocError> for BuildError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+/// Why two filters cannot be united. "Left" is the filter that would have received the other.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyHash, Sizing, UnionError};
+/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+/// let mut left = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 1 })?;
+/// let right = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 2 })?;
+/// assert!(matches!(left.union_with(&right), Err(UnionError::HashMismatch { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum UnionError {
+    /// Different hash or seed.
+    HashMismatch {
+        /// Identity of the receiving filter.
+        left: KeyHash,
+        /// Identity of the other.
+        right: KeyHash,
+    },
+    /// Different number of blocks.
+    BlocksMismatch {
+        /// Blocks of the receiving filter.
+        left: u32,
+        /// Blocks of the other.
+        right: u32,
+    },
+    /// Different number of probes.
+    ProbesMismatch {
+        /// Probes of the receiving filter.
+        left: u32,
+        /// Probes of the other.
+        right: u32,
+    },
+    /// No memory to replace an empty filter by the other.
+    Alloc(AllocError),
+}
+
+impl Display for UnionError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HashMismatch { left, right } => {
+                write!(f, "cannot unite a filter of {left} with one of {right}")
+            }
+            Self::BlocksMismatch { left, right } => {
+                write!(
+                    f,
+                    "cannot unite a filter of {left} blocks with one of {right}: size both for the same keys"
+                )
+            }
+            Self::ProbesMismatch { left, right } => {
+                write!(f, "cannot unite a filter of {left} probes with one of {right}")
+            }
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for UnionError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Alloc(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<AllocError> for UnionError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+/// A filter was built with another hash or seed than the one it will be asked with.
+///
+/// ```
+/// use blocked_bloom::{BloomFilterRef, KeyHash};
+/// let filter = BloomFilterRef::pass_all(KeyHash::Xxh3 { seed: 1 });
+/// let error = filter.require_key_hash(KeyHash::default()).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the filter was built with XXH3-64 with seed 1, expected XXH3-64 with seed 0"
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HashMismatch {
+    /// Identity of the filter.
+    pub found: KeyHash,
+    /// Identity that was asked for.
+    pub expected: KeyHash,
+}
+
+impl Display for HashMismatch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "the filter was built with {}, expected {}", self.found, self.expected)
+    }
+}
+
+impl core::error::Error for HashMismatch {}
+
+/// A slice of words for the results of a batch has the wrong length.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyHash};
+/// let filter = BloomFilter::pass_all(KeyHash::default())?;
+/// let error = filter.view().contains_hashes_into(&[1, 2, 3], &mut [0; 2]).unwrap_err();
+/// assert_eq!((error.words, error.expected), (2, 1));
+/// # Ok::<(), blocked_bloom::AllocError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LengthError {
+    /// Words given.
+    pub words: usize,
+    /// Words needed: one per 64 keys, rounded up.
+    pub expected: usize,
+}
+
+impl Display for LengthError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} words for the results, {} needed: one per 64 keys", self.words, self.expected)
+    }
+}
+
+impl core::error::Error for LengthError {}
+
+/// Why bytes are not a filter. None of these bytes may be used to answer "absent": use a pass-all filter, or none.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, BloomFilterRef, FormatError, KeyHash};
+/// let mut bytes = BloomFilter::pass_all(KeyHash::default())?.to_bytes();
+/// bytes[0] ^= 1;
+/// let error = BloomFilterRef::from_bytes(&bytes).unwrap_err();
+/// assert!(matches!(error, FormatError::Magic { .. }));
+/// assert_eq!(error.offset(), 0);
+/// # Ok::<(), blocked_bloom::AllocError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// Shorter than a header.
+    TooShort {
+        /// Length in bytes.
+        found: u64,
+    },
+    /// Not a filter of this crate, or its first bytes are damaged.
+    Magic {
+        /// The first eight bytes.
+        found: [u8; 8],
+    },
+    /// Written by a later release.
+    Version {
+        /// Version in the header.
+        found: u16,
+    },
+    /// The header is damaged.
+    HeaderChecksum {
+        /// Checksum in the header.
+        stored: u64,
+        /// Checksum of the header's bytes.
+        computed: u64,
+    },
+    /// Unknown law.
+    Law {
+        /// Law in the header.
+        found: u8,
+    },
+    /// Unknown hash.
+    Hash {
+        /// Hash in the header.
+        found: u8,
+    },
+    /// Not 1 to 30 probes.
+    Probes {
+        /// Probes in the header.
+        found: u8,
+    },
+    /// Unknown flags, or bit 0 missing.
+    Flags {
+        /// Flags in the header.
+        found: u8,
+    },
+    /// A byte that must be zero is not.
+    NotZero {
+        /// Where.
+        offset: u64,
+        /// The byte.
+        found: u8,
+    },
+    /// No blocks.
+    BlockCount,
+    /// A pass-all filter with more than one block or probe.
+    PassAllShape {
+        /// Blocks in the header.
+        blocks: u32,
+        /// Probes in the header.
+        probes: u8,
+    },
+    /// Truncated, or followed by other bytes.
+    Length {
+        /// Length in bytes.
+        found: u64,
+        /// Length that the block count asks for.
+        expected: u64,
+    },
+    /// A block is damaged.
+    BlockChecksum {
+        /// Checksum in the header.
+        stored: u64,
+        /// Checksum of the blocks.
+        computed: u64,
+    },
+    /// The block of a pass-all filter is not all ones.
+    PassAllBlock {
+        /// Where the first other byte is.
+        offset: u64,
+        /// The byte.
+        found: u8,
+    },
+}
+
+impl FormatError {
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
+    /// whichever comes first.
+    ///
+    /// ```
+    /// let error = blocked_bloom::BloomFilterRef::from_bytes(&[]).unwrap_err();
+    /// assert_eq!(error.to_string(), "offset 0: found the end of the bytes, expected a header of 64 bytes");
+    /// ```
+    pub fn offset(&self) -> u64 {
+        match *self {
+            Self::Magic { .. } => 0,
+            Self::Version { .. } => 8,
+            Self::Law { .. } => 10,
+            Self::Hash { .. } => 11,
+            Self::Probes { .. } | Self::PassAllShape { .. } => 12,
+            Self::Flags { .. } => 13,
+            Self::BlockCount => 24,
+            Self::BlockChecksum { .. } => 48,
+            Self::HeaderChecksum { .. } => 56,
+            Self::NotZero { offset, .. } | Self::PassAllBlock { offset, .. } => offset,
+            Self::TooShort { found } => found,
+            Self::Length { found, expected } => found.min(expected),
+        }
+    }
+}
+
+impl Display for FormatError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "offset {}: found ", self.offset())?;
+        match *self {
+            Self::TooShort { .. } => {
+                write!(f, "the end of the bytes, expected a header of {HEADER_BYTES} bytes")
+            }
+            Self::Magic { found } => {
+                write!(
+                    f,
+                    "{found:02x?}, expected the magic of a filter {:02x?}",
+                    crate::format::MAGIC
+                )
+            }
+            Self::Version { found } => {
+                write!(f, "version {found}, expected 1: a later release wrote this filter")
+            }
+            Self::HeaderChecksum { stored, computed } => write!(
+                f,
+                "header checksum {stored:016x}, expected {computed:016x}: the header is damaged"
+            ),
+            Self::Law { found } => write!(f, "law {found}, expected 1"),
+            Self::Hash { found } => write!(f, "hash {found}, expected 0 or 1"),
+            Self::Probes { found } => write!(f, "{found} probes, expected 1 to {MAX_PROBES}"),
+            Self::Flags { found } => write!(f, "flags {found:#04x}, expected 0x01 or 0x05"),
+            Self::NotZero { found, .. } => write!(f, "{found:#04x}, expected 0x00"),
+            Self::BlockCount => write!(f, "0 blocks, expected 1 to {}", u32::MAX),
+            Self::PassAllShape { blocks, probes } => {
+                write!(
+                    f,
+                    "a pass-all filter of {blocks} blocks and {probes} probes, expected 1 and 1"
+                )
+            }
+            Self::Length { found, expected } => {
+                let what = if found < expected { "truncated" } else { "followed by other bytes" };
+                write!(f, "{found} bytes in all, expected {expected}: the filter is {what}")
+            }
+            Self::BlockChecksum { stored, computed } => write!(
+                f,
+                "block checksum {stored:016x}, expected {computed:016x}: a block is damaged"
+            ),
+            Self::PassAllBlock { found, .. } => {
+                write!(f, "{found:#04x} in the block of a pass-all filter, expected 0xff")
+            }
+        }
+    }
+}
+
+impl core::error::Error for FormatError {}

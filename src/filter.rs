@@ -1,0 +1,382 @@
+//! The owned filter: the only type whose bits can change.
+//!
+//! This file owns inserting, uniting and clearing. Questions are [`BloomFilterRef`]'s; the few that are repeated here only
+//! forward to it.
+
+use crate::bitmask::Bitmask;
+use crate::buffer::Buffer;
+use crate::error::{AllocError, UnionError};
+use crate::hash::KeyHash;
+use crate::kernel::{Kernel, Tile};
+use crate::params::Params;
+use crate::probe;
+use crate::view::{BloomFilterRef, Meta};
+
+/// A blocked Bloom filter that owns its blocks and can be added to.
+///
+/// Make one with [`BloomFilterBuilder`](crate::BloomFilterBuilder) when the number of keys is known only at the end (a flush),
+/// or with [`with_params`](Self::with_params) when it is known before.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+/// let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+/// filter.insert("apple");
+/// assert!(filter.contains("apple"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct BloomFilter {
+    blocks: Buffer,
+    meta: Meta,
+    kernel: Kernel,
+}
+
+impl BloomFilter {
+    /// An empty filter of the given shape and hash; pass-all if `params` are.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for the blocks.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::FalsePositiveRate(0.01).params(1_000)?;
+    /// let filter = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 42 })?;
+    /// assert!(filter.view().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_params(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
+        let meta = Meta {
+            key_hash,
+            keys_inserted: 0,
+            probes: params.probes() as u8,
+            pass_all: params.is_pass_all(),
+        };
+        let mut filter = BloomFilter {
+            blocks: Buffer::zeroed(params.blocks())?,
+            meta,
+            kernel: Kernel::default(),
+        };
+        if params.is_pass_all() {
+            filter.become_pass_all();
+        }
+        Ok(filter)
+    }
+
+    /// A filter that answers "maybe" to everything: "no filter", or the stand-in for a damaged one.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for one block.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash};
+    /// let filter = BloomFilter::pass_all(KeyHash::default())?;
+    /// assert!(filter.contains("anything"));
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn pass_all(key_hash: KeyHash) -> Result<Self, AllocError> {
+        BloomFilter::with_params(Params::pass_all(0), key_hash)
+    }
+
+    pub(crate) fn copy_of(view: &BloomFilterRef<'_>) -> Result<Self, AllocError> {
+        let blocks = Buffer::copy_of(view.blocks())?;
+        Ok(BloomFilter { blocks, meta: view.meta(), kernel: view.kernel() })
+    }
+
+    /// Whole filter as one tile, for the batch insert kernels.
+    pub(crate) fn tile(&mut self) -> Tile<'_> {
+        let total = self.blocks.len() as u32;
+        Tile { blocks: &mut self.blocks, first: 0, total }
+    }
+
+    pub(crate) fn count(&mut self, additions: u64) {
+        self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
+    }
+
+    fn become_pass_all(&mut self) {
+        self.blocks.keep_one();
+        self.blocks[0] = [0xff; 64];
+        self.meta.probes = 1;
+        self.meta.pass_all = true;
+    }
+
+    /// The view on which every query is written. Free.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let view = filter.view();
+    /// let copy = view;
+    /// assert!(view.contains("a") && copy.contains("a"));
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    #[inline]
+    pub fn view(&self) -> BloomFilterRef<'_> {
+        BloomFilterRef::new(&self.blocks, self.meta, self.kernel)
+    }
+
+    /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does.
+    ///
+    /// A filter of [`KeyHash::Caller`] cannot hash a key. So that the key is never reported absent, such a filter then becomes
+    /// pass-all; add hashes to it with [`insert_hash`](Self::insert_hash).
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// # let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// # let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// assert!(filter.insert("apple"));
+    /// assert!(!filter.insert("apple"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        match self.meta.key_hash.hasher() {
+            Some(hasher) => self.insert_hash(hasher.hash(key)),
+            None => {
+                self.become_pass_all();
+                self.count(1);
+                false
+            }
+        }
+    }
+
+    /// Adds the key with this hash. Returns true if it was certainly not there before.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// # let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// let mut filter = BloomFilter::with_params(params, KeyHash::Caller { tag: 1 })?;
+    /// filter.insert_hash(0x9c1c_34f1_0a4e_7ab3);
+    /// assert!(filter.contains_hash(0x9c1c_34f1_0a4e_7ab3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        self.count(1);
+        let index = probe::block_index(hash, self.blocks.len() as u32);
+        probe::insert(&mut self.blocks[index as usize], hash, u32::from(self.meta.probes))
+    }
+
+    /// Adds every hash.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// # let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// # let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// filter.insert_hashes(&[1, 2, 3]);
+    /// assert_eq!(filter.view().keys_inserted(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        self.count(hashes.len() as u64);
+        let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
+        kernel.insert(self.tile(), probes, hashes);
+    }
+
+    /// Adds everything that is in `other`, by OR-ing its bits.
+    ///
+    /// Both must have the same hash, seed, blocks and probes. Two exceptions are sound whatever the shape: a filter without a
+    /// single bit adds nothing, or is replaced by the other; and a pass-all filter makes the union pass-all.
+    ///
+    /// # Errors
+    ///
+    /// [`UnionError`] naming both sides; this filter is then unchanged.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// let mut fruit = BloomFilter::with_params(params, KeyHash::default())?;
+    /// let mut roots = fruit.clone();
+    /// fruit.insert("apple");
+    /// roots.insert("carrot");
+    /// fruit.union_with(&roots)?;
+    /// assert!(fruit.contains("carrot"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn union_with<'a>(
+        &mut self,
+        other: impl Into<BloomFilterRef<'a>>,
+    ) -> Result<(), UnionError> {
+        let other = other.into();
+        let (left, right) = (self.meta, other.meta());
+        if left.key_hash != right.key_hash {
+            return Err(UnionError::HashMismatch { left: left.key_hash, right: right.key_hash });
+        }
+        if left.pass_all || right.pass_all {
+            self.become_pass_all();
+        } else if self.blocks.len() == other.blocks().len() && left.probes == right.probes {
+            let theirs = other.blocks().as_flattened();
+            for (mine, theirs) in self.blocks.as_flattened_mut().iter_mut().zip(theirs) {
+                *mine |= theirs;
+            }
+        } else if self.view().is_empty() {
+            self.blocks = Buffer::copy_of(other.blocks())?;
+            self.meta.probes = right.probes;
+        } else if other.is_empty() {
+            // Nothing to add.
+        } else if left.probes == right.probes {
+            let (left, right) = (self.blocks.len() as u32, other.blocks().len() as u32);
+            return Err(UnionError::BlocksMismatch { left, right });
+        } else {
+            let (left, right) = (u32::from(left.probes), u32::from(right.probes));
+            return Err(UnionError::ProbesMismatch { left, right });
+        }
+        self.count(right.keys_inserted);
+        Ok(())
+    }
+
+    /// Removes every key. A pass-all filter stays pass-all.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// # let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// # let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// filter.insert("apple");
+    /// filter.clear();
+    /// assert!(!filter.contains("apple"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.meta.keys_inserted = 0;
+        if !self.meta.pass_all {
+            self.blocks.fill([0; 64]);
+        }
+    }
+
+    /// The same filter, with batches answered by `kernel`.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, Kernel, KeyHash};
+    /// let scalar = Kernel::supported().last().unwrap();
+    /// let filter = BloomFilter::pass_all(KeyHash::default())?.with_kernel(scalar);
+    /// assert_eq!(filter.view().kernel().name(), "scalar");
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        BloomFilter { kernel, ..self }
+    }
+
+    /// [`BloomFilterRef::contains`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert!(filter.contains("anything"));
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.view().contains(key)
+    }
+
+    /// [`BloomFilterRef::contains_hash`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert!(filter.contains_hash(1));
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.view().contains_hash(hash)
+    }
+
+    /// [`BloomFilterRef::contains_batch`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let mut hits = blocked_bloom::Bitmask::new();
+    /// filter.contains_batch(&["a", "b"], &mut hits);
+    /// assert_eq!(hits.count_hits(), 2);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        self.view().contains_batch(keys, hits);
+    }
+
+    /// [`BloomFilterRef::contains_hashes`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let mut hits = blocked_bloom::Bitmask::new();
+    /// filter.contains_hashes(&[1, 2], &mut hits);
+    /// assert_eq!(hits.count_hits(), 2);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        self.view().contains_hashes(hashes, hits);
+    }
+
+    /// [`BloomFilterRef::params`].
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// let filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// assert_eq!(filter.params().blocks(), params.blocks());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn params(&self) -> Params {
+        self.view().params()
+    }
+
+    /// [`BloomFilterRef::fill_ratio`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.fill_ratio(), 1.0);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn fill_ratio(&self) -> f64 {
+        self.view().fill_ratio()
+    }
+
+    /// [`BloomFilterRef::estimated_keys`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.estimated_keys(), None);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn estimated_keys(&self) -> Option<u64> {
+        self.view().estimated_keys()
+    }
+
+    /// [`BloomFilterRef::estimated_false_positive_rate`].
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.estimated_false_positive_rate(), 1.0);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn estimated_false_positive_rate(&self) -> f64 {
+        self.view().estimated_false_positive_rate()
+    }
+}
+
+impl<'a> From<&'a BloomFilter> for BloomFilterRef<'a> {
+    fn from(filter: &'a BloomFilter) -> Self {
+        filter.view()
+    }
+}
+
+/// Same hash, probes, keys inserted and bits; the kernel does not matter.
+impl PartialEq for BloomFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.view() == other.view()
+    }
+}
+
+impl Eq for BloomFilter {}
+
+/// The shape, without the bits.
+impl core::fmt::Debug for BloomFilter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BloomFilter")
+            .field("blocks", &self.blocks.len())
+            .field("meta", &self.meta)
+            .field("kernel", &self.kernel)
+            .finish()
+    }
+}

@@ -1,0 +1,123 @@
+//! From keys to hashes: which 64-bit hash a filter was built with, and how to compute it.
+//!
+//! This file owns the identity of the hash ([`KeyHash`]), which is stored in a filter's bytes, and hashing with XXH3-64
+//! ([`KeyHasher`]). It refuses `std::hash::Hash`: its output differs between releases and machines, and filters are
+//! stored.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Which hash a filter holds: part of its identity, stored in its bytes.
+///
+/// Filters with different identities cannot be united, and a question about a key is answered with the filter's own hash.
+///
+/// ```
+/// use blocked_bloom::KeyHash;
+/// assert_eq!(KeyHash::default(), KeyHash::Xxh3 { seed: 0 });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyHash {
+    /// XXH3-64 of the key's bytes under `seed`. The default, with seed 0.
+    Xxh3 {
+        /// Seed of XXH3-64.
+        seed: u64,
+    },
+    /// The caller supplies 64-bit hashes of its own. Both halves must be well mixed: the low half picks the block, the high
+    /// half the bits. The filter cannot hash a key itself: asked about a key it answers "maybe".
+    Caller {
+        /// Any number that tells the caller's hash from others; compared, never interpreted.
+        tag: u64,
+    },
+}
+
+impl Default for KeyHash {
+    fn default() -> Self {
+        KeyHash::Xxh3 { seed: 0 }
+    }
+}
+
+impl core::fmt::Display for KeyHash {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            KeyHash::Xxh3 { seed } => write!(f, "XXH3-64 with seed {seed}"),
+            KeyHash::Caller { tag } => write!(f, "the caller's hash with tag {tag}"),
+        }
+    }
+}
+
+impl KeyHash {
+    /// The hasher of this identity, or `None` if the caller hashes.
+    ///
+    /// ```
+    /// use blocked_bloom::{KeyHash, KeyHasher};
+    /// assert_eq!(KeyHash::Xxh3 { seed: 9 }.hasher(), Some(KeyHasher::with_seed(9)));
+    /// assert_eq!(KeyHash::Caller { tag: 9 }.hasher(), None);
+    /// ```
+    #[inline]
+    pub const fn hasher(self) -> Option<KeyHasher> {
+        match self {
+            KeyHash::Xxh3 { seed } => Some(KeyHasher { seed }),
+            KeyHash::Caller { .. } => None,
+        }
+    }
+}
+
+/// Hashes keys as filters with [`KeyHash::Xxh3`] do, so that a batch is hashed once and asked of many filters.
+///
+/// Keys are bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`. An integer key is its little-endian bytes (`n.to_le_bytes()`).
+///
+/// ```
+/// use blocked_bloom::{BloomFilterBuilder, KeyHasher, Sizing};
+/// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+/// builder.insert("apple");
+/// let filter = builder.finish()?;
+/// let hasher = KeyHasher::default();
+/// assert!(filter.contains_hash(hasher.hash("apple")));
+/// # Ok::<(), blocked_bloom::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KeyHasher {
+    seed: u64,
+}
+
+impl KeyHasher {
+    /// A hasher with the given seed; `KeyHasher::default()` has seed 0.
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// assert_ne!(KeyHasher::with_seed(1).hash("a"), KeyHasher::default().hash("a"));
+    /// ```
+    #[inline]
+    pub const fn with_seed(seed: u64) -> Self {
+        KeyHasher { seed }
+    }
+
+    /// XXH3-64 of the key's bytes.
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// assert_eq!(KeyHasher::default().hash(b""), 0x2d06_8005_38d3_94c2);
+    /// ```
+    #[inline]
+    pub fn hash(self, key: impl AsRef<[u8]>) -> u64 {
+        xxh3_64_with_seed(key.as_ref(), self.seed)
+    }
+
+    /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must grow.
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// let hasher = KeyHasher::default();
+    /// let mut hashes = Vec::new();
+    /// hasher.hash_batch(&["a", "b"], &mut hashes);
+    /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
+    /// ```
+    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut alloc::vec::Vec<u64>) {
+        hashes.clear();
+        hashes.extend(keys.iter().map(|key| self.hash(key)));
+    }
+}
+
+/// XXH3-64 with seed 0: the checksum of the stored format.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, 0)
+}

@@ -1,0 +1,127 @@
+//! The seam between filters and instruction sets: a list of kernels, fastest first, and a handle to one of them.
+//!
+//! This file owns run-time detection and the checks that make the `unsafe` kernels safe to call. Each instruction set is one
+//! file with a `const TABLE` that starts from `scalar::TABLE` and replaces what it accelerates, and one line in [`KERNELS`].
+//! A kernel decides speed, never an answer: all give the bits of [`crate::probe`].
+
+// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind this one seam")]
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod avx2;
+mod scalar;
+
+use crate::probe::{Block, MAX_PROBES};
+
+/// A run of consecutive blocks of a filter, `first ..` of `total`: what one builder task may write.
+pub(crate) struct Tile<'a> {
+    pub(crate) blocks: &'a mut [Block],
+    pub(crate) first: u32,
+    pub(crate) total: u32,
+}
+
+/// One instruction set's functions.
+///
+/// `contains(blocks, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
+/// `insert(tile, probes, hashes)` sets the bits of every hash.
+///
+/// # Safety
+///
+/// Both: the CPU has the features of `is_supported`, and `1 <= probes <= 30`. `contains`: `1 <= blocks.len() < 2^32` and
+/// `hits.len() == hashes.len().div_ceil(64)`. `insert`: every hash's block lies in the tile.
+struct Table {
+    name: &'static str,
+    is_supported: fn() -> bool,
+    contains: unsafe fn(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]),
+    insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
+}
+
+/// Fastest first; the last is always supported.
+static KERNELS: &[Table] = &[
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    avx2::TABLE,
+    scalar::TABLE,
+];
+
+/// One way of computing the law: a set of functions for one instruction set that this CPU has.
+///
+/// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for ruling out a suspect: the
+/// answers are the same.
+///
+/// ```
+/// use blocked_bloom::Kernel;
+/// for kernel in Kernel::supported() {
+///     println!("{}", kernel.name());
+/// }
+/// assert_eq!(Kernel::supported().last().unwrap().name(), "scalar");
+/// ```
+#[derive(Clone, Copy)]
+pub struct Kernel(&'static Table);
+
+impl Kernel {
+    /// The kernels this CPU can run, fastest first. The last is always `scalar`.
+    ///
+    /// ```
+    /// use blocked_bloom::Kernel;
+    /// assert!(Kernel::supported().any(|kernel| kernel == Kernel::default()));
+    /// ```
+    pub fn supported() -> impl Iterator<Item = Kernel> {
+        KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
+    }
+
+    /// The kernel's name: `avx2` or `scalar`.
+    ///
+    /// ```
+    /// println!("filters on this machine use {}", blocked_bloom::Kernel::default().name());
+    /// ```
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no block or more than 2^32 - 1, if `probes` is not 1 to 30, or if `hits` is not one word per 64 hashes:
+    /// bugs of this crate, not inputs.
+    #[inline]
+    pub(crate) fn contains(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        assert!((1..=MAX_PROBES).contains(&probes));
+        assert_eq!(hits.len(), hashes.len().div_ceil(64));
+        // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
+        unsafe { (self.0.contains)(blocks, probes, hashes, hits) }
+    }
+
+    /// Sets the bits of every hash, all of which must belong to the tile.
+    ///
+    /// # Panics
+    ///
+    /// If `probes` is not 1 to 30, or a hash's block is not in the tile: bugs of this crate, not inputs.
+    pub(crate) fn insert(self, tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+        assert!((1..=MAX_PROBES).contains(&probes));
+        // SAFETY: a `Kernel` is only made by `supported`, after detection. The only `insert` there is checks each index.
+        unsafe { (self.0.insert)(tile, probes, hashes) }
+    }
+}
+
+impl Default for Kernel {
+    /// The fastest kernel this CPU can run. Detection is done once per process.
+    fn default() -> Self {
+        Kernel::supported().next().unwrap_or(Kernel(&scalar::TABLE))
+    }
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Kernel {}
+
+impl core::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Kernel({})", self.name())
+    }
+}

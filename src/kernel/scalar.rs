@@ -1,0 +1,24 @@
+//! The law, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
+
+use super::{Table, Tile};
+use crate::probe::{self, Block};
+
+pub(super) const TABLE: Table = Table { name: "scalar", is_supported: || true, contains, insert };
+
+pub(super) fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    let count = blocks.len() as u32;
+    for (keys, word) in hashes.chunks(64).zip(hits) {
+        *word = 0;
+        for (i, &hash) in keys.iter().enumerate() {
+            let block = &blocks[probe::block_index(hash, count) as usize];
+            *word |= u64::from(probe::contains(block, hash, probes)) << i;
+        }
+    }
+}
+
+pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    for &hash in hashes {
+        let index = probe::block_index(hash, tile.total) - tile.first;
+        probe::insert(&mut tile.blocks[index as usize], hash, probes);
+    }
+}

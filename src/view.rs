@@ -1,0 +1,447 @@
+//! A borrowed filter: every query is written here once, and the owning types lend this view.
+//!
+//! This file owns the questions and the statistics. It refuses to change bits and names no instruction set.
+
+use crate::bitmask::{self, Bitmask};
+use crate::error::{AllocError, HashMismatch, LengthError};
+use crate::filter::BloomFilter;
+use crate::hash::KeyHash;
+use crate::kernel::Kernel;
+use crate::params::Params;
+use crate::probe::{self, BLOCK_BITS, Block};
+
+/// Everything about a filter except its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) key_hash: KeyHash,
+    pub(crate) keys_inserted: u64,
+    /// 1 to 30.
+    pub(crate) probes: u8,
+    pub(crate) pass_all: bool,
+}
+
+/// Hashes of a batch of keys computed before one call of the kernel: a multiple of 64, and 2 KiB of stack.
+const HASHES_AT_ONCE: usize = 256;
+
+/// A filter borrowed from wherever its bytes are: a mapped file, a block cache, an owned [`BloomFilter`].
+///
+/// `Copy`, four words plus a few; the bytes may have any alignment. Every query of the crate is a method of this type.
+///
+/// ```
+/// use blocked_bloom::{BloomFilterBuilder, BloomFilterRef, Sizing};
+/// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+/// builder.insert("apple");
+/// let stored: Vec<u8> = builder.finish()?.to_bytes();
+///
+/// let filter = BloomFilterRef::from_bytes(&stored)?;
+/// assert!(filter.contains("apple"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct BloomFilterRef<'a> {
+    /// 1 to 2^32 - 1.
+    blocks: &'a [Block],
+    meta: Meta,
+    kernel: Kernel,
+}
+
+/// The block of a pass-all filter.
+static ONE_FULL_BLOCK: [Block; 1] = [[0xff; 64]];
+
+impl BloomFilterRef<'static> {
+    /// A filter that answers "maybe" to everything, without memory of its own: what stands in for a damaged filter.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilterRef, KeyHash};
+    /// let damaged = [0; 128];
+    /// let filter = BloomFilterRef::from_bytes(&damaged).unwrap_or_else(|error| {
+    ///     eprintln!("filter ignored: {error}");
+    ///     BloomFilterRef::pass_all(KeyHash::default())
+    /// });
+    /// assert!(filter.contains("anything"));
+    /// ```
+    pub fn pass_all(key_hash: KeyHash) -> Self {
+        let meta = Meta { key_hash, keys_inserted: 0, probes: 1, pass_all: true };
+        BloomFilterRef::new(&ONE_FULL_BLOCK, meta, Kernel::default())
+    }
+}
+
+impl<'a> BloomFilterRef<'a> {
+    /// The callers have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in range.
+    pub(crate) fn new(blocks: &'a [Block], meta: Meta, kernel: Kernel) -> Self {
+        BloomFilterRef { blocks, meta, kernel }
+    }
+
+    pub(crate) fn meta(&self) -> Meta {
+        self.meta
+    }
+
+    /// Whether the key may be present: false means certainly absent.
+    ///
+    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
+    ///
+    /// Cost: one hash, one cache line.
+    ///
+    /// ```
+    /// # let mut builder = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0));
+    /// # builder.insert("apple");
+    /// # let filter = builder.finish()?;
+    /// assert!(filter.view().contains("apple"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self.meta.key_hash.hasher() {
+            Some(hasher) => self.contains_hash(hasher.hash(key)),
+            None => true,
+        }
+    }
+
+    /// Whether the key with this hash may be present. The hash must be of the filter's [`key_hash`](Self::key_hash).
+    ///
+    /// Cost: one cache line.
+    ///
+    /// ```
+    /// # let mut builder = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0));
+    /// # builder.insert("apple");
+    /// # let filter = builder.finish()?;
+    /// let hash = blocked_bloom::KeyHasher::default().hash("apple");
+    /// assert!(filter.view().contains_hash(hash));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let index = probe::block_index(hash, self.blocks.len() as u32);
+        probe::contains(&self.blocks[index as usize], hash, u32::from(self.meta.probes))
+    }
+
+    /// Asks about every key; `hits` then has one bit per key. Batches may have any length.
+    ///
+    /// A filter of [`KeyHash::Caller`] cannot hash keys and answers "maybe" to each.
+    ///
+    /// ```
+    /// # use blocked_bloom::{Bitmask, BloomFilterBuilder, Sizing};
+    /// # let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+    /// # builder.insert("apple");
+    /// # let filter = builder.finish()?;
+    /// let mut hits = Bitmask::new();
+    /// filter.view().contains_batch(&["apple", "banana"], &mut hits);
+    /// assert_eq!(hits.get(0), Some(true));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        self.keys(keys, hits.reset(keys.len()));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's: key `i` is bit `i % 64` of `words[i / 64]`, bits
+    /// past the last key are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let mut words = [0];
+    /// filter.view().contains_batch_into(&["apple", "banana"], &mut words)?;
+    /// assert_eq!(words, [0b11]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        check_length(keys.len(), words)?;
+        self.keys(keys, words);
+        Ok(())
+    }
+
+    /// Asks about every hash; `hits` then has one bit per hash. Batches may have any length.
+    ///
+    /// The hashes must be of the filter's [`key_hash`](Self::key_hash); [`require_key_hash`](Self::require_key_hash) checks that
+    /// once, when a filter is opened.
+    ///
+    /// Cost: about one cache line per hash; one indirect call per batch. Hash a batch once and ask many filters.
+    ///
+    /// ```
+    /// # use blocked_bloom::{Bitmask, BloomFilterBuilder, KeyHasher, Sizing};
+    /// # let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+    /// # builder.insert("apple");
+    /// # let filter = builder.finish()?;
+    /// let hasher = KeyHasher::default();
+    /// let mut hits = Bitmask::new();
+    /// filter.view().contains_hashes(&[hasher.hash("apple"), hasher.hash("banana")], &mut hits);
+    /// assert_eq!(hits.get(0), Some(true));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        self.hashes(hashes, hits.reset(hashes.len()));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's, as
+    /// [`contains_batch_into`](Self::contains_batch_into).
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let mut words = [0; 2];
+    /// filter.view().contains_hashes_into(&[0; 65], &mut words)?;
+    /// assert_eq!(words, [u64::MAX, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        check_length(hashes.len(), words)?;
+        self.hashes(hashes, words);
+        Ok(())
+    }
+
+    fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
+        self.kernel.contains(self.blocks, u32::from(self.meta.probes), hashes, words);
+    }
+
+    fn keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
+        let Some(hasher) = self.meta.key_hash.hasher() else {
+            return bitmask::fill_with_hits(words, keys.len());
+        };
+        let mut hashes = [0; HASHES_AT_ONCE];
+        for (keys, words) in keys.chunks(HASHES_AT_ONCE).zip(words.chunks_mut(HASHES_AT_ONCE / 64))
+        {
+            let hashes = &mut hashes[..keys.len()];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = hasher.hash(key);
+            }
+            self.hashes(hashes, words);
+        }
+    }
+
+    /// The blocks, 1 to 2^32 - 1.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.view().blocks(), [[0xff; 64]]);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn blocks(&self) -> &'a [Block] {
+        self.blocks
+    }
+
+    /// Blocks, probes and predicted rate, with the keys inserted as the expected items.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0)).finish()?;
+    /// assert_eq!(filter.view().params().blocks(), 1);
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn params(&self) -> Params {
+        let Meta { keys_inserted, probes, pass_all, .. } = self.meta;
+        Params::of_filter(keys_inserted, self.blocks.len() as u32, u32::from(probes), pass_all)
+    }
+
+    /// The hash and seed the filter was built with.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash};
+    /// let filter = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 3 })?;
+    /// assert_eq!(filter.view().key_hash(), KeyHash::Xxh3 { seed: 3 });
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn key_hash(&self) -> KeyHash {
+        self.meta.key_hash
+    }
+
+    /// The same filter if it was built with this hash and seed.
+    ///
+    /// Call it once where a filter is opened that will be asked about hashes: a hash of another seed would be answered "absent"
+    /// for a key that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`HashMismatch`] naming both.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBuilder, BloomFilterRef, KeyHash, Sizing};
+    /// let stored = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).finish()?.to_bytes();
+    /// let filter = BloomFilterRef::from_bytes(&stored)?.require_key_hash(KeyHash::default())?;
+    /// assert!(filter.require_key_hash(KeyHash::Xxh3 { seed: 1 }).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, HashMismatch> {
+        match self.key_hash() {
+            found if found == expected => Ok(self),
+            found => Err(HashMismatch { found, expected }),
+        }
+    }
+
+    /// Additions so far, saturating. Not distinct keys: see [`estimated_keys`](Self::estimated_keys).
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0)).finish()?;
+    /// assert_eq!(filter.view().keys_inserted(), 0);
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn keys_inserted(&self) -> u64 {
+        self.meta.keys_inserted
+    }
+
+    /// Whether the filter answers "maybe" to everything.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert!(filter.view().is_pass_all());
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn is_pass_all(&self) -> bool {
+        self.meta.pass_all
+    }
+
+    /// Whether no bit is set, so that every key is certainly absent. Cost: reads blocks up to the first bit.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0)).finish()?;
+    /// assert!(filter.view().is_empty());
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.blocks.iter().all(|block| block.iter().all(|&byte| byte == 0))
+    }
+
+    /// Fraction of bits that are set, 0 to 1; about one half when the filter is well used. Cost: reads every block.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.view().fill_ratio(), 1.0);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn fill_ratio(&self) -> f64 {
+        self.mean_over_blocks(|fill| fill)
+    }
+
+    /// Estimate of the distinct keys in the filter, from its bits: per block, the number of balls that fill as many of 512
+    /// cells, divided by the probes. `None` if a block has no zero bit left (as in a pass-all filter): then only "many" is
+    /// known.
+    ///
+    /// Cost: reads every block.
+    ///
+    /// ```
+    /// # let mut builder = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0));
+    /// builder.extend((0..1_000_u32).map(u32::to_le_bytes));
+    /// builder.extend((0..1_000_u32).map(u32::to_le_bytes)); // the same keys again
+    /// let filter = builder.finish()?;
+    /// assert!((950..1_050).contains(&filter.view().estimated_keys().unwrap()));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn estimated_keys(&self) -> Option<u64> {
+        let mean = self.mean_over_blocks(|fill| libm::log1p(-fill));
+        let balls_per_block = mean / libm::log1p(-1.0 / f64::from(BLOCK_BITS));
+        let keys = balls_per_block * self.blocks.len() as f64 / f64::from(self.meta.probes);
+        keys.is_finite().then(|| libm::round(keys) as u64)
+    }
+
+    /// False-positive rate that the filter really has, from its bits: the mean over blocks of `fill^probes`, 0 to 1.
+    ///
+    /// Unlike [`Params::false_positive_rate`] it needs no key count, so it also holds after unions and repeated keys. Cost:
+    /// reads every block.
+    ///
+    /// ```
+    /// # let mut builder = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0));
+    /// builder.extend((0..100_000_u32).map(u32::to_le_bytes));
+    /// let filter = builder.finish()?;
+    /// let (actual, predicted) = (filter.estimated_false_positive_rate(), filter.params().false_positive_rate());
+    /// assert!((actual / predicted - 1.0).abs() < 0.05);
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn estimated_false_positive_rate(&self) -> f64 {
+        let probes = self.meta.probes;
+        self.mean_over_blocks(|fill| (1..probes).fold(fill, |power, _| power * fill))
+    }
+
+    /// The mean over blocks of a function of the fraction of a block's bits that are set.
+    fn mean_over_blocks(&self, value: impl Fn(f64) -> f64) -> f64 {
+        let mut blocks_with = [0_u64; BLOCK_BITS as usize + 1];
+        for block in self.blocks {
+            let (words, _) = block.as_chunks();
+            let ones: u32 = words.iter().map(|&word| u64::from_ne_bytes(word).count_ones()).sum();
+            blocks_with[ones as usize] += 1;
+        }
+        let weighted = blocks_with
+            .iter()
+            .enumerate()
+            .filter(|(_, blocks)| **blocks > 0)
+            .map(|(ones, &blocks)| blocks as f64 * value(ones as f64 / f64::from(BLOCK_BITS)));
+        weighted.sum::<f64>() / self.blocks.len() as f64
+    }
+
+    /// The kernel that answers batches.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.view().kernel(), blocked_bloom::Kernel::default());
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// The same filter, with batches answered by `kernel`.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, Kernel, KeyHash};
+    /// # let filter = BloomFilter::pass_all(KeyHash::default())?;
+    /// let scalar = Kernel::supported().last().unwrap();
+    /// assert_eq!(filter.view().with_kernel(scalar).kernel().name(), "scalar");
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        BloomFilterRef { kernel, ..self }
+    }
+
+    /// Copies the blocks into a filter that can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for the copy.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let copy = filter.view().to_filter()?;
+    /// assert_eq!(copy, filter);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn to_filter(&self) -> Result<BloomFilter, AllocError> {
+        BloomFilter::copy_of(self)
+    }
+}
+
+fn check_length(keys: usize, words: &[u64]) -> Result<(), LengthError> {
+    let expected = keys.div_ceil(64);
+    if words.len() == expected { Ok(()) } else { Err(LengthError { words: words.len(), expected }) }
+}
+
+/// Same hash, probes, keys inserted and bits; the kernel does not matter.
+impl PartialEq for BloomFilterRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.meta == other.meta && self.blocks == other.blocks
+    }
+}
+
+impl Eq for BloomFilterRef<'_> {}
+
+/// The shape, without the bits.
+impl core::fmt::Debug for BloomFilterRef<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BloomFilterRef")
+            .field("blocks", &self.blocks.len())
+            .field("meta", &self.meta)
+            .field("kernel", &self.kernel)
+            .finish()
+    }
+}
