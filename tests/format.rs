@@ -1,0 +1,321 @@
+//! The stored bytes: they read back, every damage is refused, and `docs/format.md` describes them.
+
+mod common;
+
+use blocked_bloom::{
+    Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, FormatError, KeyHash, Sizing,
+};
+use common::{Random, filled, kernels};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Filters of every kind, small enough for exhaustive damage.
+fn specimens() -> Vec<Vec<u8>> {
+    let empty = |key_hash| {
+        BloomFilter::with_params(Sizing::BitsPerKey(10.0).params(40).unwrap(), key_hash).unwrap()
+    };
+    let mut caller = empty(KeyHash::Caller { tag: 0xfeed });
+    caller.insert_hash(0x0123_4567_89ab_cdef);
+    vec![
+        empty(KeyHash::default()).to_bytes(),
+        caller.to_bytes(),
+        BloomFilter::pass_all(KeyHash::Xxh3 { seed: 7 }).unwrap().to_bytes(),
+        filled(1, 1, 1).0.to_bytes(),
+        filled(5, 30, 2).0.to_bytes(),
+    ]
+}
+
+/// Makes both checksums fit again, as a hostile or buggy writer would.
+fn seal(bytes: &mut [u8]) {
+    let sum = xxh3_64(&bytes[64..]);
+    bytes[48..56].copy_from_slice(&sum.to_le_bytes());
+    let sum = xxh3_64(&bytes[..56]);
+    bytes[56..64].copy_from_slice(&sum.to_le_bytes());
+}
+
+#[test]
+fn filters_read_back_as_they_were_written() {
+    let mut random = Random(1);
+    for blocks in [1, 2, 33, 1_000] {
+        for probes in [1, 6, 13, 30] {
+            let (filter, keys) = filled(blocks, probes, random.next());
+            let bytes = filter.to_bytes();
+            assert_eq!(bytes.len() as u64, filter.params().stored_bytes());
+            let mut written = Vec::new();
+            assert_eq!(filter.write_to(&mut written).unwrap(), bytes.len() as u64);
+            assert_eq!(written, bytes);
+
+            for opened in [BloomFilterRef::from_bytes, BloomFilterRef::from_bytes_trusted] {
+                let view = opened(&bytes).unwrap();
+                assert_eq!(view, filter.view());
+                assert_eq!(view.key_hash(), KeyHash::default());
+                assert_eq!(view.params(), filter.params());
+                assert_eq!(view.keys_inserted(), keys.len() as u64);
+                assert_eq!(view.to_bytes(), bytes);
+                assert!(keys.iter().all(|&key| view.contains_hash(key)));
+                assert_eq!(view.to_filter().unwrap(), filter);
+            }
+            let shared = BloomFilterBytes::from_bytes(bytes.clone()).unwrap();
+            assert_eq!(shared.view(), filter.view());
+            assert_eq!(shared.into_inner(), bytes);
+        }
+    }
+}
+
+#[test]
+fn every_truncation_and_extension_is_refused() {
+    for bytes in specimens() {
+        for length in 0..bytes.len() {
+            let error = BloomFilterRef::from_bytes(&bytes[..length]).unwrap_err();
+            match error {
+                FormatError::TooShort { found } => assert!(found == length as u64 && length < 64),
+                FormatError::Length { found, expected } => {
+                    assert_eq!((found, expected), (length as u64, bytes.len() as u64));
+                    assert!(length >= 64 && error.to_string().contains("truncated"));
+                }
+                other => panic!("{length} bytes: {other}"),
+            }
+            assert_eq!(error.offset(), length as u64);
+            assert_eq!(BloomFilterRef::from_bytes_trusted(&bytes[..length]), Err(error));
+            assert_eq!(BloomFilterBytes::from_bytes(&bytes[..length]).unwrap_err(), error);
+        }
+        for extra in [1, 63, 64, 1_000] {
+            let mut longer = bytes.clone();
+            longer.resize(bytes.len() + extra, 0);
+            let error = BloomFilterRef::from_bytes(&longer).unwrap_err();
+            assert!(matches!(error, FormatError::Length { .. }), "{extra} more: {error}");
+            assert_eq!(error.offset(), bytes.len() as u64);
+            assert!(error.to_string().contains("followed by other bytes"));
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    for bytes in specimens() {
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let error = BloomFilterRef::from_bytes(&damaged).expect_err("a flipped bit");
+            let expected = match bit / 8 {
+                0..8 => matches!(error, FormatError::Magic { .. }),
+                8..10 => matches!(error, FormatError::Version { .. }),
+                10..64 => matches!(error, FormatError::HeaderChecksum { .. }),
+                at if bytes[13] == 5 => {
+                    matches!(error, FormatError::PassAllBlock { offset, .. } if offset == at as u64)
+                }
+                _ => matches!(error, FormatError::BlockChecksum { .. }),
+            };
+            assert!(expected, "bit {bit}: {error}");
+            // The header alone is still verified, and nothing more is promised.
+            let trusted = BloomFilterRef::from_bytes_trusted(&damaged);
+            let unread = bit / 8 >= 64 && bytes[13] != 5;
+            assert_eq!(trusted.is_ok(), unread, "bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn every_value_of_every_header_byte_is_a_filter_or_an_error_that_says_where() {
+    let bytes = filled(3, 6, 2).0.to_bytes();
+    for at in 0..48 {
+        for value in 0..=255 {
+            let mut changed = bytes.clone();
+            changed[at] = value;
+            seal(&mut changed);
+            let opened = BloomFilterRef::from_bytes(&changed);
+            let legal = match at {
+                0..11 => value == bytes[at],
+                11 => value <= 1,
+                12 => (1..=30).contains(&value),
+                13 => value == 1,
+                14..16 | 28..32 | 40..48 => value == 0,
+                16..24 | 32..40 => true,
+                _ => value == bytes[at],
+            };
+            match opened {
+                Ok(view) => {
+                    assert!(legal, "byte {at} = {value}");
+                    assert_eq!(view.to_bytes(), changed);
+                }
+                Err(error) => {
+                    assert!(!legal, "byte {at} = {value}: {error}");
+                    let field = match at {
+                        0..8 => 0,
+                        8..10 => 8,
+                        // Pass-all with three blocks, and a block count that asks for another length.
+                        13 if value == 5 => 12,
+                        24..28 if value == 0 && at == 24 => 24,
+                        24..28 => error.offset(),
+                        _ => at as u64,
+                    };
+                    assert_eq!(error.offset(), field, "byte {at} = {value}: {error}");
+                    assert!(error.to_string().starts_with(&format!("offset {field}: found ")));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sealed_lies_are_named() {
+    let bytes = filled(1, 1, 2).0.to_bytes();
+    let open_with = |at: usize, value: u8| {
+        let mut changed = bytes.clone();
+        changed[at] = value;
+        seal(&mut changed);
+        BloomFilterRef::from_bytes(&changed).err()
+    };
+    assert_eq!(open_with(10, 2), Some(FormatError::Law { found: 2 }));
+    assert_eq!(open_with(11, 2), Some(FormatError::Hash { found: 2 }));
+    assert_eq!(open_with(12, 0), Some(FormatError::Probes { found: 0 }));
+    assert_eq!(open_with(12, 31), Some(FormatError::Probes { found: 31 }));
+    assert_eq!(open_with(13, 0), Some(FormatError::Flags { found: 0 }));
+    assert_eq!(open_with(13, 3), Some(FormatError::Flags { found: 3 }));
+    assert_eq!(open_with(15, 9), Some(FormatError::NotZero { offset: 15, found: 9 }));
+    assert_eq!(open_with(24, 0), Some(FormatError::BlockCount));
+    assert_eq!(open_with(24, 2), Some(FormatError::Length { found: 128, expected: 192 }));
+    // An absurd block count asks for no memory: 2^32 - 1 blocks in 128 bytes.
+    let mut absurd = bytes.clone();
+    absurd[24..28].fill(0xff);
+    seal(&mut absurd);
+    let expected = 64 + 64 * u64::from(u32::MAX);
+    assert_eq!(
+        BloomFilterRef::from_bytes(&absurd),
+        Err(FormatError::Length { found: 128, expected })
+    );
+    let mut pass_all = BloomFilter::pass_all(KeyHash::default()).unwrap().to_bytes();
+    pass_all[12] = 2;
+    seal(&mut pass_all);
+    assert_eq!(
+        BloomFilterRef::from_bytes(&pass_all),
+        Err(FormatError::PassAllShape { blocks: 1, probes: 2 })
+    );
+    // Sealed or not, a pass-all filter has a block of ones or is refused, even when trusted.
+    let mut holed = BloomFilter::pass_all(KeyHash::default()).unwrap().to_bytes();
+    holed[100] = 0xfe;
+    seal(&mut holed);
+    for open in [BloomFilterRef::from_bytes, BloomFilterRef::from_bytes_trusted] {
+        assert_eq!(open(&holed), Err(FormatError::PassAllBlock { offset: 100, found: 0xfe }));
+    }
+}
+
+#[test]
+fn sealed_mutations_open_by_the_law_or_not_at_all() {
+    let kernels = kernels();
+    let mut random = Random(11);
+    let mut hits = Bitmask::new();
+    let hashes = random.hashes(200);
+    let mut opened = 0;
+    for _ in 0..10_000 {
+        let mut bytes =
+            filled(1 + random.next() as u32 % 4, 1 + random.next() as u32 % 30, 3).0.to_bytes();
+        for _ in 0..=random.next() % 4 {
+            let at = random.next() as usize % bytes.len();
+            bytes[at] = random.next() as u8;
+        }
+        seal(&mut bytes);
+        let Ok(view) = BloomFilterRef::from_bytes(&bytes) else {
+            continue;
+        };
+        opened += 1;
+        for &kernel in &kernels {
+            view.with_kernel(kernel).contains_hashes(&hashes, &mut hits);
+            for (i, &hash) in hashes.iter().enumerate() {
+                assert_eq!(hits.get(i), Some(view.contains_hash(hash)));
+            }
+        }
+        assert_eq!(view.to_bytes(), bytes);
+    }
+    assert!(opened > 2_000, "{opened} mutations opened");
+}
+
+#[test]
+fn arbitrary_bytes_are_refused() {
+    let mut random = Random(10);
+    for length in (0..300).chain([4_096, 100_000]) {
+        let mut bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        assert!(BloomFilterRef::from_bytes(&bytes).is_err());
+        bytes.fill(0);
+        assert!(BloomFilterRef::from_bytes(&bytes).is_err());
+    }
+}
+
+/// Fails after some bytes, as a full disk does.
+struct Full(usize);
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0 == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_that_fails_is_reported() {
+    let (filter, _) = filled(3, 6, 2);
+    let length = filter.to_bytes().len();
+    for room in 0..length {
+        let error = filter.write_to(Full(room)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    }
+    assert_eq!(filter.write_to(Full(length)).unwrap(), length as u64);
+}
+
+/// Reads the header table of the document and checks each row against a filter's bytes.
+#[test]
+fn the_document_matches_the_code() {
+    let document = include_str!("../docs/format.md");
+    let rows: Vec<(usize, usize, &str, &str)> = document
+        .lines()
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let [offset, bytes, field, value] = cells[..] else {
+                return None;
+            };
+            Some((offset.parse().ok()?, bytes.parse().ok()?, field, value))
+        })
+        .collect();
+    assert_eq!(rows.len(), 14);
+
+    let seed = 0x0102_0304_0506_0708;
+    let params = Sizing::BitsPerKey(10.0).params(1_000).unwrap();
+    let mut filter = BloomFilter::with_params(params, KeyHash::Xxh3 { seed }).unwrap();
+    filter.insert_hashes(&Random(1).hashes(700));
+    let bytes = filter.to_bytes();
+    let mut end = 0;
+    for (offset, length, field, value) in rows {
+        assert_eq!(offset, end, "{field} begins where the field before it ends");
+        end = offset + length;
+        let mut found = [0; 8];
+        found[..length].copy_from_slice(&bytes[offset..end]);
+        let found = u64::from_le_bytes(found);
+        match field {
+            "magic" => {
+                let hex: Vec<String> =
+                    bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(value, format!("`{}`", hex.join(" ")));
+            }
+            "version" | "law" => assert_eq!(found.to_string(), value),
+            "hash" => assert!(found == 1 && value.ends_with("1 = XXH3-64")),
+            "probes" => assert!(found == u64::from(params.probes()) && value == "`k`, 1 to 30"),
+            "flags" => assert_eq!(found, 1),
+            "zero" => assert!(found == 0 && value.starts_with('0')),
+            "seed" => assert_eq!(found, seed),
+            "block count" => assert_eq!(found, u64::from(params.blocks())),
+            "keys inserted" => assert_eq!(found, 700),
+            "checksum of the blocks" => assert_eq!(found, xxh3_64(&bytes[64..])),
+            "checksum of the header" => assert_eq!(found, xxh3_64(&bytes[..56])),
+            other => panic!("unknown field {other}"),
+        }
+    }
+    assert_eq!(end, 64);
+    assert!(document.contains("G = 0x9e3779b9") && blocked_bloom::probe::MULTIPLIER == 0x9e37_79b9);
+}

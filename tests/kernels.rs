@@ -1,0 +1,176 @@
+//! Every kernel answers as the scalar law does, for every length, probe count, block count and alignment.
+
+mod common;
+
+use blocked_bloom::{Bitmask, Block, BloomFilterRef, probe};
+use common::{Random, empty, filled, kernels};
+
+/// The law, written over the public oracle: what every batch must give.
+fn oracle(blocks: &[Block], probes: u32, hashes: &[u64]) -> Vec<bool> {
+    let index = |hash| probe::block_index(hash, blocks.len() as u32) as usize;
+    hashes.iter().map(|&hash| probe::contains(&blocks[index(hash)], hash, probes)).collect()
+}
+
+/// Half present, half random; hits and misses mixed.
+fn questions(present: &[u64], count: usize, random: &mut Random) -> Vec<u64> {
+    let mut pick = |i: usize| {
+        if i.is_multiple_of(2) {
+            random.next()
+        } else {
+            present[random.next() as usize % present.len()]
+        }
+    };
+    (0..count).map(&mut pick).collect()
+}
+
+/// Asks every way there is and compares with the oracle.
+fn check(filter: BloomFilterRef<'_>, hashes: &[u64], hits: &mut Bitmask) {
+    let expected = oracle(filter.blocks(), filter.params().probes(), hashes);
+    let context = || format!("{filter:?}, {} hashes", hashes.len());
+
+    filter.contains_hashes(hashes, hits);
+    assert_eq!(hits.len(), hashes.len());
+    assert_eq!(hits.words().len(), hashes.len().div_ceil(64));
+    let answers: Vec<bool> = (0..hashes.len()).map(|i| hits.get(i).unwrap()).collect();
+    assert_eq!(answers, expected, "batch, {}", context());
+    if !hashes.len().is_multiple_of(64) {
+        let tail = hits.words().last().unwrap() >> (hashes.len() % 64);
+        assert_eq!(tail, 0, "bits past the last key, {}", context());
+    }
+
+    let mut words = vec![u64::MAX; hashes.len().div_ceil(64)];
+    filter.contains_hashes_into(hashes, &mut words).unwrap();
+    assert_eq!(words, hits.words(), "words, {}", context());
+
+    for (&hash, &expected) in hashes.iter().zip(&expected) {
+        assert_eq!(filter.contains_hash(hash), expected, "single {hash:#x}, {}", context());
+    }
+}
+
+#[test]
+fn every_length_probe_count_and_block_count() {
+    let kernels = kernels();
+    let mut random = Random(1);
+    let mut hits = Bitmask::new();
+    for blocks in [1, 2, 7, 1000, 70_001] {
+        for probes in 1..=30 {
+            let (filter, present) = filled(blocks, probes, u64::from(probes));
+            let hashes = questions(&present, 130, &mut random);
+            for &kernel in &kernels {
+                for length in 0..=130 {
+                    let filter = filter.view().with_kernel(kernel);
+                    check(filter, &hashes[..length], &mut hits);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
+    let kernels = kernels();
+    let mut random = Random(2);
+    let mut hits = Bitmask::new();
+    for blocks in [1, 7, 100] {
+        for probes in [1, 6, 8, 9, 16, 17, 30] {
+            let (filter, present) = filled(blocks, probes, 5);
+            let stored = filter.to_bytes();
+            let hashes = questions(&present, 200, &mut random);
+            for offset in 0..64 {
+                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last block.
+                let mut bytes = vec![0xff; offset].into_boxed_slice().into_vec();
+                bytes.reserve_exact(stored.len());
+                bytes.extend_from_slice(&stored);
+                let bytes = bytes.into_boxed_slice();
+                let view = BloomFilterRef::from_bytes(&bytes[offset..]).unwrap();
+                for &kernel in &kernels {
+                    check(view.with_kernel(kernel), &hashes, &mut hits);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_batches_and_reused_masks() {
+    let mut random = Random(3);
+    let mut hits = Bitmask::new();
+    // 20,000 blocks outgrow the second-level cache: the prefetching path.
+    for blocks in [10, 20_000] {
+        let (filter, present) = filled(blocks, 6, 7);
+        for kernel in kernels() {
+            for length in [4095, 4096, 4097, 10_000, 65, 0, 63, 64] {
+                let hashes = questions(&present, length, &mut random);
+                check(filter.view().with_kernel(kernel), &hashes, &mut hits);
+            }
+        }
+    }
+}
+
+#[test]
+fn hashes_at_the_edges_of_every_range() {
+    let edges = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff];
+    let hashes: Vec<u64> = edges.iter().flat_map(|hi| edges.map(|lo| hi << 32 | lo)).collect();
+    let mut hits = Bitmask::new();
+    for kernel in kernels() {
+        for blocks in [1, 2, 3, 1000] {
+            for probes in 1..=30 {
+                let mut filter = empty(blocks, probes).with_kernel(kernel);
+                filter.insert_hashes(&hashes[..hashes.len() / 2]);
+                check(filter.view(), &hashes, &mut hits);
+                assert!((0..hashes.len() / 2).all(|i| hits.get(i) == Some(true)));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kernel_inserts_the_same_bits() {
+    let mut random = Random(4);
+    for probes in 1..=30 {
+        for blocks in [1, 7, 1000] {
+            let hashes = random.hashes(blocks as usize * 40);
+            let mut expected = vec![[0; 64]; blocks as usize];
+            for &hash in &hashes {
+                let index = probe::block_index(hash, blocks) as usize;
+                probe::insert(&mut expected[index], hash, probes);
+            }
+            let mut one_by_one = empty(blocks, probes);
+            for &hash in &hashes {
+                one_by_one.insert_hash(hash);
+            }
+            assert_eq!(one_by_one.view().blocks(), expected);
+            for kernel in kernels() {
+                let mut batch = empty(blocks, probes).with_kernel(kernel);
+                batch.insert_hashes(&hashes);
+                assert_eq!(batch, one_by_one, "{kernel:?}, {probes} probes, {blocks} blocks");
+            }
+        }
+    }
+}
+
+/// The law as `docs/format.md` states it, in arithmetic that shares nothing with `probe.rs`.
+#[test]
+fn the_oracle_is_the_documented_law() {
+    let mut random = Random(5);
+    for _ in 0..2000 {
+        let (hash, blocks) = (random.next(), (random.next() >> 40) as u32 + 1);
+        let (lo, hi) = (u128::from(hash) % (1 << 32), u128::from(hash) / (1 << 32));
+        let block = lo * u128::from(blocks) / (1 << 32);
+        assert_eq!(u128::from(probe::block_index(hash, blocks)), block);
+        let bits: Vec<u32> = probe::bits(hash, 30).collect();
+        let mut power = 1;
+        for &bit in &bits {
+            assert_eq!(u128::from(bit), hi * power % (1 << 32) / (1 << 23));
+            power = power * 0x9e37_79b9 % (1 << 32);
+        }
+        let mask = probe::mask(hash, 30);
+        for bit in 0..512_u32 {
+            let set = mask[(bit / 8) as usize] / (1 << (bit % 8)) % 2 == 1;
+            assert_eq!(set, bits.contains(&bit));
+        }
+    }
+    assert_eq!(probe::block_index(u64::MAX, u32::MAX), u32::MAX - 1);
+    assert_eq!(probe::block_index(0, u32::MAX), 0);
+    assert_eq!(probe::block_index(u64::MAX, 1), 0);
+}
