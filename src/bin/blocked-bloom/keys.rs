@@ -1,0 +1,136 @@
+//! Reading keys: how they are separated and written, and where a bad one was.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+
+use crate::failure::Failure;
+use crate::output::STDIO;
+
+const BUFFER: usize = 1 << 18;
+
+/// Below this, a build is over before anybody could read a progress bar.
+const PROGRESS_FROM: u64 = 16 << 20;
+
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct KeyFormat {
+    /// Keys end with a NUL byte instead of a line feed
+    #[arg(long)]
+    null: bool,
+
+    /// Each key is given as hexadecimal digits, two per byte
+    #[arg(long)]
+    hex: bool,
+}
+
+impl KeyFormat {
+    pub(crate) fn terminator(self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+}
+
+/// A key: the text it was read from, without the terminator, and the bytes it stands for.
+#[derive(Default)]
+pub(crate) struct Key {
+    text: Vec<u8>,
+    decoded: Option<Vec<u8>>,
+}
+
+impl Key {
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        self.decoded.as_ref().unwrap_or(&self.text)
+    }
+}
+
+pub(crate) struct KeyReader {
+    name: String,
+    input: BufReader<Box<dyn Read>>,
+    format: KeyFormat,
+    keys: u64,
+}
+
+impl KeyReader {
+    /// Opens a file, or standard input for `-`, with a progress bar if asked for and worth it.
+    pub(crate) fn open(path: &Path, format: KeyFormat, progress: bool) -> Result<Self, Failure> {
+        let (name, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
+            ("standard input".to_owned(), Box::new(io::stdin().lock()))
+        } else {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(|error| Failure::io(&name, "open", &error))?;
+            let bar = if progress { progress_bar(&file) } else { ProgressBar::hidden() };
+            (name, Box::new(bar.wrap_read(file)))
+        };
+        Ok(KeyReader { name, input: BufReader::with_capacity(BUFFER, input), format, keys: 0 })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the next key has to be waited for.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.input.buffer().is_empty()
+    }
+
+    /// Replaces `key` by the next one; false at the end.
+    pub(crate) fn read(&mut self, key: &mut Key) -> Result<bool, Failure> {
+        let terminator = self.format.terminator();
+        key.text.clear();
+        let read = self.input.read_until(terminator, &mut key.text);
+        if read.map_err(|error| Failure::io(&self.name, "read", &error))? == 0 {
+            return Ok(false);
+        }
+        if key.text.last() == Some(&terminator) {
+            key.text.pop();
+        }
+        self.keys += 1;
+        if self.format.hex {
+            let decoded = key.decoded.get_or_insert_default();
+            decode_hex(&key.text, decoded).map_err(|problem| {
+                let unit = if self.format.null { "key" } else { "line" };
+                Failure::of(&self.name, format!("{unit} {}: {problem}", self.keys))
+            })?;
+        }
+        Ok(true)
+    }
+}
+
+fn progress_bar(file: &File) -> ProgressBar {
+    let bytes = match file.metadata() {
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        _ => 0,
+    };
+    if bytes < PROGRESS_FROM || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
+    let style = ProgressStyle::with_template(template);
+    ProgressBar::new(bytes)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_finish(ProgressFinish::AndClear)
+}
+
+fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
+    bytes.clear();
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    if let Some(at) = text.iter().position(|&byte| digit(byte).is_none()) {
+        let found = text[at].escape_ascii();
+        let column = at + 1;
+        return Err(format!("found '{found}' at column {column}, expected a hex digit"));
+    }
+    let (pairs, odd) = text.as_chunks();
+    if !odd.is_empty() {
+        let digits = text.len();
+        return Err(format!("found an odd number of hex digits ({digits}), expected two per byte"));
+    }
+    bytes.extend(pairs.iter().filter_map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)));
+    Ok(())
+}

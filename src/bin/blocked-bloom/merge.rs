@@ -1,0 +1,56 @@
+//! `blocked-bloom merge`: the union of stored filters.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use blocked_bloom::UnionError;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::stored;
+
+/// Write the union of filters, which holds the keys of all of them
+///
+/// Filters can be united if they have the same seed, blocks and probes: give build the same --keys,
+/// size and --seed, with --keys large enough for the union. An empty filter unites with any.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Stored filters, two or more
+    #[arg(required = true, num_args = 2.., value_name = "FILTER")]
+    filters: Vec<PathBuf>,
+
+    /// File to write, or - for standard output; replaced whole if it exists
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Do not print the line about the finished filter
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let output = Output::new(&args.output)?;
+    let [first, others @ ..] = args.filters.as_slice() else {
+        return Err(Failure::new("give two filters or more"));
+    };
+    let union = stored::open(first)?.view().to_filter();
+    let mut union = union.map_err(|error| Failure::of(&first.display().to_string(), error))?;
+    // The file whose shape the union has: an empty filter leaves its place to another.
+    let mut shape = first;
+    for path in others {
+        let filter = stored::open(path)?;
+        let was_empty = union.view().is_empty();
+        union.union_with(&filter).map_err(|error| {
+            let name = path.display();
+            match error {
+                UnionError::Alloc(error) => Failure::of(&name.to_string(), error),
+                error => Failure::of(&format!("{} and {name}", shape.display()), error),
+            }
+        })?;
+        if was_empty {
+            shape = path;
+        }
+    }
+    output.save(&union, args.quiet)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,758 @@
+//! The command-line tool, run as a user runs it: answers, files, messages and exit statuses.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use blocked_bloom::{BloomFilter, BloomFilterRef, KeyHash, Sizing};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TOOL: &str = env!("CARGO_BIN_EXE_blocked-bloom");
+
+/// A directory of its own in which the tool is run.
+struct Dir(TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Dir(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Runs with arguments separated by spaces.
+    fn run(&self, args: &str) -> Output {
+        self.run_with(args, "")
+    }
+
+    fn run_with(&self, args: &str, stdin: impl AsRef<[u8]>) -> Output {
+        Command::new(TOOL)
+            .current_dir(self.0.path())
+            .args(args.split_whitespace())
+            .write_stdin(stdin.as_ref())
+            .output()
+            .unwrap()
+    }
+
+    fn ok(&self, args: &str) -> Vec<u8> {
+        self.ok_with(args, "")
+    }
+
+    fn ok_with(&self, args: &str, stdin: impl AsRef<[u8]>) -> Vec<u8> {
+        let output = self.run_with(args, stdin);
+        assert_eq!(output.status.code(), Some(0), "{args}: {}", stderr(&output));
+        output.stdout
+    }
+
+    /// Runs what must fail with status 2 and one message; returns the message.
+    fn fails(&self, args: &str) -> String {
+        self.fails_with(args, "")
+    }
+
+    fn fails_with(&self, args: &str, stdin: impl AsRef<[u8]>) -> String {
+        let output = self.run_with(args, stdin);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args}: {message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        let message = message.strip_prefix("blocked-bloom: ");
+        message.expect("the message names the tool").to_owned()
+    }
+
+    fn info(&self, filter: &str) -> Value {
+        serde_json::from_slice(&self.ok(&format!("info --json {filter}"))).unwrap()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+fn words() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/keys/words.txt");
+    fs::read_to_string(path).unwrap()
+}
+
+/// `count` lines that begin with `name`.
+fn lines(name: &str, count: usize) -> String {
+    (0..count).map(|i| format!("{name}{i}\n")).collect()
+}
+
+#[track_caller]
+fn assert_parts(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "no {part:?} in {message:?}");
+    }
+}
+
+#[test]
+fn every_word_is_found_and_few_others() {
+    let dir = Dir::new();
+    let words = words();
+    dir.write("words", &words);
+    let built = dir.run("build words");
+    assert!(built.status.success() && built.stdout.is_empty());
+    assert_parts(&stderr(&built), &["words.bloom: 104334 keys", "10.00 bits/key", "6 probes"]);
+    assert_eq!(dir.names(), ["words", "words.bloom"]);
+    let stored = dir.read("words.bloom");
+    assert_eq!(BloomFilterRef::from_bytes(&stored).unwrap().keys_inserted(), 104_334);
+
+    assert!(dir.ok("query words.bloom words") == words.as_bytes());
+    assert!(dir.ok_with("query words.bloom", &words) == words.as_bytes());
+
+    let others: String = words.lines().map(|word| format!("{word}_\n")).collect();
+    let hits = text(dir.ok_with("query words.bloom - --count", &others));
+    let rate = hits.trim_end().parse::<f64>().unwrap() / 104_334.0;
+    assert!((0.008..0.012).contains(&rate), "{rate}");
+}
+
+#[test]
+fn hits_and_absent_are_all_keys() {
+    let dir = Dir::new();
+    let (present, others) = (lines("present", 5_000), lines("other", 20_000));
+    dir.write("keys", &present);
+    dir.write("asked", format!("{present}{others}"));
+    dir.ok("build keys -q");
+    let hits = text(dir.ok("query keys.bloom asked"));
+    let absent = text(dir.ok("query keys.bloom asked --absent"));
+    assert!(hits.starts_with(&present));
+    assert!(!absent.contains("present"));
+
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&(hits.clone() + &absent)), sorted(&(present + &others)));
+    let count = |args| text(dir.ok(args)).trim_end().parse::<usize>().unwrap();
+    assert_eq!(count("query keys.bloom asked --count"), hits.lines().count());
+    assert_eq!(count("query keys.bloom asked --count --absent"), absent.lines().count());
+}
+
+#[test]
+fn query_exits_as_grep_does() {
+    let dir = Dir::new();
+    dir.write("keys", "apple\nbanana\n");
+    dir.ok("build keys -o f --bits-per-key 100");
+    for (args, stdin, status, stdout) in [
+        ("query f", "apple\n", 0, "apple\n"),
+        ("query f", "cherry\n", 1, ""),
+        ("query f", "", 1, ""),
+        ("query f --absent", "cherry\n", 0, "cherry\n"),
+        ("query f --absent", "apple\n", 1, ""),
+        ("query f --count", "cherry\n", 1, "0\n"),
+        ("query f --count", "apple\ncherry\nbanana\n", 0, "2\n"),
+        ("query f --count --absent", "apple\n", 1, "0\n"),
+        ("query missing", "apple\n", 2, ""),
+    ] {
+        let output = dir.run_with(args, stdin);
+        assert_eq!(output.status.code(), Some(status), "{args} of {stdin:?}");
+        assert_eq!(text(output.stdout), stdout, "{args} of {stdin:?}");
+    }
+}
+
+#[test]
+fn lines_are_kept_byte_for_byte() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f --bits-per-key 100", b" a\r\n\xff\n\nlast");
+    let asked = b" a\r\n a\na\r\n\xff\n\nlast";
+    assert_eq!(dir.ok_with("query f", asked), b" a\r\n\xff\n\nlast\n");
+    assert_eq!(dir.info("f")["keys_inserted"], 4);
+
+    dir.ok_with("build - -o ended", b" a\r\n\xff\n\nlast\n");
+    dir.ok_with("build - -o unended", b" a\r\n\xff\n\nlast");
+    assert_eq!(dir.read("ended"), dir.read("unended"));
+}
+
+#[test]
+fn keys_ended_by_nul_may_hold_line_feeds() {
+    let dir = Dir::new();
+    dir.ok_with("build - --null -o f --bits-per-key 100", "a\nb\0c\0last");
+    assert_eq!(dir.info("f")["keys_inserted"], 3);
+    let hits = dir.ok_with("query f --null", "a\nb\0a\0c\0last");
+    assert_eq!(hits, b"a\nb\0c\0last\0");
+}
+
+#[test]
+fn hex_is_another_way_to_write_the_same_keys() {
+    let dir = Dir::new();
+    dir.ok_with("build - --hex -o hex --bits-per-key 100", "ff10\nAbCd\n\n");
+    dir.ok_with("build - -o raw --bits-per-key 100", b"\xff\x10\n\xab\xcd\n\n");
+    assert_eq!(dir.read("hex"), dir.read("raw"));
+    // Printed as read.
+    let hits = dir.ok_with("query hex --hex", "FF10\n00\nabCD");
+    assert_eq!(hits, b"FF10\nabCD\n");
+}
+
+#[test]
+fn bad_hex_is_located() {
+    let dir = Dir::new();
+    dir.write("keys", "00\n01\n0g\n");
+    let message = dir.fails("build keys --hex");
+    assert_parts(&message, &["keys: line 3: ", "found 'g' at column 2", "hex digit"]);
+    let message = dir.fails_with("build - -o f --hex", "00\r\n");
+    assert_parts(&message, &["standard input: line 1: ", r"found '\r' at column 3"]);
+    let message = dir.fails_with("build - -o f --hex", "00\n123");
+    assert_parts(&message, &["line 2: ", "odd number", "(3)"]);
+    let message = dir.fails_with("build - -o f --hex --null", "00\x0001\x00 2\x00");
+    assert_parts(&message, &["key 3: ", "found ' ' at column 1"]);
+    assert_eq!(dir.names(), ["keys"]);
+
+    dir.ok_with("build - -o f --hex", "00\n");
+    assert_parts(&dir.fails_with("query f --hex", "00\nx"), &["line 2: ", "found 'x'"]);
+}
+
+#[test]
+fn standard_streams() {
+    let dir = Dir::new();
+    assert_parts(&dir.fails_with("build -", "a\n"), &["standard input", "-o"]);
+    dir.ok_with("build - -o file", "a\nb\n");
+    assert_eq!(dir.ok_with("build - -o -", "a\nb\n"), dir.read("file"));
+    assert_eq!(dir.names(), ["file"]);
+    let quiet = dir.run_with("build - -o - --quiet", "a\n");
+    assert_eq!(stderr(&quiet), "");
+}
+
+#[test]
+fn no_keys() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o empty", "");
+    assert_eq!(dir.read("empty").len(), 128);
+    assert_eq!(dir.ok_with("query empty --absent", "\na\n"), b"\na\n");
+    let info = dir.info("empty");
+    assert_eq!(info["keys_inserted"], 0);
+    assert_eq!(info["estimated_keys"], 0);
+    assert_eq!(info["bits_per_key"], Value::Null);
+    assert_parts(&text(dir.ok("info empty")), &["no keys"]);
+}
+
+#[test]
+fn build_options_shape_the_filter() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 10_000));
+    let shape = |options: &str| {
+        dir.ok(&format!("build keys -o f {options}"));
+        let stored = dir.read("f");
+        let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+        (filter.params().blocks(), filter.params().probes(), filter.key_hash())
+    };
+    let expected = |sizing: Sizing| {
+        let params = sizing.params(10_000).unwrap();
+        (params.blocks(), params.probes(), KeyHash::default())
+    };
+    assert_eq!(shape(""), expected(Sizing::BitsPerKey(10.0)));
+    assert_eq!(shape("--bits-per-key 15.5"), expected(Sizing::BitsPerKey(15.5)));
+    assert_eq!(shape("--fpr 0.001"), expected(Sizing::FalsePositiveRate(0.001)));
+    assert_eq!(shape("--fpr 0.1%"), expected(Sizing::FalsePositiveRate(0.001)));
+    assert_eq!(shape("--max-bytes 16KiB"), expected(Sizing::MaxBytes(16 << 10)));
+    assert_eq!(shape("--max-bytes 16K"), expected(Sizing::MaxBytes(16_000)));
+    let (_, probes, key_hash) = shape("--probes 3 --seed 18446744073709551615");
+    assert_eq!((probes, key_hash), (3, KeyHash::Xxh3 { seed: u64::MAX }));
+    assert_eq!(dir.info("f")["seed"], u64::MAX);
+}
+
+#[test]
+fn bad_options_are_refused_before_reading() {
+    let dir = Dir::new();
+    // The message is about the option although the file is missing too.
+    assert_parts(&dir.fails("build nothing --bits-per-key 101"), &["101", "0 to 100"]);
+    assert_parts(&dir.fails("build nothing --max-bytes 127"), &["127", "128"]);
+    for (args, part) in [
+        ("build k --bits-per-key 10 --fpr 0.1", "cannot be used with"),
+        ("build k --fpr 0", "above 0 and up to 1"),
+        ("build k --probes 31", "1..=30"),
+        ("build k --max-bytes 10KB", "64KiB"),
+        ("plan --keys many", "1_000_000"),
+        ("plan --keys 0", "above 0"),
+        ("plan", "--keys"),
+        ("merge a -o f", "2 values required"),
+        ("merge a b", "--output"),
+        ("frobnicate", "unrecognized"),
+    ] {
+        let output = dir.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert_parts(&stderr(&output), &[part]);
+    }
+    assert!(dir.names().is_empty());
+}
+
+#[test]
+fn build_errors_name_the_file() {
+    let dir = Dir::new();
+    dir.write("keys", "a\n");
+    fs::create_dir(dir.path("dir")).unwrap();
+    assert_parts(&dir.fails("build nothing"), &["nothing: cannot open: "]);
+    assert_parts(&dir.fails("build dir"), &["dir: cannot "]);
+    assert_parts(&dir.fails("build keys -o dir"), &["dir: is a directory"]);
+    assert_parts(&dir.fails("build keys -o no/f"), &["no/f: cannot write: no directory no"]);
+    assert_parts(&dir.fails("build keys -o dir/../keys"), &["keys: is the file of keys"]);
+    assert_eq!(dir.read("keys"), b"a\n");
+    assert_eq!(dir.names(), ["dir", "keys"]);
+}
+
+#[test]
+fn info_tells_what_the_library_tells() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 10_000));
+    dir.ok("build keys -o f --seed 7");
+    let stored = dir.read("f");
+    let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+    let params = filter.params();
+    let info = dir.info("f");
+    for (field, value) in [
+        ("file", "f".into()),
+        ("format_version", 1.into()),
+        ("pass_all", false.into()),
+        ("hash", "xxh3-64".into()),
+        ("seed", 7.into()),
+        ("tag", Value::Null),
+        ("stored_bytes", stored.len().into()),
+        ("blocks", params.blocks().into()),
+        ("probes", params.probes().into()),
+        ("keys_inserted", 10_000.into()),
+        ("bits_per_key", params.bits_per_key().into()),
+        ("fill_ratio", filter.fill_ratio().into()),
+        ("estimated_keys", filter.estimated_keys().into()),
+        ("predicted_false_positive_rate", params.false_positive_rate().into()),
+        ("estimated_false_positive_rate", filter.estimated_false_positive_rate().into()),
+        ("header_checksum_ok", true.into()),
+        ("block_checksum_ok", true.into()),
+        ("kernel", filter.kernel().name().into()),
+    ] {
+        assert_eq!(info[field], value, "{field}");
+    }
+    assert_eq!(info["block_checksum_stored"], info["block_checksum_computed"]);
+    let kernels = info["kernels_supported"].as_array().unwrap();
+    assert!(kernels.contains(&info["kernel"]) && kernels.contains(&"scalar".into()));
+
+    let blocks = format!("{} of 64 bytes", params.blocks());
+    let size = format!("{} bytes", stored.len());
+    let table = text(dir.ok("info f"));
+    assert_parts(&table, &["XXH3-64 with seed 7", &blocks, &size, "10000", "0.9", "ok ("]);
+}
+
+#[test]
+fn info_of_a_filter_that_passes_all() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f --bits-per-key 0", "a\nb\n");
+    let info = dir.info("f");
+    assert_eq!(info["pass_all"], true);
+    assert_eq!(info["keys_inserted"], 2);
+    assert_eq!(info["estimated_keys"], Value::Null);
+    assert_eq!(info["predicted_false_positive_rate"], 1.0);
+    assert_parts(&text(dir.ok("info f")), &["pass-all", "saturated", "100.000 %"]);
+    assert_eq!(dir.ok_with("query f", "c\n"), b"c\n");
+}
+
+#[test]
+fn filters_of_other_hashes_answer_maybe_and_say_so() {
+    let dir = Dir::new();
+    let params = Sizing::BitsPerKey(10.0).params(10).unwrap();
+    let filter = BloomFilter::with_params(params, KeyHash::Caller { tag: 42 }).unwrap();
+    dir.write("f", filter.view().to_bytes());
+    let info = dir.info("f");
+    assert_eq!((&info["hash"], &info["seed"]), (&"caller".into(), &Value::Null));
+    assert_eq!(info["tag"], 42);
+    let output = dir.run_with("query f", "a\n");
+    assert_eq!(output.stdout, b"a\n");
+    assert_parts(&stderr(&output), &["f: ", "tag 42", "maybe"]);
+}
+
+#[test]
+fn a_damaged_block_is_described_but_not_asked() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 1_000));
+    dir.ok("build keys -o f");
+    let sound = dir.info("f");
+    let mut bytes = dir.read("f");
+    bytes[100] ^= 1;
+    dir.write("f", &bytes);
+
+    let output = dir.run("info --json f");
+    assert_eq!(output.status.code(), Some(2));
+    assert_parts(&stderr(&output), &["f: offset 48: ", "found ", "expected ", "\"absent\""]);
+    let info: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(info["block_checksum_ok"], false);
+    assert_eq!(info["header_checksum_ok"], true);
+    assert_eq!(info["block_checksum_stored"], sound["block_checksum_stored"]);
+    assert_ne!(info["block_checksum_computed"], sound["block_checksum_computed"]);
+    for same in ["keys_inserted", "blocks", "probes", "predicted_false_positive_rate"] {
+        assert_eq!(info[same], sound[same], "{same}");
+    }
+    for unknown in ["fill_ratio", "estimated_keys", "estimated_false_positive_rate"] {
+        assert_eq!(info[unknown], Value::Null, "{unknown}");
+    }
+    let output = dir.run("info f");
+    assert_eq!(output.status.code(), Some(2));
+    assert_parts(&text(output.stdout), &["DAMAGED", "1000"]);
+
+    assert_parts(&dir.fails("query f keys"), &["f: offset 48: "]);
+    assert_parts(&dir.fails("merge f f -o g"), &["f: offset 48: "]);
+    assert_eq!(dir.names(), ["f", "keys"]);
+}
+
+#[test]
+fn files_that_are_no_filters_are_refused() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 1_000));
+    dir.ok("build keys -o f");
+    let bytes = dir.read("f");
+    let len = bytes.len();
+    dir.write("short", &bytes[..len - 1]);
+    dir.write("long", [bytes.as_slice(), b"x"].concat());
+    let mut header = bytes.clone();
+    header[33] ^= 1;
+    dir.write("header", header);
+    dir.write("empty", "");
+    fs::create_dir(dir.path("dir")).unwrap();
+
+    let (found, expected) = (format!("found {}", len - 1), format!("expected {len}"));
+    let offset = format!("short: offset {}: ", len - 1);
+    let message = dir.fails("query short keys");
+    assert_parts(&message, &[&offset, &found, &expected, "truncated", "\"absent\""]);
+    assert_parts(&dir.fails("query long keys"), &["long: offset ", "followed by other bytes"]);
+    assert_parts(&dir.fails("info header"), &["header: offset 56: ", "header checksum"]);
+    assert_parts(&dir.fails("info empty"), &["empty: offset 0: ", "header of 64 bytes"]);
+    assert_parts(&dir.fails("info keys"), &["keys: offset 0: ", "magic"]);
+    assert_parts(&dir.fails("info dir"), &["dir: cannot "]);
+    assert_parts(&dir.fails("info nothing"), &["nothing: cannot open: "]);
+    assert_parts(&dir.fails("query f nothing"), &["nothing: cannot open: "]);
+    assert_parts(&dir.fails("merge f nothing -o g"), &["nothing: cannot open: "]);
+}
+
+#[test]
+fn a_union_has_the_keys_of_all() {
+    let dir = Dir::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| lines(name, 1_000));
+    let all = format!("{a}{b}{c}");
+    for (name, keys) in [("a", &a), ("b", &b), ("c", &c), ("all", &all)] {
+        let args = format!("build - -o {name} --max-bytes 8KiB --probes 5");
+        dir.ok_with(&args, keys);
+    }
+    let merged = dir.run("merge a b c -o abc");
+    assert_parts(&stderr(&merged), &["abc: 3000 keys"]);
+    assert_eq!(dir.read("abc"), dir.read("all"));
+    assert!(dir.ok_with("query abc", &all) == all.as_bytes());
+    assert_eq!(dir.ok("merge a b c -o - -q"), dir.read("all"));
+    // The output may be one of the inputs.
+    dir.ok("merge a b c -o b");
+    assert_eq!(dir.read("b"), dir.read("all"));
+}
+
+#[test]
+fn filters_sized_for_the_same_keys_can_be_merged() {
+    let dir = Dir::new();
+    dir.write("few", lines("a", 10));
+    dir.write("many", lines("b", 900));
+    dir.ok("build few -o a -q --keys 1k --fpr 1%");
+    dir.ok("build many -o b -q --keys 1_000 --fpr 0.01");
+    dir.ok("merge a b -o ab -q");
+    let both = dir.read("few").into_iter().chain(dir.read("many")).collect::<Vec<u8>>();
+    assert_eq!(dir.ok_with("query ab", &both), both);
+    let expected = blocked_bloom::Sizing::FalsePositiveRate(0.01).params(1_000).unwrap();
+    assert_eq!(dir.read("ab").len() as u64, expected.stored_bytes());
+    assert_eq!(dir.info("ab")["keys_inserted"], 910);
+    assert_parts(&stderr(&dir.run("build few -o c --keys 0")), &["--keys", "whole number above 0"]);
+}
+
+#[test]
+fn unions_that_cannot_be_name_both_files() {
+    let dir = Dir::new();
+    let keys = lines("key", 1_000);
+    for (name, options) in [
+        ("a", "--max-bytes 4KiB --probes 5"),
+        ("blocks", "--max-bytes 8KiB --probes 5"),
+        ("probes", "--max-bytes 4KiB --probes 6"),
+        ("seed", "--max-bytes 4KiB --probes 5 --seed 9"),
+    ] {
+        dir.ok_with(&format!("build - -o {name} {options}"), &keys);
+    }
+    dir.ok_with("build - -o empty", "");
+    let names = dir.names();
+    assert_parts(&dir.fails("merge a blocks -o f"), &["a and blocks: ", "63", "127"]);
+    assert_parts(&dir.fails("merge a a probes -o f"), &["a and probes: ", "5 probes", "of 6"]);
+    assert_parts(&dir.fails("merge a seed -o f"), &["a and seed: ", "seed 0", "seed 9"]);
+    // The shape is not that of the first file if the first is empty.
+    assert_parts(&dir.fails("merge empty a blocks -o f"), &["a and blocks: "]);
+    assert_eq!(dir.names(), names);
+}
+
+#[test]
+fn plan_prints_an_aligned_table() {
+    let dir = Dir::new();
+    let table = text(dir.ok("plan --keys 1_000_000"));
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| !line.is_empty()).collect();
+    assert_eq!(rows.len(), 9);
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{table}");
+    let row = rows.iter().find(|row| row.trim_start().starts_with("10.00")).unwrap();
+    let params = Sizing::BitsPerKey(10.0).params(1_000_000).unwrap();
+    let rate = params.false_positive_rate();
+    let doubled = params.max_items(2.0 * rate).unwrap().to_string();
+    let one_in = format!("{:.0}", 1.0 / rate);
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells, ["10.00", "6", "1250112", "1.19", "MiB", "0.966", "%", &one_in, &doubled]);
+    assert_parts(&table, &["rate doubles at", "classical"]);
+    assert!(!table.contains("partition"));
+}
+
+#[test]
+fn plan_answers_what_was_asked() {
+    let dir = Dir::new();
+    let args = "plan --keys 1M --json --bits-per-key 8,12 --fpr 1% --max-bytes 1MiB --probes 4";
+    let plan: Value = serde_json::from_slice(&dir.ok(args)).unwrap();
+    assert_eq!(plan["keys"], 1_000_000);
+    let choices = plan["choices"].as_array().unwrap();
+    let sizings = [
+        Sizing::BitsPerKey(8.0),
+        Sizing::BitsPerKey(12.0),
+        Sizing::FalsePositiveRate(0.01),
+        Sizing::MaxBytes(1 << 20),
+    ];
+    assert_eq!(choices.len(), sizings.len());
+    for (choice, sizing) in choices.iter().zip(sizings) {
+        let params = sizing.params(1_000_000).unwrap().with_probes(4).unwrap();
+        let rate = params.false_positive_rate();
+        assert_eq!(choice["blocks"], params.blocks());
+        assert_eq!(choice["probes"], 4);
+        assert_eq!(choice["stored_bytes"], params.stored_bytes());
+        assert_eq!(choice["false_positive_rate"], rate);
+        assert_eq!(choice["one_in"], 1.0 / rate);
+        assert_eq!(choice["keys_at_double_rate"], params.max_items(2.0 * rate).unwrap());
+        assert_eq!(choice["partition_recommended"], false);
+    }
+}
+
+#[test]
+fn plan_warns_of_what_is_too_large() {
+    let dir = Dir::new();
+    let table = text(dir.ok("plan --keys 20G --bits-per-key 5,10"));
+    let marked = table.lines().filter(|line| line.ends_with(" *")).count();
+    assert_eq!(marked, 1, "{table}");
+    assert_parts(&table, &["partition"]);
+    // What is possible is printed, and the rest is an error.
+    let output = dir.run("plan --keys 1G --fpr 1% --max-bytes 100 --bits-per-key 0");
+    assert_eq!(output.status.code(), Some(2));
+    assert_parts(&stderr(&output), &["100 bytes hold no filter"]);
+    assert_parts(&text(output.stdout), &["9.92", "no filter", "100.000 %"]);
+    assert_parts(&dir.fails("plan --keys 1000G --bits-per-key 100"), &["partition"]);
+}
+
+#[test]
+fn help_and_version() {
+    let dir = Dir::new();
+    let help = text(dir.ok("--help"));
+    assert_parts(&help, &["EXAMPLES", "EXIT STATUS", "build", "query", "info", "merge", "plan"]);
+    assert_parts(&text(dir.ok("--version")), &[env!("CARGO_PKG_VERSION")]);
+    for command in ["build", "query", "info", "merge", "plan"] {
+        assert_parts(&text(dir.ok(&format!("{command} --help"))), &["Usage", command]);
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::{self, File, Permissions};
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    use std::process::{Command, Output, Stdio};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{Dir, TOOL, assert_parts, lines, stderr, words};
+
+    /// Runs a script in which `$TOOL` is the tool.
+    fn shell(dir: &Dir, script: &str) -> Output {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("TOOL", TOOL);
+        command.current_dir(dir.0.path()).output().unwrap()
+    }
+
+    fn mode(dir: &Dir, name: &str) -> u32 {
+        fs::metadata(dir.path(name)).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_no_error() {
+        let dir = Dir::new();
+        dir.write("keys", words());
+        dir.ok("build keys -o f");
+        let mut tool = Command::new(TOOL)
+            .args(["query", "f", "keys"])
+            .current_dir(dir.0.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::with_capacity(16, tool.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        drop(stdout);
+        let output = tool.wait_with_output().unwrap();
+        assert_eq!(line, "A\n");
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    }
+
+    #[test]
+    fn keys_that_come_one_by_one_are_answered_one_by_one() {
+        let dir = Dir::new();
+        dir.ok_with("build - -o f", "apple\n");
+        let mut tool = Command::new(TOOL)
+            .args(["query", "f"])
+            .current_dir(dir.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = tool.stdin.take().unwrap();
+        stdin.write_all(b"apple\n").unwrap();
+        let stdout = tool.stdout.take().unwrap();
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            BufReader::new(stdout).read_line(&mut line).unwrap();
+            send.send(line).unwrap();
+        });
+        let answer = receive.recv_timeout(Duration::from_secs(20));
+        drop(stdin);
+        assert_eq!(answer.as_deref(), Ok("apple\n"));
+        assert!(tool.wait().unwrap().success());
+    }
+
+    #[test]
+    fn permissions_are_those_of_the_umask_or_of_the_file_replaced() {
+        let dir = Dir::new();
+        dir.write("keys", "a\n");
+        for (umask, expected) in [("022", 0o644), ("077", 0o600), ("002", 0o664)] {
+            let script = format!("umask {umask}; \"$TOOL\" build keys -o f{umask}");
+            assert!(shell(&dir, &script).status.success());
+            assert_eq!(mode(&dir, &format!("f{umask}")), expected, "umask {umask}");
+        }
+        fs::set_permissions(dir.path("f022"), Permissions::from_mode(0o640)).unwrap();
+        dir.ok("build keys -o f022 --seed 1");
+        assert_eq!(mode(&dir, "f022"), 0o640);
+        assert_eq!(dir.info("f022")["seed"], 1);
+    }
+
+    #[test]
+    fn an_existing_filter_is_replaced_not_overwritten() {
+        let dir = Dir::new();
+        dir.ok_with("build - -o f", "a\n");
+        let before = dir.read("f");
+        let mut opened_before = File::open(dir.path("f")).unwrap();
+        dir.ok_with("build - -o f", lines("key", 1_000));
+        assert_eq!(dir.info("f")["keys_inserted"], 1_000);
+        let mut seen = Vec::new();
+        opened_before.read_to_end(&mut seen).unwrap();
+        assert_eq!(seen, before);
+        assert_eq!(dir.names(), ["f"]);
+    }
+
+    #[test]
+    fn links_are_followed_and_stay() {
+        let dir = Dir::new();
+        fs::create_dir(dir.path("there")).unwrap();
+        symlink("there/f", dir.path("link")).unwrap();
+        symlink("link", dir.path("link of link")).unwrap();
+        // First the file does not exist yet, then it does.
+        for seed in [1, 2] {
+            let script = format!("echo a | \"$TOOL\" build - --seed {seed} -o 'link of link'");
+            let output = shell(&dir, &script);
+            assert!(output.status.success(), "{}", stderr(&output));
+            assert!(fs::symlink_metadata(dir.path("link")).unwrap().is_symlink());
+            assert!(fs::symlink_metadata(dir.path("link of link")).unwrap().is_symlink());
+            assert_eq!(dir.info("there/f")["seed"], seed);
+        }
+        assert_eq!(dir.names(), ["link", "link of link", "there"]);
+        symlink("loop", dir.path("loop")).unwrap();
+        assert_parts(&dir.fails_with("build - -o loop", "a\n"), &["loop: cannot write: "]);
+    }
+
+    #[test]
+    fn pipes_and_devices_are_written_and_stay() {
+        let dir = Dir::new();
+        dir.ok_with("build - -o f", "a\n");
+        let expected = dir.read("f");
+
+        let fifo = dir.path("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        // Open for both, so that neither side waits for the other.
+        let mut both = File::options().read(true).write(true).open(&fifo).unwrap();
+        dir.ok_with("build - -o fifo", "a\n");
+        assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
+        let mut piped = vec![0; expected.len()];
+        both.read_exact(&mut piped).unwrap();
+        assert_eq!(piped, expected);
+
+        // Through a link: a tool that renamed over its output would not harm the machine.
+        symlink("/dev/stdout", dir.path("stdout")).unwrap();
+        assert_eq!(dir.ok_with("build - -o stdout", "a\n"), expected);
+        assert!(fs::symlink_metadata(dir.path("stdout")).unwrap().is_symlink());
+        assert_eq!(dir.names(), ["f", "fifo", "stdout"]);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_filter_and_nothing_else() {
+        let dir = Dir::new();
+        dir.write("keys", lines("key", 100_000));
+        dir.ok_with("build - -o f", "a\n");
+        let before = dir.read("f");
+        // A limit on the size of files makes the write fail half way.
+        for output in ["f", "new"] {
+            let script = format!("trap '' XFSZ; ulimit -f 8; \"$TOOL\" build keys -o {output}");
+            let failed = shell(&dir, &script);
+            assert_eq!(failed.status.code(), Some(2), "{}", stderr(&failed));
+            assert_parts(&stderr(&failed), &[&format!("{output}: cannot write: ")]);
+        }
+        assert_eq!(dir.read("f"), before);
+        assert_eq!(dir.names(), ["f", "keys"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_an_error() {
+        let dir = Dir::new();
+        dir.ok_with("build - -o f", "a\n");
+        for command in [
+            "echo a | \"$TOOL\" query f > /dev/full",
+            "echo a | \"$TOOL\" query f --count > /dev/full",
+            "\"$TOOL\" info f > /dev/full",
+            "\"$TOOL\" plan --keys 1M > /dev/full",
+            "\"$TOOL\" merge f f -o - > /dev/full",
+        ] {
+            let output = shell(&dir, command);
+            assert_eq!(output.status.code(), Some(2), "{command}");
+            assert_parts(&stderr(&output), &["standard output: cannot write: "]);
+        }
+    }
+
+    #[test]
+    fn closed_standard_streams_are_survived() {
+        let dir = Dir::new();
+        dir.ok_with("build - -o f", "a\n");
+        assert_eq!(shell(&dir, "\"$TOOL\" info f >&-").status.code(), Some(0));
+        assert_eq!(shell(&dir, "\"$TOOL\" query f <&-").status.code(), Some(1));
+        assert_eq!(shell(&dir, "\"$TOOL\" info nothing 2>&-").status.code(), Some(2));
+    }
+}
