@@ -1,0 +1,169 @@
+//! A table file: a sorted run that is written once and then only read.
+//!
+//! ```text
+//! table   data blocks | zeros | filter | index | footer
+//! index   a block with one record per data block: its last key, its range in the file
+//! footer  range of the filter | range of the index | magic
+//! range   start, u64 | end, u64
+//! ```
+//!
+//! Every integer is little-endian.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blocked_bloom::{BloomFilterBuilder, BloomFilterBytes, BloomFilterRef, KeyHash, Sizing};
+use memmap2::Mmap;
+
+use crate::block::{Block, BlockBuilder};
+
+const MAGIC: [u8; 8] = *b"multiget";
+const CACHE_LINE: [u8; 64] = [0; 64];
+
+/// Writes a table file from records in ascending order of distinct keys.
+///
+/// The file appears under its name whole or not at all. An engine would also sync the directory,
+/// for which the standard library has no portable way.
+pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    path: &Path,
+    run: impl IntoIterator<Item = (K, V)>,
+    sizing: Sizing,
+) -> io::Result<()> {
+    let temporary = path.with_extension("tmp");
+    let mut file = BufWriter::new(File::create(&temporary)?);
+    let mut filter = BloomFilterBuilder::new(sizing);
+    let mut block = BlockBuilder::default();
+    let mut index = BlockBuilder::default();
+    let mut end = 0;
+
+    let mut run = run.into_iter().peekable();
+    while let Some((key, value)) = run.next() {
+        filter.insert(&key);
+        block.add(key.as_ref(), value.as_ref())?;
+        let fits = |(key, value): &(K, V)| block.has_room_for(key.as_ref(), value.as_ref());
+        if !run.peek().is_some_and(fits) {
+            let start = end;
+            end += block.write_to(&mut file)?;
+            index.add(key.as_ref(), &encode(start..end))?;
+        }
+    }
+
+    // Each block of the filter is then one cache line of the mapping, and a query touches one.
+    let filter_start = end.next_multiple_of(CACHE_LINE.len() as u64);
+    file.write_all(&CACHE_LINE[..(filter_start - end) as usize])?;
+    let filter = filter.finish().map_err(io::Error::other)?;
+    let index_start = filter_start + filter.write_to(&mut file)?;
+    let index_end = index_start + index.write_to(&mut file)?;
+    file.write_all(&encode(filter_start..index_start))?;
+    file.write_all(&encode(index_start..index_end))?;
+    file.write_all(&MAGIC)?;
+    file.into_inner()?.sync_all()?;
+    fs::rename(temporary, path)
+}
+
+/// An open table: the file mapped, its index in memory, its filter asked where it lies.
+pub(crate) struct Table {
+    path: PathBuf,
+    map: Arc<Mmap>,
+    /// Last key and range of each data block.
+    index: Vec<(Vec<u8>, Range<usize>)>,
+    /// None if it is damaged or of another hash.
+    filter: Option<BloomFilterBytes<Section>>,
+}
+
+/// Part of a mapped file, which it keeps mapped: bytes that a filter can own without a copy.
+struct Section {
+    map: Arc<Mmap>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Section {
+    fn as_ref(&self) -> &[u8] {
+        // A range outside the file is a damaged filter, and no bytes are refused as one.
+        self.map.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Table {
+    /// Opens a table file. Damage is an error that names the file; in the filter, a warning.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        #[expect(unsafe_code, reason = "mapped bytes change if somebody changes the file")]
+        // SAFETY: nothing writes to a table file once `flush` has given it its name.
+        let map = Arc::new(unsafe { Mmap::map(&file)? });
+
+        let (filter, index) = footer(&map).ok_or_else(|| damaged(path, "footer"))?;
+        let index = map.get(index).and_then(read_index);
+        let index = index.ok_or_else(|| damaged(path, "index"))?;
+        let filter = Section { map: Arc::clone(&map), range: filter };
+        Ok(Table { path: path.to_owned(), map, index, filter: open_filter(path, filter) })
+    }
+
+    /// The same table as if its filter were damaged.
+    pub(crate) fn without_filter(self) -> Self {
+        Table { filter: None, ..self }
+    }
+
+    pub(crate) fn filter(&self) -> BloomFilterRef<'_> {
+        match &self.filter {
+            Some(filter) => filter.view(),
+            None => BloomFilterRef::pass_all(KeyHash::default()),
+        }
+    }
+
+    /// The key's value, from the only block that may hold it. A key past the last costs no read.
+    pub(crate) fn get(&self, key: &[u8], block_reads: &mut u64) -> io::Result<Option<&[u8]>> {
+        let i = self.index.partition_point(|(last_key, _)| &last_key[..] < key);
+        let Some((_, range)) = self.index.get(i) else {
+            return Ok(None);
+        };
+        *block_reads += 1;
+        let block = self.map.get(range.clone()).and_then(Block::verify);
+        let block = block.ok_or_else(|| damaged(&self.path, "data block"))?;
+        Ok(block.get(key))
+    }
+}
+
+/// A filter that cannot be trusted must not say "absent", nor one that is asked with another's
+/// hashes. To do without costs block reads, not keys.
+fn open_filter(path: &Path, section: Section) -> Option<BloomFilterBytes<Section>> {
+    let verified = BloomFilterBytes::from_bytes(section).map_err(|error| error.to_string());
+    let opened = verified.and_then(|filter| {
+        filter.require_key_hash(KeyHash::default()).map_err(|error| error.to_string())
+    });
+    opened
+        .inspect_err(|problem| eprintln!("warning: {}: filter not used: {problem}", path.display()))
+        .ok()
+}
+
+fn read_index(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Range<usize>)>> {
+    let entry = |(last_key, range): (&[u8], &[u8])| {
+        Some((last_key.to_vec(), decode(range.try_into().ok()?)?))
+    };
+    Block::verify(bytes)?.records().map(|record| entry(record?)).collect()
+}
+
+/// The ranges of the filter and of the index.
+fn footer(file: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let file = file.strip_suffix(&MAGIC)?;
+    let (file, index) = file.split_last_chunk()?;
+    let (_, filter) = file.split_last_chunk()?;
+    Some((decode(*filter)?, decode(*index)?))
+}
+
+fn damaged(path: &Path, part: &str) -> io::Error {
+    let message = format!("{}: the {part} is damaged", path.display());
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+fn encode(range: Range<u64>) -> [u8; 16] {
+    (u128::from(range.start) | u128::from(range.end) << 64).to_le_bytes()
+}
+
+fn decode(range: [u8; 16]) -> Option<Range<usize>> {
+    let range = u128::from_le_bytes(range);
+    Some(usize::try_from(range as u64).ok()?..usize::try_from(range >> 64).ok()?)
+}
