@@ -1,0 +1,98 @@
+//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a naive filter of the
+//! same shape does, which keeps one bool per bit.
+#![no_main]
+
+use std::collections::HashSet;
+
+use arbitrary::Arbitrary;
+use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash, Params, Sizing};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Insert(u64),
+    InsertBatch(Vec<u64>),
+    UnionWith(Vec<u64>),
+    StoreAndReopen,
+    Clear,
+}
+
+/// One bool per bit, in the arithmetic of `docs/format.md`.
+struct Naive {
+    blocks: Vec<[bool; 512]>,
+    probes: u32,
+}
+
+impl Naive {
+    fn positions(&self, hash: u64) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let block = (hash % (1 << 32)) * self.blocks.len() as u64 / (1 << 32);
+        let mut product = hash / (1 << 32);
+        (0..self.probes).map(move |_| {
+            let bit = product / (1 << 23);
+            product = product * 0x9e37_79b9 % (1 << 32);
+            (block as usize, bit as usize)
+        })
+    }
+
+    fn insert(&mut self, hash: u64) {
+        for (block, bit) in self.positions(hash) {
+            self.blocks[block][bit] = true;
+        }
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        self.positions(hash).all(|(block, bit)| self.blocks[block][bit])
+    }
+}
+
+fn empty(params: Params) -> BloomFilter {
+    BloomFilter::with_params(params, KeyHash::Caller { tag: 1 }).unwrap()
+}
+
+fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
+    let (blocks, probes, steps, asked) = input;
+    let (blocks, probes) = (u64::from(blocks % 8) + 1, u32::from(probes) % 30 + 1);
+    let params = Sizing::MaxBytes(64 + 64 * blocks)
+        .params(blocks * 51)
+        .and_then(|params| params.with_probes(probes))
+        .unwrap();
+    let mut filter = empty(params);
+    let mut naive = Naive { blocks: vec![[false; 512]; blocks as usize], probes };
+    let mut model = HashSet::new();
+    for step in steps {
+        match step {
+            Step::Insert(hash) => {
+                let was_absent = !naive.contains(hash);
+                assert_eq!(filter.insert_hash(hash), was_absent);
+                naive.insert(hash);
+                model.insert(hash);
+            }
+            Step::InsertBatch(hashes) => {
+                filter.insert_hashes(&hashes);
+                hashes.iter().for_each(|&hash| naive.insert(hash));
+                model.extend(hashes);
+            }
+            Step::UnionWith(hashes) => {
+                let mut other = empty(params);
+                other.insert_hashes(&hashes);
+                filter.union_with(&other).unwrap();
+                hashes.iter().for_each(|&hash| naive.insert(hash));
+                model.extend(hashes);
+            }
+            Step::StoreAndReopen => {
+                let opened = BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
+                assert_eq!(opened.view(), filter.view());
+                filter = opened.view().to_filter().unwrap();
+            }
+            Step::Clear => {
+                filter.clear();
+                naive.blocks.fill([false; 512]);
+                model.clear();
+            }
+        }
+    }
+    for &hash in model.iter().chain(&asked) {
+        assert_eq!(filter.contains_hash(hash), naive.contains(hash), "hash {hash:#x}");
+    }
+    assert!(model.iter().all(|&hash| filter.contains_hash(hash)));
+});
