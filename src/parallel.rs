@@ -11,8 +11,9 @@ use crate::filter::BloomFilter;
 use crate::kernel::Tile;
 use crate::probe;
 
-/// Hashes below which one thread is as fast as two.
-const SEQUENTIAL_BELOW: usize = 1 << 18;
+/// Hashes below which one thread is as fast as two: up to there the filter fits the last-level cache, and reordering costs what
+/// the second thread saves.
+const SEQUENTIAL_BELOW: usize = 1 << 22;
 
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
@@ -21,20 +22,25 @@ const CUTS_PER_THREAD: usize = 4;
 const MAX_CUT_BLOCKS: usize = 1 << 12;
 
 /// Inserts every hash of the chunks.
-pub(crate) fn insert_chunks(filter: &mut BloomFilter, mut chunks: Vec<Vec<u64>>) {
+pub(crate) fn insert_chunks(filter: &mut BloomFilter, chunks: Vec<Vec<u64>>) {
     let hashes = chunks.iter().map(Vec::len).sum::<usize>();
     let threads = rayon::current_num_threads();
-    if threads == 1 || hashes < SEQUENTIAL_BELOW {
+    if threads > 1 && hashes >= SEQUENTIAL_BELOW {
+        insert_by_cut(filter, chunks, threads * CUTS_PER_THREAD);
+    } else {
         for chunk in &chunks {
             filter.insert_hashes(chunk);
         }
-        return;
     }
-    filter.count(hashes as u64);
+}
+
+/// Inserts every hash of the chunks, in about `tasks` tasks or more.
+fn insert_by_cut(filter: &mut BloomFilter, mut chunks: Vec<Vec<u64>>, tasks: usize) {
+    filter.count(chunks.iter().map(|chunk| chunk.len() as u64).sum());
     let (kernel, probes) = (filter.view().kernel(), filter.params().probes());
     let Tile { blocks, total, .. } = filter.tile();
     // A power of two: the cut of a block is a shift.
-    let cut_blocks = (blocks.len() / (threads * CUTS_PER_THREAD)).clamp(1, MAX_CUT_BLOCKS);
+    let cut_blocks = (blocks.len() / tasks).clamp(1, MAX_CUT_BLOCKS);
     let shift = cut_blocks.ilog2();
     let cuts = blocks.len().div_ceil(1 << shift);
     let cut_of = |hash| (probe::block_index(hash, total) >> shift) as usize;
@@ -86,7 +92,31 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use super::partition;
+    use super::{insert_by_cut, partition};
+    use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
+
+    #[test]
+    fn every_cut_gives_the_same_bytes() {
+        let hashes: Vec<u64> =
+            (0..30_000_u64).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect();
+        for blocks in [1, 2, 3, 7, 8, 1_000, 9_001] {
+            let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
+            let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+            let mut expected = empty.clone();
+            for &hash in &hashes {
+                expected.insert_hash(hash);
+            }
+            for (tasks, chunk) in [(1, 30_000), (2, 30_000), (3, 7_000), (8, 1), (64, 999)] {
+                let chunks = hashes.chunks(chunk).map(<[u64]>::to_vec).collect();
+                let mut filter = empty.clone();
+                insert_by_cut(&mut filter, chunks, tasks);
+                assert_eq!(filter, expected, "{blocks} blocks, {tasks} tasks");
+            }
+            let mut nothing = empty.clone();
+            insert_by_cut(&mut nothing, vec![Vec::new()], 4);
+            assert_eq!(nothing, empty);
+        }
+    }
 
     #[test]
     fn partitions_keep_every_hash_and_order_the_cuts() {

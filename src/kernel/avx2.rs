@@ -1,122 +1,277 @@
-//! AVX2: eight probes of one key in a register, tested with one `vptest`; keys one after the other.
+//! AVX2: eight probes of one key in a register; four keys a turn, whose results are collected together.
 //!
 //! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit word, five more the bit.
-//! Inserting a batch gains too little over scalar here to have code of its own.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-use super::{Table, scalar};
-use crate::probe::{Block, MULTIPLIER, block_index};
+use super::{AHEAD, Prefetch, Table, Tile, address, powers, prefetch, scalar};
+use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx2");
 
-pub(super) const TABLE: Table =
-    Table { name: "avx2", is_supported: detect::get, contains, ..scalar::TABLE };
+pub(super) const TABLE: Table = Table { name: "avx2", is_supported: detect::get, contains, insert };
 
-/// Filters above this size outgrow the second-level cache: request lines ahead.
-const PREFETCH_FROM_BYTES: usize = 512 << 10;
-/// Keys between a request and its test.
-const AHEAD: usize = 64;
-
-/// `G^0 .. G^7`: one multiplication makes eight probes.
-const POWERS: [u32; 8] = {
-    let mut powers = [1_u32; 8];
-    let mut i = 1;
-    while i < 8 {
-        powers[i] = powers[i - 1].wrapping_mul(MULTIPLIER);
-        i += 1;
-    }
-    powers
-};
-/// `G^8`: from one round of eight probes to the next.
-const NEXT_ROUND: u32 = POWERS[7].wrapping_mul(MULTIPLIER);
+/// Keys a turn: their results fill one register of bytes.
+const KEYS: usize = 4;
 
 /// # Safety
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
 unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-    let ahead = if size_of_val(blocks) > PREFETCH_FROM_BYTES { AHEAD } else { usize::MAX };
-    let mut upcoming = hashes.get(ahead..).unwrap_or_default().iter();
-    if ahead == AHEAD {
-        for &hash in hashes.iter().take(AHEAD) {
-            prefetch(blocks, hash);
-        }
-    }
-    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let powers = _mm256_setr_epi32(
-        POWERS[0] as i32,
-        POWERS[1] as i32,
-        POWERS[2] as i32,
-        POWERS[3] as i32,
-        POWERS[4] as i32,
-        POWERS[5] as i32,
-        POWERS[6] as i32,
-        POWERS[7] as i32,
-    );
-    // A one in every lane that probes, zero in the rest: unused lanes make an empty mask.
-    let ones = |first: u32| {
-        let used = _mm256_set1_epi32(probes as i32 - first as i32);
-        _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(used, lanes))
+    let batch = match (Prefetch::of(blocks), probes) {
+        (Prefetch::No, ..=8) => batch::<0, 1>,
+        (Prefetch::No, ..=16) => batch::<0, 2>,
+        (Prefetch::No, _) => batch::<0, 4>,
+        (Prefetch::OneLine, ..=8) => batch::<1, 1>,
+        (Prefetch::OneLine, ..=16) => batch::<1, 2>,
+        (Prefetch::OneLine, _) => batch::<1, 4>,
+        (Prefetch::TwoLines, ..=8) => batch::<2, 1>,
+        (Prefetch::TwoLines, ..=16) => batch::<2, 2>,
+        (Prefetch::TwoLines, _) => batch::<2, 4>,
     };
-    let rounds = [ones(0), ones(8), ones(16), ones(24)];
-    let rounds = &rounds[..probes.div_ceil(8) as usize];
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(blocks, probes, hashes, hits) }
+}
 
+/// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
+///
+/// # Safety
+///
+/// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+#[target_feature(enable = "avx2")]
+unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
+    blocks: &[Block],
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
+    // SAFETY: the caller promised the number of blocks.
+    let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
+    let (first, later) = hashes.split_at(if LINES == 0 { 0 } else { AHEAD.min(hashes.len()) });
+    for &hash in first {
+        // SAFETY: the caller promised the number of blocks.
+        prefetch::<LINES>(unsafe { address(blocks, hash) });
+    }
+    let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
-        for (i, &hash) in keys.iter().enumerate() {
-            if let Some(&next) = upcoming.next() {
-                prefetch(blocks, next);
+        let (turns, rest) = keys.as_chunks::<KEYS>();
+        for (i, turn) in turns.iter().enumerate() {
+            if LINES > 0 {
+                for &hash in later.next().unwrap_or_default() {
+                    // SAFETY: the caller promised the number of blocks.
+                    prefetch::<LINES>(unsafe { address(blocks, hash) });
+                }
             }
-            bits |= u64::from(test(line(blocks, hash), (hash >> 32) as u32, powers, rounds)) << i;
+            bits |= test.four(turn) << (i * KEYS);
+        }
+        if !rest.is_empty() {
+            let mut turn = [rest[0]; KEYS];
+            turn[..rest.len()].copy_from_slice(rest);
+            let used = (1 << rest.len()) - 1;
+            bits |= (test.four(&turn) & used) << (turns.len() * KEYS);
         }
         *word = bits;
     }
 }
 
-/// Whether all probes of `hi` are set in the line.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn test((low, high): (__m256i, __m256i), hi: u32, powers: __m256i, rounds: &[__m256i]) -> bool {
-    let mut probes = _mm256_mullo_epi32(_mm256_set1_epi32(hi as i32), powers);
-    let mut all = true;
-    for &ones in rounds {
-        let word = _mm256_srli_epi32::<28>(probes);
-        let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
-        let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
-        // `vblendvps` looks at the sign, which is the top bit of the word's index.
-        let words = _mm256_blendv_ps(from_low, from_high, _mm256_castsi256_ps(probes));
-        let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(probes));
-        let mask = _mm256_sllv_epi32(ones, bit);
-        all &= _mm256_testc_si256(_mm256_castps_si256(words), mask) == 1;
-        probes = _mm256_mullo_epi32(probes, _mm256_set1_epi32(NEXT_ROUND as i32));
-    }
-    all
+/// What all keys of a batch share.
+struct Test<'a, const ROUNDS: usize> {
+    /// 1 to 2^32 - 1.
+    blocks: &'a [Block],
+    law: Law<ROUNDS>,
+    /// Per round, a one in every lane that probes; the other lanes make an empty mask.
+    ones: [__m256i; ROUNDS],
 }
 
-/// Both halves of the hash's block.
+impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
+    /// # Safety
+    ///
+    /// `1 <= blocks.len() < 2^32`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let mut ones = [_mm256_setzero_si256(); ROUNDS];
+        for (round, ones) in ones.iter_mut().enumerate() {
+            let used = _mm256_set1_epi32(probes as i32 - 8 * round as i32);
+            *ones = _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(used, lanes));
+        }
+        Test { blocks, law: Law::new(), ones }
+    }
+
+    /// One bit per key, set if it may be present.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn four(&self, hashes: &[u64; KEYS]) -> u64 {
+        // Written out: a closure given to `map` is called from a function without AVX2, which it cannot be inlined into.
+        let missing = [
+            self.missing(hashes[0]),
+            self.missing(hashes[1]),
+            self.missing(hashes[2]),
+            self.missing(hashes[3]),
+        ];
+        // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each half of the register has
+        // four bytes per key.
+        let low = _mm256_packs_epi32(missing[0], missing[1]);
+        let high = _mm256_packs_epi32(missing[2], missing[3]);
+        let missing = _mm256_packs_epi16(low, high);
+        let none = _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
+        let none = _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32;
+        u64::from(none & (none >> 4) & 15)
+    }
+
+    /// The bits of the key that are not set in its line.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn missing(&self, hash: u64) -> __m256i {
+        // SAFETY: `new` was promised the number of blocks.
+        let block = unsafe { address(self.blocks, hash) };
+        // SAFETY: `block` points into `blocks`.
+        let (low, high) = unsafe { load(block) };
+        let mut missing = _mm256_setzero_si256();
+        for (product, &ones) in self.law.products(hash).into_iter().zip(&self.ones) {
+            let word = _mm256_srli_epi32::<28>(product);
+            let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
+            let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
+            // `vblendvps` looks at the sign, which is the top bit of the word's index.
+            let words = _mm256_blendv_ps(from_low, from_high, _mm256_castsi256_ps(product));
+            let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(product));
+            let mask = _mm256_sllv_epi32(ones, bit);
+            missing =
+                _mm256_or_si256(missing, _mm256_andnot_si256(_mm256_castps_si256(words), mask));
+        }
+        missing
+    }
+}
+
+/// Both halves of the block.
+///
+/// # Safety
+///
+/// `block` may be read.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn line(blocks: &[Block], hash: u64) -> (__m256i, __m256i) {
-    let block = blocks[block_index(hash, blocks.len() as u32) as usize].as_ptr();
-    // SAFETY: `block` points at the first of the 64 bytes of a `Block`; the load has no alignment to respect.
-    let low = unsafe { _mm256_loadu_si256(block.cast()) };
-    // SAFETY: byte 32 of the same 64.
-    let high = unsafe { block.add(32) };
-    // SAFETY: bytes 32 to 63 of the same 64.
-    let high = unsafe { _mm256_loadu_si256(high.cast()) };
+unsafe fn load(block: *const Block) -> (__m256i, __m256i) {
+    let halves = block.cast::<__m256i>();
+    // SAFETY: the first 32 bytes of a block that may be read; the load has no alignment to respect.
+    let low = unsafe { _mm256_loadu_si256(halves) };
+    // SAFETY: its other 32 bytes; `wrapping_add` stays inside the block.
+    let high = unsafe { _mm256_loadu_si256(halves.wrapping_add(1)) };
     (low, high)
 }
 
-#[inline]
+/// # Safety
+///
+/// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-fn prefetch(blocks: &[Block], hash: u64) {
-    let block = blocks[block_index(hash, blocks.len() as u32) as usize].as_ptr();
-    // SAFETY: byte 63 of the 64 bytes of a `Block`: a borrowed block may straddle two lines, and this is in the second.
-    let last = unsafe { block.add(63) };
-    _mm_prefetch::<_MM_HINT_T0>(block.cast());
-    _mm_prefetch::<_MM_HINT_T0>(last.cast());
+unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    let fill = match probes {
+        1 => fill::<1, 1>,
+        2 => fill::<2, 1>,
+        3 => fill::<3, 1>,
+        4 => fill::<4, 1>,
+        5 => fill::<5, 1>,
+        6 => fill::<6, 1>,
+        7 => fill::<7, 1>,
+        8 => fill::<8, 1>,
+        ..=16 => fill::<0, 2>,
+        // The masks of more probes take longer than setting their bits one by one.
+        _ => return scalar::insert(tile, probes, hashes),
+    };
+    // SAFETY: the caller's promise that there is AVX2 is passed on.
+    unsafe { fill(tile, probes, hashes) }
+}
+
+/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `ROUNDS` times eight at most.
+///
+/// The bit positions of 64 keys come first and the masks after: a position that is loaded right after it was stored in a wider
+/// piece waits for the store.
+///
+/// # Safety
+///
+/// The CPU has AVX2.
+#[target_feature(enable = "avx2")]
+unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    let probes = if PROBES > 0 { PROBES } else { probes as usize };
+    let law = Law::<ROUNDS>::new();
+    let one = _mm256_set1_epi32(1);
+    // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
+    let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
+    let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
+    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
+    let mut later = hashes.iter().skip(AHEAD);
+    let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
+    for chunk in hashes.chunks(64) {
+        for (&hash, positions) in chunk.iter().zip(&mut positions) {
+            law.positions(hash, positions);
+        }
+        for (&hash, positions) in chunk.iter().zip(&positions) {
+            if prefetching && let Some(&hash) = later.next() {
+                prefetch::<1>(tile.blocks.as_ptr().wrapping_add(tile.index(hash)));
+            }
+            let index = tile.index(hash);
+            let block = &mut tile.blocks[index];
+            // SAFETY: `block` is a reference.
+            let (mut low, mut high) = unsafe { load(block) };
+            for &position in &positions.as_flattened()[..probes] {
+                let bit = _mm256_set1_epi32(position as i32);
+                let low_counts = _mm256_add_epi32(bit, low_lanes);
+                let high_counts = _mm256_add_epi32(bit, high_lanes);
+                low = _mm256_or_si256(low, _mm256_sllv_epi32(one, low_counts));
+                high = _mm256_or_si256(high, _mm256_sllv_epi32(one, high_counts));
+            }
+            let halves = core::ptr::from_mut(block).cast::<__m256i>();
+            // SAFETY: the first 32 bytes of `block`; the store has no alignment to respect.
+            unsafe { _mm256_storeu_si256(halves, low) };
+            // SAFETY: its other 32 bytes; `wrapping_add` stays inside the block.
+            unsafe { _mm256_storeu_si256(halves.wrapping_add(1), high) };
+        }
+    }
+}
+
+/// Eight probes a round.
+#[derive(Clone, Copy)]
+struct Law<const ROUNDS: usize> {
+    /// `G^0 .. G^7`.
+    powers: __m256i,
+    /// `G^8`: from one round to the next.
+    next_round: __m256i,
+}
+
+impl<const ROUNDS: usize> Law<ROUNDS> {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn new() -> Self {
+        const POWERS: [u32; 9] = powers();
+        // SAFETY: the first eight of nine words; the load has no alignment to respect.
+        let powers = unsafe { _mm256_loadu_si256(POWERS.as_ptr().cast()) };
+        Law { powers, next_round: _mm256_set1_epi32(POWERS[8] as i32) }
+    }
+
+    /// The products of a key's probes, whose top nine bits are the bit positions.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn products(&self, hash: u64) -> [__m256i; ROUNDS] {
+        let hi = _mm256_set1_epi32((hash >> 32) as i32);
+        let mut products = [_mm256_mullo_epi32(hi, self.powers); ROUNDS];
+        for round in 1..ROUNDS {
+            products[round] = _mm256_mullo_epi32(products[round - 1], self.next_round);
+        }
+        products
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn positions(&self, hash: u64, positions: &mut [[u32; 8]; ROUNDS]) {
+        for (product, positions) in self.products(hash).into_iter().zip(positions) {
+            let bits = _mm256_srli_epi32::<23>(product);
+            // SAFETY: 32 bytes of `positions`; the store has no alignment to respect.
+            unsafe { _mm256_storeu_si256(positions.as_mut_ptr().cast(), bits) };
+        }
+    }
 }

@@ -9,9 +9,82 @@
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
-use crate::probe::{Block, MAX_PROBES};
+use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES, MULTIPLIER, block_index};
+
+/// Filters up to this size stay in the second-level cache, where prefetching only costs.
+const FITS_BYTES: usize = 512 << 10;
+
+/// Keys between the request of a line and its test.
+const AHEAD: usize = 64;
+
+/// Whether a batch requests lines ahead of testing them.
+enum Prefetch {
+    /// The filter fits the cache.
+    No,
+    OneLine,
+    /// A borrowed filter whose blocks straddle two lines.
+    TwoLines,
+}
+
+impl Prefetch {
+    #[inline]
+    fn of(blocks: &[Block]) -> Self {
+        if size_of_val(blocks) <= FITS_BYTES {
+            Prefetch::No
+        } else if blocks.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
+            Prefetch::OneLine
+        } else {
+            Prefetch::TwoLines
+        }
+    }
+}
+
+/// Where the hash's block begins.
+///
+/// # Safety
+///
+/// `1 <= blocks.len() < 2^32`.
+#[inline]
+unsafe fn address(blocks: &[Block], hash: u64) -> *const Block {
+    let index = block_index(hash, blocks.len() as u32) as usize;
+    // SAFETY: `index = lo * len / 2^32 < len`, since `lo < 2^32` and `0 < len < 2^32`.
+    unsafe { blocks.as_ptr().add(index) }
+}
+
+/// Requests the line at `block`, and with `LINES = 2` the one its last byte is in; nothing where no instruction is known.
+#[inline]
+fn prefetch<const LINES: usize>(block: *const Block) {
+    let first = block.cast::<u8>();
+    for line in [first, first.wrapping_add(BLOCK_BYTES - 1)].into_iter().take(LINES) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: SSE is part of x86-64, and a prefetch reads nothing: any address will do.
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a prefetch reads nothing: any address will do.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let _ = line;
+    }
+}
+
+/// `G^0 .. G^(N-1)`: one multiplication of a vector makes N probes.
+const fn powers<const N: usize>() -> [u32; N] {
+    let mut powers = [1_u32; N];
+    let mut i = 1;
+    while i < N {
+        powers[i] = powers[i - 1].wrapping_mul(MULTIPLIER);
+        i += 1;
+    }
+    powers
+}
 
 /// A run of consecutive blocks of a filter, `first ..` of `total`: what one builder task may write.
 pub(crate) struct Tile<'a> {
@@ -20,15 +93,23 @@ pub(crate) struct Tile<'a> {
     pub(crate) total: u32,
 }
 
+impl Tile<'_> {
+    /// The index of the hash's block in the tile; out of range if it belongs to another.
+    #[inline]
+    fn index(&self, hash: u64) -> usize {
+        block_index(hash, self.total).wrapping_sub(self.first) as usize
+    }
+}
+
 /// One instruction set's functions.
 ///
 /// `contains(blocks, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
-/// `insert(tile, probes, hashes)` sets the bits of every hash.
+/// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
 ///
 /// # Safety
 ///
 /// Both: the CPU has the features of `is_supported`, and `1 <= probes <= 30`. `contains`: `1 <= blocks.len() < 2^32` and
-/// `hits.len() == hashes.len().div_ceil(64)`. `insert`: every hash's block lies in the tile.
+/// `hits.len() == hashes.len().div_ceil(64)`.
 struct Table {
     name: &'static str,
     is_supported: fn() -> bool,
@@ -40,6 +121,8 @@ struct Table {
 static KERNELS: &[Table] = &[
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     avx2::TABLE,
+    #[cfg(target_arch = "aarch64")]
+    neon::TABLE,
     scalar::TABLE,
 ];
 
@@ -69,7 +152,7 @@ impl Kernel {
         KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
     }
 
-    /// The kernel's name: `avx2` or `scalar`.
+    /// The kernel's name: `avx2`, `neon` or `scalar`.
     ///
     /// ```
     /// println!("filters on this machine use {}", blocked_bloom::Kernel::default().name());
@@ -100,7 +183,7 @@ impl Kernel {
     /// If `probes` is not 1 to 30, or a hash's block is not in the tile: bugs of this crate, not inputs.
     pub(crate) fn insert(self, tile: Tile<'_>, probes: u32, hashes: &[u64]) {
         assert!((1..=MAX_PROBES).contains(&probes));
-        // SAFETY: a `Kernel` is only made by `supported`, after detection. The only `insert` there is checks each index.
+        // SAFETY: a `Kernel` is only made by `supported`, after detection. Each `insert` checks where it writes.
         unsafe { (self.0.insert)(tile, probes, hashes) }
     }
 }

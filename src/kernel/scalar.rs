@@ -1,6 +1,6 @@
 //! The law, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
 
-use super::{Table, Tile};
+use super::{AHEAD, Prefetch, Table, Tile, prefetch};
 use crate::probe::{self, Block};
 
 pub(super) const TABLE: Table = Table { name: "scalar", is_supported: || true, contains, insert };
@@ -17,8 +17,13 @@ pub(super) fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut
 }
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
-    for &hash in hashes {
-        let index = probe::block_index(hash, tile.total) - tile.first;
-        probe::insert(&mut tile.blocks[index as usize], hash, probes);
+    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
+    let later = hashes.iter().skip(AHEAD).map(Some).chain(core::iter::repeat(None));
+    for (&hash, later) in hashes.iter().zip(later) {
+        if prefetching && let Some(&hash) = later {
+            prefetch::<1>(tile.blocks.as_ptr().wrapping_add(tile.index(hash)));
+        }
+        let index = tile.index(hash);
+        probe::insert(&mut tile.blocks[index], hash, probes);
     }
 }

@@ -1,0 +1,165 @@
+//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys a turn.
+//!
+//! A probe's top six bits pick the byte, the next three its bit. Inserting is scalar: there is no scatter, and a mask of 64
+//! bytes takes longer to make than the bits to set.
+
+use core::arch::aarch64::*;
+
+use super::{AHEAD, Prefetch, Table, address, powers, prefetch, scalar};
+use crate::probe::Block;
+
+pub(super) const TABLE: Table = Table {
+    name: "neon",
+    is_supported: || cfg!(target_feature = "neon"),
+    contains,
+    ..scalar::TABLE
+};
+
+/// Keys a turn: one byte of a register for each.
+const KEYS: usize = 8;
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    let batch = match (Prefetch::of(blocks), probes) {
+        (Prefetch::No, ..=8) => batch::<0, 1>,
+        (Prefetch::No, ..=16) => batch::<0, 2>,
+        (Prefetch::No, _) => batch::<0, 4>,
+        (Prefetch::OneLine, ..=8) => batch::<1, 1>,
+        (Prefetch::OneLine, ..=16) => batch::<1, 2>,
+        (Prefetch::OneLine, _) => batch::<1, 4>,
+        (Prefetch::TwoLines, ..=8) => batch::<2, 1>,
+        (Prefetch::TwoLines, ..=16) => batch::<2, 2>,
+        (Prefetch::TwoLines, _) => batch::<2, 4>,
+    };
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(blocks, probes, hashes, hits) }
+}
+
+/// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
+///
+/// # Safety
+///
+/// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+#[target_feature(enable = "neon")]
+unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
+    blocks: &[Block],
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
+    // SAFETY: the caller promised the number of blocks.
+    let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
+    let (first, later) = hashes.split_at(if LINES == 0 { 0 } else { AHEAD.min(hashes.len()) });
+    for &hash in first {
+        // SAFETY: the caller promised the number of blocks.
+        prefetch::<LINES>(unsafe { address(blocks, hash) });
+    }
+    let mut later = later.chunks(KEYS);
+    for (keys, word) in hashes.chunks(64).zip(hits) {
+        let mut bits = 0;
+        let (turns, rest) = keys.as_chunks::<KEYS>();
+        for (i, turn) in turns.iter().enumerate() {
+            if LINES > 0 {
+                for &hash in later.next().unwrap_or_default() {
+                    // SAFETY: the caller promised the number of blocks.
+                    prefetch::<LINES>(unsafe { address(blocks, hash) });
+                }
+            }
+            bits |= test.eight(turn) << (i * KEYS);
+        }
+        if !rest.is_empty() {
+            let mut turn = [rest[0]; KEYS];
+            turn[..rest.len()].copy_from_slice(rest);
+            let used = (1 << rest.len()) - 1;
+            bits |= (test.eight(&turn) & used) << (turns.len() * KEYS);
+        }
+        *word = bits;
+    }
+}
+
+/// What all keys of a batch share.
+struct Test<'a, const ROUNDS: usize> {
+    /// 1 to 2^32 - 1.
+    blocks: &'a [Block],
+    /// Per round, eight powers of `G`.
+    powers: [[uint32x4_t; 2]; ROUNDS],
+    /// Per round, a one in every byte that probes; the other bytes make an empty mask.
+    ones: [uint8x8_t; ROUNDS],
+    /// One bit per key of a turn.
+    weights: uint8x8_t,
+}
+
+impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
+    /// # Safety
+    ///
+    /// `1 <= blocks.len() < 2^32`.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
+        const POWERS: [u32; 32] = powers();
+        let mut law = [[vdupq_n_u32(0); 2]; ROUNDS];
+        let mut ones = [vdup_n_u8(0); ROUNDS];
+        for (round, (powers, ones)) in law.iter_mut().zip(&mut ones).enumerate() {
+            let first = &POWERS[8 * round..][..8];
+            // SAFETY: four of eight words.
+            powers[0] = unsafe { vld1q_u32(first.as_ptr()) };
+            // SAFETY: the other four.
+            powers[1] = unsafe { vld1q_u32(first[4..].as_ptr()) };
+            let used: [u8; 8] =
+                core::array::from_fn(|lane| u8::from(8 * round + lane < probes as usize));
+            // SAFETY: eight bytes.
+            *ones = unsafe { vld1_u8(used.as_ptr()) };
+        }
+        let weights: [u8; 8] = core::array::from_fn(|key| 1 << key);
+        // SAFETY: eight bytes.
+        let weights = unsafe { vld1_u8(weights.as_ptr()) };
+        Test { blocks, powers: law, ones, weights }
+    }
+
+    /// One bit per key, set if it may be present.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
+        // Pairwise maxima keep what is not zero: eight bytes per key, four, two, one.
+        let [a, b] = [
+            self.four([hashes[0], hashes[1], hashes[2], hashes[3]]),
+            self.four([hashes[4], hashes[5], hashes[6], hashes[7]]),
+        ];
+        let hit = vceqz_u8(vpmax_u8(a, b));
+        u64::from(vaddv_u8(vand_u8(hit, self.weights)))
+    }
+
+    /// Two bytes per key, zero if nothing is missing.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn four(&self, hashes: [u64; 4]) -> uint8x8_t {
+        let first = vpmax_u8(self.missing(hashes[0]), self.missing(hashes[1]));
+        let second = vpmax_u8(self.missing(hashes[2]), self.missing(hashes[3]));
+        vpmax_u8(first, second)
+    }
+
+    /// The bits of the key that are not set in its line.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn missing(&self, hash: u64) -> uint8x8_t {
+        // SAFETY: `new` was promised the number of blocks.
+        let block = unsafe { address(self.blocks, hash) };
+        // SAFETY: the 64 bytes of a block in `blocks`; the load has no alignment to respect.
+        let line = unsafe { vld1q_u8_x4(block.cast()) };
+        let hi = (hash >> 32) as u32;
+        let mut missing = vdup_n_u8(0);
+        for (powers, &ones) in self.powers.iter().zip(&self.ones) {
+            let [low, high] = [vmulq_n_u32(powers[0], hi), vmulq_n_u32(powers[1], hi)];
+            // The upper halves of the eight products.
+            let top = vuzp2q_u16(vreinterpretq_u16_u32(low), vreinterpretq_u16_u32(high));
+            let byte = vshr_n_u8::<2>(vshrn_n_u16::<8>(top));
+            let bit = vand_u8(vshrn_n_u16::<7>(top), vdup_n_u8(7));
+            let mask = vshl_u8(ones, vreinterpret_s8_u8(bit));
+            missing = vorr_u8(missing, vbic_u8(mask, vqtbl4_u8(line, byte)));
+        }
+        missing
+    }
+}
