@@ -134,12 +134,13 @@ impl Bitmask {
         self.words.iter().enumerate().flat_map(move |(i, &word)| ones(!word & used(len, i), i))
     }
 
-    /// Makes room for `len` answers and lends the words, whose contents are arbitrary, to whoever writes all of them and
-    /// leaves the bits past `len` zero.
-    pub(crate) fn reset(&mut self, len: usize) -> &mut [u64] {
-        self.words.resize(len.div_ceil(64), 0);
-        self.len = len;
-        &mut self.words
+    /// Becomes the answers to `len` keys: `fill` gets the words, whose contents are arbitrary, writes all of them and leaves the
+    /// bits past `len` zero. If it panics, which a key may do when it is looked at, the mask is left empty.
+    pub(crate) fn write(&mut self, len: usize, fill: impl FnOnce(&mut [u64])) {
+        let mut words = core::mem::take(self).words;
+        words.resize(len.div_ceil(64), 0);
+        fill(&mut words);
+        *self = Bitmask { words, len };
     }
 }
 

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 16;
 
 /// Collects keys while a table is written, and sizes the filter when their number is known.
 ///
-/// Memory: 8 bytes per key in chunks of 512 KiB, then the filter beside it. A key equal to the one added just before it
+/// Memory: 8 bytes per key in chunks of 512 KiB, then the filter beside it; nothing if the sizing means "no filter". A key equal to the one added just before it
 /// is dropped, so that the versions of one key in a sorted run count once.
 ///
 /// ```
@@ -34,8 +34,10 @@ pub struct BloomFilterBuilder {
     sizing: Sizing,
     probes: Option<u32>,
     key_hash: KeyHash,
-    /// All full but the last.
+    /// All full but the last; none if there will be no filter.
     chunks: Vec<Vec<u64>>,
+    /// Keys that are not kept, since there will be no filter.
+    only_counted: u64,
     last: Option<u64>,
     /// What `finish` must report instead of a filter that lacks a key.
     failed: Option<BuildError>,
@@ -55,6 +57,7 @@ impl BloomFilterBuilder {
             probes: None,
             key_hash: KeyHash::default(),
             chunks: Vec::new(),
+            only_counted: 0,
             last: None,
             failed: None,
         }
@@ -120,22 +123,38 @@ impl BloomFilterBuilder {
             return;
         }
         match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(hash),
-            _ => self.insert_into_new_chunk(hash),
+            Some(chunk) if chunk.len() < chunk.capacity() => chunk.push(hash),
+            _ => self.grow_and_insert(hash),
         }
         self.last = Some(hash);
     }
 
     #[cold]
-    fn insert_into_new_chunk(&mut self, hash: u64) {
-        // The first chunk grows as `Vec` does, so that small tables cost little; later ones are made whole.
-        let room = if self.chunks.is_empty() { 64 } else { CHUNK };
-        let mut chunk = Vec::new();
-        if chunk.try_reserve_exact(room).is_err() || self.chunks.try_reserve(1).is_err() {
-            return self.fail(AllocError { bytes: room as u64 * 8 }.into());
+    fn grow_and_insert(&mut self, hash: u64) {
+        if self.sizing.is_no_filter() {
+            self.only_counted += 1;
+        } else if let Err(error) = self.grow() {
+            self.fail(error.into());
+        } else if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(hash);
         }
-        chunk.push(hash);
-        self.chunks.push(chunk);
+    }
+
+    /// Makes room for a hash. The first chunk grows as `Vec` does, so that small tables cost little; later ones are made whole.
+    fn grow(&mut self) -> Result<(), AllocError> {
+        let first = self.chunks.len() == 1 && self.chunks[0].len() < CHUNK;
+        let room =
+            if first { self.chunks[0].len().min(CHUNK - self.chunks[0].len()) } else { CHUNK };
+        let room = if self.chunks.is_empty() { 64 } else { room };
+        let error = AllocError { bytes: room as u64 * 8 };
+        if !first {
+            self.chunks.try_reserve(1).map_err(|_| error)?;
+            self.chunks.push(Vec::new());
+        }
+        match self.chunks.last_mut() {
+            Some(chunk) => chunk.try_reserve_exact(room).map_err(|_| error),
+            None => Ok(()),
+        }
     }
 
     fn fail(&mut self, error: BuildError) {
@@ -149,7 +168,7 @@ impl BloomFilterBuilder {
     /// assert_eq!(BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).len(), 0);
     /// ```
     pub fn len(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+        self.only_counted + self.chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>()
     }
 
     /// Whether no key was added.
@@ -159,7 +178,7 @@ impl BloomFilterBuilder {
     /// assert!(BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.last.is_none()
     }
 
     /// The shape that [`finish`](Self::finish) would give the filter now, for an engine that estimates a table's size.
@@ -184,8 +203,9 @@ impl BloomFilterBuilder {
 
     /// Sizes the filter for the keys that were added, and inserts them.
     ///
-    /// Without keys the filter is empty: everything is certainly absent. With the feature `rayon` large filters are filled by the
-    /// threads of the current pool; the bytes do not depend on their number.
+    /// Without keys the filter is empty: everything is certainly absent. With the feature `rayon`, four million keys or more are
+    /// inserted by the threads of the current pool, which rayon starts if there is none (and panics if it cannot); the bytes do
+    /// not depend on their number.
     ///
     /// # Errors
     ///
@@ -209,7 +229,7 @@ impl BloomFilterBuilder {
             return Ok(filter);
         }
         #[cfg(feature = "rayon")]
-        crate::parallel::insert_chunks(&mut filter, self.chunks);
+        crate::parallel::insert_chunks(&mut filter, self.chunks)?;
         #[cfg(not(feature = "rayon"))]
         for chunk in self.chunks {
             filter.insert_hashes(&chunk);

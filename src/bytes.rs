@@ -3,7 +3,7 @@
 //! This file owns the pairing of bytes with what was verified about them. It refuses to trust that the bytes' owner lends the
 //! same slice twice.
 
-use crate::error::{FormatError, HashMismatch};
+use crate::error::FormatError;
 use crate::format;
 use crate::hash::KeyHash;
 use crate::kernel::Kernel;
@@ -93,7 +93,7 @@ impl<B: AsRef<[u8]>> BloomFilterBytes<B> {
     ///
     /// # Errors
     ///
-    /// [`HashMismatch`] naming both.
+    /// [`FormatError::HashMismatch`] naming both.
     ///
     /// ```
     /// # use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash};
@@ -102,7 +102,7 @@ impl<B: AsRef<[u8]>> BloomFilterBytes<B> {
     /// assert!(filter.require_key_hash(KeyHash::Xxh3 { seed: 1 }).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, HashMismatch> {
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
         self.view().require_key_hash(expected)?;
         Ok(self)
     }

@@ -5,8 +5,7 @@
 use core::fmt::{self, Display, Formatter};
 
 use crate::hash::KeyHash;
-use crate::params::{HEADER_BYTES, MAX_BITS_PER_KEY};
-use crate::probe::MAX_PROBES;
+use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 
 /// Why a filter cannot be sized as asked.
 ///
@@ -83,8 +82,7 @@ impl Display for ParamsError {
             Self::TooFewBytes { bytes } => {
                 write!(
                     f,
-                    "{bytes} bytes hold no filter: the smallest takes {} (header and one block)",
-                    2 * HEADER_BYTES
+                    "{bytes} bytes hold no filter: the smallest takes 128 (header and one block)"
                 )
             }
             Self::TooManyBlocks { blocks } => {
@@ -242,7 +240,10 @@ impl Display for UnionError {
                 )
             }
             Self::ProbesMismatch { left, right } => {
-                write!(f, "cannot unite a filter of {left} probes with one of {right}")
+                write!(
+                    f,
+                    "cannot unite a filter of {left} probes with one of {right}: size both for the same keys"
+                )
             }
             Self::Alloc(error) => error.fmt(f),
         }
@@ -263,34 +264,6 @@ impl From<AllocError> for UnionError {
         Self::Alloc(error)
     }
 }
-
-/// A filter was built with another hash or seed than the one it will be asked with.
-///
-/// ```
-/// use blocked_bloom::{BloomFilterRef, KeyHash};
-/// let filter = BloomFilterRef::pass_all(KeyHash::Xxh3 { seed: 1 });
-/// let error = filter.require_key_hash(KeyHash::default()).unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "the filter was built with XXH3-64 with seed 1, expected XXH3-64 with seed 0"
-/// );
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HashMismatch {
-    /// Identity of the filter.
-    pub found: KeyHash,
-    /// Identity that was asked for.
-    pub expected: KeyHash,
-}
-
-impl Display for HashMismatch {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "the filter was built with {}, expected {}", self.found, self.expected)
-    }
-}
-
-impl core::error::Error for HashMismatch {}
 
 /// A slice of words for the results of a batch has the wrong length.
 ///
@@ -342,7 +315,7 @@ pub enum FormatError {
         /// The first eight bytes.
         found: [u8; 8],
     },
-    /// Written by a later release.
+    /// Written by a later release, or damaged.
     Version {
         /// Version in the header.
         found: u16,
@@ -404,6 +377,13 @@ pub enum FormatError {
         /// Checksum of the blocks.
         computed: u64,
     },
+    /// An intact filter, but built with another hash or seed than it will be asked with.
+    HashMismatch {
+        /// Identity of the filter.
+        found: KeyHash,
+        /// Identity that was asked for.
+        expected: KeyHash,
+    },
     /// The block of a pass-all filter is not all ones.
     PassAllBlock {
         /// Where the first other byte is.
@@ -426,7 +406,7 @@ impl FormatError {
             Self::Magic { .. } => 0,
             Self::Version { .. } => 8,
             Self::Law { .. } => 10,
-            Self::Hash { .. } => 11,
+            Self::Hash { .. } | Self::HashMismatch { .. } => 11,
             Self::Probes { .. } | Self::PassAllShape { .. } => 12,
             Self::Flags { .. } => 13,
             Self::BlockCount => 24,
@@ -444,17 +424,16 @@ impl Display for FormatError {
         write!(f, "offset {}: found ", self.offset())?;
         match *self {
             Self::TooShort { .. } => {
-                write!(f, "the end of the bytes, expected a header of {HEADER_BYTES} bytes")
+                write!(f, "the end of the bytes, expected a header of 64 bytes")
             }
             Self::Magic { found } => {
                 write!(
                     f,
-                    "{found:02x?}, expected the magic of a filter {:02x?}",
-                    crate::format::MAGIC
+                    "{found:02x?}, expected [89, 42, 42, 4c, 4f, 4f, 4d, 0a]: this is no filter"
                 )
             }
             Self::Version { found } => {
-                write!(f, "version {found}, expected 1: a later release wrote this filter")
+                write!(f, "version {found}, expected 1: a later release wrote it, or it is damaged")
             }
             Self::HeaderChecksum { stored, computed } => write!(
                 f,
@@ -480,6 +459,7 @@ impl Display for FormatError {
                 f,
                 "block checksum {stored:016x}, expected {computed:016x}: a block is damaged"
             ),
+            Self::HashMismatch { found, expected } => write!(f, "{found}, expected {expected}"),
             Self::PassAllBlock { found, .. } => {
                 write!(f, "{found:#04x} in the block of a pass-all filter, expected 0xff")
             }

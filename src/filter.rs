@@ -80,11 +80,6 @@ impl BloomFilter {
         BloomFilter::with_params(Params::pass_all(0), key_hash)
     }
 
-    pub(crate) fn copy_of(view: &BloomFilterRef<'_>) -> Result<Self, AllocError> {
-        let blocks = Buffer::copy_of(view.blocks())?;
-        Ok(BloomFilter { blocks, meta: view.meta(), kernel: view.kernel() })
-    }
-
     /// Whole filter as one tile, for the batch insert kernels.
     pub(crate) fn tile(&mut self) -> Tile<'_> {
         let total = self.blocks.len() as u32;
@@ -215,7 +210,7 @@ impl BloomFilter {
             self.meta.probes = right.probes;
         } else if other.is_empty() {
             // Nothing to add.
-        } else if left.probes == right.probes {
+        } else if self.blocks.len() != other.blocks().len() {
             let (left, right) = (self.blocks.len() as u32, other.blocks().len() as u32);
             return Err(UnionError::BlocksMismatch { left, right });
         } else {
@@ -352,6 +347,25 @@ impl BloomFilter {
     /// ```
     pub fn estimated_false_positive_rate(&self) -> f64 {
         self.view().estimated_false_positive_rate()
+    }
+}
+
+impl BloomFilterRef<'_> {
+    /// Copies the blocks into a filter that can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for the copy.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// let copy = filter.view().to_filter()?;
+    /// assert_eq!(copy, filter);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn to_filter(&self) -> Result<BloomFilter, AllocError> {
+        let blocks = Buffer::copy_of(self.blocks())?;
+        Ok(BloomFilter { blocks, meta: self.meta(), kernel: self.kernel() })
     }
 }
 

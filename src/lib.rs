@@ -10,7 +10,7 @@
 //! # From flush to MultiGet
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, BloomFilterBuilder, BloomFilterBytes, KeyHasher, Sizing};
+//! use blocked_bloom::{Bitmask, BloomFilterBuilder, BloomFilterBytes, KeyHash, KeyHasher, Sizing};
 //!
 //! // Flush: keys arrive in order, their number is known at the end.
 //! let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
@@ -21,7 +21,7 @@
 //! builder.finish()?.write_to(&mut table_file)?;
 //!
 //! // Open: the bytes stay where they are, here a vector, elsewhere a mapped file.
-//! let filter = BloomFilterBytes::from_bytes(table_file)?;
+//! let filter = BloomFilterBytes::from_bytes(table_file)?.require_key_hash(KeyHash::default())?;
 //!
 //! // MultiGet: hash the batch once, ask the filter of every table, read only what may be there.
 //! let keys = ["banana", "durian", "cherry"];
@@ -89,14 +89,12 @@ mod view;
 pub use bitmask::Bitmask;
 pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;
-pub use error::{
-    AllocError, BuildError, FormatError, HashMismatch, LengthError, ParamsError, UnionError,
-};
+pub use error::{AllocError, BuildError, FormatError, LengthError, ParamsError, UnionError};
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
 pub use kernel::Kernel;
-pub use params::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Params, Sizing};
-pub use probe::Block;
+pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
+pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use view::BloomFilterRef;
 
 /// The code in the README and the guides compiles and runs.

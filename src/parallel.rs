@@ -2,11 +2,13 @@
 //!
 //! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of the hashes: each chunk is
 //! reordered by cut, and one task per cut inserts into blocks that no other task holds. No atomics, no locks, and the same
-//! bytes at any thread count, since OR-ing bits commutes. This file refuses `unsafe`.
+//! bytes at any thread count, since OR-ing bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per
+//! chunk. This file refuses `unsafe`.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;
 
+use crate::error::AllocError;
 use crate::filter::BloomFilter;
 use crate::kernel::Tile;
 use crate::probe;
@@ -18,63 +20,91 @@ const SEQUENTIAL_BELOW: usize = 1 << 22;
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
 
-/// Most blocks in a cut: 256 KiB, so that a task's blocks stay in its core's cache.
-const MAX_CUT_BLOCKS: usize = 1 << 12;
+/// Blocks in a cut of a filter that has enough of them: 256 KiB, so that a task's blocks stay in its core's cache.
+const CUT_BLOCKS: usize = 1 << 12;
 
-/// Inserts every hash of the chunks.
-pub(crate) fn insert_chunks(filter: &mut BloomFilter, chunks: Vec<Vec<u64>>) {
+/// Most cuts, so that what is kept per chunk and cut stays small beside the chunk.
+const MAX_CUTS: usize = 256;
+
+/// Where each cut starts in a chunk, and last the chunk's length.
+type Starts = [u32; MAX_CUTS + 1];
+
+/// Inserts every hash of the chunks, of less than 2^32 hashes each.
+pub(crate) fn insert_chunks(
+    filter: &mut BloomFilter,
+    chunks: Vec<Vec<u64>>,
+) -> Result<(), AllocError> {
     let hashes = chunks.iter().map(Vec::len).sum::<usize>();
-    let threads = rayon::current_num_threads();
-    if threads > 1 && hashes >= SEQUENTIAL_BELOW {
-        insert_by_cut(filter, chunks, threads * CUTS_PER_THREAD);
-    } else {
-        for chunk in &chunks {
-            filter.insert_hashes(chunk);
-        }
+    // Asking for the number of threads starts a pool: not for a small filter.
+    if hashes >= SEQUENTIAL_BELOW && rayon::current_num_threads() > 1 {
+        return insert_by_cut(filter, chunks, rayon::current_num_threads() * CUTS_PER_THREAD);
     }
+    for chunk in &chunks {
+        filter.insert_hashes(chunk);
+    }
+    Ok(())
 }
 
 /// Inserts every hash of the chunks, in about `tasks` tasks or more.
-fn insert_by_cut(filter: &mut BloomFilter, mut chunks: Vec<Vec<u64>>, tasks: usize) {
+fn insert_by_cut(
+    filter: &mut BloomFilter,
+    mut chunks: Vec<Vec<u64>>,
+    tasks: usize,
+) -> Result<(), AllocError> {
     filter.count(chunks.iter().map(|chunk| chunk.len() as u64).sum());
     let (kernel, probes) = (filter.view().kernel(), filter.params().probes());
     let Tile { blocks, total, .. } = filter.tile();
     // A power of two: the cut of a block is a shift.
-    let cut_blocks = (blocks.len() / tasks).clamp(1, MAX_CUT_BLOCKS);
-    let shift = cut_blocks.ilog2();
+    let for_tasks = blocks.len() / tasks;
+    let for_starts = blocks.len().div_ceil(MAX_CUTS).next_power_of_two();
+    let shift = for_tasks.clamp(1, CUT_BLOCKS).max(for_starts).ilog2();
     let cuts = blocks.len().div_ceil(1 << shift);
     let cut_of = |hash| (probe::block_index(hash, total) >> shift) as usize;
-    let starts: Vec<Vec<usize>> = chunks
-        .par_iter_mut()
-        .map_init(Vec::new, |scratch, chunk| {
-            let starts = partition(chunk, scratch, cuts, cut_of);
+
+    let mut starts: Vec<Starts> = with_room(chunks.len())?;
+    starts.resize(chunks.len(), [0; MAX_CUTS + 1]);
+    chunks.par_iter_mut().zip(&mut starts).try_for_each_init(
+        Vec::new,
+        |scratch, (chunk, starts)| {
+            if scratch.len() < chunk.len() {
+                *scratch = with_room(chunk.len())?;
+            }
+            scratch.resize(chunk.len(), 0);
+            partition(chunk, scratch, &mut starts[..=cuts], cut_of);
             core::mem::swap(chunk, scratch);
-            starts
-        })
-        .collect();
+            Ok(())
+        },
+    )?;
     blocks.par_chunks_mut(1 << shift).enumerate().for_each(|(cut, blocks)| {
         for (chunk, starts) in chunks.iter().zip(&starts) {
             let tile = Tile { blocks: &mut *blocks, first: (cut << shift) as u32, total };
-            kernel.insert(tile, probes, &chunk[starts[cut]..starts[cut + 1]]);
+            let hashes = &chunk[starts[cut] as usize..starts[cut + 1] as usize];
+            kernel.insert(tile, probes, hashes);
         }
     });
+    Ok(())
 }
 
-/// Copies `hashes` to `parted`, those of cut 0 first, then those of cut 1, and so on. Returns where each cut starts, and last
-/// the number of hashes.
+fn with_room<T>(len: usize) -> Result<Vec<T>, AllocError> {
+    let mut room = Vec::new();
+    let error = AllocError { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) };
+    room.try_reserve_exact(len).map_err(|_| error)?;
+    Ok(room)
+}
+
+/// Copies `hashes` to `parted`, which is as long: those of cut 0 first, then those of cut 1, and so on. Writes where each cut
+/// starts, and last the number of hashes, to `starts`, which are zero and one more than the cuts.
 fn partition(
     hashes: &[u64],
-    parted: &mut Vec<u64>,
-    cuts: usize,
+    parted: &mut [u64],
+    starts: &mut [u32],
     cut_of: impl Fn(u64) -> usize,
-) -> Vec<usize> {
-    parted.resize(hashes.len(), 0);
-    let mut starts = alloc::vec![0; cuts + 1];
+) {
     for &hash in hashes {
         starts[cut_of(hash)] += 1;
     }
     let mut end = 0;
-    for start in &mut starts {
+    for start in starts.iter_mut() {
         end += *start;
         *start = end;
     }
@@ -82,9 +112,8 @@ fn partition(
     for &hash in hashes {
         let end = &mut starts[cut_of(hash)];
         *end -= 1;
-        parted[*end] = hash;
+        parted[*end as usize] = hash;
     }
-    starts
 }
 
 #[cfg(test)]
@@ -99,21 +128,24 @@ mod tests {
     fn every_cut_gives_the_same_bytes() {
         let hashes: Vec<u64> =
             (0..30_000_u64).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect();
-        for blocks in [1, 2, 3, 7, 8, 1_000, 9_001] {
+        // The last has more blocks than MAX_CUTS tiles of CUT_BLOCKS would cover at the smallest shift.
+        for blocks in [1, 2, 3, 7, 8, 1_000, 9_001, 70_000] {
             let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
             let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
             let mut expected = empty.clone();
             for &hash in &hashes {
                 expected.insert_hash(hash);
             }
-            for (tasks, chunk) in [(1, 30_000), (2, 30_000), (3, 7_000), (8, 1), (64, 999)] {
+            for (tasks, chunk) in
+                [(1, 30_000), (2, 30_000), (3, 7_000), (8, 1), (64, 999), (5_000, 999)]
+            {
                 let chunks = hashes.chunks(chunk).map(<[u64]>::to_vec).collect();
                 let mut filter = empty.clone();
-                insert_by_cut(&mut filter, chunks, tasks);
+                insert_by_cut(&mut filter, chunks, tasks).unwrap();
                 assert_eq!(filter, expected, "{blocks} blocks, {tasks} tasks");
             }
             let mut nothing = empty.clone();
-            insert_by_cut(&mut nothing, vec![Vec::new()], 4);
+            insert_by_cut(&mut nothing, vec![Vec::new()], 4).unwrap();
             assert_eq!(nothing, empty);
         }
     }
@@ -123,13 +155,15 @@ mod tests {
         for (len, cuts) in [(0, 1), (1, 1), (1, 5), (7, 3), (1000, 7), (1000, 64)] {
             let hashes: Vec<u64> = (0..len).map(|i| i * i * 7919 + 13).collect();
             let cut_of = |hash| (hash % cuts) as usize;
-            let mut parts = vec![7; 3];
-            let starts = partition(&hashes, &mut parts, cuts as usize, cut_of);
-            assert_eq!((starts[0], starts.len() as u64), (0, cuts + 1));
+            let mut parts = vec![7; hashes.len()];
+            let mut starts = vec![0; cuts as usize + 1];
+            partition(&hashes, &mut parts, &mut starts, cut_of);
+            assert_eq!(starts[0], 0);
             for (cut, bounds) in starts.windows(2).enumerate() {
-                assert!(parts[bounds[0]..bounds[1]].iter().all(|&hash| cut_of(hash) == cut));
+                let part = bounds[0] as usize..bounds[1] as usize;
+                assert!(parts[part].iter().all(|&hash| cut_of(hash) == cut));
             }
-            assert_eq!(*starts.last().unwrap() as u64, len);
+            assert_eq!(u64::from(*starts.last().unwrap()), len);
             let (mut before, mut after) = (hashes, parts);
             before.sort_unstable();
             after.sort_unstable();

@@ -31,6 +31,9 @@ pub const BLOCK_BITS: u32 = 512;
 /// Most probes the law allows: 30, as RocksDB's.
 pub const MAX_PROBES: u32 = 30;
 
+/// Most bits per key that sizing gives: 100. Above, the 32 hash bits that pick the probes, not memory, set the rate.
+pub const MAX_BITS_PER_KEY: f64 = 100.0;
+
 /// The multiplier `G`: 2^32 divided by the golden ratio, odd.
 pub const MULTIPLIER: u32 = 0x9e37_79b9;
 

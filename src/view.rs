@@ -3,8 +3,7 @@
 //! This file owns the questions and the statistics. It refuses to change bits and names no instruction set.
 
 use crate::bitmask::{self, Bitmask};
-use crate::error::{AllocError, HashMismatch, LengthError};
-use crate::filter::BloomFilter;
+use crate::error::{FormatError, LengthError};
 use crate::hash::KeyHash;
 use crate::kernel::Kernel;
 use crate::params::Params;
@@ -25,7 +24,8 @@ const HASHES_AT_ONCE: usize = 256;
 
 /// A filter borrowed from wherever its bytes are: a mapped file, a block cache, an owned [`BloomFilter`].
 ///
-/// `Copy`, four words plus a few; the bytes may have any alignment. Every query of the crate is a method of this type.
+/// `Copy`, seven words. The bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each block is one
+/// cache line, else it straddles two. Every query of the crate is a method of this type.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilterBuilder, BloomFilterRef, Sizing};
@@ -97,7 +97,10 @@ impl<'a> BloomFilterRef<'a> {
         }
     }
 
-    /// Whether the key with this hash may be present. The hash must be of the filter's [`key_hash`](Self::key_hash).
+    /// Whether the key with this hash may be present.
+    ///
+    /// The hash must be of the filter's [`key_hash`](Self::key_hash): asked with the hash of another seed, the filter answers
+    /// "absent" for a key that is there. [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
     ///
     /// Cost: one cache line.
     ///
@@ -130,7 +133,7 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.keys(keys, hits.reset(keys.len()));
+        hits.write(keys.len(), |words| self.keys(keys, words));
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's: key `i` is bit `i % 64` of `words[i / 64]`, bits
@@ -159,8 +162,8 @@ impl<'a> BloomFilterRef<'a> {
 
     /// Asks about every hash; `hits` then has one bit per hash. Batches may have any length.
     ///
-    /// The hashes must be of the filter's [`key_hash`](Self::key_hash); [`require_key_hash`](Self::require_key_hash) checks that
-    /// once, when a filter is opened.
+    /// The hashes must be of the filter's [`key_hash`](Self::key_hash): asked with hashes of another seed, the filter answers
+    /// "absent" for keys that are there. [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
     ///
     /// Cost: about one cache line per hash; one indirect call per batch. Hash a batch once and ask many filters.
     ///
@@ -176,7 +179,7 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        self.hashes(hashes, hits.reset(hashes.len()));
+        hits.write(hashes.len(), |words| self.hashes(hashes, words));
     }
 
     /// [`contains_hashes`](Self::contains_hashes) into words of the caller's, as
@@ -264,7 +267,7 @@ impl<'a> BloomFilterRef<'a> {
     ///
     /// # Errors
     ///
-    /// [`HashMismatch`] naming both.
+    /// [`FormatError::HashMismatch`] naming both.
     ///
     /// ```
     /// # use blocked_bloom::{BloomFilterBuilder, BloomFilterRef, KeyHash, Sizing};
@@ -273,10 +276,10 @@ impl<'a> BloomFilterRef<'a> {
     /// assert!(filter.require_key_hash(KeyHash::Xxh3 { seed: 1 }).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, HashMismatch> {
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
         match self.key_hash() {
             found if found == expected => Ok(self),
-            found => Err(HashMismatch { found, expected }),
+            found => Err(FormatError::HashMismatch { found, expected }),
         }
     }
 
@@ -402,22 +405,6 @@ impl<'a> BloomFilterRef<'a> {
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         BloomFilterRef { kernel, ..self }
-    }
-
-    /// Copies the blocks into a filter that can be changed.
-    ///
-    /// # Errors
-    ///
-    /// [`AllocError`] if there is no memory for the copy.
-    ///
-    /// ```
-    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
-    /// let copy = filter.view().to_filter()?;
-    /// assert_eq!(copy, filter);
-    /// # Ok::<(), blocked_bloom::AllocError>(())
-    /// ```
-    pub fn to_filter(&self) -> Result<BloomFilter, AllocError> {
-        BloomFilter::copy_of(self)
     }
 }
 

@@ -188,6 +188,18 @@ fn lines_are_kept_byte_for_byte() {
 }
 
 #[test]
+fn carriage_returns_are_kept_and_told_of() {
+    let dir = Dir::new();
+    dir.write("keys", "apple\r\nbanana\r\ncherry\n");
+    let built = dir.run("build keys -o f");
+    assert_parts(&stderr(&built), &["keys: 2 of 3 keys end in a carriage return"]);
+    assert_eq!(dir.ok("query f keys"), dir.read("keys"));
+    assert_eq!(dir.run_with("query f", "apple\n").status.code(), Some(1));
+    assert_parts(&stderr(&dir.run("query f keys")), &["2 of 3 keys"]);
+    assert!(stderr(&dir.run_with("query f", "cherry\n")).is_empty());
+}
+
+#[test]
 fn keys_ended_by_nul_may_hold_line_feeds() {
     let dir = Dir::new();
     dir.ok_with("build - --null -o f --bits-per-key 100", "a\nb\0c\0last");
@@ -436,7 +448,10 @@ fn files_that_are_no_filters_are_refused() {
     assert_parts(&dir.fails("query long keys"), &["long: offset ", "followed by other bytes"]);
     assert_parts(&dir.fails("info header"), &["header: offset 56: ", "header checksum"]);
     assert_parts(&dir.fails("info empty"), &["empty: offset 0: ", "header of 64 bytes"]);
-    assert_parts(&dir.fails("info keys"), &["keys: offset 0: ", "magic"]);
+    assert_parts(
+        &dir.fails("info keys"),
+        &["keys: offset 0: ", "this is no filter", "file of keys?"],
+    );
     assert_parts(&dir.fails("info dir"), &["dir: cannot "]);
     assert_parts(&dir.fails("info nothing"), &["nothing: cannot open: "]);
     assert_parts(&dir.fails("query f nothing"), &["nothing: cannot open: "]);
@@ -587,6 +602,16 @@ mod unix {
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("TOOL", TOOL);
         command.current_dir(dir.0.path()).output().unwrap()
+    }
+
+    #[test]
+    fn an_endless_tail_is_not_read_to_its_end() {
+        let dir = Dir::new();
+        dir.write("keys", "a\n");
+        dir.ok("build keys -o f -q");
+        let told = shell(&dir, "(cat f; cat /dev/zero) | \"$TOOL\" info /dev/stdin");
+        assert_eq!(told.status.code(), Some(2));
+        assert_parts(&stderr(&told), &["/dev/stdin: offset 128: ", "followed by other bytes"]);
     }
 
     fn mode(dir: &Dir, name: &str) -> u32 {

@@ -351,6 +351,37 @@ fn filters_may_cross_threads() {
     assert!(format!("{filter:?} {shared:?} {:?}", filter.view()).len() < 1_000);
 }
 
+/// A key that panics when it is looked at.
+struct Bomb;
+
+impl AsRef<[u8]> for Bomb {
+    fn as_ref(&self) -> &[u8] {
+        panic!("boom")
+    }
+}
+
+#[test]
+fn a_key_that_panics_leaves_an_empty_mask() {
+    let pass_all = BloomFilter::pass_all(KeyHash::default()).unwrap();
+    let mut hits = Bitmask::new();
+    pass_all.contains_batch(&["a"; 64], &mut hits);
+    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pass_all.contains_batch(&[Bomb], &mut hits);
+    }));
+    assert!(asked.is_err());
+    assert_eq!((hits.len(), hits.count_hits(), hits.count_misses()), (0, 0, 0));
+    assert_eq!(hits.hits().next(), None);
+}
+
+#[test]
+fn a_builder_without_a_filter_keeps_no_hashes() {
+    let mut builder = BloomFilterBuilder::new(Sizing::FalsePositiveRate(1.0));
+    (0..1_000).for_each(|hash| builder.insert_hash(hash / 2));
+    assert_eq!((builder.len(), builder.is_empty()), (500, false));
+    assert!(builder.params().unwrap().is_pass_all());
+    assert_eq!(builder.finish().unwrap().view().keys_inserted(), 500);
+}
+
 #[cfg(feature = "rayon")]
 #[test]
 fn every_number_of_threads_builds_the_same_bytes() {

@@ -40,9 +40,12 @@ fn filters_read_back_as_they_were_written() {
             let (filter, keys) = filled(blocks, probes, random.next());
             let bytes = filter.to_bytes();
             assert_eq!(bytes.len() as u64, filter.params().stored_bytes());
-            let mut written = Vec::new();
-            assert_eq!(filter.write_to(&mut written).unwrap(), bytes.len() as u64);
-            assert_eq!(written, bytes);
+            #[cfg(feature = "std")]
+            {
+                let mut written = Vec::new();
+                assert_eq!(filter.write_to(&mut written).unwrap(), bytes.len() as u64);
+                assert_eq!(written, bytes);
+            }
 
             for opened in [BloomFilterRef::from_bytes, BloomFilterRef::from_bytes_trusted] {
                 let view = opened(&bytes).unwrap();
@@ -144,8 +147,12 @@ fn every_value_of_every_header_byte_is_a_filter_or_an_error_that_says_where() {
                         8..10 => 8,
                         // Pass-all with three blocks, and a block count that asks for another length.
                         13 if value == 5 => 12,
-                        24..28 if value == 0 && at == 24 => 24,
-                        24..28 => error.offset(),
+                        24 if value == 0 => 24,
+                        24..28 => {
+                            let mut count = [3, 0, 0, 0];
+                            count[at - 24] = value;
+                            (64 + 64 * u64::from(u32::from_le_bytes(count))).min(bytes.len() as u64)
+                        }
                         _ => at as u64,
                     };
                     assert_eq!(error.offset(), field, "byte {at} = {value}: {error}");
@@ -241,8 +248,10 @@ fn arbitrary_bytes_are_refused() {
 }
 
 /// Fails after some bytes, as a full disk does.
+#[cfg(feature = "std")]
 struct Full(usize);
 
+#[cfg(feature = "std")]
 impl std::io::Write for Full {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.0 == 0 {
@@ -258,6 +267,7 @@ impl std::io::Write for Full {
     }
 }
 
+#[cfg(feature = "std")]
 #[test]
 fn a_writer_that_fails_is_reported() {
     let (filter, _) = filled(3, 6, 2);

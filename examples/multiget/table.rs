@@ -130,12 +130,9 @@ impl Table {
 /// A filter that cannot be trusted must not say "absent", nor one that is asked with another's
 /// hashes. To do without costs block reads, not keys.
 fn open_filter(path: &Path, section: Section) -> Option<BloomFilterBytes<Section>> {
-    let verified = BloomFilterBytes::from_bytes(section).map_err(|error| error.to_string());
-    let opened = verified.and_then(|filter| {
-        filter.require_key_hash(KeyHash::default()).map_err(|error| error.to_string())
-    });
-    opened
-        .inspect_err(|problem| eprintln!("warning: {}: filter not used: {problem}", path.display()))
+    BloomFilterBytes::from_bytes(section)
+        .and_then(|filter| filter.require_key_hash(KeyHash::default()))
+        .inspect_err(|error| eprintln!("warning: {}: filter not used: {error}", path.display()))
         .ok()
 }
 

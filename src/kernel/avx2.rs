@@ -196,7 +196,11 @@ unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
 ///
 /// The CPU has AVX2.
 #[target_feature(enable = "avx2")]
-unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
+    tile: Tile<'_>,
+    probes: u32,
+    hashes: &[u64],
+) {
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
     let law = Law::<ROUNDS>::new();
     let one = _mm256_set1_epi32(1);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use blocked_bloom::{BloomFilter, BloomFilterBuilder, KeyHash};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, report};
 use crate::keys::{Key, KeyFormat, KeyReader};
 use crate::numbers::{SizingArgs, parse_keys};
 use crate::output::{Output, STDIO};
@@ -76,7 +76,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         builder.finish().map_err(|error| Failure::of(keys.name(), error))?
     };
+    keys.warn_of_carriage_returns();
     drop(keys);
+    if let Some(expected) = args.expected_items
+        && filter.view().keys_inserted() > expected
+    {
+        report(&format!(
+            "{}: more than the {expected} keys of --keys were read: expect more false positives",
+            args.keys.display()
+        ));
+    }
     output.save(&filter, args.quiet)?;
     Ok(ExitCode::SUCCESS)
 }

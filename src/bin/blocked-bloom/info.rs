@@ -133,6 +133,7 @@ impl Facts {
             "ordinary"
         };
         let bits_per_key = match params.expected_items() {
+            _ if params.is_pass_all() => "no filter".to_owned(),
             0 => "no keys".to_owned(),
             _ => format!("{:.2}", params.bits_per_key()),
         };

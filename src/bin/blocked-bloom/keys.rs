@@ -6,7 +6,7 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, report};
 use crate::output::STDIO;
 
 const BUFFER: usize = 1 << 18;
@@ -55,6 +55,8 @@ pub(crate) struct KeyReader {
     input: BufReader<Box<dyn Read>>,
     format: KeyFormat,
     keys: u64,
+    /// Keys that end in a carriage return.
+    returns: u64,
 }
 
 impl KeyReader {
@@ -68,11 +70,27 @@ impl KeyReader {
             let bar = if progress { progress_bar(&file) } else { ProgressBar::hidden() };
             (name, Box::new(bar.wrap_read(file)))
         };
-        Ok(KeyReader { name, input: BufReader::with_capacity(BUFFER, input), format, keys: 0 })
+        Ok(KeyReader {
+            name,
+            input: BufReader::with_capacity(BUFFER, input),
+            format,
+            keys: 0,
+            returns: 0,
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Says so if keys look like lines of a Windows text file: asked about without the carriage return they are absent.
+    pub(crate) fn warn_of_carriage_returns(&self) {
+        if self.returns > 0 && !self.format.null && !self.format.hex {
+            report(&format!(
+                "{}: {} of {} keys end in a carriage return, which is part of the key (tr -d '\\r' removes it)",
+                self.name, self.returns, self.keys
+            ));
+        }
     }
 
     /// Whether the next key has to be waited for.
@@ -92,6 +110,7 @@ impl KeyReader {
             key.text.pop();
         }
         self.keys += 1;
+        self.returns += u64::from(key.text.last() == Some(&b'\r'));
         if self.format.hex {
             let decoded = key.decoded.get_or_insert_default();
             decode_hex(&key.text, decoded).map_err(|problem| {

@@ -1,6 +1,8 @@
 //! Writing: filters that appear whole or not at all, and text for standard output.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+#[cfg(unix)]
+use std::fs::File;
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 

@@ -61,8 +61,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(error) => failures.push(Failure::new(error)),
         }
     }
-    // Few keys share one block, whatever the bits per key.
-    choices.dedup_by_key(|choice| choice.params);
+    if args.is_default() {
+        // Few keys share one block, whatever the bits per key.
+        choices.dedup_by_key(|choice| choice.params);
+    }
     if args.json {
         let choices: Vec<Value> = choices.iter().map(Choice::json).collect();
         let plan = json!({ "keys": args.keys, "choices": choices });
@@ -76,15 +78,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(if failures.is_empty() { 0 } else { 2 }))
 }
 
+impl Args {
+    /// No size was asked for.
+    fn is_default(&self) -> bool {
+        self.bits_per_key.is_empty() && self.fpr.is_empty() && self.max_bytes.is_empty()
+    }
+}
+
 fn sizings(args: &Args) -> Vec<Sizing> {
     let bits = args.bits_per_key.iter().map(|&bits| Sizing::BitsPerKey(bits));
     let rates = args.fpr.iter().map(|&rate| Sizing::FalsePositiveRate(rate));
     let bytes = args.max_bytes.iter().map(|&bytes| Sizing::MaxBytes(bytes));
     let sizings: Vec<Sizing> = bits.chain(rates).chain(bytes).collect();
-    if sizings.is_empty() { LADDER.map(Sizing::BitsPerKey).to_vec() } else { sizings }
+    if args.is_default() { LADDER.map(Sizing::BitsPerKey).to_vec() } else { sizings }
 }
 
 struct Choice {
+    sizing: Sizing,
     params: Params,
     rate: f64,
     /// None if twice the rate is no rate.
@@ -100,6 +110,7 @@ fn choice(args: &Args, sizing: Sizing) -> Result<Choice, ParamsError> {
     let rate = params.false_positive_rate();
     let double = 2.0 * rate;
     Ok(Choice {
+        sizing,
         params,
         rate,
         keys_at_double_rate: (double < 1.0).then(|| params.max_items(double)).transpose()?,
@@ -114,6 +125,7 @@ impl Choice {
     fn json(&self) -> Value {
         let params = &self.params;
         json!({
+            "asked_for": self.sizing.to_string(),
             "bits_per_key": params.bits_per_key(),
             "probes": params.probes(),
             "blocks": params.blocks(),

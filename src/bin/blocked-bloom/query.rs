@@ -81,6 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(error) => return Err(Failure::io("standard output", "write", &error)),
         }
     }
+    reader.warn_of_carriage_returns();
     drop(out);
     if args.count {
         print(&format!("{selected}\n"))?;

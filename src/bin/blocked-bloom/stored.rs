@@ -23,7 +23,10 @@ pub(crate) fn open(path: &Path) -> Result<BloomFilterBytes<Vec<u8>>, Failure> {
 }
 
 pub(crate) fn damaged(path: &Path, error: &FormatError) -> Failure {
-    let advice = "it must not be used to answer \"absent\"; rebuild it, or do without";
+    let advice = match error {
+        FormatError::Magic { .. } => "is it the file of keys? The filter comes first",
+        _ => "it must not be used to answer \"absent\"; rebuild it, or do without",
+    };
     Failure::of(&path.display().to_string(), format!("{error} ({advice})"))
 }
 
@@ -37,7 +40,7 @@ pub(crate) fn verify(path: &Path) -> Result<BloomFilterBytes<Vec<u8>>, Unusable>
         .map_err(|error| Unusable::Damaged { error, bytes: Vec::new() })
 }
 
-/// The whole file if it begins as a filter does: what is something else may be endless.
+/// The file, if it begins as a filter does.
 fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
     let name = path.display().to_string();
     let fail = |operation, error| Unusable::Unread(Failure::io(&name, operation, &error));
@@ -45,11 +48,14 @@ fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
     let mut bytes = Vec::new();
     let header = file.by_ref().take(64).read_to_end(&mut bytes);
     header.map_err(|error| fail("read", error))?;
-    match BloomFilterRef::from_bytes_trusted(&bytes) {
-        Ok(_) | Err(FormatError::Length { .. }) => {}
+    let rest = match BloomFilterRef::from_bytes_trusted(&bytes) {
+        Ok(_) => 0,
+        Err(FormatError::Length { expected, .. }) => expected.saturating_sub(64),
         Err(error) => return Err(Unusable::Damaged { error, bytes }),
-    }
-    let rest = file.read_to_end(&mut bytes);
+    };
+    // Of what may be endless, one byte too many is enough.
+    let whole = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    let rest = file.take(if whole { u64::MAX } else { rest + 1 }).read_to_end(&mut bytes);
     rest.map_err(|error| fail("read", error))?;
     Ok(bytes)
 }
