@@ -203,7 +203,7 @@ impl BloomFilterBuilder {
 
     /// Sizes the filter for the keys that were added, and inserts them.
     ///
-    /// Without keys the filter is empty: everything is certainly absent. With the feature `rayon`, four million keys or more are
+    /// Without keys the filter is empty: everything is certainly absent. With the feature `rayon`, eight million keys or more are
     /// inserted by the threads of the current pool, which rayon starts if there is none (and panics if it cannot); the bytes do
     /// not depend on their number.
     ///

@@ -13,9 +13,9 @@ use crate::filter::BloomFilter;
 use crate::kernel::Tile;
 use crate::probe;
 
-/// Hashes below which one thread is as fast as two: up to there the filter fits the last-level cache, and reordering costs what
-/// the second thread saves.
-const SEQUENTIAL_BELOW: usize = 1 << 22;
+/// Hashes below which one thread is as fast as two: reordering costs what the second one saves while the filter fits the
+/// last-level cache.
+const SEQUENTIAL_BELOW: usize = 1 << 23;
 
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;

@@ -47,7 +47,7 @@ pub enum Sizing {
 impl Sizing {
     /// Blocks and probes for a number of keys.
     ///
-    /// Probes are the fewest whose rate is within 1 % of the best. Cost: about 10 us; some 0.3 ms for a
+    /// Probes are the fewest whose rate is within 1 % of the best. Cost: about 10 us; some 0.2 ms for a
     /// false-positive rate, which is searched for.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub(crate) struct Meta {
 /// Hashes of a batch of keys computed before one call of the kernel: a multiple of 64, and 2 KiB of stack.
 const HASHES_AT_ONCE: usize = 256;
 
-/// A filter borrowed from wherever its bytes are: a mapped file, a block cache, an owned [`BloomFilter`].
+/// A filter borrowed from wherever its bytes are: a mapped file, a block cache, an owned [`BloomFilter`](crate::BloomFilter).
 ///
 /// `Copy`, seven words. The bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each block is one
 /// cache line, else it straddles two. Every query of the crate is a method of this type.

@@ -386,7 +386,7 @@ fn a_builder_without_a_filter_keeps_no_hashes() {
 #[test]
 fn every_number_of_threads_builds_the_same_bytes() {
     // Enough for several chunks and the parallel path; runs of repeats cross chunk seams.
-    let mut hashes = Random(12).hashes(4_500_000);
+    let mut hashes = Random(12).hashes(8_600_000);
     for i in (1..hashes.len()).step_by(50) {
         hashes[i] = hashes[i - 1];
     }
