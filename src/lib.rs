@@ -92,7 +92,7 @@ pub use bytes::BloomFilterBytes;
 pub use error::{AllocError, BuildError, FormatError, LengthError, ParamsError, UnionError};
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
-pub use kernel::Kernel;
+pub use kernel::{KERNEL_VARIABLE, Kernel};
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
 pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use view::BloomFilterRef;

@@ -367,6 +367,26 @@ fn info_tells_what_the_library_tells() {
 }
 
 #[test]
+fn a_kernel_can_be_named() {
+    let dir = Dir::new();
+    dir.write("keys", lines("a", 500));
+    dir.ok("build keys -o f -q");
+    let info = |kernel: &str| {
+        let mut command = Command::new(TOOL);
+        command.current_dir(dir.0.path()).env("BLOCKED_BLOOM_KERNEL", kernel);
+        command.args(["info", "f"]).output().unwrap()
+    };
+    for kernel in blocked_bloom::Kernel::supported() {
+        let told = text(info(kernel.name()).stdout);
+        let expected = format!("{} (named by BLOCKED_BLOOM_KERNEL", kernel.name());
+        assert_parts(&told, &["kernel here", &expected]);
+    }
+    let refused = info("avx1024");
+    assert_eq!(refused.status.code(), Some(2));
+    assert_parts(&stderr(&refused), &["BLOCKED_BLOOM_KERNEL: no kernel \"avx1024\"", "scalar"]);
+}
+
+#[test]
 fn info_of_a_filter_that_passes_all() {
     let dir = Dir::new();
     dir.ok_with("build - -o f --bits-per-key 0", "a\nb\n");

@@ -126,6 +126,14 @@ static KERNELS: &[Table] = &[
     scalar::TABLE,
 ];
 
+/// Environment variable that names the kernel of a whole process, to rule out a suspect: `BLOCKED_BLOOM_KERNEL=scalar`. A name
+/// that this CPU has no kernel of is ignored; answers never depend on it.
+///
+/// ```
+/// assert_eq!(blocked_bloom::KERNEL_VARIABLE, "BLOCKED_BLOOM_KERNEL");
+/// ```
+pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
+
 /// One way of computing the law: a set of functions for one instruction set that this CPU has.
 ///
 /// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for ruling out a suspect: the
@@ -189,10 +197,22 @@ impl Kernel {
 }
 
 impl Default for Kernel {
-    /// The fastest kernel this CPU can run. Detection is done once per process.
+    /// The fastest kernel this CPU can run, unless the environment variable [`KERNEL_VARIABLE`] names another that it can run
+    /// (with the feature `std`). Decided once per process.
     fn default() -> Self {
-        Kernel::supported().next().unwrap_or(Kernel(&scalar::TABLE))
+        #[cfg(feature = "std")]
+        {
+            static CHOSEN: std::sync::OnceLock<Kernel> = std::sync::OnceLock::new();
+            *CHOSEN.get_or_init(|| choose(std::env::var(KERNEL_VARIABLE).ok().as_deref()))
+        }
+        #[cfg(not(feature = "std"))]
+        choose(None)
     }
+}
+
+fn choose(name: Option<&str>) -> Kernel {
+    let named = Kernel::supported().find(|kernel| Some(kernel.name()) == name);
+    named.or_else(|| Kernel::supported().next()).unwrap_or(Kernel(&scalar::TABLE))
 }
 
 impl PartialEq for Kernel {
@@ -206,5 +226,22 @@ impl Eq for Kernel {}
 impl core::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Kernel({})", self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kernel, choose};
+
+    #[test]
+    fn a_name_chooses_if_there_is_such_a_kernel() {
+        let fastest = Kernel::supported().next().unwrap();
+        assert_eq!(choose(None), fastest);
+        for kernel in Kernel::supported() {
+            assert_eq!(choose(Some(kernel.name())), kernel);
+        }
+        for unknown in ["", "AVX2", "avx1024", "scalar "] {
+            assert_eq!(choose(Some(unknown)), fastest);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{BloomFilterBytes, FormatError, Kernel, KeyHash, Params};
+use blocked_bloom::{BloomFilterBytes, FormatError, KERNEL_VARIABLE, Kernel, KeyHash, Params};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
@@ -169,13 +169,22 @@ impl Facts {
             ("false positives, from the bits", rate),
             ("header checksum", format!("ok ({})", hex(self.header_checksum))),
             ("block checksum", checksum),
-            ("kernel here", format!("{} (of {})", Kernel::default().name(), kernels().join(", "))),
+            ("kernel here", kernel()),
         ];
         let mut text = String::new();
         for (name, value) in rows {
             text += &format!("{name:<32}{value}\n");
         }
         text
+    }
+}
+
+/// The kernel of this process, and why it is the one.
+fn kernel() -> String {
+    let (name, kernels) = (Kernel::default().name(), kernels().join(", "));
+    match std::env::var_os(KERNEL_VARIABLE) {
+        Some(_) => format!("{name} (named by {KERNEL_VARIABLE}; this CPU can run {kernels})"),
+        None => format!("{name} (the fastest this CPU can run of {kernels})"),
     }
 }
 

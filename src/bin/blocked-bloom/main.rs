@@ -14,7 +14,10 @@ mod stored;
 
 use std::process::ExitCode;
 
+use blocked_bloom::{KERNEL_VARIABLE, Kernel};
 use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
 
 const AFTER_HELP: &str = "\
 EXAMPLES:
@@ -30,7 +33,10 @@ EXAMPLES:
 EXIT STATUS:
   0  success; for query: at least one key was selected
   1  for query: no key was selected
-  2  an error, with a message on standard error";
+  2  an error, with a message on standard error
+
+ENVIRONMENT:
+  BLOCKED_BLOOM_KERNEL  name of the kernel to use instead of the fastest; info lists them";
 
 /// Blocked Bloom filters: which keys of a set may be present, and which are certainly absent
 #[derive(Parser)]
@@ -50,15 +56,30 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let done = check_kernel().and_then(|()| match command {
         Command::Build(args) => build::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Plan(args) => plan::run(&args),
-    };
+    });
     done.unwrap_or_else(|failure| {
         failure::report(&failure);
         ExitCode::from(2)
     })
+}
+
+/// The library ignores a name it has no kernel of; whoever typed it here should know.
+fn check_kernel() -> Result<(), Failure> {
+    let Some(name) = std::env::var_os(KERNEL_VARIABLE) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = Kernel::supported().map(Kernel::name).collect();
+    if names.iter().any(|&supported| name == supported) {
+        return Ok(());
+    }
+    let (name, names) = (name.display(), names.join(", "));
+    let message = format!("no kernel \"{name}\" on this machine, expected one of {names}");
+    Err(Failure::of(KERNEL_VARIABLE, message))
 }
