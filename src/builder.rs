@@ -133,6 +133,8 @@ impl BloomFilterBuilder {
     fn grow_and_insert(&mut self, hash: u64) {
         if self.sizing.is_no_filter() {
             self.only_counted += 1;
+        } else if self.failed.is_some() {
+            // There will be no filter: ask for no more memory.
         } else if let Err(error) = self.grow() {
             self.fail(error.into());
         } else if let Some(chunk) = self.chunks.last_mut() {
@@ -142,12 +144,13 @@ impl BloomFilterBuilder {
 
     /// Makes room for a hash. The first chunk grows as `Vec` does, so that small tables cost little; later ones are made whole.
     fn grow(&mut self) -> Result<(), AllocError> {
-        let first = self.chunks.len() == 1 && self.chunks[0].len() < CHUNK;
-        let room =
-            if first { self.chunks[0].len().min(CHUNK - self.chunks[0].len()) } else { CHUNK };
-        let room = if self.chunks.is_empty() { 64 } else { room };
+        let (is_new, room) = match self.chunks.as_slice() {
+            [] => (true, 64),
+            [only] if only.len() < CHUNK => (false, only.len().min(CHUNK - only.len())),
+            _ => (true, CHUNK),
+        };
         let error = AllocError { bytes: room as u64 * 8 };
-        if !first {
+        if is_new {
             self.chunks.try_reserve(1).map_err(|_| error)?;
             self.chunks.push(Vec::new());
         }

@@ -48,6 +48,10 @@ impl Prefetch {
 /// # Safety
 ///
 /// `1 <= blocks.len() < 2^32`.
+#[cfg_attr(
+    not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "for the SIMD kernels")
+)]
 #[inline]
 unsafe fn address(blocks: &[Block], hash: u64) -> *const Block {
     let index = block_index(hash, blocks.len() as u32) as usize;
@@ -76,6 +80,10 @@ fn prefetch<const LINES: usize>(block: *const Block) {
 }
 
 /// `G^0 .. G^(N-1)`: one multiplication of a vector makes N probes.
+#[cfg_attr(
+    not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "for the SIMD kernels")
+)]
 const fn powers<const N: usize>() -> [u32; N] {
     let mut powers = [1_u32; N];
     let mut i = 1;
