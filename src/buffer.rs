@@ -1,11 +1,11 @@
-//! Memory for the blocks of an owned filter, aligned to cache lines.
+//! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux to huge pages where it is large.
 //!
 //! This file owns allocation and the only casts from bytes to blocks. It refuses sizes it cannot have with an error, never an
 //! abort, and hands out nothing but slices.
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
-use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -29,7 +29,28 @@ unsafe impl Sync for Buffer {}
 fn layout(blocks: usize) -> Result<Layout, AllocError> {
     let error = AllocError { bytes: blocks as u64 * BLOCK_BYTES as u64 };
     let bytes = blocks.checked_mul(BLOCK_BYTES).ok_or(error)?;
-    Layout::from_size_align(bytes, BLOCK_BYTES).map_err(|_| error)
+    let align = if wants_huge_pages(bytes) { HUGE_PAGE } else { BLOCK_BYTES };
+    Layout::from_size_align(bytes, align).map_err(|_| error)
+}
+
+/// Size and alignment of a huge page on x86-64 and aarch64.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Large filters on huge pages miss the translation cache less: 10 M keys, see `benches/NOTES.md`.
+fn wants_huge_pages(bytes: usize) -> bool {
+    cfg!(target_os = "linux") && bytes >= HUGE_PAGE
+}
+
+/// Asks for huge pages before the memory is first touched. Advice: where it is refused, nothing else changes.
+fn advise(start: NonNull<u8>, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    if wants_huge_pages(bytes) {
+        // SAFETY: `start` begins `bytes` bytes that this buffer has just allocated, on a page boundary; the advice changes no
+        // contents.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, bytes);
 }
 
 impl Buffer {
@@ -39,9 +60,12 @@ impl Buffer {
         let len = usize::try_from(blocks.max(1)).map_err(|_| error)?;
         let layout = layout(len)?;
         // SAFETY: the layout is of at least one block: its size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start.cast::<Block>()).ok_or(error)?;
-        Ok(Buffer { start, len, allocated: len })
+        let start = unsafe { alloc(layout) };
+        let start = NonNull::new(start).ok_or(error)?;
+        advise(start, layout.size());
+        // SAFETY: `start` begins as many bytes, just allocated.
+        unsafe { start.as_ptr().write_bytes(0, layout.size()) };
+        Ok(Buffer { start: start.cast(), len, allocated: len })
     }
 
     /// A copy of `blocks`, at least one and at most 2^32 - 1.

@@ -373,6 +373,22 @@ fn a_key_that_panics_leaves_an_empty_mask() {
     assert_eq!(hits.hits().next(), None);
 }
 
+/// A block that straddles two lines would cost two misses.
+#[test]
+fn owned_blocks_are_cache_lines() {
+    for blocks in [1, 2, 1_000, 32_767, 32_768, 40_000] {
+        let filter = empty(blocks, 6);
+        let copy = filter.clone();
+        for filter in [&filter, &copy] {
+            assert!(filter.view().is_empty());
+            let address = filter.view().blocks().as_ptr().addr();
+            let huge = cfg!(target_os = "linux") && blocks >= 32_768;
+            let expected = if huge { 2 << 20 } else { 64 };
+            assert!(address.is_multiple_of(expected), "{blocks} blocks at {address:#x}");
+        }
+    }
+}
+
 #[test]
 fn a_builder_without_a_filter_keeps_no_hashes() {
     let mut builder = BloomFilterBuilder::new(Sizing::FalsePositiveRate(1.0));
