@@ -15,8 +15,8 @@ const CHUNK: usize = 1 << 16;
 
 /// Collects keys while a table is written, and sizes the filter when their number is known.
 ///
-/// Memory: 8 bytes per key in chunks of 512 KiB, then the filter beside it; nothing if the sizing means "no filter". A key equal to the one added just before it
-/// is dropped, so that the versions of one key in a sorted run count once.
+/// Memory: 8 bytes per key in chunks of 512 KiB, then the filter beside it; nothing if the sizing means "no filter". A key
+/// equal to the one added just before it is dropped, so that the versions of one key in a sorted run count once.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilterBuilder, Sizing};

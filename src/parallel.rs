@@ -128,7 +128,7 @@ mod tests {
     fn every_cut_gives_the_same_bytes() {
         let hashes: Vec<u64> =
             (0..30_000_u64).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect();
-        // The last has more blocks than MAX_CUTS tiles of CUT_BLOCKS would cover at the smallest shift.
+        // At 70,000 blocks and 5,000 tasks MAX_CUTS decides, at 9,001 and one task CUT_BLOCKS, else the tasks.
         for blocks in [1, 2, 3, 7, 8, 1_000, 9_001, 70_000] {
             let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
             let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();

@@ -18,9 +18,9 @@ pub(super) fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
     let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
-    let later = hashes.iter().skip(AHEAD).map(Some).chain(core::iter::repeat(None));
-    for (&hash, later) in hashes.iter().zip(later) {
-        if prefetching && let Some(&hash) = later {
+    let mut later = hashes.iter().skip(AHEAD);
+    for &hash in hashes {
+        if prefetching && let Some(&hash) = later.next() {
             prefetch::<1>(tile.blocks.as_ptr().wrapping_add(tile.index(hash)));
         }
         let index = tile.index(hash);
