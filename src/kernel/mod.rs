@@ -9,8 +9,11 @@
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod portable;
 mod scalar;
 
 use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES, MULTIPLIER, block_index};
@@ -127,10 +130,13 @@ struct Table {
 
 /// Fastest first; the last is always supported.
 static KERNELS: &[Table] = &[
+    #[cfg(target_arch = "x86_64")]
+    avx512::TABLE,
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     avx2::TABLE,
     #[cfg(target_arch = "aarch64")]
     neon::TABLE,
+    portable::TABLE,
     scalar::TABLE,
 ];
 
@@ -168,7 +174,7 @@ impl Kernel {
         KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
     }
 
-    /// The kernel's name: `avx2`, `neon` or `scalar`.
+    /// The kernel's name: `avx512`, `avx2`, `neon`, `portable` or `scalar`.
     ///
     /// ```
     /// println!("filters on this machine use {}", blocked_bloom::Kernel::default().name());

@@ -1,0 +1,437 @@
+//! AVX-512: sixteen probes in a register, of two keys where eight are enough for one; eight keys a turn.
+//!
+//! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the bit. Needs the extensions F, BW,
+//! DQ, VL and VBMI2: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
+
+use core::arch::x86_64::*;
+
+use super::{AHEAD, Prefetch, Table, Tile, powers, prefetch, scalar};
+use crate::probe::Block;
+
+cpufeatures::new!(detect, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
+
+pub(super) const TABLE: Table =
+    Table { name: "avx512", is_supported: detect::get, contains, insert };
+
+/// Keys a turn: their hashes fill a register.
+const KEYS: usize = 8;
+
+/// Turns between the request of a key's line and its test.
+const TURNS_AHEAD: usize = AHEAD / KEYS;
+
+/// A power of two that holds the turns ahead and the current one.
+const RING: usize = 2 * TURNS_AHEAD;
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    let batch = match (Prefetch::of(blocks), probes) {
+        (Prefetch::No, ..=8) => batch::<0, 8>,
+        (Prefetch::No, ..=16) => batch::<0, 16>,
+        (Prefetch::No, _) => batch::<0, 32>,
+        (Prefetch::OneLine, ..=8) => batch::<1, 8>,
+        (Prefetch::OneLine, ..=16) => batch::<1, 16>,
+        (Prefetch::OneLine, _) => batch::<1, 32>,
+        (Prefetch::TwoLines, ..=8) => batch::<2, 8>,
+        (Prefetch::TwoLines, ..=16) => batch::<2, 16>,
+        (Prefetch::TwoLines, _) => batch::<2, 32>,
+    };
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(blocks, probes, hashes, hits) }
+}
+
+/// Requests `LINES` lines per key ahead, and tests up to `LANES` probes.
+///
+/// # Safety
+///
+/// As [`Table`] says, and `probes <= LANES`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+unsafe fn batch<const LINES: usize, const LANES: usize>(
+    blocks: &[Block],
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
+    // SAFETY: the caller promised the number of blocks.
+    let test = unsafe { Test::<LANES>::new(blocks, probes) };
+    let (turns, rest) = hashes.as_chunks::<KEYS>();
+    let offsets_of_rest = test.offsets::<LINES>(load_some(rest));
+    // Through memory, and stored a turn before they are needed: taking eight numbers out of a register costs twice as much.
+    let mut ring = [[0; KEYS]; RING];
+    let ahead = if LINES == 0 { 1 } else { TURNS_AHEAD };
+    let (first, later) = turns.split_at(ahead.min(turns.len()));
+    for (turn, offsets) in first.iter().zip(&mut ring) {
+        *offsets = test.offsets::<LINES>(load(turn));
+    }
+    let mut later = later.iter();
+    let mut current = 0;
+    for (turns, word) in turns.chunks(64 / KEYS).zip(hits.iter_mut()) {
+        *word = 0;
+        for (i, turn) in turns.iter().enumerate() {
+            if let Some(turn) = later.next() {
+                ring[(current + ahead) % RING] = test.offsets::<LINES>(load(turn));
+            }
+            *word |= test.eight(load(turn), &ring[current % RING]) << (i * KEYS);
+            current += 1;
+        }
+    }
+    if !rest.is_empty() {
+        let used = (1 << rest.len()) - 1;
+        let bits = test.eight(load_some(rest), &offsets_of_rest) & used;
+        let before = turns.len() % (64 / KEYS) * KEYS;
+        let word = &mut hits[turns.len() / (64 / KEYS)];
+        *word = if before == 0 { bits } else { *word | bits << before };
+    }
+}
+
+/// What all keys of a batch share.
+struct Test<'a, const LANES: usize> {
+    /// 1 to 2^32 - 1.
+    blocks: &'a [Block],
+    count: __m512i,
+    law: Law,
+    /// Lanes that probe: of both keys of a register, of one key, and of its second round.
+    of_two: u16,
+    of_one: u16,
+    of_second_round: u16,
+    /// Which of two lines a lane's word comes from.
+    line: __m512i,
+    one: __m512i,
+}
+
+impl<'a, const LANES: usize> Test<'a, LANES> {
+    /// # Safety
+    ///
+    /// `1 <= blocks.len() < 2^32`.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
+        let lanes = (1_u64 << probes) - 1;
+        Test {
+            blocks,
+            count: _mm512_set1_epi64(blocks.len() as i64),
+            law: Law::new(LANES),
+            of_two: (lanes & 0xff | lanes << 8) as u16,
+            of_one: lanes as u16,
+            of_second_round: (lanes >> 16) as u16,
+            line: _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1),
+            one: _mm512_set1_epi32(1),
+        }
+    }
+
+    /// Where the blocks of eight keys begin, in bytes; requests `LINES` lines of each.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn offsets<const LINES: usize>(&self, hashes: __m512i) -> [u64; KEYS] {
+        let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.count));
+        let offsets = store(_mm512_slli_epi64::<6>(index));
+        if LINES > 0 {
+            for &offset in &offsets {
+                prefetch::<LINES>(self.blocks.as_ptr().wrapping_byte_add(offset as usize));
+            }
+        }
+        offsets
+    }
+
+    /// One bit per key, set if it may be present. `offsets` are those of the same keys.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn eight(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+        if LANES == 8 {
+            let missing = self.two::<0>(hashes, offsets)
+                | self.two::<1>(hashes, offsets) << 16
+                | self.two::<2>(hashes, offsets) << 32
+                | self.two::<3>(hashes, offsets) << 48;
+            let missing = _mm_cvtsi64_si128(missing as i64);
+            u64::from(_mm_testn_epi8_mask(missing, missing) as u8)
+        } else {
+            let low = self.one::<0>(hashes, offsets)
+                | self.one::<1>(hashes, offsets) << 16
+                | self.one::<2>(hashes, offsets) << 32
+                | self.one::<3>(hashes, offsets) << 48;
+            let high = self.one::<4>(hashes, offsets)
+                | self.one::<5>(hashes, offsets) << 16
+                | self.one::<6>(hashes, offsets) << 32
+                | self.one::<7>(hashes, offsets) << 48;
+            let missing = _mm_set_epi64x(high as i64, low as i64);
+            u64::from(_mm_testn_epi16_mask(missing, missing))
+        }
+    }
+
+    /// Eight bits for each key of pair `PAIR`, set where a probe's bit is not.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn two<const PAIR: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+        // SAFETY: the offsets of `eight`.
+        let first = unsafe { self.block(offsets[2 * PAIR]) };
+        // SAFETY: the offsets of `eight`.
+        let second = unsafe { self.block(offsets[2 * PAIR + 1]) };
+        let products = self.law.of_two::<PAIR>(hashes);
+        // The top four bits of the product, and above them which of the two lines.
+        let word = _mm512_shldi_epi32::<4>(self.line, products);
+        let words = _mm512_permutex2var_epi32(first, word, second);
+        u64::from(_mm512_mask_testn_epi32_mask(self.of_two, words, self.bit(products)))
+    }
+
+    /// A bit per probe of key `KEY`, or per probe of either round, set where the probe's bit is not.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn one<const KEY: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+        // SAFETY: the offsets of `eight`.
+        let line = unsafe { self.block(offsets[KEY]) };
+        let products = self.law.of_one::<KEY>(hashes);
+        let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(products), line);
+        let missing = _mm512_mask_testn_epi32_mask(self.of_one, words, self.bit(products));
+        if LANES <= 16 {
+            return u64::from(missing);
+        }
+        let products = _mm512_mullo_epi32(products, self.law.next_round);
+        let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(products), line);
+        let bits = self.bit(products);
+        u64::from(missing | _mm512_mask_testn_epi32_mask(self.of_second_round, words, bits))
+    }
+
+    /// The probe's bit in its word: a rotation takes its count modulo 32.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn bit(&self, products: __m512i) -> __m512i {
+        _mm512_rolv_epi32(self.one, _mm512_srli_epi32::<23>(products))
+    }
+
+    /// # Safety
+    ///
+    /// `offset` is 64 times the index of a block.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    unsafe fn block(&self, offset: u64) -> __m512i {
+        let block = self.blocks.as_ptr().wrapping_byte_add(offset as usize);
+        // SAFETY: the caller promised that it is a block of `blocks`; the load has no alignment to respect.
+        unsafe { _mm512_loadu_si512(block.cast()) }
+    }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    let fill = match probes {
+        1 => fill::<1, 8>,
+        2 => fill::<2, 8>,
+        3 => fill::<3, 8>,
+        4 => fill::<4, 8>,
+        5 => fill::<5, 8>,
+        6 => fill::<6, 8>,
+        7 => fill::<7, 8>,
+        8 => fill::<8, 8>,
+        ..=16 => fill::<0, 16>,
+        // Rare; a second round would double the ring.
+        _ => return scalar::insert(tile, probes, hashes),
+    };
+    // SAFETY: the caller's promise that there is AVX-512 is passed on.
+    unsafe { fill(tile, probes, hashes) }
+}
+
+/// Where the bits of the next keys are: a position that is loaded right after it was stored in a wider piece would wait for the
+/// store.
+#[repr(align(64))]
+struct Ring<const LANES: usize> {
+    /// Per key, the bit positions in its block.
+    positions: [[[u32; LANES]; KEYS]; RING],
+    /// Per key, the index of its block in the tile; checked when it is written.
+    blocks: [[u64; KEYS]; RING],
+}
+
+/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `LANES` at most.
+///
+/// # Safety
+///
+/// The CPU has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+unsafe fn fill<const PROBES: usize, const LANES: usize>(
+    tile: Tile<'_>,
+    probes: u32,
+    hashes: &[u64],
+) {
+    let probes = if PROBES > 0 { PROBES } else { probes as usize };
+    let one = _mm512_set1_epi32(1);
+    // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
+    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let lanes = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(-32));
+    let place = Place::new(&tile, LANES);
+    let mut ring = Ring { positions: [[[0; LANES]; KEYS]; RING], blocks: [[0; KEYS]; RING] };
+    let (turns, rest) = hashes.as_chunks::<KEYS>();
+    for (i, turn) in turns.iter().take(TURNS_AHEAD).enumerate() {
+        place.eight(turn, &mut ring, i);
+    }
+    for i in 0..turns.len() {
+        if let Some(turn) = turns.get(i + TURNS_AHEAD) {
+            place.eight(turn, &mut ring, i + TURNS_AHEAD);
+        }
+        for (positions, &index) in ring.positions[i % RING].iter().zip(&ring.blocks[i % RING]) {
+            let block = tile.blocks.as_mut_ptr().wrapping_add(index as usize);
+            // SAFETY: `eight` checked that the tile has the block; the load has no alignment to respect.
+            let mut line = unsafe { _mm512_loadu_si512(block.cast()) };
+            let (pairs, last) = positions[..probes].as_chunks::<2>();
+            for &[a, b] in pairs {
+                let a = _mm512_add_epi32(_mm512_set1_epi32(a as i32), lanes);
+                let b = _mm512_add_epi32(_mm512_set1_epi32(b as i32), lanes);
+                let (a, b) = (_mm512_sllv_epi32(one, a), _mm512_sllv_epi32(one, b));
+                line = _mm512_ternarylogic_epi32::<0xfe>(line, a, b);
+            }
+            if let &[a] = last {
+                let a = _mm512_add_epi32(_mm512_set1_epi32(a as i32), lanes);
+                line = _mm512_or_si512(line, _mm512_sllv_epi32(one, a));
+            }
+            // SAFETY: as the load; the tile is borrowed mutably.
+            unsafe { _mm512_storeu_si512(block.cast(), line) };
+        }
+    }
+    scalar::insert(tile, probes as u32, rest);
+}
+
+/// From hashes to blocks of a tile and positions in them.
+struct Place {
+    start: *const Block,
+    /// Blocks in the tile, in every lane; so are the others.
+    len: __m512i,
+    first: __m512i,
+    total: __m512i,
+    law: Law,
+    prefetching: bool,
+}
+
+impl Place {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn new(tile: &Tile<'_>, lanes: usize) -> Self {
+        Place {
+            start: tile.blocks.as_ptr(),
+            len: _mm512_set1_epi64(tile.blocks.len() as i64),
+            first: _mm512_set1_epi64(i64::from(tile.first)),
+            total: _mm512_set1_epi64(i64::from(tile.total)),
+            law: Law::new(lanes),
+            prefetching: !matches!(Prefetch::of(tile.blocks), Prefetch::No),
+        }
+    }
+
+    /// Writes the places of eight keys to the ring and requests their lines.
+    ///
+    /// # Panics
+    ///
+    /// If a block is not in the tile.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn eight<const LANES: usize>(&self, hashes: &[u64; KEYS], ring: &mut Ring<LANES>, turn: usize) {
+        let hashes = load(hashes);
+        let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.total));
+        let index = _mm512_sub_epi64(index, self.first);
+        // As unsigned numbers: a block before the tile wraps around.
+        assert!(_mm512_cmpge_epu64_mask(index, self.len) == 0, "a hash of another tile");
+        let blocks = &mut ring.blocks[turn % RING];
+        *blocks = store(index);
+        if self.prefetching {
+            for &index in blocks.iter() {
+                prefetch::<1>(self.start.wrapping_add(index as usize));
+            }
+        }
+        let (registers, _) = ring.positions[turn % RING].as_flattened_mut().as_chunks_mut::<16>();
+        match registers {
+            [a, b, c, d] => {
+                *a = positions(self.law.of_two::<0>(hashes));
+                *b = positions(self.law.of_two::<1>(hashes));
+                *c = positions(self.law.of_two::<2>(hashes));
+                *d = positions(self.law.of_two::<3>(hashes));
+            }
+            [a, b, c, d, e, f, g, h] => {
+                *a = positions(self.law.of_one::<0>(hashes));
+                *b = positions(self.law.of_one::<1>(hashes));
+                *c = positions(self.law.of_one::<2>(hashes));
+                *d = positions(self.law.of_one::<3>(hashes));
+                *e = positions(self.law.of_one::<4>(hashes));
+                *f = positions(self.law.of_one::<5>(hashes));
+                *g = positions(self.law.of_one::<6>(hashes));
+                *h = positions(self.law.of_one::<7>(hashes));
+            }
+            _ => unreachable!("eight keys of 8 or 16 lanes"),
+        }
+    }
+}
+
+/// Sixteen probes at once, whose products' top nine bits are the bit positions.
+struct Law {
+    /// `G^0 .. G^15`, or `G^0 .. G^7` twice for two keys.
+    powers: __m512i,
+    /// `G^16`: from one round of a key to the next.
+    next_round: __m512i,
+}
+
+impl Law {
+    /// For keys with up to `lanes` probes: 8 of two keys, else 16 of one.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn new(lanes: usize) -> Self {
+        const POWERS: [u32; 17] = powers();
+        let mut powers = [0; 16];
+        for (i, power) in powers.iter_mut().enumerate() {
+            *power = POWERS[i % lanes];
+        }
+        // SAFETY: sixteen words; the load has no alignment to respect.
+        let powers = unsafe { _mm512_loadu_si512(powers.as_ptr().cast()) };
+        Law { powers, next_round: _mm512_set1_epi32(POWERS[16] as i32) }
+    }
+
+    /// Eight products each of keys `2 PAIR` and `2 PAIR + 1` of the register.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn of_two<const PAIR: usize>(&self, hashes: __m512i) -> __m512i {
+        let (a, b) = (4 * PAIR as i32 + 1, 4 * PAIR as i32 + 3);
+        let lanes = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
+        _mm512_mullo_epi32(_mm512_permutexvar_epi32(lanes, hashes), self.powers)
+    }
+
+    /// Sixteen products of key `KEY` of the register.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn of_one<const KEY: usize>(&self, hashes: __m512i) -> __m512i {
+        let lanes = _mm512_set1_epi32(2 * KEY as i32 + 1);
+        _mm512_mullo_epi32(_mm512_permutexvar_epi32(lanes, hashes), self.powers)
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+fn positions(products: __m512i) -> [u32; 16] {
+    let bits = _mm512_srli_epi32::<23>(products);
+    let mut positions = [0; 16];
+    // SAFETY: sixteen words; the store has no alignment to respect.
+    unsafe { _mm512_storeu_si512(positions.as_mut_ptr().cast(), bits) };
+    positions
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+fn load(words: &[u64; KEYS]) -> __m512i {
+    // SAFETY: eight words; the load has no alignment to respect.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+/// Fewer than eight words, and zeros after the last.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+fn load_some(words: &[u64]) -> __m512i {
+    let lanes = (1 << words.len()) - 1;
+    // SAFETY: no more than `words.len()` lanes are read; the load has no alignment to respect.
+    unsafe { _mm512_maskz_loadu_epi64(lanes, words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+fn store(words: __m512i) -> [u64; KEYS] {
+    let mut stored = [0; KEYS];
+    // SAFETY: eight words; the store has no alignment to respect.
+    unsafe { _mm512_storeu_si512(stored.as_mut_ptr().cast(), words) };
+    stored
+}
