@@ -102,6 +102,14 @@ impl KeyHasher {
         xxh3_64_with_seed(key.as_ref(), self.seed)
     }
 
+    /// Writes the hash of each key to the start of `hashes`.
+    #[inline]
+    pub(crate) fn hash_into<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut [u64]) {
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.hash(key);
+        }
+    }
+
     /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must grow.
     ///
     /// ```

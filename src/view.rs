@@ -4,8 +4,8 @@
 
 use crate::bitmask::{self, Bitmask};
 use crate::error::{FormatError, LengthError};
-use crate::hash::KeyHash;
-use crate::kernel::Kernel;
+use crate::hash::{KeyHash, KeyHasher};
+use crate::kernel::{AHEAD, Ahead, Kernel, Prefetch};
 use crate::params::Params;
 use crate::probe::{self, BLOCK_BITS, Block};
 
@@ -19,8 +19,8 @@ pub(crate) struct Meta {
     pub(crate) pass_all: bool,
 }
 
-/// Hashes of a batch of keys computed before one call of the kernel: a multiple of 64, and 2 KiB of stack.
-const HASHES_AT_ONCE: usize = 256;
+/// Hashes of a batch of keys computed before a call of the kernel: a multiple of 64.
+const AT_ONCE: usize = 192;
 
 /// A filter borrowed from wherever its bytes are: a mapped file, a block cache, an owned [`BloomFilter`](crate::BloomFilter).
 ///
@@ -207,21 +207,44 @@ impl<'a> BloomFilterRef<'a> {
     }
 
     fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
-        self.kernel.contains(self.blocks, u32::from(self.meta.probes), hashes, words);
+        self.ask(Ahead::start(self.blocks, hashes), hashes, words);
+    }
+
+    fn ask(&self, ahead: Ahead<'_>, hashes: &[u64], words: &mut [u64]) {
+        self.kernel.contains(self.blocks, ahead, u32::from(self.meta.probes), hashes, words);
     }
 
     fn keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        let Some(hasher) = self.meta.key_hash.hasher() else {
-            return bitmask::fill_with_hits(words, keys.len());
-        };
-        let mut hashes = [0; HASHES_AT_ONCE];
-        for (keys, words) in keys.chunks(HASHES_AT_ONCE).zip(words.chunks_mut(HASHES_AT_ONCE / 64))
-        {
-            let hashes = &mut hashes[..keys.len()];
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = hasher.hash(key);
+        match self.meta.key_hash.hasher() {
+            None => bitmask::fill_with_hits(words, keys.len()),
+            Some(hasher) if keys.len() <= 64 => {
+                let hashes = &mut [0; 64][..keys.len()];
+                hasher.hash_into(keys, hashes);
+                self.hashes(hashes, words);
             }
-            self.hashes(hashes, words);
+            Some(hasher) => self.many_keys(hasher, keys, words),
+        }
+    }
+
+    /// Keys are hashed into a small buffer, in which the next to be tested are followed by those whose lines are under way: while
+    /// keys are hashed, memory works.
+    fn many_keys<K: AsRef<[u8]>>(&self, hasher: KeyHasher, keys: &[K], words: &mut [u64]) {
+        let prefetch = Prefetch::of(self.blocks);
+        let mut buffer = [0; AHEAD + AT_ONCE];
+        let (first, mut keys) = keys.split_at(AHEAD.min(keys.len()));
+        hasher.hash_into(first, &mut buffer);
+        prefetch.request(self.blocks, &buffer[..first.len()]);
+        let mut hashed = first.len();
+        for words in words.chunks_mut(AT_ONCE / 64) {
+            let (next, rest) = keys.split_at((buffer.len() - hashed).min(keys.len()));
+            hasher.hash_into(next, &mut buffer[hashed..]);
+            hashed += next.len();
+            keys = rest;
+            let tested = AT_ONCE.min(hashed);
+            let later = &buffer[AHEAD.min(hashed)..hashed];
+            self.ask(Ahead { prefetch, later }, &buffer[..tested], words);
+            buffer.copy_within(tested..hashed, 0);
+            hashed -= tested;
         }
     }
 

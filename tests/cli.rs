@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
-use blocked_bloom::{BloomFilter, BloomFilterRef, KeyHash, Sizing};
+use blocked_bloom::{BloomFilter, BloomFilterRef, Kernel, KeyHash, Sizing};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -593,6 +593,61 @@ fn plan_warns_of_what_is_too_large() {
     assert_parts(&stderr(&output), &["100 bytes hold no filter"]);
     assert_parts(&text(output.stdout), &["9.92", "no filter", "100.000 %"]);
     assert_parts(&dir.fails("plan --keys 1000G --bits-per-key 100"), &["partition"]);
+}
+
+#[test]
+fn bench_prints_one_object_per_measurement() {
+    let printed = Dir::new().ok("bench --json --keys 1000,2K --rounds 1 --batch 64,100");
+    let rows: Vec<Value> = printed
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    assert_eq!(rows.len(), printed.iter().filter(|&&byte| byte == b'\n').count());
+    let times = ["ns_per_key", "min_ns_per_key"];
+    for row in &rows {
+        assert!(times.iter().all(|&time| row[time].as_f64().unwrap() > 0.0), "{row}");
+        assert!(row["min_ns_per_key"].as_f64() <= row["ns_per_key"].as_f64(), "{row}");
+        assert_eq!(row["probes"], 6);
+        if let Some(limit) = row["limit_ns_per_key"].as_f64() {
+            let ratio = row["ns_per_key"].as_f64().unwrap() / limit;
+            assert!((row["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{row}");
+        }
+    }
+    let count = |op: &str, mix: &str, kernel: &str, batch: u64| {
+        let is_it = |row: &&Value| {
+            (&row["op"], &row["mix"], &row["kernel"], &row["batch"])
+                == (&op.into(), &mix.into(), &kernel.into(), &batch.into())
+        };
+        rows.iter().filter(is_it).map(|row| row["keys"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    for kernel in Kernel::supported().map(Kernel::name).chain(["limit", "limit_ahead", "inline"]) {
+        for mix in ["absent", "half", "present"] {
+            assert_eq!(count("contains_hashes", mix, kernel, 64), [1000, 2000], "{kernel}");
+            assert_eq!(count("contains_hash", mix, kernel, 1), [1000, 2000], "{kernel}");
+        }
+        assert_eq!(count("insert_hashes", "absent", kernel, 100), [1000, 2000], "{kernel}");
+    }
+    let default = Kernel::default().name();
+    assert_eq!(count("contains_batch", "absent", default, 100), [1000, 2000]);
+}
+
+#[test]
+fn bench_measures_what_was_asked_and_explains_itself() {
+    let dir = Dir::new();
+    let table = text(dir.ok("bench --keys 1000 --rounds 1 --op insert --probes 9"));
+    assert!(table.contains("1000 keys, 1.25 KiB, 10.24 bits/key, 9 probes, 1 rounds"), "{table}");
+    assert!(table.contains("insert_hashes") && !table.contains("contains_hashes "), "{table}");
+    for (args, expected) in [
+        ("bench --bits-per-key 0 --keys 10", "0 bits per key mean no filter"),
+        ("bench --bits-per-key 101 --keys 10", "101"),
+        ("bench --op nothing", "query, single, keys, insert"),
+        ("bench --batch 0", "1..=1048576"),
+    ] {
+        let output = dir.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        let message = text(output.stderr);
+        assert!(message.contains(expected), "{args}: {message}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use blocked_bloom::{Bitmask, Block, BloomFilterRef, probe};
+use blocked_bloom::{Bitmask, Block, BloomFilterRef, KeyHasher, probe};
 use common::{Random, empty, filled, kernels};
 
 /// The law, written over the public oracle: what every batch must give.
@@ -146,6 +146,47 @@ fn every_kernel_inserts_the_same_bits() {
                 batch.insert_hashes(&hashes);
                 assert_eq!(batch, one_by_one, "{kernel:?}, {probes} probes, {blocks} blocks");
             }
+        }
+    }
+}
+
+/// As many blocks as there can be, in memory that is reserved and never used but for a few pages.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn block_counts_up_to_the_last() {
+    let header = empty(1, 6).to_bytes();
+    let kernels = kernels();
+    let mut random = Random(6);
+    let mut hits = Bitmask::new();
+    for blocks in [u32::MAX, u32::MAX - 1, (1 << 31) + 1, 1 << 31, (1 << 26) + 1] {
+        let mut map = memmap2::MmapOptions::new()
+            .len(64 + 64 * blocks as usize)
+            .no_reserve_swap()
+            .map_anon()
+            .expect("256 GiB of addresses without memory");
+        map[..64].copy_from_slice(&header[..64]);
+        map[24..28].copy_from_slice(&blocks.to_le_bytes());
+        let checksum = KeyHasher::default().hash(&map[..56]);
+        map[56..64].copy_from_slice(&checksum.to_le_bytes());
+
+        // The edges of the low half, and some within: the first and the last block among them.
+        let edges = [0, 1, 2, 0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xffff_fffe, 0xffff_ffff];
+        let within = (0..16).map(|_| random.next() & 0xffff_ffff).collect::<Vec<u64>>();
+        let lows = edges.into_iter().chain(within);
+        let hashes: Vec<u64> = lows.map(|lo| random.next() << 32 | lo).collect();
+        for &hash in hashes.iter().step_by(2) {
+            let start = 64 + 64 * probe::block_index(hash, blocks) as usize;
+            let block = (&mut map[start..start + 64]).try_into().unwrap();
+            probe::insert(block, hash, 6);
+        }
+        let filter = BloomFilterRef::from_bytes_trusted(&map).unwrap();
+        assert_eq!(filter.blocks().len(), blocks as usize);
+        // More than the keys that are requested ahead.
+        let hashes: Vec<u64> = hashes.iter().copied().cycle().take(150).collect();
+        for &kernel in &kernels {
+            check(filter.with_kernel(kernel), &hashes, &mut hits);
+            assert_eq!(hits.get(0), Some(true));
+            assert_eq!(hits.get(22), Some(true));
         }
     }
 }

@@ -7,7 +7,7 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-use super::{AHEAD, Prefetch, Table, Tile, address, powers, prefetch, scalar};
+use super::{AHEAD, Ahead, Prefetch, Table, Tile, address, powers, prefetch, scalar};
 use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx2");
@@ -21,8 +21,14 @@ const KEYS: usize = 4;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-    let batch = match (Prefetch::of(blocks), probes) {
+unsafe fn contains(
+    blocks: &[Block],
+    ahead: Ahead<'_>,
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
+    let batch = match (ahead.prefetch, probes) {
         (Prefetch::No, ..=8) => batch::<0, 1>,
         (Prefetch::No, ..=16) => batch::<0, 2>,
         (Prefetch::No, _) => batch::<0, 4>,
@@ -34,7 +40,7 @@ unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u6
         (Prefetch::TwoLines, _) => batch::<2, 4>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, probes, hashes, hits) }
+    unsafe { batch(blocks, ahead.later, probes, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
@@ -45,17 +51,13 @@ unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u6
 #[target_feature(enable = "avx2")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
+    later: &[u64],
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    let (first, later) = hashes.split_at(if LINES == 0 { 0 } else { AHEAD.min(hashes.len()) });
-    for &hash in first {
-        // SAFETY: the caller promised the number of blocks.
-        prefetch::<LINES>(unsafe { address(blocks, hash) });
-    }
     let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
@@ -208,7 +210,13 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
     let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
-    let mut later = hashes.iter().skip(AHEAD);
+    let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
+    if prefetching {
+        for &hash in first {
+            tile.request(hash);
+        }
+    }
+    let mut later = later.iter();
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for chunk in hashes.chunks(64) {
         for (&hash, positions) in chunk.iter().zip(&mut positions) {
@@ -216,7 +224,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
         }
         for (&hash, positions) in chunk.iter().zip(&positions) {
             if prefetching && let Some(&hash) = later.next() {
-                prefetch::<1>(tile.blocks.as_ptr().wrapping_add(tile.index(hash)));
+                tile.request(hash);
             }
             let index = tile.index(hash);
             let block = &mut tile.blocks[index];

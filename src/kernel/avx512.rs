@@ -5,7 +5,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{AHEAD, Prefetch, Table, Tile, powers, prefetch, scalar};
+use super::{AHEAD, Ahead, Prefetch, Table, Tile, address, powers, prefetch, scalar};
 use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
@@ -26,8 +26,14 @@ const RING: usize = 2 * TURNS_AHEAD;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-    let batch = match (Prefetch::of(blocks), probes) {
+unsafe fn contains(
+    blocks: &[Block],
+    ahead: Ahead<'_>,
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
+    let batch = match (ahead.prefetch, probes) {
         (Prefetch::No, ..=8) => batch::<0, 8>,
         (Prefetch::No, ..=16) => batch::<0, 16>,
         (Prefetch::No, _) => batch::<0, 32>,
@@ -39,7 +45,7 @@ unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u6
         (Prefetch::TwoLines, _) => batch::<2, 32>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, probes, hashes, hits) }
+    unsafe { batch(blocks, ahead.later, probes, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead, and tests up to `LANES` probes.
@@ -50,6 +56,7 @@ unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u6
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 unsafe fn batch<const LINES: usize, const LANES: usize>(
     blocks: &[Block],
+    later: &[u64],
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
@@ -57,29 +64,29 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<LANES>::new(blocks, probes) };
     let (turns, rest) = hashes.as_chunks::<KEYS>();
-    let offsets_of_rest = test.offsets::<LINES>(load_some(rest));
+    let mut later = later.chunks(KEYS);
     // Through memory, and stored a turn before they are needed: taking eight numbers out of a register costs twice as much.
-    let mut ring = [[0; KEYS]; RING];
-    let ahead = if LINES == 0 { 1 } else { TURNS_AHEAD };
-    let (first, later) = turns.split_at(ahead.min(turns.len()));
-    for (turn, offsets) in first.iter().zip(&mut ring) {
-        *offsets = test.offsets::<LINES>(load(turn));
+    let mut offsets = [[0; KEYS]; 2];
+    let mut following = turns.iter().enumerate();
+    if let Some((i, turn)) = following.next() {
+        offsets[i % 2] = test.offsets(load(turn));
     }
-    let mut later = later.iter();
-    let mut current = 0;
     for (turns, word) in turns.chunks(64 / KEYS).zip(hits.iter_mut()) {
         *word = 0;
         for (i, turn) in turns.iter().enumerate() {
-            if let Some(turn) = later.next() {
-                ring[(current + ahead) % RING] = test.offsets::<LINES>(load(turn));
+            if LINES > 0 {
+                test.request::<LINES>(later.next().unwrap_or_default());
             }
-            *word |= test.eight(load(turn), &ring[current % RING]) << (i * KEYS);
-            current += 1;
+            if let Some((i, turn)) = following.next() {
+                offsets[i % 2] = test.offsets(load(turn));
+            }
+            *word |= test.eight(load(turn), &offsets[i % 2]) << (i * KEYS);
         }
     }
     if !rest.is_empty() {
+        let hashes = load_some(rest);
         let used = (1 << rest.len()) - 1;
-        let bits = test.eight(load_some(rest), &offsets_of_rest) & used;
+        let bits = test.eight(hashes, &test.offsets(hashes)) & used;
         let before = turns.len() % (64 / KEYS) * KEYS;
         let word = &mut hits[turns.len() / (64 / KEYS)];
         *word = if before == 0 { bits } else { *word | bits << before };
@@ -121,18 +128,22 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         }
     }
 
-    /// Where the blocks of eight keys begin, in bytes; requests `LINES` lines of each.
+    /// Where the blocks of eight keys begin, in bytes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn offsets<const LINES: usize>(&self, hashes: __m512i) -> [u64; KEYS] {
+    fn offsets(&self, hashes: __m512i) -> [u64; KEYS] {
         let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.count));
-        let offsets = store(_mm512_slli_epi64::<6>(index));
-        if LINES > 0 {
-            for &offset in &offsets {
-                prefetch::<LINES>(self.blocks.as_ptr().wrapping_byte_add(offset as usize));
-            }
+        store(_mm512_slli_epi64::<6>(index))
+    }
+
+    /// Requests `LINES` lines per key.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    fn request<const LINES: usize>(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            // SAFETY: `new` was promised the number of blocks.
+            prefetch::<LINES>(unsafe { address(self.blocks, hash) });
         }
-        offsets
     }
 
     /// One bit per key, set if it may be present. `offsets` are those of the same keys.

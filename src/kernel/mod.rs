@@ -22,11 +22,12 @@ use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES, MULTIPLIER, block_index};
 const FITS_BYTES: usize = 512 << 10;
 
 /// Keys between the request of a line and its test.
-const AHEAD: usize = 64;
+pub(crate) const AHEAD: usize = 64;
 
-/// Whether a batch requests lines ahead of testing them.
-enum Prefetch {
-    /// The filter fits the cache.
+/// How a batch's lines get into the cache before they are tested.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefetch {
+    /// Not at all: the filter fits the cache, or whoever hashed the keys has requested them.
     No,
     OneLine,
     /// A borrowed filter whose blocks straddle two lines.
@@ -34,8 +35,9 @@ enum Prefetch {
 }
 
 impl Prefetch {
+    /// What a filter of these blocks wants.
     #[inline]
-    fn of(blocks: &[Block]) -> Self {
+    pub(crate) fn of(blocks: &[Block]) -> Self {
         if size_of_val(blocks) <= FITS_BYTES {
             Prefetch::No
         } else if blocks.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
@@ -43,6 +45,38 @@ impl Prefetch {
         } else {
             Prefetch::TwoLines
         }
+    }
+
+    /// Requests the lines of every hash's block.
+    #[inline]
+    pub(crate) fn request(self, blocks: &[Block], hashes: &[u64]) {
+        let block = |&hash: &u64| {
+            blocks.as_ptr().wrapping_add(block_index(hash, blocks.len() as u32) as usize)
+        };
+        match self {
+            Prefetch::No => {}
+            Prefetch::OneLine => hashes.iter().map(block).for_each(prefetch::<1>),
+            Prefetch::TwoLines => hashes.iter().map(block).for_each(prefetch::<2>),
+        }
+    }
+}
+
+/// What a kernel does about keys that come later: it requests the lines of one for each that it tests.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead<'a> {
+    pub(crate) prefetch: Prefetch,
+    /// Hashes whose lines are not requested yet.
+    pub(crate) later: &'a [u64],
+}
+
+impl<'a> Ahead<'a> {
+    /// For a batch that comes all at once: requests its first lines.
+    #[inline]
+    pub(crate) fn start(blocks: &[Block], hashes: &'a [u64]) -> Self {
+        let prefetch = Prefetch::of(blocks);
+        let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
+        prefetch.request(blocks, first);
+        Ahead { prefetch, later }
     }
 }
 
@@ -110,11 +144,17 @@ impl Tile<'_> {
     fn index(&self, hash: u64) -> usize {
         block_index(hash, self.total).wrapping_sub(self.first) as usize
     }
+
+    /// Requests the line of the hash's block.
+    #[inline]
+    fn request(&self, hash: u64) {
+        prefetch::<1>(self.blocks.as_ptr().wrapping_add(self.index(hash)));
+    }
 }
 
 /// One instruction set's functions.
 ///
-/// `contains(blocks, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
+/// `contains(blocks, ahead, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
 ///
 /// # Safety
@@ -124,7 +164,7 @@ impl Tile<'_> {
 struct Table {
     name: &'static str,
     is_supported: fn() -> bool,
-    contains: unsafe fn(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]),
+    contains: unsafe fn(&[Block], Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]),
     insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
 }
 
@@ -190,12 +230,19 @@ impl Kernel {
     /// If there is no block or more than 2^32 - 1, if `probes` is not 1 to 30, or if `hits` is not one word per 64 hashes:
     /// bugs of this crate, not inputs.
     #[inline]
-    pub(crate) fn contains(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    pub(crate) fn contains(
+        self,
+        blocks: &[Block],
+        ahead: Ahead<'_>,
+        probes: u32,
+        hashes: &[u64],
+        hits: &mut [u64],
+    ) {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
         assert!((1..=MAX_PROBES).contains(&probes));
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
         // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
-        unsafe { (self.0.contains)(blocks, probes, hashes, hits) }
+        unsafe { (self.0.contains)(blocks, ahead, probes, hashes, hits) }
     }
 
     /// Sets the bits of every hash, all of which must belong to the tile.
@@ -245,7 +292,11 @@ impl core::fmt::Debug for Kernel {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kernel, choose};
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::{Kernel, Tile, choose};
+    use crate::probe;
 
     #[test]
     fn a_name_chooses_if_there_is_such_a_kernel() {
@@ -256,6 +307,61 @@ mod tests {
         }
         for unknown in ["", "AVX2", "avx1024", "scalar "] {
             assert_eq!(choose(Some(unknown)), fastest);
+        }
+    }
+
+    /// The low halves of hashes whose blocks are the last `blocks` of `total`.
+    fn last(blocks: u32, total: u32) -> impl Iterator<Item = u64> {
+        let lowest = (u64::from(total - blocks) << 32).div_ceil(u64::from(total));
+        let step = ((1 << 32) - lowest) / 500 + 1;
+        (lowest..1 << 32).rev().step_by(step as usize)
+    }
+
+    #[test]
+    fn tiles_at_the_end_of_the_largest_filters() {
+        for (blocks, total) in [(8, u32::MAX), (7, 1 << 31), (9, (1 << 31) + 1), (3, 3)] {
+            let hashes: Vec<u64> = last(blocks, total)
+                .enumerate()
+                .map(|(i, lo)| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) << 32 | lo)
+                .collect();
+            let first = total - blocks;
+            for probes in 1..=30 {
+                let mut expected = vec![[0; 64]; blocks as usize];
+                for &hash in &hashes {
+                    let index = probe::block_index(hash, total) - first;
+                    probe::insert(&mut expected[index as usize], hash, probes);
+                }
+                assert!(expected.iter().all(|block| *block != [0; 64]));
+                for kernel in Kernel::supported() {
+                    let mut inserted = vec![[0; 64]; blocks as usize];
+                    kernel.insert(Tile { blocks: &mut inserted, first, total }, probes, &hashes);
+                    assert!(inserted == expected, "{kernel:?}, {probes} probes, {total} blocks");
+                }
+            }
+        }
+    }
+
+    /// What keeps a kernel's writes inside the slice it was given.
+    #[cfg(feature = "std")]
+    #[test]
+    fn a_hash_of_another_tile_panics() {
+        for kernel in Kernel::supported() {
+            for probes in [1, 6, 8, 9, 16, 17, 30] {
+                for position in [0, 7, 8, 15, 16, 19] {
+                    // Blocks 10 to 12 of 100; the stray hash belongs to block 9, 13 or 99.
+                    for stray in [9, 13, 99] {
+                        let lo = |block: u64| (block << 32).div_ceil(100);
+                        let mut hashes = [lo(11); 20];
+                        hashes[position] = lo(stray);
+                        let outcome = std::panic::catch_unwind(|| {
+                            let mut blocks = [[0; 64]; 3];
+                            let tile = Tile { blocks: &mut blocks, first: 10, total: 100 };
+                            kernel.insert(tile, probes, &hashes);
+                        });
+                        assert!(outcome.is_err(), "{kernel:?}, {probes} probes, at {position}");
+                    }
+                }
+            }
         }
     }
 }

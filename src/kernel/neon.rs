@@ -5,7 +5,7 @@
 
 use core::arch::aarch64::*;
 
-use super::{AHEAD, Prefetch, Table, address, powers, prefetch, scalar};
+use super::{Ahead, Prefetch, Table, address, powers, prefetch, scalar};
 use crate::probe::Block;
 
 pub(super) const TABLE: Table = Table {
@@ -22,8 +22,14 @@ const KEYS: usize = 8;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-    let batch = match (Prefetch::of(blocks), probes) {
+unsafe fn contains(
+    blocks: &[Block],
+    ahead: Ahead<'_>,
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
+    let batch = match (ahead.prefetch, probes) {
         (Prefetch::No, ..=8) => batch::<0, 1>,
         (Prefetch::No, ..=16) => batch::<0, 2>,
         (Prefetch::No, _) => batch::<0, 4>,
@@ -35,7 +41,7 @@ unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u6
         (Prefetch::TwoLines, _) => batch::<2, 4>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, probes, hashes, hits) }
+    unsafe { batch(blocks, ahead.later, probes, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
@@ -46,17 +52,13 @@ unsafe fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u6
 #[target_feature(enable = "neon")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
+    later: &[u64],
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    let (first, later) = hashes.split_at(if LINES == 0 { 0 } else { AHEAD.min(hashes.len()) });
-    for &hash in first {
-        // SAFETY: the caller promised the number of blocks.
-        prefetch::<LINES>(unsafe { address(blocks, hash) });
-    }
     let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;

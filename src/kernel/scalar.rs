@@ -1,11 +1,18 @@
 //! The law, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
 
-use super::{AHEAD, Prefetch, Table, Tile, prefetch};
+use super::{AHEAD, Ahead, Prefetch, Table, Tile};
 use crate::probe::{self, Block};
 
 pub(super) const TABLE: Table = Table { name: "scalar", is_supported: || true, contains, insert };
 
-pub(super) fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+/// Requests nothing ahead: it is the reference, and runs on no machine by itself.
+pub(super) fn contains(
+    blocks: &[Block],
+    _ahead: Ahead<'_>,
+    probes: u32,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
     let count = blocks.len() as u32;
     for (keys, word) in hashes.chunks(64).zip(hits) {
         *word = 0;
@@ -18,10 +25,14 @@ pub(super) fn contains(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
     let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
-    let mut later = hashes.iter().skip(AHEAD);
+    let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
+    if prefetching {
+        first.iter().for_each(|&hash| tile.request(hash));
+    }
+    let mut later = later.iter();
     for &hash in hashes {
         if prefetching && let Some(&hash) = later.next() {
-            prefetch::<1>(tile.blocks.as_ptr().wrapping_add(tile.index(hash)));
+            tile.request(hash);
         }
         let index = tile.index(hash);
         probe::insert(&mut tile.blocks[index], hash, probes);

@@ -1,6 +1,7 @@
-//! The `blocked-bloom` command: builds, asks, describes and merges stored filters, and plans their
-//! size. This file owns the command line as a whole and the exit status.
+//! The `blocked-bloom` command: builds, asks, describes and merges stored filters, plans their size and
+//! measures the machine. This file owns the command line as a whole and the exit status.
 
+mod bench;
 mod build;
 mod failure;
 mod info;
@@ -29,6 +30,7 @@ EXAMPLES:
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
+  blocked-bloom bench --quick
 
 EXIT STATUS:
   0  success; for query: at least one key was selected
@@ -53,6 +55,7 @@ enum Command {
     Info(info::Args),
     Merge(merge::Args),
     Plan(plan::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Bench(args) => bench::run(&args),
     });
     done.unwrap_or_else(|failure| {
         failure::report(&failure);
