@@ -5,7 +5,7 @@
 use crate::bitmask::{self, Bitmask};
 use crate::error::{FormatError, LengthError};
 use crate::hash::{KeyHash, KeyHasher};
-use crate::kernel::{AHEAD, Ahead, Kernel, Prefetch};
+use crate::kernel::{AHEAD, Ahead, Kernel};
 use crate::params::Params;
 use crate::probe::{self, BLOCK_BITS, Block};
 
@@ -207,7 +207,8 @@ impl<'a> BloomFilterRef<'a> {
     }
 
     fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
-        self.ask(Ahead::start(self.blocks, hashes), hashes, words);
+        let prefetch = self.kernel.prefetch(self.blocks);
+        self.ask(Ahead::start(prefetch, self.blocks, hashes), hashes, words);
     }
 
     fn ask(&self, ahead: Ahead<'_>, hashes: &[u64], words: &mut [u64]) {
@@ -229,7 +230,7 @@ impl<'a> BloomFilterRef<'a> {
     /// Keys are hashed into a small buffer, in which the next to be tested are followed by those whose lines are under way: while
     /// keys are hashed, memory works.
     fn many_keys<K: AsRef<[u8]>>(&self, hasher: KeyHasher, keys: &[K], words: &mut [u64]) {
-        let prefetch = Prefetch::of(self.blocks);
+        let prefetch = self.kernel.prefetch(self.blocks);
         let mut buffer = [0; AHEAD + AT_ONCE];
         let (first, mut keys) = keys.split_at(AHEAD.min(keys.len()));
         hasher.hash_into(first, &mut buffer);

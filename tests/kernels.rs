@@ -2,7 +2,7 @@
 
 mod common;
 
-use blocked_bloom::{Bitmask, Block, BloomFilterRef, KeyHasher, probe};
+use blocked_bloom::{Bitmask, Block, BloomFilterRef, probe};
 use common::{Random, empty, filled, kernels};
 
 /// The law, written over the public oracle: what every batch must give.
@@ -107,6 +107,38 @@ fn long_batches_and_reused_masks() {
     }
 }
 
+/// Keys are hashed in pieces, tested some pieces later and their lines requested in between.
+#[test]
+fn batches_of_keys_are_answered_as_their_hashes() {
+    let hasher = blocked_bloom::KeyHasher::default();
+    let long = [7; 300];
+    let keys: Vec<&[u8]> = (0..1200).map(|i| &long[..i % 300]).collect();
+    let fixed: Vec<[u8; 16]> = (0..1200_u128).map(u128::to_le_bytes).collect();
+    let (mut hashes, mut hits, mut expected) = (Vec::new(), Bitmask::new(), Bitmask::new());
+    // 20,000 blocks outgrow the second-level cache: the prefetching path. Behind one byte more each block straddles two lines.
+    for (blocks, offset) in [(10, 0), (20_000, 0), (20_000, 1)] {
+        let mut filter = empty(blocks, 6);
+        keys.iter().step_by(3).for_each(|key| _ = filter.insert(key));
+        fixed.iter().step_by(3).for_each(|key| _ = filter.insert(key));
+        let mut stored = vec![0; offset];
+        stored.extend(filter.to_bytes());
+        let filter = BloomFilterRef::from_bytes(&stored[offset..]).unwrap();
+        for filter in kernels().into_iter().map(|kernel| filter.with_kernel(kernel)) {
+            for length in (0..=520).chain([640, 767, 768, 769, 1200]) {
+                hasher.hash_batch(&keys[..length], &mut hashes);
+                filter.contains_hashes(&hashes, &mut expected);
+                filter.contains_batch(&keys[..length], &mut hits);
+                assert_eq!(hits.words(), expected.words(), "{filter:?}, {length} keys");
+                hasher.hash_batch(&fixed[..length], &mut hashes);
+                filter.contains_hashes(&hashes, &mut expected);
+                filter.contains_batch(&fixed[..length], &mut hits);
+                assert_eq!(hits.words(), expected.words(), "{filter:?}, {length} fixed keys");
+                assert!((0..length).step_by(3).all(|i| hits.get(i) == Some(true)));
+            }
+        }
+    }
+}
+
 #[test]
 fn hashes_at_the_edges_of_every_range() {
     let edges = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff];
@@ -166,7 +198,7 @@ fn block_counts_up_to_the_last() {
             .expect("256 GiB of addresses without memory");
         map[..64].copy_from_slice(&header[..64]);
         map[24..28].copy_from_slice(&blocks.to_le_bytes());
-        let checksum = KeyHasher::default().hash(&map[..56]);
+        let checksum = blocked_bloom::KeyHasher::default().hash(&map[..56]);
         map[56..64].copy_from_slice(&checksum.to_le_bytes());
 
         // The edges of the low half, and some within: the first and the last block among them.

@@ -7,12 +7,13 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-use super::{AHEAD, Ahead, Prefetch, Table, Tile, address, powers, prefetch, scalar};
+use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile, address, powers, prefetch, scalar};
 use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx2");
 
-pub(super) const TABLE: Table = Table { name: "avx2", is_supported: detect::get, contains, insert };
+pub(super) const TABLE: Table =
+    Table { name: "avx2", is_supported: detect::get, fits: FITS_BYTES, contains, insert };
 
 /// Keys a turn: their results fill one register of bytes.
 const KEYS: usize = 4;
@@ -209,7 +210,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
-    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
+    let prefetching = !matches!(Prefetch::of(tile.blocks, FITS_BYTES), Prefetch::No);
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     if prefetching {
         for &hash in first {

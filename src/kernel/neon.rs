@@ -1,7 +1,7 @@
 //! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys a turn.
 //!
-//! A probe's top six bits pick the byte, the next three its bit. Inserting is scalar: there is no scatter, and a mask of 64
-//! bytes takes longer to make than the bits to set.
+//! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
+//! Inserting is scalar: there is no scatter, and a mask of 64 bytes takes longer to make than the bits to set.
 
 use core::arch::aarch64::*;
 
@@ -15,7 +15,7 @@ pub(super) const TABLE: Table = Table {
     ..scalar::TABLE
 };
 
-/// Keys a turn: one byte of a register for each.
+/// Keys a turn: half a word of a register for each.
 const KEYS: usize = 8;
 
 /// # Safety
@@ -88,10 +88,10 @@ struct Test<'a, const ROUNDS: usize> {
     blocks: &'a [Block],
     /// Per round, eight powers of `G`.
     powers: [[uint32x4_t; 2]; ROUNDS],
-    /// Per round, a one in every byte that probes; the other bytes make an empty mask.
-    ones: [uint8x8_t; ROUNDS],
+    /// Per round and for both of two keys, a one in every byte that probes; the other bytes make an empty mask.
+    ones: [uint8x16_t; ROUNDS],
     /// One bit per key of a turn.
-    weights: uint8x8_t,
+    weights: uint16x8_t,
 }
 
 impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
@@ -103,21 +103,21 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
         const POWERS: [u32; 32] = powers();
         let mut law = [[vdupq_n_u32(0); 2]; ROUNDS];
-        let mut ones = [vdup_n_u8(0); ROUNDS];
+        let mut ones = [vdupq_n_u8(0); ROUNDS];
         for (round, (powers, ones)) in law.iter_mut().zip(&mut ones).enumerate() {
             let first = &POWERS[8 * round..][..8];
             // SAFETY: four of eight words.
             powers[0] = unsafe { vld1q_u32(first.as_ptr()) };
             // SAFETY: the other four.
             powers[1] = unsafe { vld1q_u32(first[4..].as_ptr()) };
-            let used: [u8; 8] =
-                core::array::from_fn(|lane| u8::from(8 * round + lane < probes as usize));
-            // SAFETY: eight bytes.
-            *ones = unsafe { vld1_u8(used.as_ptr()) };
+            let used: [u8; 16] =
+                core::array::from_fn(|lane| u8::from(8 * round + lane % 8 < probes as usize));
+            // SAFETY: sixteen bytes.
+            *ones = unsafe { vld1q_u8(used.as_ptr()) };
         }
-        let weights: [u8; 8] = core::array::from_fn(|key| 1 << key);
-        // SAFETY: eight bytes.
-        let weights = unsafe { vld1_u8(weights.as_ptr()) };
+        let weights: [u16; 8] = core::array::from_fn(|key| 1 << key);
+        // SAFETY: eight halves of words.
+        let weights = unsafe { vld1q_u16(weights.as_ptr()) };
         Test { blocks, powers: law, ones, weights }
     }
 
@@ -125,43 +125,61 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[inline]
     #[target_feature(enable = "neon")]
     fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
-        // Pairwise maxima keep what is not zero: eight bytes per key, four, two, one.
-        let [a, b] = [
-            self.four([hashes[0], hashes[1], hashes[2], hashes[3]]),
-            self.four([hashes[4], hashes[5], hashes[6], hashes[7]]),
-        ];
-        let hit = vceqz_u8(vpmax_u8(a, b));
-        u64::from(vaddv_u8(vand_u8(hit, self.weights)))
+        let &[a, b, c, d, e, f, g, h] = hashes;
+        // Pairwise maxima keep what is not zero: eight bytes per key, four, two.
+        let low = vpmaxq_u8(self.two([a, b]), self.two([c, d]));
+        let high = vpmaxq_u8(self.two([e, f]), self.two([g, h]));
+        let missing = vpmaxq_u8(low, high);
+        let hit = vceqzq_u16(vreinterpretq_u16_u8(missing));
+        u64::from(vaddvq_u16(vandq_u16(hit, self.weights)))
     }
 
-    /// Two bytes per key, zero if nothing is missing.
+    /// Eight bytes for each of two keys: the bits that are not set in its line.
     #[inline]
     #[target_feature(enable = "neon")]
-    fn four(&self, hashes: [u64; 4]) -> uint8x8_t {
-        let first = vpmax_u8(self.missing(hashes[0]), self.missing(hashes[1]));
-        let second = vpmax_u8(self.missing(hashes[2]), self.missing(hashes[3]));
-        vpmax_u8(first, second)
-    }
-
-    /// The bits of the key that are not set in its line.
-    #[inline]
-    #[target_feature(enable = "neon")]
-    fn missing(&self, hash: u64) -> uint8x8_t {
-        // SAFETY: `new` was promised the number of blocks.
-        let block = unsafe { address(self.blocks, hash) };
-        // SAFETY: the 64 bytes of a block in `blocks`; the load has no alignment to respect.
-        let line = unsafe { vld1q_u8_x4(block.cast()) };
-        let hi = (hash >> 32) as u32;
-        let mut missing = vdup_n_u8(0);
+    fn two(&self, hashes: [u64; 2]) -> uint8x16_t {
+        let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
+        // SAFETY: two words. As four half words, the second and the last are the high halves of the hashes.
+        let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });
+        let mut missing = vdupq_n_u8(0);
         for (powers, &ones) in self.powers.iter().zip(&self.ones) {
-            let [low, high] = [vmulq_n_u32(powers[0], hi), vmulq_n_u32(powers[1], hi)];
-            // The upper halves of the eight products.
-            let top = vuzp2q_u16(vreinterpretq_u16_u32(low), vreinterpretq_u16_u32(high));
-            let byte = vshr_n_u8::<2>(vshrn_n_u16::<8>(top));
-            let bit = vand_u8(vshrn_n_u16::<7>(top), vdup_n_u8(7));
-            let mask = vshl_u8(ones, vreinterpret_s8_u8(bit));
-            missing = vorr_u8(missing, vbic_u8(mask, vqtbl4_u8(line, byte)));
+            let top_of_first = top_halves(
+                vmulq_laneq_u32::<1>(powers[0], halves),
+                vmulq_laneq_u32::<1>(powers[1], halves),
+            );
+            let top_of_second = top_halves(
+                vmulq_laneq_u32::<3>(powers[0], halves),
+                vmulq_laneq_u32::<3>(powers[1], halves),
+            );
+            let top =
+                vuzp2q_u8(vreinterpretq_u8_u16(top_of_first), vreinterpretq_u8_u16(top_of_second));
+            let byte = vshrq_n_u8::<2>(top);
+            let bit = vshrn_high_n_u16::<7>(vshrn_n_u16::<7>(top_of_first), top_of_second);
+            let bit = vreinterpretq_s8_u8(vandq_u8(bit, vdupq_n_u8(7)));
+            // Both lines are asked about both keys: cheaper than moving the second key's half of the indices.
+            let bytes = vcombine_u8(
+                vget_low_u8(vqtbl4q_u8(first, byte)),
+                vget_high_u8(vqtbl4q_u8(second, byte)),
+            );
+            missing = vorrq_u8(missing, vbicq_u8(vshlq_u8(ones, bit), bytes));
         }
         missing
     }
+
+    /// The hash's line.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn line(&self, hash: u64) -> uint8x16x4_t {
+        // SAFETY: `new` was promised the number of blocks.
+        let block = unsafe { address(self.blocks, hash) };
+        // SAFETY: the 64 bytes of a block in `blocks`; the load has no alignment to respect.
+        unsafe { vld1q_u8_x4(block.cast()) }
+    }
+}
+
+/// The upper halves of eight products.
+#[inline]
+#[target_feature(enable = "neon")]
+fn top_halves(low: uint32x4_t, high: uint32x4_t) -> uint16x8_t {
+    vuzp2q_u16(vreinterpretq_u16_u32(low), vreinterpretq_u16_u32(high))
 }

@@ -1,9 +1,10 @@
 //! The law, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
 
-use super::{AHEAD, Ahead, Prefetch, Table, Tile};
+use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile};
 use crate::probe::{self, Block};
 
-pub(super) const TABLE: Table = Table { name: "scalar", is_supported: || true, contains, insert };
+pub(super) const TABLE: Table =
+    Table { name: "scalar", is_supported: || true, fits: FITS_BYTES, contains, insert };
 
 /// Requests nothing ahead: it is the reference, and runs on no machine by itself.
 pub(super) fn contains(
@@ -24,7 +25,7 @@ pub(super) fn contains(
 }
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
-    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
+    let prefetching = !matches!(Prefetch::of(tile.blocks, FITS_BYTES), Prefetch::No);
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     if prefetching {
         first.iter().for_each(|&hash| tile.request(hash));
