@@ -149,6 +149,27 @@ pub enum BuildError {
         /// The tag of the caller's hash.
         tag: u64,
     },
+    /// The list of hashes reached the builder's limit, and no number of expected items was given.
+    MemoryLimit {
+        /// The limit that was given.
+        limit_bytes: u64,
+        /// Keys that were added in all, adjacent equal ones counted once: what to size a filter for.
+        keys: u64,
+    },
+    /// The hashes in memory are no longer those that were added: memory is failing, or was overwritten.
+    HashesChanged {
+        /// Sum of the mixed hashes as they were added.
+        expected: u64,
+        /// The same of those in memory.
+        found: u64,
+    },
+    /// The finished filter says that keys are absent which were added to it.
+    KeysMissing {
+        /// How many.
+        missing: u64,
+        /// Of so many.
+        keys: u64,
+    },
 }
 
 impl Display for BuildError {
@@ -163,6 +184,26 @@ impl Display for BuildError {
                     KeyHash::Caller { tag: *tag }
                 )
             }
+            Self::MemoryLimit { limit_bytes, keys } => {
+                write!(
+                    f,
+                    "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a number of \
+                     expected items, or size a filter for {keys} keys and add them again"
+                )
+            }
+            Self::HashesChanged { expected, found } => {
+                write!(
+                    f,
+                    "hashes changed in memory before they were inserted: their sum is {found:#018x}, expected \
+                     {expected:#018x}; build the filter again"
+                )
+            }
+            Self::KeysMissing { missing, keys } => {
+                write!(
+                    f,
+                    "the finished filter lacks {missing} of {keys} keys: do not use it, build it again"
+                )
+            }
         }
     }
 }
@@ -172,7 +213,7 @@ impl core::error::Error for BuildError {
         match self {
             Self::Params(error) => Some(error),
             Self::Alloc(error) => Some(error),
-            Self::KeyWithoutHash { .. } => None,
+            _ => None,
         }
     }
 }

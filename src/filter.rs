@@ -12,6 +12,9 @@ use crate::params::Params;
 use crate::probe;
 use crate::view::{BloomFilterRef, Meta};
 
+/// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
+const HASHES_AT_ONCE: usize = 512;
+
 /// A blocked Bloom filter that owns its blocks and can be added to.
 ///
 /// Make one with [`BloomFilterBuilder`](crate::BloomFilterBuilder) when the number of keys is known only at the end (a flush),
@@ -151,6 +154,32 @@ impl BloomFilter {
         self.count(1);
         let index = probe::block_index(hash, self.blocks.len() as u32);
         probe::insert(&mut self.blocks[index as usize], hash, u32::from(self.meta.probes))
+    }
+
+    /// Adds every key. Keys are hashed some at a time into a buffer on the stack: no other memory is used.
+    ///
+    /// A filter of [`KeyHash::Caller`] becomes pass-all, as by [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// # let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// # let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// filter.insert_batch(&["apple", "banana"]);
+    /// assert!(filter.contains("banana"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let Some(hasher) = self.meta.key_hash.hasher() else {
+            if !keys.is_empty() {
+                self.become_pass_all();
+            }
+            return self.count(keys.len() as u64);
+        };
+        let mut hashes = [0; HASHES_AT_ONCE];
+        for keys in keys.chunks(HASHES_AT_ONCE) {
+            hasher.hash_into(keys, &mut hashes);
+            self.insert_hashes(&hashes[..keys.len()]);
+        }
     }
 
     /// Adds every hash.

@@ -59,7 +59,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | `write_to` for `std::io::Write`; without it the crate is `no_std` with `alloc` |
-//! | `rayon` | yes | [`BloomFilterBuilder::finish`] fills large filters with the threads of the current rayon pool |
+//! | `rayon` | yes | large filters are filled by the threads of the current rayon pool, keys collected from parallel iterators |
 //! | `cli` | no | the command-line tool `blocked-bloom` |
 //!
 //! Limits: keys cannot be removed; at equal memory a blocked filter lets some more absent keys pass than a classical one (0.97 %
@@ -75,6 +75,8 @@ mod bitmask;
 mod buffer;
 mod builder;
 mod bytes;
+#[cfg(feature = "rayon")]
+mod collect;
 mod error;
 mod filter;
 mod format;

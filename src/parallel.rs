@@ -29,30 +29,138 @@ const MAX_CUTS: usize = 256;
 /// Where each cut starts in a chunk, and last the chunk's length.
 type Starts = [u32; MAX_CUTS + 1];
 
-/// Inserts every hash of the chunks, of less than 2^32 hashes each.
+/// Hashes that are reordered at a time where they need not be kept: 64 MiB, so that each block is written some times while its cut
+/// is in the cache.
+const WINDOW: usize = 1 << 23;
+
+/// Hashes in a piece that one thread reorders.
+const PIECE: usize = 1 << 16;
+
+/// Inserts every hash of the chunks, of less than 2^32 hashes each, whose order may change.
 pub(crate) fn insert_chunks(
     filter: &mut BloomFilter,
-    chunks: Vec<Vec<u64>>,
+    chunks: &mut [Vec<u64>],
 ) -> Result<(), AllocError> {
     let hashes = chunks.iter().map(Vec::len).sum::<usize>();
     // Asking for the number of threads starts a pool: not for a small filter.
     if hashes >= SEQUENTIAL_BELOW && rayon::current_num_threads() > 1 {
         return insert_by_cut(filter, chunks, rayon::current_num_threads() * CUTS_PER_THREAD);
     }
-    for chunk in &chunks {
+    for chunk in chunks {
         filter.insert_hashes(chunk);
     }
     Ok(())
 }
 
+/// Maps the chunks and folds the results, by several threads if there are many hashes.
+pub(crate) fn map_and_fold<R: Copy + Send + Sync>(
+    chunks: &[Vec<u64>],
+    map: impl Fn(&Vec<u64>) -> R + Send + Sync,
+    fold: impl Fn(R, R) -> R + Send + Sync,
+    start: R,
+) -> R {
+    if chunks.iter().map(Vec::len).sum::<usize>() < SEQUENTIAL_BELOW {
+        return chunks.iter().map(map).fold(start, fold);
+    }
+    chunks.par_iter().map(map).reduce(|| start, fold)
+}
+
+impl BloomFilter {
+    /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, if there are eight million hashes or more:
+    /// below, one thread is as fast. The bytes do not depend on the number of threads.
+    ///
+    /// Memory: 64 MiB, in which hashes are brought into the order of the blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if that memory is not there; a part of the hashes may have been added.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::BitsPerKey(10.0).params(3)?;
+    /// let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// filter.par_insert_hashes(&[1, 2, 3])?;
+    /// assert!(filter.contains_hash(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), AllocError> {
+        if hashes.len() < SEQUENTIAL_BELOW || rayon::current_num_threads() == 1 {
+            self.insert_hashes(hashes);
+            return Ok(());
+        }
+        let copy = |piece: &[u64], room: &mut Vec<u64>| room.extend_from_slice(piece);
+        self.insert_windows(hashes, copy)
+    }
+
+    /// [`insert_batch`](Self::insert_batch) by the threads of the current rayon pool: from 65,536 keys on they are hashed in
+    /// parallel, and inserted in parallel as [`par_insert_hashes`](Self::par_insert_hashes) does. The bytes do not depend on the number
+    /// of threads.
+    ///
+    /// Memory: 64 MiB for their hashes.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if that memory is not there; a part of the keys may have been added.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::BitsPerKey(10.0).params(3)?;
+    /// let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
+    /// filter.par_insert_batch(&["apple", "banana", "cherry"])?;
+    /// assert!(filter.contains("cherry"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn par_insert_batch<K: AsRef<[u8]> + Sync>(
+        &mut self,
+        keys: &[K],
+    ) -> Result<(), AllocError> {
+        match self.view().key_hash().hasher() {
+            Some(hasher) if keys.len() >= PIECE && rayon::current_num_threads() > 1 => {
+                let hash = |piece: &[K], room: &mut Vec<u64>| {
+                    room.extend(piece.iter().map(|key| hasher.hash(key)));
+                };
+                self.insert_windows(keys, hash)
+            }
+            _ => {
+                self.insert_batch(keys);
+                Ok(())
+            }
+        }
+    }
+
+    /// Inserts the hashes that `hash` appends for each piece of `items`, one for each.
+    fn insert_windows<T: Sync>(
+        &mut self,
+        items: &[T],
+        hash: impl Fn(&[T], &mut Vec<u64>) + Sync,
+    ) -> Result<(), AllocError> {
+        let mut chunks: Vec<Vec<u64>> = with_room(WINDOW / PIECE)?;
+        for window in items.chunks(WINDOW) {
+            chunks.resize_with(window.len().div_ceil(PIECE), Vec::new);
+            chunks.par_iter_mut().zip(window.par_chunks(PIECE)).try_for_each(
+                |(chunk, piece)| {
+                    if chunk.capacity() < piece.len() {
+                        *chunk = with_room(piece.len())?;
+                    }
+                    chunk.clear();
+                    hash(piece, chunk);
+                    Ok(())
+                },
+            )?;
+            insert_chunks(self, &mut chunks)?;
+        }
+        Ok(())
+    }
+}
+
 /// Inserts every hash of the chunks, in about `tasks` tasks or more.
 fn insert_by_cut(
     filter: &mut BloomFilter,
-    mut chunks: Vec<Vec<u64>>,
+    chunks: &mut [Vec<u64>],
     tasks: usize,
 ) -> Result<(), AllocError> {
-    filter.count(chunks.iter().map(|chunk| chunk.len() as u64).sum());
     let (kernel, probes) = (filter.view().kernel(), filter.params().probes());
+    let additions = chunks.iter().map(|chunk| chunk.len() as u64).sum();
     let Tile { blocks, total, .. } = filter.tile();
     // A power of two: the cut of a block is a shift.
     let for_tasks = blocks.len() / tasks;
@@ -82,6 +190,7 @@ fn insert_by_cut(
             kernel.insert(tile, probes, hashes);
         }
     });
+    filter.count(additions);
     Ok(())
 }
 
@@ -139,13 +248,13 @@ mod tests {
             for (tasks, chunk) in
                 [(1, 30_000), (2, 30_000), (3, 7_000), (8, 1), (64, 999), (5_000, 999)]
             {
-                let chunks = hashes.chunks(chunk).map(<[u64]>::to_vec).collect();
+                let mut chunks: Vec<_> = hashes.chunks(chunk).map(<[u64]>::to_vec).collect();
                 let mut filter = empty.clone();
-                insert_by_cut(&mut filter, chunks, tasks).unwrap();
+                insert_by_cut(&mut filter, &mut chunks, tasks).unwrap();
                 assert_eq!(filter, expected, "{blocks} blocks, {tasks} tasks");
             }
             let mut nothing = empty.clone();
-            insert_by_cut(&mut nothing, vec![Vec::new()], 4).unwrap();
+            insert_by_cut(&mut nothing, &mut [Vec::new()], 4).unwrap();
             assert_eq!(nothing, empty);
         }
     }

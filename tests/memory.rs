@@ -1,0 +1,124 @@
+//! How much memory building takes, counted by an allocator: what the documentation promises.
+
+#![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use blocked_bloom::{BloomFilter, BloomFilterBuilder, KeyHash, Sizing};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+impl Counting {
+    fn grow(bytes: usize) {
+        PEAK.fetch_max(NOW.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+    }
+}
+
+// SAFETY: `System` does the work; the counters change nothing about it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::grow(layout.size());
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both may be there at once while the contents are moved.
+        Counting::grow(size);
+        // SAFETY: the caller's promises are passed on.
+        let moved = unsafe { System.realloc(pointer, layout, size) };
+        NOW.fetch_sub(layout.size(), Relaxed);
+        moved
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Most bytes that were allocated at once while `run` ran, above what was before.
+fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
+    let before = NOW.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = run();
+    (PEAK.load(Relaxed) - before, result)
+}
+
+const KEYS: usize = 3_000_000;
+
+/// One test: others at the same time would be counted too.
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
+fn building_keeps_to_its_memory() {
+    let sizing = Sizing::BitsPerKey(10.0);
+    let keys = || (0..KEYS as u64).map(u64::to_le_bytes);
+    let filter_bytes = sizing.params(KEYS as u64).unwrap().stored_bytes() as usize;
+
+    for keys_now in [1_000, 100_000, KEYS] {
+        let (bytes, filter) = peak(|| {
+            let mut builder = BloomFilterBuilder::new(sizing);
+            builder.extend(keys().take(keys_now));
+            builder.finish()
+        });
+        let filter_bytes = filter.unwrap().params().stored_bytes() as usize;
+        let beside = bytes - filter_bytes;
+        println!(
+            "builder, {keys_now} keys: {beside} bytes beside the filter, {:.2} per key",
+            beside as f64 / keys_now as f64
+        );
+        assert!(beside <= keys_now * 8 * 11 / 10 + 2_048, "{beside} bytes for {keys_now} keys");
+    }
+
+    let all: Vec<[u8; 8]> = keys().collect();
+    let (bytes, filter) = peak(|| {
+        let params = sizing.params(KEYS as u64).unwrap();
+        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+        filter.insert_batch(&all);
+        filter
+    });
+    let beside = bytes.saturating_sub(filter_bytes);
+    println!("known count: {beside} bytes beside the filter");
+    assert!(beside <= 1 << 20, "{beside} bytes");
+    assert_eq!(filter.view().keys_inserted(), KEYS as u64);
+
+    let limit = 1 << 20;
+    let (bytes, filter) = peak(|| {
+        let builder = BloomFilterBuilder::new(sizing).memory_limit(limit);
+        let mut builder = builder.expected_items(KEYS as u64);
+        builder.extend(keys());
+        builder.finish_verified().unwrap()
+    });
+    let beside = bytes - filter_bytes;
+    println!("limit of {limit} bytes and an estimate: {beside} bytes beside the filter");
+    assert!(beside <= limit as usize * 11 / 10, "{beside} bytes");
+    assert_eq!(filter.view().keys_inserted(), KEYS as u64);
+
+    #[cfg(feature = "rayon")]
+    {
+        use rayon::prelude::*;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let (bytes, filter) = peak(|| {
+            pool.install(|| {
+                let mut builder = BloomFilterBuilder::new(sizing);
+                builder.par_extend(all.par_iter());
+                builder.finish()
+            })
+        });
+        let beside = bytes - filter_bytes;
+        println!(
+            "parallel iterator: {beside} bytes beside the filter, {:.2} per key",
+            beside as f64 / KEYS as f64
+        );
+        // Each part's last chunk may be half empty.
+        assert!(beside <= KEYS * 8 * 11 / 10 + 64 * (512 << 10), "{beside} bytes");
+        assert_eq!(filter.unwrap().view().keys_inserted(), KEYS as u64);
+    }
+}
