@@ -66,10 +66,10 @@ struct Filling {
     missing: u64,
 }
 
-/// So that equal hashes do not cancel out in a sum, nor a change of two hashes; three instructions per key.
+/// So that equal hashes do not cancel out in a sum, nor two changed ones; six instructions per key.
 #[inline]
 fn mix(hash: u64) -> u64 {
-    let product = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ (product >> 32)
 }
 
