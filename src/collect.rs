@@ -3,6 +3,7 @@
 //! Each thread collects into a builder of its own, and the builders are joined in the order of the iterator, so that the result is
 //! that of one thread. This file owns no list and no sizing: those are the builder's.
 
+use alloc::boxed::Box;
 use alloc::collections::LinkedList;
 use rayon::prelude::*;
 
@@ -47,17 +48,18 @@ impl BloomFilterBuilder {
         insert: impl Fn(&mut BloomFilterBuilder, T) + Sync,
     ) {
         let empty = self.part();
+        // Boxed, since `fold` moves its state for every item.
         let parts = items.fold(
-            || empty.clone(),
+            || Box::new(empty.clone()),
             |mut part, item| {
                 insert(&mut part, item);
                 part
             },
         );
         // A list keeps the order and moves no part.
-        let parts: LinkedList<BloomFilterBuilder> = parts.collect();
+        let parts: LinkedList<Box<BloomFilterBuilder>> = parts.collect();
         for part in parts {
-            self.append(part);
+            self.append(*part);
         }
     }
 }

@@ -41,15 +41,20 @@ pub(crate) fn insert_chunks(
     filter: &mut BloomFilter,
     chunks: &mut [Vec<u64>],
 ) -> Result<(), AllocError> {
-    let hashes = chunks.iter().map(Vec::len).sum::<usize>();
+    match tasks_for(chunks.iter().map(Vec::len).sum()) {
+        Some(tasks) => insert_by_cut(filter, chunks, tasks),
+        None => {
+            chunks.iter().for_each(|chunk| filter.insert_hashes(chunk));
+            Ok(())
+        }
+    }
+}
+
+/// Tasks that share the inserting of so many hashes; none if one thread does it all.
+fn tasks_for(hashes: usize) -> Option<usize> {
     // Asking for the number of threads starts a pool: not for a small filter.
-    if hashes >= SEQUENTIAL_BELOW && rayon::current_num_threads() > 1 {
-        return insert_by_cut(filter, chunks, rayon::current_num_threads() * CUTS_PER_THREAD);
-    }
-    for chunk in chunks {
-        filter.insert_hashes(chunk);
-    }
-    Ok(())
+    let threads = || rayon::current_num_threads();
+    (hashes >= SEQUENTIAL_BELOW && threads() > 1).then(|| threads() * CUTS_PER_THREAD)
 }
 
 /// Maps the chunks and folds the results, by several threads if there are many hashes.
@@ -84,7 +89,7 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), AllocError> {
-        if hashes.len() < SEQUENTIAL_BELOW || rayon::current_num_threads() == 1 {
+        if tasks_for(hashes.len()).is_none() {
             self.insert_hashes(hashes);
             return Ok(());
         }
@@ -134,6 +139,7 @@ impl BloomFilter {
         items: &[T],
         hash: impl Fn(&[T], &mut Vec<u64>) + Sync,
     ) -> Result<(), AllocError> {
+        let tasks = tasks_for(items.len());
         let mut chunks: Vec<Vec<u64>> = with_room(WINDOW / PIECE)?;
         for window in items.chunks(WINDOW) {
             chunks.resize_with(window.len().div_ceil(PIECE), Vec::new);
@@ -147,7 +153,10 @@ impl BloomFilter {
                     Ok(())
                 },
             )?;
-            insert_chunks(self, &mut chunks)?;
+            match tasks {
+                Some(tasks) => insert_by_cut(self, &mut chunks, tasks)?,
+                None => chunks.iter().for_each(|chunk| self.insert_hashes(chunk)),
+            }
         }
         Ok(())
     }

@@ -596,6 +596,44 @@ fn plan_warns_of_what_is_too_large() {
 }
 
 #[test]
+fn threads_verification_and_memory_change_no_byte() {
+    let dir = Dir::new();
+    dir.write("words", words());
+    dir.ok("build words -o expected");
+    for options in [
+        "--threads 1",
+        "--threads 7",
+        "--verify",
+        "--max-memory 0",
+        "--max-memory 100K --verify --threads 2",
+        "--keys 104334 --verify",
+        "--keys 104334 --threads 3",
+    ] {
+        dir.ok(&format!("build words -o filter {options}"));
+        assert!(dir.read("filter") == dir.read("expected"), "{options}");
+    }
+}
+
+#[test]
+fn a_list_that_does_not_fit_its_memory_is_read_again_or_refused() {
+    let dir = Dir::new();
+    dir.write("words", words());
+    let told = stderr(&dir.run("build words -o w --max-memory 500K"));
+    let parts = ["list of 104334 keys", "--max-memory 500000", "again", "0 B for the list of keys"];
+    assert_parts(&told, &parts);
+    let piped = dir.run_with("build - -o p --max-memory 500K", words());
+    assert_eq!(piped.status.code(), Some(2));
+    assert_parts(&stderr(&piped), &["standard input: ", "104334 keys", "500000 bytes", "--keys"]);
+    assert!(!dir.path("p").exists());
+    // Enough for the list, and for its sixteenth.
+    let told = stderr(&dir.run("build words -o w --max-memory 900K"));
+    assert!(!told.contains("again"), "{told}");
+    assert_parts(&told, &["memory beside the filter: 8", "KiB for the list of keys"]);
+    assert_parts(&stderr(&dir.run("build words --threads 0")), &["--threads", "1..=65535"]);
+    assert_parts(&stderr(&dir.run("build words --max-memory x")), &["--max-memory", "64KiB"]);
+}
+
+#[test]
 fn bench_prints_one_object_per_measurement() {
     let printed = Dir::new().ok("bench --json --keys 1000,2K --rounds 1 --batch 64,100");
     let rows: Vec<Value> = printed
@@ -628,6 +666,7 @@ fn bench_prints_one_object_per_measurement() {
         assert_eq!(count("insert_hashes", "absent", kernel, 100), [1000, 2000], "{kernel}");
     }
     let default = Kernel::default().name();
+    assert!(rows.iter().all(|row| row["op"] != "hashes_to_filter"), "only if asked for");
     assert_eq!(count("contains_batch", "absent", default, 100), [1000, 2000]);
 }
 
@@ -637,10 +676,14 @@ fn bench_measures_what_was_asked_and_explains_itself() {
     let table = text(dir.ok("bench --keys 1000 --rounds 1 --op insert --probes 9"));
     assert!(table.contains("1000 keys, 1.25 KiB, 10.24 bits/key, 9 probes, 1 rounds"), "{table}");
     assert!(table.contains("insert_hashes") && !table.contains("contains_hashes "), "{table}");
+    let built = text(dir.ok("bench --json --keys 1000 --rounds 1 --op build"));
+    for op in ["hashes_to_filter", "and_verified", "keys_to_filter", "known_count"] {
+        assert!(built.contains(&format!("\"op\":\"{op}\"")), "{built}");
+    }
     for (args, expected) in [
         ("bench --bits-per-key 0 --keys 10", "0 bits per key mean no filter"),
         ("bench --bits-per-key 101 --keys 10", "101"),
-        ("bench --op nothing", "query, single, keys, insert"),
+        ("bench --op nothing", "query, single, keys, insert, build"),
         ("bench --batch 0", "1..=1048576"),
     ] {
         let output = dir.run(args);

@@ -4,18 +4,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{BloomFilter, BloomFilterBuilder, KeyHash};
+use blocked_bloom::{
+    Bitmask, BloomFilter, BloomFilterBuilder, BuildError, KeyHash, Params, ParamsError,
+};
+use indicatif::BinaryBytes;
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 
 use crate::failure::{Failure, report};
-use crate::keys::{Key, KeyFormat, KeyReader};
-use crate::numbers::{SizingArgs, parse_keys};
+use crate::keys::{Key, KeyBatch, KeyFormat, KeyReader};
+use crate::numbers::{SizingArgs, parse_bytes, parse_keys};
 use crate::output::{Output, STDIO};
 
 /// Build a filter from a file of keys, one per line
 ///
 /// A key is the bytes of its line without the line feed; the last line may lack it. An empty line
 /// is a key of no bytes. The filter is sized for the keys that were read, equal neighbours counted
-/// once, unless --keys gives their number.
+/// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
+/// keys than --max-memory has room for is read twice, first to count them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// File of keys, or - for standard input
@@ -41,6 +47,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
+    /// Threads that hash and insert; the filter does not depend on it [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+
+    /// Ask the finished filter about every key before it is written
+    #[arg(long)]
+    verify: bool,
+
+    /// Most memory for the list of keys; suffixes K, M, G, KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
+    max_memory: u64,
+
     #[command(flatten)]
     format: KeyFormat,
 
@@ -49,35 +67,20 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
+/// What reading and inserting take beside the list of hashes and the filter: a batch of keys with references to them, and what
+/// threads reorder.
+const WORKING_MEMORY: u64 = KeyBatch::MEMORY + (32 << 20);
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let sizing = args.sizing.sizing();
     let output = output(args)?;
     // Ranges do not depend on the keys: refuse before reading them.
-    let mut params = sizing.params(args.expected_items.unwrap_or(0)).map_err(Failure::new)?;
-    if let Some(probes) = args.probes {
-        params = params.with_probes(probes).map_err(Failure::new)?;
-    }
-    let key_hash = KeyHash::Xxh3 { seed: args.seed };
-    let mut keys = KeyReader::open(&args.keys, args.format, !args.quiet)?;
-    let mut key = Key::default();
-    let filter = if args.expected_items.is_some() {
-        let mut filter = BloomFilter::with_params(params, key_hash).map_err(Failure::new)?;
-        while keys.read(&mut key)? {
-            filter.insert(&key);
-        }
-        filter
-    } else {
-        let mut builder = BloomFilterBuilder::with_key_hash(sizing, key_hash);
-        if let Some(probes) = args.probes {
-            builder = builder.probes(probes);
-        }
-        while keys.read(&mut key)? {
-            builder.insert(&key);
-        }
-        builder.finish().map_err(|error| Failure::of(keys.name(), error))?
-    };
-    keys.warn_of_carriage_returns();
-    drop(keys);
+    args.params(args.expected_items.unwrap_or(0)).map_err(Failure::new)?;
+    let threads = usize::from(args.threads.unwrap_or(0));
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build().map_err(Failure::new)?;
+    let (filter, list) = pool.install(|| match args.expected_items {
+        Some(keys) => Ok((with_known_count(args, keys)?, 0)),
+        None => with_unknown_count(args),
+    })?;
     if let Some(expected) = args.expected_items
         && filter.view().keys_inserted() > expected
     {
@@ -87,7 +90,90 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     output.save(&filter, args.quiet)?;
+    if !args.quiet {
+        let (list, working) = (BinaryBytes(list), BinaryBytes(WORKING_MEMORY));
+        report(&format!(
+            "memory beside the filter: {list} for the list of keys, at most {working} for reading and inserting"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    fn key_hash(&self) -> KeyHash {
+        KeyHash::Xxh3 { seed: self.seed }
+    }
+
+    fn params(&self, keys: u64) -> Result<Params, ParamsError> {
+        let params = self.sizing.sizing().params(keys)?;
+        match self.probes {
+            Some(probes) => params.with_probes(probes),
+            None => Ok(params),
+        }
+    }
+}
+
+/// Calls `take` with all keys, some at a time; returns the name of where they come from.
+fn read(args: &Args, mut take: impl FnMut(&[&[u8]])) -> Result<String, Failure> {
+    let mut keys = KeyReader::open(&args.keys, args.format, !args.quiet)?;
+    let (mut batch, mut key) = (KeyBatch::default(), Key::default());
+    while keys.read_batch(&mut batch, &mut key)? {
+        take(&batch.keys());
+    }
+    keys.warn_of_carriage_returns();
+    Ok(keys.name().to_owned())
+}
+
+/// Collects hashes until all keys are read; returns the bytes that they took, too.
+fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
+    let mut builder = BloomFilterBuilder::with_key_hash(args.sizing.sizing(), args.key_hash())
+        .memory_limit(args.max_memory);
+    if let Some(probes) = args.probes {
+        builder = builder.probes(probes);
+    }
+    let name = read(args, |keys| builder.par_extend(keys.par_iter()))?;
+    let list = builder.memory_bytes();
+    let finished = if args.verify { builder.finish_verified() } else { builder.finish() };
+    match finished {
+        Ok(filter) => Ok((filter, list)),
+        Err(BuildError::MemoryLimit { keys, .. }) if args.keys.is_file() => {
+            report(&format!(
+                "{name}: the list of {keys} keys does not fit --max-memory {}: reading them again",
+                args.max_memory
+            ));
+            Ok((with_known_count(args, keys)?, 0))
+        }
+        Err(error @ BuildError::MemoryLimit { .. }) => {
+            let advice =
+                "give their number by --keys, more --max-memory, or a file instead of a pipe";
+            Err(Failure::of(&name, format!("{error} ({advice})")))
+        }
+        Err(error) => Err(Failure::of(&name, error)),
+    }
+}
+
+/// Inserts keys as they are read.
+fn with_known_count(args: &Args, keys: u64) -> Result<BloomFilter, Failure> {
+    let params = args.params(keys).map_err(Failure::new)?;
+    let mut filter = BloomFilter::with_params(params, args.key_hash()).map_err(Failure::new)?;
+    let mut hits = Bitmask::new();
+    let mut failed = None;
+    let name = read(args, |keys| {
+        if let Err(error) = filter.par_insert_batch(keys) {
+            failed.get_or_insert(BuildError::from(error));
+        }
+        if args.verify {
+            filter.contains_batch(keys, &mut hits);
+            if hits.count_misses() > 0 {
+                let (missing, keys) = (hits.count_misses() as u64, keys.len() as u64);
+                failed.get_or_insert(BuildError::KeysMissing { missing, keys });
+            }
+        }
+    })?;
+    match failed {
+        Some(error) => Err(Failure::of(&name, error)),
+        None => Ok(filter),
+    }
 }
 
 fn output(args: &Args) -> Result<Output, Failure> {

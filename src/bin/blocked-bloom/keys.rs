@@ -50,6 +50,27 @@ impl AsRef<[u8]> for Key {
     }
 }
 
+/// Many keys, one after another in memory.
+#[derive(Default)]
+pub(crate) struct KeyBatch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl KeyBatch {
+    /// Keys and bytes, whichever comes first, after which a batch is full.
+    const MAX_KEYS: usize = 1 << 18;
+    const MAX_BYTES: usize = 8 << 20;
+
+    /// Memory of a full batch, unless its last key is longer than a mebibyte.
+    pub(crate) const MEMORY: u64 = (Self::MAX_KEYS * 8 + 2 * (Self::MAX_BYTES + (1 << 20))) as u64;
+
+    pub(crate) fn keys(&self) -> Vec<&[u8]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end]).collect()
+    }
+}
+
 pub(crate) struct KeyReader {
     name: String,
     input: BufReader<Box<dyn Read>>,
@@ -96,6 +117,24 @@ impl KeyReader {
     /// Whether the next key has to be waited for.
     pub(crate) fn is_drained(&self) -> bool {
         self.input.buffer().is_empty()
+    }
+
+    /// Replaces `batch` by the next keys; false at the end.
+    pub(crate) fn read_batch(
+        &mut self,
+        batch: &mut KeyBatch,
+        key: &mut Key,
+    ) -> Result<bool, Failure> {
+        batch.bytes.clear();
+        batch.ends.clear();
+        while batch.ends.len() < KeyBatch::MAX_KEYS
+            && batch.bytes.len() < KeyBatch::MAX_BYTES
+            && self.read(key)?
+        {
+            batch.bytes.extend_from_slice(key.as_ref());
+            batch.ends.push(batch.bytes.len());
+        }
+        Ok(!batch.ends.is_empty())
     }
 
     /// Replaces `key` by the next one; false at the end.

@@ -1,5 +1,6 @@
 //! Interleaved timing: in every round each case runs once, so that all see the same moods of the machine.
 
+use std::hint::black_box;
 use std::time::Instant;
 
 /// Nanoseconds per key of one case over all rounds.
@@ -9,15 +10,33 @@ pub(crate) struct Timing {
     pub(crate) min: f64,
 }
 
-/// Something to time: a closure that handles `keys` keys each time it is called, and the work it must not be charged for.
+/// Something to time, on `keys` keys at a time.
 pub(crate) struct Case<'a> {
-    pub(crate) keys: usize,
-    pub(crate) run: Box<dyn FnMut() + 'a>,
+    keys: usize,
+    /// Runs once and returns how long it took, in seconds.
+    run: Box<dyn FnMut() -> f64 + 'a>,
 }
 
 impl<'a> Case<'a> {
     pub(crate) fn new<R>(keys: usize, mut run: impl FnMut() -> R + 'a) -> Self {
-        Case { keys, run: Box::new(move || drop(std::hint::black_box(run()))) }
+        Case::with_setup(keys, || (), move |()| run())
+    }
+
+    /// Neither `setup` nor dropping what `run` returns is timed.
+    pub(crate) fn with_setup<T, R>(
+        keys: usize,
+        mut setup: impl FnMut() -> T + 'a,
+        mut run: impl FnMut(T) -> R + 'a,
+    ) -> Self {
+        let run = move || {
+            let input = setup();
+            let start = Instant::now();
+            let result = black_box(run(black_box(input)));
+            let seconds = start.elapsed().as_secs_f64();
+            drop(result);
+            seconds
+        };
+        Case { keys, run: Box::new(run) }
     }
 }
 
@@ -26,11 +45,9 @@ pub(crate) fn interleaved(cases: &mut [Case<'_>], rounds: usize) -> Vec<Timing> 
     let mut times = vec![Vec::with_capacity(rounds); cases.len()];
     for round in 0..=rounds {
         for (case, times) in cases.iter_mut().zip(&mut times) {
-            let start = Instant::now();
-            (case.run)();
-            let nanoseconds = start.elapsed().as_secs_f64() * 1e9;
+            let seconds = (case.run)();
             if round > 0 {
-                times.push(nanoseconds / case.keys as f64);
+                times.push(seconds * 1e9 / case.keys as f64);
             }
         }
     }

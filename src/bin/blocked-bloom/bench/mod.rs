@@ -1,5 +1,6 @@
 //! `blocked-bloom bench`: this machine's times per key, beside what the machine allows.
 
+mod build;
 mod limits;
 mod measure;
 mod workload;
@@ -40,7 +41,7 @@ kernel  inline: the scalar law, key by key; early_exit: the same, stopping at th
 /// after round, since machines change their speed. By default this takes about a minute and half a gigabyte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure; may be repeated or a list separated by commas [default: all]
+    /// What to measure; may be repeated or a list separated by commas [default: all but build]
     #[arg(long, value_name = "OP", value_delimiter = ',')]
     op: Vec<Op>,
 
@@ -85,6 +86,9 @@ enum Op {
     Keys,
     /// Inserting batches of hashes, by every kernel, and one by one
     Insert,
+    /// Whole filters from hashes and from 16-byte keys, by one thread and by all; only if asked for,
+    /// since 100M keys take a minute and 7 GB
+    Build,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -93,7 +97,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Args { quick: true, .. } => &SIZES[..3],
         _ => &SIZES,
     };
-    let ops = if args.op.is_empty() { Op::value_variants() } else { &args.op };
+    const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
+    let ops = if args.op.is_empty() { DEFAULT } else { &args.op };
     let progress = Progress::new((sizes.len() * ops.len()) as u64);
     if !args.json {
         print(&format!("{EXPLANATION}\n"))?;
@@ -111,6 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Op::Single => single(&setting, &filter),
                 Op::Keys => whole_keys(&setting, &filter),
                 Op::Insert => insert(&setting)?,
+                Op::Build => build::measure(&setting)?,
             };
             for row in rows {
                 print(&if args.json { row.json(&setting) } else { row.text() })?;
@@ -123,6 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// One filter and how it is measured.
 struct Setting {
     keys: u64,
+    sizing: Sizing,
     params: Params,
     rounds: usize,
     batches: Vec<usize>,
@@ -130,7 +137,8 @@ struct Setting {
 
 impl Setting {
     fn new(args: &Args, keys: u64) -> Result<Self, Failure> {
-        let params = Sizing::BitsPerKey(args.bits_per_key).params(keys).map_err(Failure::new)?;
+        let sizing = Sizing::BitsPerKey(args.bits_per_key);
+        let params = sizing.params(keys).map_err(Failure::new)?;
         if params.is_pass_all() {
             return Err(Failure::new("0 bits per key mean no filter: there is nothing to measure"));
         }
@@ -141,6 +149,7 @@ impl Setting {
         let default = if args.quick || keys > 1_000_000 { 11 } else { 41 };
         Ok(Setting {
             keys,
+            sizing,
             params,
             rounds: args.rounds.unwrap_or(default) as usize,
             batches: args.batch.iter().map(|&batch| batch as usize).collect(),
@@ -151,13 +160,14 @@ impl Setting {
         let (keys, params) = (self.keys, &self.params);
         let size = BinaryBytes(u64::from(params.blocks()) * 64);
         format!(
-            "{keys} keys, {size}, {:.2} bits/key, {} probes, {} rounds\n{:<16} {:<8} {:<17} {:>6} {:>16} {:>6}\n",
+            "{keys} keys, {size}, {:.2} bits/key, {} probes, {} rounds\n{:<16} {:<8} {:<17} {:>7} {:>9} {:>16} {:>6}\n",
             params.bits_per_key(),
             params.probes(),
             self.rounds,
             "op",
             "mix",
             "kernel",
+            "threads",
             "batch",
             "ns/key",
             "ratio"
@@ -170,6 +180,7 @@ struct Row {
     op: &'static str,
     mix: &'static str,
     kernel: &'static str,
+    threads: usize,
     batch: usize,
     time: Timing,
     /// None for what no loop over lines limits.
@@ -185,8 +196,8 @@ impl Row {
         let ratio = self.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
         let time = format!("{:.2} ({:.2})", self.time.median, self.time.min);
         format!(
-            "{:<16} {:<8} {:<17} {:>6} {time:>16} {ratio:>6}\n",
-            self.op, self.mix, self.kernel, self.batch
+            "{:<16} {:<8} {:<17} {:>7} {:>9} {time:>16} {ratio:>6}\n",
+            self.op, self.mix, self.kernel, self.threads, self.batch
         )
     }
 
@@ -195,6 +206,7 @@ impl Row {
             "op": self.op,
             "mix": self.mix,
             "kernel": self.kernel,
+            "threads": self.threads,
             "keys": setting.keys,
             "bits_per_key": setting.params.bits_per_key(),
             "probes": setting.params.probes(),
@@ -259,8 +271,16 @@ impl<'a> Group<'a> {
         };
         let Group { op, mix, batch, names, .. } = self;
         let rows = names.into_iter().zip(times);
-        rows.map(|(kernel, time)| Row { op, mix, kernel, batch, time, limit: Some(limit) })
-            .collect()
+        rows.map(|(kernel, time)| Row {
+            op,
+            mix,
+            kernel,
+            threads: 1,
+            batch,
+            time,
+            limit: Some(limit),
+        })
+        .collect()
     }
 }
 
@@ -360,7 +380,7 @@ fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
         ];
         let times = interleaved(&mut cases, setting.rounds);
         for ((op, kernel), time) in names.into_iter().zip(times) {
-            rows.push(Row { op, mix: "absent", kernel, batch, time, limit: None });
+            rows.push(Row { op, mix: "absent", kernel, threads: 1, batch, time, limit: None });
         }
     }
     rows
