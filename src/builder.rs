@@ -519,13 +519,39 @@ impl BloomFilterBuilder {
             self.only_counted += part.len() - part.only_counted;
             return;
         }
-        self.chunks.append(&mut part.chunks);
-        if self.filling.is_some() {
-            self.pour();
-        } else if self.hash_bytes() > self.memory_limit
-            && let Err(error) = self.stop_growing()
+        for chunk in part.chunks {
+            if chunk.len() >= CHUNK / 2 && self.filling.is_none() {
+                // What the last one has room for would stay unused.
+                self.chunks.last_mut().map(Vec::shrink_to_fit);
+                self.chunks.push(chunk);
+            } else {
+                // Small chunks would each cost a thread's bookkeeping when the filter is filled.
+                self.copy(&chunk);
+            }
+        }
+        if self.failed.is_none() && self.filling.is_none() && self.hash_bytes() > self.memory_limit
         {
-            self.fail(error);
+            self.stop_growing().unwrap_or_else(|error| self.fail(error));
+        }
+    }
+
+    /// Puts hashes at the end of the list, or only counts them if there is none any more.
+    #[cfg(feature = "rayon")]
+    fn copy(&mut self, mut hashes: &[u64]) {
+        while !hashes.is_empty() {
+            if self.failed.is_some() {
+                return self.only_counted += hashes.len() as u64;
+            }
+            if let Some(chunk) = self.chunks.last_mut()
+                && chunk.len() < chunk.capacity()
+            {
+                let room = chunk.capacity() - chunk.len();
+                let (now, later) = hashes.split_at(room.min(hashes.len()));
+                chunk.extend_from_slice(now);
+                hashes = later;
+            } else {
+                self.grow().unwrap_or_else(|error| self.fail(error));
+            }
         }
     }
 }
