@@ -137,10 +137,20 @@ impl Bitmask {
     /// Becomes the answers to `len` keys: `fill` gets the words, whose contents are arbitrary, writes all of them and leaves the
     /// bits past `len` zero. If it panics, which a key may do when it is looked at, the mask is left empty.
     pub(crate) fn write(&mut self, len: usize, fill: impl FnOnce(&mut [u64])) {
-        let mut words = core::mem::take(self).words;
-        words.resize(len.div_ceil(64), 0);
-        fill(&mut words);
-        *self = Bitmask { words, len };
+        let mut words = core::mem::take(self);
+        fill(words.reset(len));
+        *self = words;
+    }
+
+    /// The words of a mask of `len` bits, to be filled by what cannot panic. They hold anything.
+    #[inline]
+    pub(crate) fn reset(&mut self, len: usize) -> &mut [u64] {
+        let words = len.div_ceil(64);
+        if words != self.words.len() {
+            self.words.resize(words, 0);
+        }
+        self.len = len;
+        &mut self.words
     }
 }
 

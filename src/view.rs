@@ -179,7 +179,7 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.hashes(hashes, words));
+        self.hashes(hashes, hits.reset(hashes.len()));
     }
 
     /// [`contains_hashes`](Self::contains_hashes) into words of the caller's, as
@@ -206,11 +206,13 @@ impl<'a> BloomFilterRef<'a> {
         Ok(())
     }
 
+    #[inline]
     fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
         let prefetch = self.kernel.prefetch(self.blocks);
         self.ask(Ahead::start(prefetch, self.blocks, hashes), hashes, words);
     }
 
+    #[inline]
     fn ask(&self, ahead: Ahead<'_>, hashes: &[u64], words: &mut [u64]) {
         self.kernel.contains(self.blocks, ahead, u32::from(self.meta.probes), hashes, words);
     }

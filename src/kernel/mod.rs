@@ -76,6 +76,9 @@ impl<'a> Ahead<'a> {
     /// Requests the lines of a batch's first hashes.
     #[inline]
     pub(crate) fn start(prefetch: Prefetch, blocks: &[Block], hashes: &'a [u64]) -> Self {
+        if prefetch == Prefetch::No {
+            return Ahead { prefetch, later: &[] };
+        }
         let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
         prefetch.request(blocks, first);
         Ahead { prefetch, later }
