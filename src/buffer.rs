@@ -75,9 +75,17 @@ impl Buffer {
         Ok(copy)
     }
 
-    /// Keeps the first block only; the memory of the rest stays allocated until the buffer is dropped.
-    pub(crate) fn keep_one(&mut self) {
-        self.len = 1;
+    /// Keeps the first `blocks` blocks, at least one, and gives the memory of the rest back if that is half of it or more.
+    ///
+    /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of aligned memory would do the
+    /// same, and the alignment may have to change. Without memory for the copy the blocks stay where they are.
+    pub(crate) fn keep_first(&mut self, blocks: u32) {
+        self.len = (blocks as usize).clamp(1, self.len);
+        if self.len <= self.allocated / 2
+            && let Ok(copy) = Buffer::copy_of(self)
+        {
+            *self = copy;
+        }
     }
 }
 
@@ -114,5 +122,35 @@ impl Clone for Buffer {
             Ok(layout) => handle_alloc_error(layout),
             Err(_) => unreachable!("the original has this layout"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Buffer;
+
+    #[test]
+    fn keeping_few_blocks_gives_memory_back() {
+        // From 32,768 blocks on, Linux has another alignment: crossing it must free with the layout it was allocated with.
+        for (blocks, kept, allocated) in [
+            (1, 1, 1),
+            (2, 1, 1),
+            (3, 2, 3),
+            (8, 5, 8),
+            (8, 4, 4),
+            (8, 0, 1),
+            (8, 9, 8),
+            (70_000, 35_000, 35_000),
+            (70_000, 7, 7),
+        ] {
+            let mut buffer = Buffer::zeroed(blocks).unwrap();
+            for (number, block) in buffer.iter_mut().enumerate() {
+                block[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            }
+            let expected = buffer[..(kept as usize).clamp(1, blocks as usize)].to_vec();
+            buffer.keep_first(kept);
+            assert_eq!(*buffer, expected, "{kept} of {blocks} blocks");
+            assert_eq!(buffer.allocated, allocated, "{kept} of {blocks} blocks");
+        }
     }
 }

@@ -38,6 +38,7 @@ const SMALLEST_CHUNK: usize = 64;
 pub struct BloomFilterBuilder {
     sizing: Sizing,
     probes: Option<u32>,
+    foldable: bool,
     key_hash: KeyHash,
     /// Hashes that are not in `filling`.
     chunks: Vec<Vec<u64>>,
@@ -89,6 +90,7 @@ impl BloomFilterBuilder {
         BloomFilterBuilder {
             sizing,
             probes: None,
+            foldable: false,
             key_hash: KeyHash::default(),
             chunks: Vec::new(),
             filling: None,
@@ -126,6 +128,21 @@ impl BloomFilterBuilder {
     #[must_use]
     pub fn probes(self, probes: u32) -> Self {
         BloomFilterBuilder { probes: Some(probes), ..self }
+    }
+
+    /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see [`Sizing::foldable_params`].
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).foldable();
+    /// builder.extend((0..100_000_u32).map(u32::to_le_bytes));
+    /// let mut filter = builder.finish()?;
+    /// assert!(filter.fold(16).is_ok());
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn foldable(self) -> Self {
+        BloomFilterBuilder { foldable: true, ..self }
     }
 
     /// Bounds the memory of the list of hashes, in bytes; unbounded by default. Give it before the first key.
@@ -343,7 +360,10 @@ impl BloomFilterBuilder {
     }
 
     fn params_for(&self, keys: u64) -> Result<Params, BuildError> {
-        let params = self.sizing.params(keys)?;
+        let params = match self.foldable {
+            true => self.sizing.foldable_params(keys)?,
+            false => self.sizing.params(keys)?,
+        };
         Ok(match self.probes {
             Some(probes) => params.with_probes(probes)?,
             None => params,
@@ -490,6 +510,7 @@ impl BloomFilterBuilder {
     pub(crate) fn part(&self) -> Self {
         BloomFilterBuilder {
             probes: self.probes,
+            foldable: self.foldable,
             // What a part cannot keep, only the whole can pour.
             memory_limit: self.expected_items.map_or(self.memory_limit, |_| u64::MAX),
             ..BloomFilterBuilder::with_key_hash(self.sizing, self.key_hash)
@@ -578,6 +599,7 @@ impl core::fmt::Debug for BloomFilterBuilder {
         f.debug_struct("BloomFilterBuilder")
             .field("sizing", &self.sizing)
             .field("probes", &self.probes)
+            .field("foldable", &self.foldable)
             .field("key_hash", &self.key_hash)
             .field("len", &self.len())
             .field("failed", &self.failed)

@@ -1,11 +1,16 @@
 //! Every error of the crate: one enum per operation, one variant per cause, each carrying the value at fault.
 //!
-//! This file owns the wording: what was found, what was expected, what to do. It refuses strings made elsewhere.
+//! This file, and `error/shape.rs` for folding, own the wording: what was found, what was expected, what to do. They refuse strings
+//! made elsewhere.
+
+mod shape;
 
 use core::fmt::{self, Display, Formatter};
 
 use crate::hash::KeyHash;
 use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
+
+pub use shape::FoldError;
 
 /// Why a filter cannot be sized as asked.
 ///

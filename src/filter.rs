@@ -93,8 +93,17 @@ impl BloomFilter {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
+    pub(crate) fn from_parts(blocks: Buffer, meta: Meta, kernel: Kernel) -> Self {
+        BloomFilter { blocks, meta, kernel }
+    }
+
+    /// For those who change the shape. There must stay 1 to 2^32 - 1 blocks, and `meta` in range.
+    pub(crate) fn parts_mut(&mut self) -> (&mut Buffer, &mut Meta) {
+        (&mut self.blocks, &mut self.meta)
+    }
+
     fn become_pass_all(&mut self) {
-        self.blocks.keep_one();
+        self.blocks.keep_first(1);
         self.blocks[0] = [0xff; 64];
         self.meta.probes = 1;
         self.meta.pass_all = true;
@@ -394,7 +403,7 @@ impl BloomFilterRef<'_> {
     /// ```
     pub fn to_filter(&self) -> Result<BloomFilter, AllocError> {
         let blocks = Buffer::copy_of(self.blocks())?;
-        Ok(BloomFilter { blocks, meta: self.meta(), kernel: self.kernel() })
+        Ok(BloomFilter::from_parts(blocks, self.meta(), self.kernel()))
     }
 }
 

@@ -42,7 +42,7 @@
 //! |---|---|
 //! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a memory budget to blocks and probes, with the rate that follows |
 //! | [`BloomFilterBuilder`] | collects keys of an unknown number; cannot be asked |
-//! | [`BloomFilter`] | owns its blocks; can be added to, united, asked |
+//! | [`BloomFilter`] | owns its blocks; can be added to, folded, united, asked |
 //! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
 //! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
@@ -79,6 +79,7 @@ mod bytes;
 mod collect;
 mod error;
 mod filter;
+mod fold;
 mod format;
 mod hash;
 mod kernel;
@@ -91,7 +92,9 @@ mod view;
 pub use bitmask::Bitmask;
 pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;
-pub use error::{AllocError, BuildError, FormatError, LengthError, ParamsError, UnionError};
+pub use error::{
+    AllocError, BuildError, FoldError, FormatError, LengthError, ParamsError, UnionError,
+};
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
 pub use kernel::{KERNEL_VARIABLE, Kernel};

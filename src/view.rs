@@ -350,7 +350,7 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::AllocError>(())
     /// ```
     pub fn fill_ratio(&self) -> f64 {
-        self.mean_over_blocks(|fill| fill)
+        Fills::of(self.blocks).mean(|fill| fill)
     }
 
     /// Estimate of the distinct keys in the filter, from its bits: per block, the number of balls that fill as many of 512
@@ -368,7 +368,7 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn estimated_keys(&self) -> Option<u64> {
-        let mean = self.mean_over_blocks(|fill| libm::log1p(-fill));
+        let mean = Fills::of(self.blocks).mean(|fill| libm::log1p(-fill));
         let balls_per_block = mean / libm::log1p(-1.0 / f64::from(BLOCK_BITS));
         let keys = balls_per_block * self.blocks.len() as f64 / f64::from(self.meta.probes);
         keys.is_finite().then(|| libm::round(keys) as u64)
@@ -388,24 +388,7 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn estimated_false_positive_rate(&self) -> f64 {
-        let probes = self.meta.probes;
-        self.mean_over_blocks(|fill| (1..probes).fold(fill, |power, _| power * fill))
-    }
-
-    /// The mean over blocks of a function of the fraction of a block's bits that are set.
-    fn mean_over_blocks(&self, value: impl Fn(f64) -> f64) -> f64 {
-        let mut blocks_with = [0_u64; BLOCK_BITS as usize + 1];
-        for block in self.blocks {
-            let (words, _) = block.as_chunks();
-            let ones: u32 = words.iter().map(|&word| u64::from_ne_bytes(word).count_ones()).sum();
-            blocks_with[ones as usize] += 1;
-        }
-        let weighted = blocks_with
-            .iter()
-            .enumerate()
-            .filter(|(_, blocks)| **blocks > 0)
-            .map(|(ones, &blocks)| blocks as f64 * value(ones as f64 / f64::from(BLOCK_BITS)));
-        weighted.sum::<f64>() / self.blocks.len() as f64
+        Fills::of(self.blocks).mean(|fill| rate_at(fill, self.meta.probes))
     }
 
     /// The kernel that answers batches.
@@ -431,6 +414,44 @@ impl<'a> BloomFilterRef<'a> {
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         BloomFilterRef { kernel, ..self }
+    }
+}
+
+/// The chance that every probe of an absent key meets a set bit, in a block of which this fraction is set.
+pub(crate) fn rate_at(fill: f64, probes: u8) -> f64 {
+    (1..probes).fold(fill, |power, _| power * fill)
+}
+
+/// How many blocks have how many of their bits set: what every statistic is computed from, so that equal bits give equal figures.
+pub(crate) struct Fills([u64; BLOCK_BITS as usize + 1]);
+
+impl Fills {
+    pub(crate) fn none() -> Self {
+        Fills([0; BLOCK_BITS as usize + 1])
+    }
+
+    fn of(blocks: &[Block]) -> Self {
+        let mut fills = Fills::none();
+        for block in blocks {
+            fills.count(block);
+        }
+        fills
+    }
+
+    /// Counts a block, and returns how many of its bits are set.
+    pub(crate) fn count(&mut self, block: &Block) -> usize {
+        let (words, _) = block.as_chunks();
+        let ones: u32 = words.iter().map(|&word| u64::from_ne_bytes(word).count_ones()).sum();
+        self.0[ones as usize] += 1;
+        ones as usize
+    }
+
+    /// The mean over blocks of a function of the fraction of a block's bits that are set.
+    pub(crate) fn mean(&self, value: impl Fn(f64) -> f64) -> f64 {
+        let some = || self.0.iter().enumerate().filter(|(_, blocks)| **blocks > 0);
+        let weighted = some()
+            .map(|(ones, &blocks)| blocks as f64 * value(ones as f64 / f64::from(BLOCK_BITS)));
+        weighted.sum::<f64>() / self.0.iter().sum::<u64>() as f64
     }
 }
 

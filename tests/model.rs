@@ -12,6 +12,8 @@ enum Step {
     Insert(Vec<u8>),
     UnionWith(Vec<Vec<u8>>),
     StoreAndReopen,
+    /// By the divisor at this place in the list of divisors, taken round.
+    Fold(usize),
     Clear,
 }
 
@@ -24,6 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         20 => key().prop_map(Step::Insert),
         2 => prop::collection::vec(key(), 0..20).prop_map(Step::UnionWith),
         2 => Just(Step::StoreAndReopen),
+        1 => any::<usize>().prop_map(Step::Fold),
         1 => Just(Step::Clear),
     ]
 }
@@ -55,6 +58,7 @@ proptest! {
         let key_hash = KeyHash::Xxh3 { seed };
         let new = || BloomFilter::with_params(params, key_hash).unwrap();
         let (mut filter, mut model) = (new(), HashSet::new());
+        let mut folded_by = 1;
         for step in steps {
             match step {
                 Step::Insert(key) => {
@@ -67,6 +71,7 @@ proptest! {
                     for key in &keys {
                         other.insert(key);
                     }
+                    other.fold(folded_by).unwrap();
                     filter.union_with(&other).unwrap();
                     model.extend(keys);
                 }
@@ -75,6 +80,14 @@ proptest! {
                     let opened = BloomFilterBytes::from_bytes(stored).unwrap();
                     prop_assert_eq!(opened.view(), filter.view());
                     filter = opened.view().to_filter().unwrap();
+                }
+                Step::Fold(which) => {
+                    let blocks = filter.params().blocks();
+                    let divisors: Vec<u32> =
+                        (1..=blocks).filter(|&divisor| blocks.is_multiple_of(divisor)).collect();
+                    let divisor = divisors[which % divisors.len()];
+                    filter.fold(divisor).unwrap();
+                    folded_by *= divisor;
                 }
                 Step::Clear => {
                     filter.clear();

@@ -248,3 +248,69 @@ fn params_compare_and_print() {
     );
     assert_eq!(Sizing::MaxBytes(7).to_string(), "at most 7 bytes");
 }
+
+/// Every promise of a foldable size, by every way to size. Catches rounding past a budget or past the most blocks, rounding down
+/// where bits or a rate were promised, a step that costs more than a 64th, and probes kept from the size before.
+#[test]
+fn foldable_sizes_keep_their_promises() {
+    let sizings = (1..100)
+        .map(|bits| Sizing::BitsPerKey(f64::from(bits)))
+        .chain((1..27).map(|power| Sizing::FalsePositiveRate(0.5_f64.powi(power))))
+        .chain((7..38).map(|power| Sizing::MaxBytes((1 << power) + (1 << power) / 3)));
+    let mut rounded = 0;
+    for sizing in sizings {
+        for keys in [0, 1, 50, 1_000, 1_291, 12_345, 1_000_000, 77_777_777, 20_000_000_000] {
+            let (plain, foldable) = match (sizing.params(keys), sizing.foldable_params(keys)) {
+                (Ok(plain), Ok(foldable)) => (plain, foldable),
+                (plain, foldable) => {
+                    assert_eq!(plain, foldable);
+                    continue;
+                }
+            };
+            let name = format!("{sizing}, {keys} keys");
+            let (before, after) = (u64::from(plain.blocks()), u64::from(foldable.blocks()));
+            let step = if before < 128 { 1 } else { 1 << (before / 64).ilog2() };
+            let last = u64::from(u32::MAX) / step * step;
+            assert!(after.is_multiple_of(step) || before > last, "{name}");
+            match sizing {
+                Sizing::MaxBytes(bytes) => {
+                    assert!(foldable.stored_bytes() <= bytes, "{name}");
+                    assert!(after <= before && before - after <= before / 64, "{name}");
+                }
+                _ => assert!(after >= before && after - before <= before / 64, "{name}"),
+            }
+            if let Sizing::FalsePositiveRate(rate) = sizing {
+                assert!(foldable.false_positive_rate() <= rate, "{name}");
+            }
+            // The probes are those of a filter sized to these blocks.
+            let same = Sizing::MaxBytes(foldable.stored_bytes()).params(keys).unwrap();
+            if same.blocks() == foldable.blocks() {
+                assert_eq!(same, foldable, "{name}");
+            }
+            assert_eq!(foldable.expected_items(), keys);
+            let four = foldable.with_probes(4).unwrap();
+            assert_eq!((four.blocks(), four.probes()), (foldable.blocks(), 4));
+            rounded += u32::from(after != before);
+        }
+    }
+    assert!(rounded > 300, "{rounded}");
+    assert!(Sizing::BitsPerKey(0.0).foldable_params(1_000_000).unwrap().is_pass_all());
+}
+
+/// Just under 2^32 blocks a multiple may not exist: then the number stays.
+#[test]
+fn foldable_sizes_stay_under_the_most_blocks() {
+    for (blocks, expected) in [
+        (u32::MAX, u32::MAX),
+        (u32::MAX - 1, u32::MAX - 1),
+        ((127 << 25) + 1, (127 << 25) + 1),
+        (127 << 25, 127 << 25),
+        ((127 << 25) - 1, 127 << 25),
+    ] {
+        let params = Sizing::BitsPerKey(64.0).foldable_params(u64::from(blocks) * 8).unwrap();
+        assert_eq!(params.blocks(), expected);
+        let bytes = 64 + u64::from(blocks) * 64;
+        let params = Sizing::MaxBytes(bytes).foldable_params(u64::from(blocks) * 8).unwrap();
+        assert_eq!(params.blocks(), blocks >> 25 << 25);
+    }
+}
