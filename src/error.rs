@@ -1,7 +1,7 @@
 //! Every error of the crate: one enum per operation, one variant per cause, each carrying the value at fault.
 //!
-//! This file, and `error/shape.rs` for folding, own the wording: what was found, what was expected, what to do. They refuse strings
-//! made elsewhere.
+//! This file, and `error/shape.rs` for folding and merging, own the wording: what was found, what was expected, what to do. They
+//! refuse strings made elsewhere.
 
 mod shape;
 
@@ -10,7 +10,7 @@ use core::fmt::{self, Display, Formatter};
 use crate::hash::KeyHash;
 use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 
-pub use shape::FoldError;
+pub use shape::{FoldError, MergeAllError, MergeError};
 
 /// Why a filter cannot be sized as asked.
 ///
@@ -230,82 +230,6 @@ impl From<ParamsError> for BuildError {
 }
 
 impl From<AllocError> for BuildError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
-    }
-}
-
-/// Why two filters cannot be united. "Left" is the filter that would have received the other.
-///
-/// ```
-/// use blocked_bloom::{BloomFilter, KeyHash, Sizing, UnionError};
-/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// let mut left = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 1 })?;
-/// let right = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 2 })?;
-/// assert!(matches!(left.union_with(&right), Err(UnionError::HashMismatch { .. })));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum UnionError {
-    /// Different hash or seed.
-    HashMismatch {
-        /// Identity of the receiving filter.
-        left: KeyHash,
-        /// Identity of the other.
-        right: KeyHash,
-    },
-    /// Different number of blocks.
-    BlocksMismatch {
-        /// Blocks of the receiving filter.
-        left: u32,
-        /// Blocks of the other.
-        right: u32,
-    },
-    /// Different number of probes.
-    ProbesMismatch {
-        /// Probes of the receiving filter.
-        left: u32,
-        /// Probes of the other.
-        right: u32,
-    },
-    /// No memory to replace an empty filter by the other.
-    Alloc(AllocError),
-}
-
-impl Display for UnionError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HashMismatch { left, right } => {
-                write!(f, "cannot unite a filter of {left} with one of {right}")
-            }
-            Self::BlocksMismatch { left, right } => {
-                write!(
-                    f,
-                    "cannot unite a filter of {left} blocks with one of {right}: size both for the same keys"
-                )
-            }
-            Self::ProbesMismatch { left, right } => {
-                write!(
-                    f,
-                    "cannot unite a filter of {left} probes with one of {right}: size both for the same keys"
-                )
-            }
-            Self::Alloc(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for UnionError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Alloc(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<AllocError> for UnionError {
     fn from(error: AllocError) -> Self {
         Self::Alloc(error)
     }

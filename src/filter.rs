@@ -1,11 +1,11 @@
 //! The owned filter: the only type whose bits can change.
 //!
-//! This file owns inserting, uniting and clearing. Questions are [`BloomFilterRef`]'s; the few that are repeated here only
-//! forward to it.
+//! This file owns inserting and clearing; folding and merging have files of their own. Questions are [`BloomFilterRef`]'s; the
+//! few that are repeated here only forward to it.
 
 use crate::bitmask::Bitmask;
 use crate::buffer::Buffer;
-use crate::error::{AllocError, UnionError};
+use crate::error::AllocError;
 use crate::hash::KeyHash;
 use crate::kernel::{Kernel, Tile};
 use crate::params::Params;
@@ -102,7 +102,7 @@ impl BloomFilter {
         (&mut self.blocks, &mut self.meta)
     }
 
-    fn become_pass_all(&mut self) {
+    pub(crate) fn become_pass_all(&mut self) {
         self.blocks.keep_first(1);
         self.blocks[0] = [0xff; 64];
         self.meta.probes = 1;
@@ -205,58 +205,6 @@ impl BloomFilter {
         self.count(hashes.len() as u64);
         let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
         kernel.insert(self.tile(), probes, hashes);
-    }
-
-    /// Adds everything that is in `other`, by OR-ing its bits.
-    ///
-    /// Both must have the same hash, seed, blocks and probes. Two exceptions are sound whatever the shape: a filter without a
-    /// single bit adds nothing, or is replaced by the other; and a pass-all filter makes the union pass-all.
-    ///
-    /// # Errors
-    ///
-    /// [`UnionError`] naming both sides; this filter is then unchanged.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-    /// let mut fruit = BloomFilter::with_params(params, KeyHash::default())?;
-    /// let mut roots = fruit.clone();
-    /// fruit.insert("apple");
-    /// roots.insert("carrot");
-    /// fruit.union_with(&roots)?;
-    /// assert!(fruit.contains("carrot"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn union_with<'a>(
-        &mut self,
-        other: impl Into<BloomFilterRef<'a>>,
-    ) -> Result<(), UnionError> {
-        let other = other.into();
-        let (left, right) = (self.meta, other.meta());
-        if left.key_hash != right.key_hash {
-            return Err(UnionError::HashMismatch { left: left.key_hash, right: right.key_hash });
-        }
-        if left.pass_all || right.pass_all {
-            self.become_pass_all();
-        } else if self.blocks.len() == other.blocks().len() && left.probes == right.probes {
-            let theirs = other.blocks().as_flattened();
-            for (mine, theirs) in self.blocks.as_flattened_mut().iter_mut().zip(theirs) {
-                *mine |= theirs;
-            }
-        } else if self.view().is_empty() {
-            self.blocks = Buffer::copy_of(other.blocks())?;
-            self.meta.probes = right.probes;
-        } else if other.is_empty() {
-            // Nothing to add.
-        } else if self.blocks.len() != other.blocks().len() {
-            let (left, right) = (self.blocks.len() as u32, other.blocks().len() as u32);
-            return Err(UnionError::BlocksMismatch { left, right });
-        } else {
-            let (left, right) = (u32::from(left.probes), u32::from(right.probes));
-            return Err(UnionError::ProbesMismatch { left, right });
-        }
-        self.count(right.keys_inserted);
-        Ok(())
     }
 
     /// Removes every key. A pass-all filter stays pass-all.

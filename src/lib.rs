@@ -42,7 +42,7 @@
 //! |---|---|
 //! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a memory budget to blocks and probes, with the rate that follows |
 //! | [`BloomFilterBuilder`] | collects keys of an unknown number; cannot be asked |
-//! | [`BloomFilter`] | owns its blocks; can be added to, folded, united, asked |
+//! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged, asked |
 //! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
 //! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
@@ -59,7 +59,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | `write_to` for `std::io::Write`; without it the crate is `no_std` with `alloc` |
-//! | `rayon` | yes | large filters are filled by the threads of the current rayon pool, keys collected from parallel iterators |
+//! | `rayon` | yes | large filters are filled and merged by the threads of the current rayon pool, keys collected from parallel iterators |
 //! | `cli` | no | the command-line tool `blocked-bloom` |
 //!
 //! Limits: keys cannot be removed; at equal memory a blocked filter lets some more absent keys pass than a classical one (0.97 %
@@ -83,6 +83,7 @@ mod fold;
 mod format;
 mod hash;
 mod kernel;
+mod merge;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
@@ -93,7 +94,8 @@ pub use bitmask::Bitmask;
 pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;
 pub use error::{
-    AllocError, BuildError, FoldError, FormatError, LengthError, ParamsError, UnionError,
+    AllocError, BuildError, FoldError, FormatError, LengthError, MergeAllError, MergeError,
+    ParamsError,
 };
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};

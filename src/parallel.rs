@@ -1,9 +1,9 @@
-//! Filling a filter with several threads, in the caller's rayon pool.
+//! Filling and merging filters with several threads, in the caller's rayon pool.
 //!
-//! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of the hashes: each chunk is
+//! Filling: the block index is monotone in the low half of a hash, so cuts of the block array are cuts of the hashes: each chunk is
 //! reordered by cut, and one task per cut inserts into blocks that no other task holds. No atomics, no locks, and the same
 //! bytes at any thread count, since OR-ing bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per
-//! chunk. This file refuses `unsafe`.
+//! chunk. Merging: one task per range of blocks. This file refuses `unsafe`.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::error::AllocError;
 use crate::filter::BloomFilter;
 use crate::kernel::Tile;
-use crate::probe;
+use crate::probe::{self, Block};
 
 /// Hashes below which one thread is as fast as two: reordering costs what the second one saves while the filter fits the
 /// last-level cache.
@@ -232,6 +232,15 @@ fn partition(
         *end -= 1;
         parted[*end as usize] = hash;
     }
+}
+
+/// Calls `work` with the number of each range of `len` blocks and its blocks, in several threads.
+pub(crate) fn for_each_range(
+    blocks: &mut [Block],
+    len: usize,
+    work: impl Fn(usize, &mut [Block]) + Sync,
+) {
+    blocks.par_chunks_mut(len).enumerate().for_each(|(range, blocks)| work(range, blocks));
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Owned, borrowed and shared filters: inserting, uniting, clearing, what the statistics say, and what misuse does.
+//! Owned, borrowed and shared filters: inserting, clearing, what the statistics say, and what misuse does.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use blocked_bloom::{
     Bitmask, BloomFilter, BloomFilterBuilder, BloomFilterBytes, BloomFilterRef, BuildError,
-    KeyHash, KeyHasher, ParamsError, Sizing, UnionError,
+    KeyHash, KeyHasher, ParamsError, Sizing,
 };
 use common::{Random, empty, filled, kernels};
 
@@ -192,89 +192,6 @@ fn a_filter_of_the_callers_hashes_never_calls_a_key_absent() {
     assert_eq!(filter.view().keys_inserted(), 2);
     let stored = filter.to_bytes();
     assert_eq!(BloomFilterRef::from_bytes(&stored).unwrap(), filter.view());
-}
-
-#[test]
-fn a_union_holds_both_sides() {
-    let (mut left, left_keys) = filled(40, 6, 1);
-    let (right, right_keys) = filled(40, 6, 2);
-    let mut direct = left.clone();
-    direct.insert_hashes(&right_keys);
-    left.union_with(&right).unwrap();
-    assert_eq!(left, direct);
-    assert_eq!(left.view().keys_inserted(), (left_keys.len() + right_keys.len()) as u64);
-
-    // The same over stored bytes.
-    let stored = BloomFilterBytes::from_bytes(right.to_bytes()).unwrap();
-    let mut other = filled(40, 6, 1).0;
-    other.union_with(&stored).unwrap();
-    assert_eq!(other, direct);
-}
-
-#[test]
-fn a_union_of_strangers_is_refused_and_changes_nothing() {
-    let (mut filter, _) = filled(40, 6, 1);
-    let before = filter.clone();
-    let blocks = filled(41, 6, 2).0;
-    let probes = filled(40, 7, 2).0;
-    let seeded = {
-        let params = TEN.params(2_040).unwrap();
-        BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 9 }).unwrap()
-    };
-    let seeded_pass_all = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 9 }).unwrap();
-    let (left, right) = (KeyHash::default(), KeyHash::Xxh3 { seed: 9 });
-    for (other, expected) in [
-        (&blocks, UnionError::BlocksMismatch { left: 40, right: 41 }),
-        (&probes, UnionError::ProbesMismatch { left: 6, right: 7 }),
-        (&seeded, UnionError::HashMismatch { left, right }),
-        (&seeded_pass_all, UnionError::HashMismatch { left, right }),
-    ] {
-        assert_eq!(filter.union_with(other), Err(expected));
-        assert_eq!(filter, before);
-    }
-    let tagged = caller_hashed();
-    assert!(matches!(filter.union_with(&tagged), Err(UnionError::HashMismatch { .. })));
-}
-
-#[test]
-fn empty_and_pass_all_filters_unite_with_any_shape() {
-    let (filled_filter, keys) = filled(40, 6, 1);
-    let mut nothing = empty(3, 9);
-    nothing.union_with(&filled_filter).unwrap();
-    assert_eq!(nothing, filled_filter);
-
-    let mut same = filled_filter.clone();
-    same.union_with(&empty(3, 9)).unwrap();
-    assert_eq!(same, filled_filter);
-
-    let all = BloomFilter::pass_all(KeyHash::default()).unwrap();
-    let mut left = filled_filter.clone();
-    left.union_with(&all).unwrap();
-    let mut right = all;
-    right.union_with(&filled_filter).unwrap();
-    assert_eq!(left, right);
-    assert!(left.view().is_pass_all() && keys.iter().all(|&key| left.contains_hash(key)));
-    let stored = left.to_bytes();
-    assert_eq!(stored.len(), 128);
-    assert_eq!(BloomFilterRef::from_bytes(&stored).unwrap(), left.view());
-}
-
-/// A filter that says it holds no key but has bits, as a crafted file may, must not be taken for empty.
-#[test]
-fn a_union_judges_emptiness_by_bits_not_by_the_count() {
-    let (mut filter, keys) = filled(3, 6, 1);
-    filter.clear();
-    assert!(filter.view().is_empty());
-    let mut stored = filled(3, 6, 1).0.to_bytes();
-    stored[32..40].fill(0);
-    let sum = xxhash_rust::xxh3::xxh3_64(&stored[..56]);
-    stored[56..64].copy_from_slice(&sum.to_le_bytes());
-    let crafted = BloomFilterRef::from_bytes(&stored).unwrap();
-    assert_eq!(crafted.keys_inserted(), 0);
-    let (mut other, _) = filled(40, 6, 2);
-    assert!(other.union_with(crafted).is_err());
-    filter.union_with(crafted).unwrap();
-    assert!(keys.iter().all(|&key| filter.contains_hash(key)));
 }
 
 #[test]

@@ -13,7 +13,9 @@ enum Step {
     Insert(u64),
     InsertBatch(Vec<u64>),
     UnionWith(Vec<u64>),
+    IntersectWith(Vec<u64>),
     StoreAndReopen,
+    Fold(u8),
     Clear,
 }
 
@@ -40,6 +42,12 @@ impl Naive {
         }
     }
 
+    fn fold(&mut self, divisor: usize) {
+        let or =
+            |group: &[[bool; 512]]| std::array::from_fn(|bit| group.iter().any(|block| block[bit]));
+        self.blocks = self.blocks.chunks(divisor).map(or).collect();
+    }
+
     fn contains(&self, hash: u64) -> bool {
         self.positions(hash).all(|(block, bit)| self.blocks[block][bit])
     }
@@ -59,6 +67,7 @@ fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
     let mut filter = empty(params);
     let mut naive = Naive { blocks: vec![[false; 512]; blocks as usize], probes };
     let mut model = HashSet::new();
+    let mut folded_by = 1;
     for step in steps {
         match step {
             Step::Insert(hash) => {
@@ -75,14 +84,36 @@ fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
             Step::UnionWith(hashes) => {
                 let mut other = empty(params);
                 other.insert_hashes(&hashes);
+                other.fold(folded_by).unwrap();
                 filter.union_with(&other).unwrap();
                 hashes.iter().for_each(|&hash| naive.insert(hash));
                 model.extend(hashes);
+            }
+            Step::IntersectWith(hashes) => {
+                let mut other = empty(params);
+                other.insert_hashes(&hashes);
+                other.fold(folded_by).unwrap();
+                filter.intersect_with(&other).unwrap();
+                let mut theirs = Naive { blocks: vec![[false; 512]; naive.blocks.len()], probes };
+                hashes.iter().for_each(|&hash| theirs.insert(hash));
+                for (mine, theirs) in naive.blocks.iter_mut().zip(&theirs.blocks) {
+                    mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine &= theirs);
+                }
+                model.retain(|hash| hashes.contains(hash));
             }
             Step::StoreAndReopen => {
                 let opened = BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
                 assert_eq!(opened.view(), filter.view());
                 filter = opened.view().to_filter().unwrap();
+            }
+            Step::Fold(divisor) => {
+                let divisor = u32::from(divisor);
+                let divides = divisor != 0 && naive.blocks.len() as u32 % divisor == 0;
+                assert_eq!(filter.fold(divisor).is_ok(), divides);
+                if divides {
+                    naive.fold(divisor as usize);
+                    folded_by *= divisor;
+                }
             }
             Step::Clear => {
                 filter.clear();

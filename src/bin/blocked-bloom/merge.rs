@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use blocked_bloom::UnionError;
+use blocked_bloom::MergeError;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         union.union_with(&filter).map_err(|error| {
             let name = path.display();
             match error {
-                UnionError::Alloc(error) => Failure::of(&name.to_string(), error),
+                MergeError::Alloc(error) => Failure::of(&name.to_string(), error),
                 error => Failure::of(&format!("{} and {name}", shape.display()), error),
             }
         })?;
