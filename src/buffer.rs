@@ -1,7 +1,7 @@
 //! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux to huge pages where it is large.
 //!
-//! This file owns allocation and the only casts from bytes to blocks. It refuses sizes it cannot have with an error, never an
-//! abort, and hands out nothing but slices.
+//! This file owns allocation and the only casts from bytes to blocks and to atomic words. It refuses sizes it cannot have with
+//! an error, never an abort, and hands out nothing but slices.
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
@@ -9,6 +9,10 @@ use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use core::alloc::Layout;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
+#[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
+use core::sync::atomic::AtomicU32;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::AtomicU64;
 
 use crate::error::AllocError;
 use crate::probe::{BLOCK_BYTES, Block};
@@ -122,6 +126,47 @@ impl Clone for Buffer {
             Ok(layout) => handle_alloc_error(layout),
             Err(_) => unreachable!("the original has this layout"),
         })
+    }
+}
+
+/// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
+#[cfg(target_has_atomic = "64")]
+pub(crate) type AtomicWord = AtomicU64;
+#[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
+pub(crate) type AtomicWord = AtomicU32;
+
+/// A block that threads write at the same time.
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub(crate) type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
+
+/// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]` is out of reach until the atomic
+/// one is given up, so plain and atomic accesses never meet. `Send` and `Sync` because the buffer and atomic words are.
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub(crate) struct AtomicBuffer(Buffer);
+
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+impl AtomicBuffer {
+    pub(crate) fn new(buffer: Buffer) -> Self {
+        AtomicBuffer(buffer)
+    }
+
+    pub(crate) fn into_inner(self) -> Buffer {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn blocks(&self) -> &[AtomicBlock] {
+        const {
+            assert!(size_of::<AtomicBlock>() == BLOCK_BYTES);
+            assert!(BLOCK_BYTES.is_multiple_of(align_of::<AtomicBlock>()));
+        }
+        let start = self.0.start.as_ptr().cast::<AtomicBlock>();
+        // SAFETY: `start` begins `allocated >= len` initialised blocks; an `AtomicBlock` is as large (first assertion) and any
+        // bytes are one. `layout` asked for an alignment that is a multiple of 64, and so of an `AtomicBlock`'s (second
+        // assertion). `start` is the allocator's own pointer, through which writing is allowed. The blocks live as long as
+        // `self`. While `self` is borrowed nothing but this function reaches them: the field is private to this file, which
+        // lends a `Buffer` that is in an `AtomicBuffer` to nobody.
+        unsafe { core::slice::from_raw_parts(start, self.0.len) }
     }
 }
 

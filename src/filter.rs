@@ -1,4 +1,4 @@
-//! The owned filter: the only type whose bits can change.
+//! The owned filter: one owner, who may change its bits.
 //!
 //! This file owns inserting and clearing; folding and merging have files of their own. Questions are [`BloomFilterRef`]'s; the
 //! few that are repeated here only forward to it.
@@ -93,6 +93,13 @@ impl BloomFilter {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
+    /// Both for the room that makes filters of the same blocks; `from_parts` trusts it to give what `into_parts` gave.
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+    pub(crate) fn into_parts(self) -> (Buffer, Meta, Kernel) {
+        (self.blocks, self.meta, self.kernel)
+    }
+
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
     pub(crate) fn from_parts(blocks: Buffer, meta: Meta, kernel: Kernel) -> Self {
         BloomFilter { blocks, meta, kernel }
     }

@@ -43,6 +43,7 @@
 //! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a memory budget to blocks and probes, with the rate that follows |
 //! | [`BloomFilterBuilder`] | collects keys of an unknown number; cannot be asked |
 //! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged, asked |
+//! | [`AtomicBloomFilter`] | shared by threads that add and ask at the same time: a memtable's; becomes a [`BloomFilter`] and back without a copy |
 //! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
 //! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
@@ -71,6 +72,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+mod atomic;
 mod bitmask;
 mod buffer;
 mod builder;
@@ -90,6 +93,8 @@ mod params;
 pub mod probe;
 mod view;
 
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub use atomic::AtomicBloomFilter;
 pub use bitmask::Bitmask;
 pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;

@@ -455,7 +455,7 @@ impl Fills {
     }
 }
 
-fn check_length(keys: usize, words: &[u64]) -> Result<(), LengthError> {
+pub(crate) fn check_length(keys: usize, words: &[u64]) -> Result<(), LengthError> {
     let expected = keys.div_ceil(64);
     if words.len() == expected { Ok(()) } else { Err(LengthError { words: words.len(), expected }) }
 }

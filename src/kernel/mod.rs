@@ -38,9 +38,10 @@ pub(crate) enum Prefetch {
 }
 
 impl Prefetch {
-    /// What a filter of these blocks wants, of which `fits` bytes fit the cache.
+    /// What a filter of these blocks wants, of which `fits` bytes fit the cache. Here and in [`request`](Self::request), a block is
+    /// of any type that is as large as one: blocks that threads write at the same time have no `&[Block]`.
     #[inline]
-    fn of(blocks: &[Block], fits: usize) -> Self {
+    fn of<B>(blocks: &[B], fits: usize) -> Self {
         if size_of_val(blocks) <= fits {
             Prefetch::No
         } else if blocks.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
@@ -52,9 +53,11 @@ impl Prefetch {
 
     /// Requests the lines of every hash's block.
     #[inline]
-    pub(crate) fn request(self, blocks: &[Block], hashes: &[u64]) {
+    pub(crate) fn request<B>(self, blocks: &[B], hashes: &[u64]) {
+        const { assert!(size_of::<B>() == BLOCK_BYTES) }
         let block = |&hash: &u64| {
-            blocks.as_ptr().wrapping_add(block_index(hash, blocks.len() as u32) as usize)
+            let index = block_index(hash, blocks.len() as u32) as usize;
+            blocks.as_ptr().wrapping_add(index).cast()
         };
         match self {
             Prefetch::No => {}
@@ -240,7 +243,7 @@ impl Kernel {
 
     /// How this kernel gets the lines of a filter of these blocks.
     #[inline]
-    pub(crate) fn prefetch(self, blocks: &[Block]) -> Prefetch {
+    pub(crate) fn prefetch<B>(self, blocks: &[B]) -> Prefetch {
         Prefetch::of(blocks, self.0.fits)
     }
 
