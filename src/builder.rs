@@ -5,7 +5,6 @@
 
 use alloc::vec::Vec;
 
-use crate::bitmask::Bitmask;
 use crate::error::{AllocError, BuildError};
 use crate::filter::BloomFilter;
 use crate::hash::{KeyHash, KeyHasher};
@@ -145,7 +144,8 @@ impl BloomFilterBuilder {
         BloomFilterBuilder { foldable: true, ..self }
     }
 
-    /// Bounds the memory of the list of hashes, in bytes; unbounded by default. Give it before the first key.
+    /// Bounds the memory of the list of hashes, in bytes; unbounded by default. Give it, and all other settings, before the first
+    /// key: once the limit is reached the filter has its shape.
     ///
     /// When the list would outgrow it, there are two ways on. With [`expected_items`](Self::expected_items) the filter is made at
     /// once, for that many keys or as many as have come if those are more, and later keys go straight into it: nothing is lost, and
@@ -217,7 +217,10 @@ impl BloomFilterBuilder {
     pub fn insert(&mut self, key: impl AsRef<[u8]>) {
         match self.key_hash {
             KeyHash::Xxh3 { seed } => self.insert_hash(KeyHasher::with_seed(seed).hash(key)),
-            KeyHash::Caller { tag } => self.fail(BuildError::KeyWithoutHash { tag }),
+            KeyHash::Caller { tag } => {
+                self.fail(BuildError::KeyWithoutHash { tag });
+                self.only_counted += 1;
+            }
         }
     }
 
@@ -259,8 +262,12 @@ impl BloomFilterBuilder {
     /// Makes room for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
     fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
-            self.pour();
-            return Ok(());
+            self.pour()?;
+            // A clone of an empty chunk has no room.
+            return match self.chunks.first_mut() {
+                Some(chunk) if chunk.capacity() >= SMALLEST_CHUNK => Ok(()),
+                _ => self.add_chunk(SMALLEST_CHUNK).map_err(BuildError::from),
+            };
         }
         let kept = self.chunks.iter().map(Vec::len).sum::<usize>();
         let room = (kept / 16).clamp(SMALLEST_CHUNK, CHUNK);
@@ -293,20 +300,19 @@ impl BloomFilterBuilder {
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
         self.filling = Some(Filling { filter, sum: 0, missing: 0 });
-        self.pour();
-        Ok(())
+        self.pour()
     }
 
     /// Inserts the list into the filter that is being filled, and asks it about every hash: later they cannot be asked about.
-    fn pour(&mut self) {
-        let Some(filling) = &mut self.filling else { return };
-        for chunk in &self.chunks {
-            filling.filter.insert_hashes(chunk);
-            filling.sum = filling.sum.wrapping_add(sum_of(chunk));
-            filling.missing += missing(&filling.filter, chunk);
-        }
+    fn pour(&mut self) -> Result<(), BuildError> {
+        let Some(filling) = &mut self.filling else { return Ok(()) };
+        insert_all(&mut filling.filter, &mut self.chunks)?;
+        let (sum, missing) = ask_about_all(&filling.filter, &self.chunks);
+        filling.sum = filling.sum.wrapping_add(sum);
+        filling.missing += missing;
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);
+        Ok(())
     }
 
     /// There will be no filter: gives up the list and goes on counting.
@@ -337,7 +343,7 @@ impl BloomFilterBuilder {
     /// assert!(BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.last.is_none()
+        self.len() == 0
     }
 
     /// The shape that [`finish`](Self::finish) would give the filter now, for an engine that estimates a table's size.
@@ -395,8 +401,11 @@ impl BloomFilterBuilder {
     /// [`finish`](Self::finish), and then asks the filter about every key that was added.
     ///
     /// The builder sums up the hashes as they come. The list that was inserted must still have that sum, and the filter must contain
-    /// every hash of it: so neither a flaw of a kernel nor a bit that flipped in memory makes a filter that loses a key. Cost: some
-    /// 20 to 50 % of `finish`, see `benches/NOTES.md`.
+    /// every hash of it: a bit that flipped in the list, or one that was lost on its way into the filter, is noticed. A fault that
+    /// inserting and asking share is not; the tests that compare kernels are for those. Keys that went into the filter when the
+    /// [memory limit](Self::memory_limit) was reached were asked about right then.
+    ///
+    /// Cost: one more query per key, half to two thirds of `finish` (`benches/NOTES.md`).
     ///
     /// # Errors
     ///
@@ -457,7 +466,7 @@ impl BloomFilterBuilder {
             Some(error) => return Err(error),
             None => {}
         }
-        self.pour();
+        self.pour()?;
         if let Some(filling) = &mut self.filling {
             return Ok(core::mem::replace(
                 &mut filling.filter,
@@ -469,12 +478,7 @@ impl BloomFilterBuilder {
             filter.count(self.len());
             return Ok(filter);
         }
-        #[cfg(feature = "rayon")]
-        crate::parallel::insert_chunks(&mut filter, &mut self.chunks)?;
-        #[cfg(not(feature = "rayon"))]
-        for chunk in &self.chunks {
-            filter.insert_hashes(chunk);
-        }
+        insert_all(&mut filter, &mut self.chunks)?;
         Ok(filter)
     }
 
@@ -484,7 +488,7 @@ impl BloomFilterBuilder {
         }
         let (found, missing) = match &self.filling {
             Some(filling) => (filling.sum, filling.missing),
-            None => self.ask_about_all(filter),
+            None => ask_about_all(filter, &self.chunks),
         };
         if found != self.sum {
             return Err(BuildError::HashesChanged { expected: self.sum, found });
@@ -493,16 +497,6 @@ impl BloomFilterBuilder {
             return Err(BuildError::KeysMissing { missing, keys: filter.view().keys_inserted() });
         }
         Ok(())
-    }
-
-    /// The sum of the listed hashes, and how many of them the filter does not contain.
-    fn ask_about_all(&self, filter: &BloomFilter) -> (u64, u64) {
-        let ask = |chunk: &Vec<u64>| (sum_of(chunk), missing(filter, chunk));
-        let add = |a: (u64, u64), b: (u64, u64)| (a.0.wrapping_add(b.0), a.1 + b.1);
-        #[cfg(feature = "rayon")]
-        return crate::parallel::map_and_fold(&self.chunks, ask, add, (0, 0));
-        #[cfg(not(feature = "rayon"))]
-        self.chunks.iter().map(ask).fold((0, 0), add)
     }
 
     /// An empty builder of the same kind, for keys that will be [appended](Self::append).
@@ -541,18 +535,14 @@ impl BloomFilterBuilder {
             return;
         }
         for chunk in part.chunks {
-            if chunk.len() >= CHUNK / 2 && self.filling.is_none() {
-                // What the last one has room for would stay unused.
-                self.chunks.last_mut().map(Vec::shrink_to_fit);
+            // Small chunks would each cost a thread's bookkeeping when the filter is filled; and under a limit, what happens must
+            // not depend on how the parts were cut.
+            let is_kept = chunk.len() >= CHUNK / 2 && self.memory_limit == u64::MAX;
+            if is_kept && self.failed.is_none() && self.chunks.try_reserve(1).is_ok() {
                 self.chunks.push(chunk);
             } else {
-                // Small chunks would each cost a thread's bookkeeping when the filter is filled.
                 self.copy(&chunk);
             }
-        }
-        if self.failed.is_none() && self.filling.is_none() && self.hash_bytes() > self.memory_limit
-        {
-            self.stop_growing().unwrap_or_else(|error| self.fail(error));
         }
     }
 
@@ -577,11 +567,42 @@ impl BloomFilterBuilder {
     }
 }
 
-/// Hashes that the filter does not contain: none, if all is well.
+/// Inserts every hash of the chunks, whose order may change.
+fn insert_all(filter: &mut BloomFilter, chunks: &mut [Vec<u64>]) -> Result<(), AllocError> {
+    #[cfg(feature = "rayon")]
+    return crate::parallel::insert_chunks(filter, chunks);
+    #[cfg(not(feature = "rayon"))]
+    {
+        chunks.iter().for_each(|chunk| filter.insert_hashes(chunk));
+        Ok(())
+    }
+}
+
+/// The sum of the hashes, and how many of them the filter does not contain: none, if all is well.
+fn ask_about_all(filter: &BloomFilter, chunks: &[Vec<u64>]) -> (u64, u64) {
+    let ask = |chunk: &Vec<u64>| (sum_of(chunk), missing(filter, chunk));
+    let add = |a: (u64, u64), b: (u64, u64)| (a.0.wrapping_add(b.0), a.1 + b.1);
+    #[cfg(feature = "rayon")]
+    return crate::parallel::map_and_fold(chunks, ask, add, (0, 0));
+    #[cfg(not(feature = "rayon"))]
+    chunks.iter().map(ask).fold((0, 0), add)
+}
+
 fn missing(filter: &BloomFilter, hashes: &[u64]) -> u64 {
-    let mut hits = Bitmask::new();
-    filter.contains_hashes(hashes, &mut hits);
-    hashes.len() as u64 - hits.count_hits() as u64
+    const WORDS: usize = 64;
+    let mut missing = 0;
+    for hashes in hashes.chunks(64 * WORDS) {
+        let words = &mut [0; WORDS][..hashes.len().div_ceil(64)];
+        missing += match filter.view().contains_hashes_into(hashes, words) {
+            Ok(()) => {
+                hashes.len() as u64
+                    - words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
+            }
+            // There is a word per 64 hashes.
+            Err(_) => hashes.len() as u64,
+        };
+    }
+    missing
 }
 
 /// Adds every key.

@@ -11,8 +11,9 @@ use crate::builder::BloomFilterBuilder;
 
 /// Adds keys that several threads produce, in the order of the iterator: the same builder as by [`Extend`], whatever the threads.
 ///
-/// If the iterator panics, nothing was added. The [memory limit](BloomFilterBuilder::memory_limit) is checked when all keys of the
-/// iterator are collected; before, it holds for each thread, unless there is a number of expected items.
+/// If the iterator panics, nothing was added. Before the [memory limit](BloomFilterBuilder::memory_limit) is looked at, all keys of
+/// the iterator may be held, 8 bytes each; without a number of expected items, a part of the iterator that reaches the limit by
+/// itself holds no more.
 ///
 /// ```
 /// # use blocked_bloom::{BloomFilterBuilder, Sizing};

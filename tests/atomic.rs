@@ -13,8 +13,8 @@ use blocked_bloom::{
 };
 use common::{Random, empty, filled, kernels};
 
-/// Over 512 KiB, above which lines are requested ahead.
-const OUTGROWS_THE_CACHE: u32 = 8_193;
+/// Over 1 MiB, above which all kernels request lines ahead.
+const OUTGROWS_THE_CACHE: u32 = 16_385;
 
 fn caller_hashed() -> AtomicBloomFilter {
     let params = Sizing::BitsPerKey(10.0).params(1_000).unwrap();

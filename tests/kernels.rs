@@ -160,8 +160,8 @@ fn hashes_at_the_edges_of_every_range() {
 fn every_kernel_inserts_the_same_bits() {
     let mut random = Random(4);
     for probes in 1..=30 {
-        // 9,000 blocks outgrow the second-level cache: the prefetching path.
-        for blocks in [1, 7, 1000, 9000] {
+        // 16,385 blocks outgrow the second-level cache: the prefetching path.
+        for blocks in [1, 7, 1000, 16_385] {
             let hashes = random.hashes(blocks as usize * 10 + 3);
             let mut expected = vec![[0; 64]; blocks as usize];
             for &hash in &hashes {

@@ -4,9 +4,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use blocked_bloom::{BloomFilter, BloomFilterBuilder, KeyHash, Sizing};
+use blocked_bloom::{BloomFilter, BloomFilterBuilder, BuildError, KeyHash, Sizing};
 
 struct Counting;
+
+/// More than this at once is not given, whatever the machine has.
+const REFUSED: usize = 1 << 30;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -20,6 +23,9 @@ impl Counting {
 // SAFETY: `System` does the work; the counters change nothing about it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > REFUSED {
+            return std::ptr::null_mut();
+        }
         Counting::grow(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
@@ -120,5 +126,35 @@ fn building_keeps_to_its_memory() {
         // Each part's last chunk may be half empty.
         assert!(beside <= KEYS * 8 * 11 / 10 + 64 * (512 << 10), "{beside} bytes");
         assert_eq!(filter.unwrap().view().keys_inserted(), KEYS as u64);
+
+        // Enough for two threads to fill the filter by cuts.
+        const MANY: usize = 9_000_000;
+        let many: Vec<u64> = (0..MANY as u64).collect();
+        let mut builder = BloomFilterBuilder::new(sizing);
+        let (bytes, filter) = peak(|| {
+            many.iter().for_each(|&hash| builder.insert_hash(hash));
+            pool.install(|| builder.finish())
+        });
+        let filter_bytes = filter.unwrap().params().stored_bytes() as usize;
+        let beside = bytes - filter_bytes;
+        println!(
+            "builder, {MANY} hashes by two threads: {:.2} per key",
+            beside as f64 / MANY as f64
+        );
+        assert!(beside <= MANY * 8 * 11 / 10, "{beside} bytes");
+        let params = sizing.params(MANY as u64).unwrap();
+        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+        let (bytes, done) = peak(|| pool.install(|| filter.par_insert_hashes(&many)));
+        println!("known count by two threads: {bytes} bytes beside the filter");
+        assert!(done.is_ok() && bytes <= 72 << 20, "{bytes} bytes");
     }
+
+    // 125 GB.
+    let builder = BloomFilterBuilder::new(sizing).memory_limit(0).expected_items(100_000_000_000);
+    let mut builder = builder;
+    builder.insert("apple");
+    let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
+    assert!(filter.view().is_pass_all() && filter.contains("anything"));
+    assert_eq!(filter.view().keys_inserted(), 1);
+    assert!(matches!(error, Some(BuildError::Alloc(_))), "{error:?}");
 }

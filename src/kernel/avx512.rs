@@ -83,13 +83,17 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
             if let Some((i, turn)) = following.next() {
                 offsets[i % 2] = test.offsets(load(turn));
             }
-            *word |= test.eight(load(turn), &offsets[i % 2]) << (i * KEYS);
+            let hashes = load(turn);
+            // SAFETY: the offsets of this turn, stored the turn before.
+            *word |= unsafe { test.eight(hashes, &offsets[i % 2]) } << (i * KEYS);
         }
     }
     if !rest.is_empty() {
         let hashes = load_some(rest);
         let used = (1 << rest.len()) - 1;
-        let bits = test.eight(hashes, &test.offsets(hashes)) & used;
+        let offsets = test.offsets(hashes);
+        // SAFETY: the offsets of these hashes.
+        let bits = unsafe { test.eight(hashes, &offsets) } & used;
         let before = turns.len() % (64 / KEYS) * KEYS;
         let word = &mut hits[turns.len() / (64 / KEYS)];
         *word = if before == 0 { bits } else { *word | bits << before };
@@ -149,38 +153,69 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         }
     }
 
-    /// One bit per key, set if it may be present. `offsets` are those of the same keys.
+    /// One bit per key, set if it may be present.
+    ///
+    /// # Safety
+    ///
+    /// `offsets` came from [`offsets`](Self::offsets) of this test.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn eight(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+    unsafe fn eight(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
         if LANES == 8 {
-            let missing = self.two::<0>(hashes, offsets)
-                | self.two::<1>(hashes, offsets) << 16
-                | self.two::<2>(hashes, offsets) << 32
-                | self.two::<3>(hashes, offsets) << 48;
-            let missing = _mm_cvtsi64_si128(missing as i64);
+            // SAFETY: the caller's promise is passed on.
+            let a = unsafe { self.two::<0>(hashes, offsets) };
+            // SAFETY: as above.
+            let b = unsafe { self.two::<1>(hashes, offsets) };
+            // SAFETY: as above.
+            let c = unsafe { self.two::<2>(hashes, offsets) };
+            // SAFETY: as above.
+            let d = unsafe { self.two::<3>(hashes, offsets) };
+            let missing = _mm_cvtsi64_si128((a | b << 16 | c << 32 | d << 48) as i64);
             u64::from(_mm_testn_epi8_mask(missing, missing) as u8)
         } else {
-            let low = self.one::<0>(hashes, offsets)
-                | self.one::<1>(hashes, offsets) << 16
-                | self.one::<2>(hashes, offsets) << 32
-                | self.one::<3>(hashes, offsets) << 48;
-            let high = self.one::<4>(hashes, offsets)
-                | self.one::<5>(hashes, offsets) << 16
-                | self.one::<6>(hashes, offsets) << 32
-                | self.one::<7>(hashes, offsets) << 48;
+            // SAFETY: the caller's promise is passed on.
+            let low = unsafe { self.four::<0, 1, 2, 3>(hashes, offsets) };
+            // SAFETY: as above.
+            let high = unsafe { self.four::<4, 5, 6, 7>(hashes, offsets) };
             let missing = _mm_set_epi64x(high as i64, low as i64);
             u64::from(_mm_testn_epi16_mask(missing, missing))
         }
     }
 
-    /// Eight bits for each key of pair `PAIR`, set where a probe's bit is not.
+    /// What [`one`](Self::one) gives for four keys.
+    ///
+    /// # Safety
+    ///
+    /// As [`eight`](Self::eight).
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn two<const PAIR: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
-        // SAFETY: the offsets of `eight`.
+    unsafe fn four<const A: usize, const B: usize, const C: usize, const D: usize>(
+        &self,
+        hashes: __m512i,
+        offsets: &[u64; KEYS],
+    ) -> u64 {
+        // SAFETY: the caller's promise is passed on.
+        let a = unsafe { self.one::<A>(hashes, offsets) };
+        // SAFETY: as above.
+        let b = unsafe { self.one::<B>(hashes, offsets) };
+        // SAFETY: as above.
+        let c = unsafe { self.one::<C>(hashes, offsets) };
+        // SAFETY: as above.
+        let d = unsafe { self.one::<D>(hashes, offsets) };
+        a | b << 16 | c << 32 | d << 48
+    }
+
+    /// Eight bits for each key of pair `PAIR`, set where a probe's bit is not.
+    ///
+    /// # Safety
+    ///
+    /// As [`eight`](Self::eight).
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+    unsafe fn two<const PAIR: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+        // SAFETY: the caller promised that the offset is of a block.
         let first = unsafe { self.block(offsets[2 * PAIR]) };
-        // SAFETY: the offsets of `eight`.
+        // SAFETY: the caller promised that the offset is of a block.
         let second = unsafe { self.block(offsets[2 * PAIR + 1]) };
         let products = self.law.of_two::<PAIR>(hashes);
         // The top four bits of the product, and above them which of the two lines.
@@ -190,10 +225,14 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
     }
 
     /// A bit per probe of key `KEY`, or per probe of either round, set where the probe's bit is not.
+    ///
+    /// # Safety
+    ///
+    /// As [`eight`](Self::eight).
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn one<const KEY: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
-        // SAFETY: the offsets of `eight`.
+    unsafe fn one<const KEY: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
+        // SAFETY: the caller promised that the offset is of a block.
         let line = unsafe { self.block(offsets[KEY]) };
         let products = self.law.of_one::<KEY>(hashes);
         let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(products), line);

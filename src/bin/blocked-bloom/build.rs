@@ -47,11 +47,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Threads that hash and insert; the filter does not depend on it [default: all cores]
+    /// Threads that hash keys and fill large filters; the filter does not depend on it [default: all
+    /// cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
-    /// Ask the finished filter about every key before it is written
+    /// Ask the filter about every key that was inserted before it is written
     #[arg(long)]
     verify: bool,
 
@@ -67,9 +68,11 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// What reading and inserting take beside the list of hashes and the filter: a batch of keys with references to them, and what
-/// threads reorder.
-const WORKING_MEMORY: u64 = KeyBatch::MEMORY + (32 << 20);
+/// What reading and inserting take beside the list of hashes and the filter: a batch of keys with references to them, their hashes,
+/// and what each thread reorders.
+fn working_memory() -> u64 {
+    KeyBatch::MEMORY + (16 << 20) + (rayon::current_num_threads() as u64) * (4 << 20)
+}
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let output = output(args)?;
@@ -81,6 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(keys) => Ok((with_known_count(args, keys)?, 0)),
         None => with_unknown_count(args),
     })?;
+    let working = pool.install(working_memory);
     if let Some(expected) = args.expected_items
         && filter.view().keys_inserted() > expected
     {
@@ -91,9 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     output.save(&filter, args.quiet)?;
     if !args.quiet {
-        let (list, working) = (BinaryBytes(list), BinaryBytes(WORKING_MEMORY));
+        let (list, working) = (BinaryBytes(list), BinaryBytes(working));
         report(&format!(
-            "memory beside the filter: {list} for the list of keys, at most {working} for reading and inserting"
+            "memory beside the filter: {list} for the list of keys, up to {working} for reading and inserting"
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -114,11 +118,14 @@ impl Args {
 }
 
 /// Calls `take` with all keys, some at a time; returns the name of where they come from.
-fn read(args: &Args, mut take: impl FnMut(&[&[u8]])) -> Result<String, Failure> {
+fn read(
+    args: &Args,
+    mut take: impl FnMut(&[&[u8]]) -> Result<(), BuildError>,
+) -> Result<String, Failure> {
     let mut keys = KeyReader::open(&args.keys, args.format, !args.quiet)?;
     let (mut batch, mut key) = (KeyBatch::default(), Key::default());
     while keys.read_batch(&mut batch, &mut key)? {
-        take(&batch.keys());
+        take(&batch.keys()).map_err(|error| Failure::of(keys.name(), error))?;
     }
     keys.warn_of_carriage_returns();
     Ok(keys.name().to_owned())
@@ -131,7 +138,10 @@ fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
     if let Some(probes) = args.probes {
         builder = builder.probes(probes);
     }
-    let name = read(args, |keys| builder.par_extend(keys.par_iter()))?;
+    let name = read(args, |keys| {
+        builder.par_extend(keys.par_iter());
+        Ok(())
+    })?;
     let list = builder.memory_bytes();
     let finished = if args.verify { builder.finish_verified() } else { builder.finish() };
     match finished {
@@ -141,7 +151,15 @@ fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
                 "{name}: the list of {keys} keys does not fit --max-memory {}: reading them again",
                 args.max_memory
             ));
-            Ok((with_known_count(args, keys)?, 0))
+            let filter = with_known_count(args, keys)?;
+            let again = filter.view().keys_inserted();
+            if again < keys {
+                let message = format!(
+                    "{again} keys were read the second time, {keys} the first: do not change it meanwhile"
+                );
+                return Err(Failure::of(&name, message));
+            }
+            Ok((filter, args.max_memory))
         }
         Err(error @ BuildError::MemoryLimit { .. }) => {
             let advice =
@@ -157,23 +175,18 @@ fn with_known_count(args: &Args, keys: u64) -> Result<BloomFilter, Failure> {
     let params = args.params(keys).map_err(Failure::new)?;
     let mut filter = BloomFilter::with_params(params, args.key_hash()).map_err(Failure::new)?;
     let mut hits = Bitmask::new();
-    let mut failed = None;
-    let name = read(args, |keys| {
-        if let Err(error) = filter.par_insert_batch(keys) {
-            failed.get_or_insert(BuildError::from(error));
-        }
+    read(args, |keys| {
+        filter.par_insert_batch(keys)?;
         if args.verify {
             filter.contains_batch(keys, &mut hits);
             if hits.count_misses() > 0 {
                 let (missing, keys) = (hits.count_misses() as u64, keys.len() as u64);
-                failed.get_or_insert(BuildError::KeysMissing { missing, keys });
+                return Err(BuildError::KeysMissing { missing, keys });
             }
         }
+        Ok(())
     })?;
-    match failed {
-        Some(error) => Err(Failure::of(&name, error)),
-        None => Ok(filter),
-    }
+    Ok(filter)
 }
 
 fn output(args: &Args) -> Result<Output, Failure> {

@@ -55,6 +55,8 @@ impl AsRef<[u8]> for Key {
 pub(crate) struct KeyBatch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The key before the first: equal neighbours count once.
+    before: Option<Vec<u8>>,
 }
 
 impl KeyBatch {
@@ -64,6 +66,12 @@ impl KeyBatch {
 
     /// Memory of a full batch, unless its last key is longer than a mebibyte.
     pub(crate) const MEMORY: u64 = (Self::MAX_KEYS * 8 + 2 * (Self::MAX_BYTES + (1 << 20))) as u64;
+
+    fn last(&self) -> Option<&[u8]> {
+        let &end = self.ends.last()?;
+        let start = self.ends.iter().rev().nth(1).map_or(0, |&end| end);
+        Some(&self.bytes[start..end])
+    }
 
     pub(crate) fn keys(&self) -> Vec<&[u8]> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
@@ -119,20 +127,25 @@ impl KeyReader {
         self.input.buffer().is_empty()
     }
 
-    /// Replaces `batch` by the next keys; false at the end.
+    /// Replaces `batch` by the next keys, without those that equal the one before; false at the end.
     pub(crate) fn read_batch(
         &mut self,
         batch: &mut KeyBatch,
         key: &mut Key,
     ) -> Result<bool, Failure> {
+        if let Some(last) = batch.last() {
+            batch.before = Some(last.to_vec());
+        }
         batch.bytes.clear();
         batch.ends.clear();
         while batch.ends.len() < KeyBatch::MAX_KEYS
             && batch.bytes.len() < KeyBatch::MAX_BYTES
             && self.read(key)?
         {
-            batch.bytes.extend_from_slice(key.as_ref());
-            batch.ends.push(batch.bytes.len());
+            if batch.last().or(batch.before.as_deref()) != Some(key.as_ref()) {
+                batch.bytes.extend_from_slice(key.as_ref());
+                batch.ends.push(batch.bytes.len());
+            }
         }
         Ok(!batch.ends.is_empty())
     }

@@ -42,7 +42,11 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
     };
     add("hash_batch", 1, Case::new(count, || hash(&keys)));
     add("hash_slices", 1, Case::new(count, || hash(&slices)));
-    add("slices_to_filter", 1, Case::new(count, || from_keys(builder(), &slices)));
+    add(
+        "slices_to_filter",
+        1,
+        Case::new(count, || pools[0].install(|| from_keys(builder(), &slices))),
+    );
     for pool in used {
         let threads = pool.current_num_threads();
         let clone = || collected.clone();
@@ -57,10 +61,10 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
         let keys = &keys;
         add("keys_to_filter", threads, {
             Case::new(count, move || {
-                if threads == 1 {
-                    return from_keys(builder(), keys);
-                }
                 pool.install(|| {
+                    if threads == 1 {
+                        return from_keys(builder(), keys);
+                    }
                     let mut builder = builder();
                     builder.par_extend(keys);
                     builder.finish()
