@@ -570,9 +570,12 @@ impl Additions {
         let stack = (&raw const variable).addr() as u64 >> 16;
         let line = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
         let Line(count) = &self.0[line as usize];
-        let add = |count: usize| Some(count.saturating_add(additions));
-        // Never refused: `add` always has a value.
-        let _ = count.fetch_update(Relaxed, Relaxed, add);
+        let mut so_far = count.load(Relaxed);
+        while let Err(changed) =
+            count.compare_exchange_weak(so_far, so_far.saturating_add(additions), Relaxed, Relaxed)
+        {
+            so_far = changed;
+        }
     }
 
     fn sum(&self) -> u64 {
