@@ -405,7 +405,7 @@ impl BloomFilterBuilder {
     /// inserting and asking share is not; the tests that compare kernels are for those. Keys that went into the filter when the
     /// [memory limit](Self::memory_limit) was reached were asked about right then.
     ///
-    /// Cost: one more query per key, half to two thirds of `finish` (`benches/NOTES.md`).
+    /// Cost: one more query per key, half to three quarters of `finish` (`benches/NOTES.md`).
     ///
     /// # Errors
     ///
