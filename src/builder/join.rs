@@ -1,0 +1,70 @@
+//! Joining builders: what several threads collected becomes what one would have.
+
+use super::verify::mix;
+use super::{BloomFilterBuilder, CHUNK};
+
+impl BloomFilterBuilder {
+    /// An empty builder of the same kind, for keys that will be [appended](Self::append).
+    pub(crate) fn part(&self) -> Self {
+        BloomFilterBuilder {
+            probes: self.probes,
+            foldable: self.foldable,
+            // What a part cannot keep, only the whole can pour.
+            memory_limit: self.expected_items.map_or(self.memory_limit, |_| u64::MAX),
+            ..BloomFilterBuilder::with_key_hash(self.sizing, self.key_hash)
+        }
+    }
+
+    /// Adds what was added to `part`, as if it had come after what is here, without copying the list.
+    pub(crate) fn append(&mut self, mut part: Self) {
+        if let Some(error) = part.failed {
+            self.fail(error);
+        }
+        let Some(first) = part.first else { return };
+        if self.last == Some(first) {
+            // Equal neighbours meet at the seam.
+            part.sum = part.sum.wrapping_sub(mix(first));
+            match part.chunks.first_mut() {
+                Some(chunk) => _ = chunk.remove(0),
+                None => part.only_counted -= 1,
+            }
+        }
+        self.first.get_or_insert(first);
+        self.last = part.last;
+        self.sum = self.sum.wrapping_add(part.sum);
+        self.only_counted += part.only_counted;
+        if self.failed.is_some() {
+            self.only_counted += part.len() - part.only_counted;
+            return;
+        }
+        for chunk in part.chunks {
+            // Small chunks would each cost a thread's bookkeeping when the filter is filled; and under a limit, what happens must
+            // not depend on how the parts were cut.
+            let is_kept = chunk.len() >= CHUNK / 2 && self.memory_limit == u64::MAX;
+            if is_kept && self.failed.is_none() && self.chunks.try_reserve(1).is_ok() {
+                self.chunks.push(chunk);
+            } else {
+                self.copy(&chunk);
+            }
+        }
+    }
+
+    /// Puts hashes at the end of the list, or only counts them if there is none any more.
+    fn copy(&mut self, mut hashes: &[u64]) {
+        while !hashes.is_empty() {
+            if self.failed.is_some() {
+                return self.only_counted += hashes.len() as u64;
+            }
+            if let Some(chunk) = self.chunks.last_mut()
+                && chunk.len() < chunk.capacity()
+            {
+                let room = chunk.capacity() - chunk.len();
+                let (now, later) = hashes.split_at(room.min(hashes.len()));
+                chunk.extend_from_slice(now);
+                hashes = later;
+            } else {
+                self.grow().unwrap_or_else(|error| self.fail(error));
+            }
+        }
+    }
+}
