@@ -10,6 +10,9 @@ use super::workload::{filled, key};
 use super::{Row, Setting};
 use crate::failure::Failure;
 
+/// Hashes that a thread copies at a time.
+const PIECE: usize = 1 << 16;
+
 /// Keys of 16 bytes.
 type Key = [u8; 16];
 
@@ -36,30 +39,40 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
         Case::new(count, || load_lines(blocks, &hashes, true)),
     ];
     let kernel = filter.view().kernel().name();
-    let mut add = |op, threads, case| {
+    let mut add = |op, kernel, threads, case| {
         names.push((op, kernel, threads));
         cases.push(case);
     };
-    add("hash_batch", 1, Case::new(count, || hash(&keys)));
-    add("hash_slices", 1, Case::new(count, || hash(&slices)));
+    add("hash_batch", "-", 1, Case::new(count, || hash(&keys)));
+    add("hash_slices", "-", 1, Case::new(count, || hash(&slices)));
     add(
         "slices_to_filter",
+        kernel,
         1,
         Case::new(count, || pools[0].install(|| from_keys(builder(), &slices))),
     );
+    let hashes = &hashes;
     for pool in used {
         let threads = pool.current_num_threads();
+        // What memory gives to so many threads: reordering the list by cuts reads and writes it once.
+        add("copy_list", "-", threads, {
+            let mut copy = vec![0; count];
+            Case::new(count, move || {
+                let pieces = copy.par_chunks_mut(PIECE).zip(hashes.par_chunks(PIECE));
+                pool.install(|| pieces.for_each(|(copy, piece)| copy.copy_from_slice(piece)));
+            })
+        });
         let clone = || collected.clone();
-        add("hashes_to_filter", threads, {
+        add("hashes_to_filter", kernel, threads, {
             Case::with_setup(count, clone, move |builder| pool.install(|| builder.finish()))
         });
-        add("and_verified", threads, {
+        add("and_verified", kernel, threads, {
             Case::with_setup(count, clone, move |builder| {
                 pool.install(|| builder.finish_verified())
             })
         });
         let keys = &keys;
-        add("keys_to_filter", threads, {
+        add("keys_to_filter", kernel, threads, {
             Case::new(count, move || {
                 pool.install(|| {
                     if threads == 1 {
@@ -71,7 +84,7 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
                 })
             })
         });
-        add("known_count", threads, {
+        add("known_count", kernel, threads, {
             Case::new(count, move || pool.install(|| known_count(setting, keys)))
         });
     }
