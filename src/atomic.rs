@@ -145,6 +145,28 @@ impl AtomicBloomFilter {
         self.set(hash)
     }
 
+    /// Adds every key, as [`insert`](Self::insert) does, requesting lines ahead where the filter outgrows the cache.
+    ///
+    /// ```
+    /// # use blocked_bloom::{AtomicBloomFilter, KeyHash, Sizing};
+    /// # let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+    /// # let filter = AtomicBloomFilter::with_params(params, KeyHash::default())?;
+    /// filter.insert_batch(&["apple", "banana"]);
+    /// assert!(filter.contains("banana"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) {
+        match self.meta.key_hash.hasher() {
+            Some(hasher) => {
+                self.additions.add(keys.len());
+                self.ahead(keys.iter().map(|key| hasher.hash(key)), |hash| {
+                    self.set(hash);
+                });
+            }
+            None => keys.iter().for_each(|key| _ = self.insert(key)),
+        }
+    }
+
     /// Adds every hash.
     ///
     /// Cost: as [`insert_hash`](Self::insert_hash), with the lines of a filter that outgrows the cache requested ahead.

@@ -148,6 +148,9 @@ impl BloomFilterBuilder {
     /// freed, keys are only counted, and [`finish`](Self::finish) fails with [`BuildError::MemoryLimit`], which has their number
     /// for a second pass.
     ///
+    /// The limit is looked at when a key is added, and by `par_extend` when all keys of the iterator are collected: hand it pieces.
+    /// How far the keys went past what was expected shows in the rate of the finished filter's `params()`.
+    ///
     /// ```
     /// # use blocked_bloom::{BloomFilterBuilder, BuildError, Sizing};
     /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).memory_limit(8 << 10);
@@ -266,10 +269,11 @@ impl BloomFilterBuilder {
         }
         let kept = self.chunks.iter().map(Vec::len).sum::<usize>();
         let room = (kept / 16).clamp(SMALLEST_CHUNK, CHUNK);
-        if self.hash_bytes() + 8 * room as u64 > self.memory_limit {
-            return self.stop_growing();
+        let left = self.memory_limit.saturating_sub(self.hash_bytes()) / 8;
+        match room.min(usize::try_from(left).unwrap_or(usize::MAX)) {
+            0 => self.stop_growing(),
+            room => self.add_chunk(room).map_err(BuildError::from),
         }
-        self.add_chunk(room).map_err(BuildError::from)
     }
 
     fn add_chunk(&mut self, room: usize) -> Result<(), AllocError> {
@@ -345,7 +349,7 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] as `finish` would.
+    /// As `finish` would.
     ///
     /// ```
     /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
@@ -354,9 +358,24 @@ impl BloomFilterBuilder {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn params(&self) -> Result<Params, BuildError> {
-        match &self.filling {
-            Some(filling) => Ok(filling.filter.params()),
-            None => self.params_for(self.len()),
+        match (&self.filling, self.failed()) {
+            (_, Some(error)) => Err(error),
+            (Some(filling), None) => {
+                let params = filling.filter.params();
+                let (blocks, probes) = (params.blocks(), params.probes());
+                Ok(Params::of_filter(self.len(), blocks, probes, params.is_pass_all()))
+            }
+            (None, None) => self.params_for(self.len()),
+        }
+    }
+
+    /// What `finish` will report; a limit that was reached, with the keys so far.
+    fn failed(&self) -> Option<BuildError> {
+        match self.failed? {
+            BuildError::MemoryLimit { limit_bytes, .. } => {
+                Some(BuildError::MemoryLimit { limit_bytes, keys: self.len() })
+            }
+            error => Some(error),
         }
     }
 
@@ -395,12 +414,8 @@ impl BloomFilterBuilder {
 
     /// The filter of all hashes, which are kept, in some order, unless they were poured into it.
     fn fill(&mut self) -> Result<BloomFilter, BuildError> {
-        match self.failed {
-            Some(BuildError::MemoryLimit { limit_bytes, .. }) => {
-                return Err(BuildError::MemoryLimit { limit_bytes, keys: self.len() });
-            }
-            Some(error) => return Err(error),
-            None => {}
+        if let Some(error) = self.failed() {
+            return Err(error);
         }
         self.pour()?;
         if let Some(filling) = &mut self.filling {

@@ -367,3 +367,18 @@ fn threads_may_share_and_send_it_and_debug_shows_no_bits() {
     assert!(shown.starts_with("AtomicBloomFilter { blocks: 1000, meta: Meta {"), "{shown}");
     assert!(shown.contains("keys_inserted: 1") && shown.len() < 300, "{shown}");
 }
+
+#[test]
+fn batches_of_keys_insert_what_single_keys_do() {
+    let keys: Vec<[u8; 8]> = (0..3_000_u64).map(u64::to_le_bytes).collect();
+    for blocks in [64, OUTGROWS_THE_CACHE] {
+        let batch = AtomicBloomFilter::from(empty(blocks, 6));
+        batch.insert_batch(&keys);
+        let mut single = empty(blocks, 6);
+        keys.iter().for_each(|key| _ = single.insert(key));
+        assert_eq!(batch.into_filter(), single);
+    }
+    let unhashed = caller_hashed();
+    unhashed.insert_batch(&keys);
+    assert!(unhashed.is_pass_all() && unhashed.keys_inserted() == 3_000);
+}

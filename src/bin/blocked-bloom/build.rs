@@ -49,14 +49,14 @@ pub(crate) struct Args {
 
     /// Threads that hash keys and fill large filters; the filter does not depend on it [default: all
     /// cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
     /// Ask the filter about every key that was inserted before it is written
     #[arg(long)]
     verify: bool,
 
-    /// Most memory for the list of keys; suffixes K, M, G, KiB, MiB and GiB
+    /// Most memory for the list of keys, beside the buffers for reading; suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     max_memory: u64,
 
@@ -161,10 +161,12 @@ fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
             }
             Ok((filter, args.max_memory))
         }
-        Err(error @ BuildError::MemoryLimit { .. }) => {
-            let advice =
-                "give their number by --keys, more --max-memory, or a file instead of a pipe";
-            Err(Failure::of(&name, format!("{error} ({advice})")))
+        Err(BuildError::MemoryLimit { keys, .. }) => {
+            let limit = args.max_memory;
+            let message = format!(
+                "the list of {keys} keys does not fit --max-memory {limit}: give --keys {keys}, more memory, or a file by its name"
+            );
+            Err(Failure::of(&name, message))
         }
         Err(error) => Err(Failure::of(&name, error)),
     }

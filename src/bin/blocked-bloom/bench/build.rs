@@ -10,6 +10,13 @@ use super::workload::{filled, key};
 use super::{Row, Setting};
 use crate::failure::Failure;
 
+pub(super) const EXPLANATION: &str = "\
+build   load_lines: the limit; copy_list: what memory allows; hash_batch, hash_slices: hashing 16-byte
+        keys, alone; hashes_to_filter: from the builder's list; and_verified: finish_verified;
+        keys_to_filter, slices_to_filter: through a builder; known_count: par_insert_batch; threads
+        share the inserting from 8.4 million keys on
+";
+
 /// Hashes that a thread copies at a time.
 const PIECE: usize = 1 << 16;
 

@@ -101,7 +101,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let ops = if args.op.is_empty() { DEFAULT } else { &args.op };
     let progress = Progress::new((sizes.len() * ops.len()) as u64);
     if !args.json {
-        print(&format!("{EXPLANATION}\n"))?;
+        print(EXPLANATION)?;
+        if ops.contains(&Op::Build) {
+            print(build::EXPLANATION)?;
+        }
     }
     for &keys in sizes {
         let setting = Setting::new(args, keys)?;
@@ -160,7 +163,7 @@ impl Setting {
         let (keys, params) = (self.keys, &self.params);
         let size = BinaryBytes(u64::from(params.blocks()) * 64);
         format!(
-            "{keys} keys, {size}, {:.2} bits/key, {} probes, {} rounds\n{:<16} {:<8} {:<17} {:>7} {:>9} {:>16} {:>6}\n",
+            "\n{keys} keys, {size}, {:.2} bits/key, {} probes, {} rounds\n{:<16} {:<8} {:<17} {:>7} {:>9} {:>16} {:>6}\n",
             params.bits_per_key(),
             params.probes(),
             self.rounds,
