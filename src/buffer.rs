@@ -161,11 +161,12 @@ impl AtomicBuffer {
             assert!(BLOCK_BYTES.is_multiple_of(align_of::<AtomicBlock>()));
         }
         let start = self.0.start.as_ptr().cast::<AtomicBlock>();
-        // SAFETY: `start` begins `allocated >= len` initialised blocks; an `AtomicBlock` is as large (first assertion) and any
-        // bytes are one. `layout` asked for an alignment that is a multiple of 64, and so of an `AtomicBlock`'s (second
-        // assertion). `start` is the allocator's own pointer, through which writing is allowed. The blocks live as long as
-        // `self`. While `self` is borrowed nothing but this function reaches them: the field is private to this file, which
-        // lends a `Buffer` that is in an `AtomicBuffer` to nobody.
+        // `start` is the allocator's own pointer, through which writing is allowed. While `self` is borrowed nothing but this
+        // function reaches the blocks: the field is private to this file, which lends a `Buffer` in an `AtomicBuffer` to nobody.
+        //
+        // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self` and are written only as atomic
+        // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `layout` asked for an
+        // alignment that is a multiple of 64 and so of an `AtomicBlock`'s (second assertion).
         unsafe { core::slice::from_raw_parts(start, self.0.len) }
     }
 }

@@ -261,10 +261,15 @@ impl BloomFilterBuilder {
     fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
             self.pour()?;
-            // A clone of an empty chunk has no room.
-            return match self.chunks.first_mut() {
-                Some(chunk) if chunk.capacity() >= SMALLEST_CHUNK => Ok(()),
-                _ => self.add_chunk(SMALLEST_CHUNK).map_err(BuildError::from),
+            // The copy of an empty chunk, in a clone, has no room.
+            let error = AllocError { bytes: SMALLEST_CHUNK as u64 * 8 };
+            return match self
+                .chunks
+                .first_mut()
+                .map(|chunk| chunk.try_reserve_exact(SMALLEST_CHUNK))
+            {
+                Some(room) => room.map_err(|_| error.into()),
+                None => self.add_chunk(SMALLEST_CHUNK).map_err(BuildError::from),
             };
         }
         let kept = self.chunks.iter().map(Vec::len).sum::<usize>();
@@ -293,9 +298,10 @@ impl BloomFilterBuilder {
         };
         let params = self.params_for(self.len().max(expected))?;
         let filter = BloomFilter::with_params(params, self.key_hash)?;
-        // The last chunk collects what is poured next.
-        match self.chunks.pop() {
-            Some(last) => self.chunks.insert(0, last),
+        // The first chunk collects what is poured next: the largest, since the last may be what was left of the limit.
+        let sizes = self.chunks.iter().map(Vec::capacity).enumerate();
+        match sizes.max_by_key(|&(_, size)| size) {
+            Some((largest, _)) => self.chunks.swap(0, largest),
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
         self.filling = Some(Filling { filter, sum: 0, missing: 0 });

@@ -189,4 +189,20 @@ mod tests {
         assert_ne!(sum_of(&[1, 4]), sum_of(&[2, 3]));
         assert_ne!(sum_of(&[1 << 32, 4 << 32]), sum_of(&[2 << 32, 3 << 32]));
     }
+
+    /// What is left of a limit may be room for one hash: to pour that often would be slow.
+    #[test]
+    fn the_largest_chunk_collects_what_is_poured() {
+        for hashes in 16_000..16_300 {
+            let mut builder = builder(0).memory_limit(8 * hashes).expected_items(20_000);
+            (1..=hashes + 1).for_each(|key| builder.insert_hash(mix(key)));
+            assert!(builder.filling.is_some());
+            let (chunks, room) = (builder.chunks.len(), builder.chunks[0].capacity());
+            assert!(chunks == 1 && room > 800, "{hashes} hashes: {chunks} chunks, {room}");
+            // A clone has no room of its own.
+            let mut clone = builder.clone();
+            (1..=200).for_each(|key| clone.insert_hash(mix(key)));
+            assert_eq!(clone.chunks.len(), 1);
+        }
+    }
 }
