@@ -85,6 +85,12 @@ mod filter;
 mod fold;
 mod format;
 mod hash;
+#[cfg(any(
+    feature = "interop-rocksdb",
+    feature = "interop-parquet",
+    feature = "interop-cassandra"
+))]
+pub mod interop;
 mod kernel;
 mod merge;
 #[cfg(feature = "rayon")]
