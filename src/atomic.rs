@@ -474,9 +474,11 @@ impl AtomicBloomFilter {
     }
 }
 
-/// Shares a filter among threads, to be added to. Nothing is copied.
+/// Shares a filter among threads, to be added to. Nothing is copied. Of prefixes it knows nothing afterwards, as after
+/// [`BloomFilter::insert`].
 impl From<BloomFilter> for AtomicBloomFilter {
-    fn from(filter: BloomFilter) -> Self {
+    fn from(mut filter: BloomFilter) -> Self {
+        filter.forget_prefixes();
         let (blocks, meta, kernel) = filter.into_parts();
         AtomicBloomFilter {
             blocks: AtomicBuffer::new(blocks),

@@ -6,15 +6,18 @@
 
 #[cfg(feature = "rayon")]
 mod join;
+mod prefixes;
 mod verify;
 
 use alloc::vec::Vec;
 
+use self::prefixes::Prefixes;
 use self::verify::{ask_about_all, mix};
 use crate::error::{AllocError, BuildError};
 use crate::filter::BloomFilter;
 use crate::hash::{KeyHash, KeyHasher};
 use crate::params::{Params, Sizing};
+use crate::prefix::{Added, PrefixExtractor};
 
 /// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
@@ -45,6 +48,7 @@ pub struct BloomFilterBuilder {
     probes: Option<u32>,
     foldable: bool,
     key_hash: KeyHash,
+    prefixes: Option<Prefixes>,
     /// Hashes that are not in `filling`.
     chunks: Vec<Vec<u64>>,
     /// Where the hashes go whenever a chunk is full, once their list has reached its limit.
@@ -86,6 +90,7 @@ impl BloomFilterBuilder {
             probes: None,
             foldable: false,
             key_hash: KeyHash::default(),
+            prefixes: None,
             chunks: Vec::new(),
             filling: None,
             memory_limit: u64::MAX,
@@ -139,6 +144,43 @@ impl BloomFilterBuilder {
         BloomFilterBuilder { foldable: true, ..self }
     }
 
+    /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can be asked about scans
+    /// ([`BloomFilterRef::contains_prefix`](crate::BloomFilterRef::contains_prefix)). A prefix equal to the one added just before it
+    /// is dropped: in a sorted run each is added once. Give it before the first key.
+    ///
+    /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).prefixes(tenant.clone());
+    /// builder.extend(["ab12/apple", "ab12/banana", "cd34/cherry"]);
+    /// assert_eq!(builder.len(), 3 + 2);
+    /// let filter = builder.finish()?;
+    /// assert!(filter.contains("ab12/banana") && filter.contains_prefix(&tenant, "cd34/"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn prefixes(self, extractor: PrefixExtractor) -> Self {
+        BloomFilterBuilder { prefixes: Some(Prefixes::new(extractor, true)), ..self }
+    }
+
+    /// Adds only the prefixes of keys, as [`prefixes`](Self::prefixes): a smaller filter, which answers "maybe" about every key.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).only_prefixes(tenant.clone());
+    /// builder.extend(["ab12/apple", "ab12/banana", "cd34/cherry"]);
+    /// assert_eq!(builder.len(), 2);
+    /// assert!(!builder.finish()?.contains_prefix(&tenant, "ef56/"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn only_prefixes(self, extractor: PrefixExtractor) -> Self {
+        BloomFilterBuilder { prefixes: Some(Prefixes::new(extractor, false)), ..self }
+    }
+
     /// Bounds the memory of the list of hashes, in bytes; unbounded by default. Give it, and all other settings, before the first
     /// key: once the limit is reached the filter has its shape.
     ///
@@ -163,7 +205,7 @@ impl BloomFilterBuilder {
         BloomFilterBuilder { memory_limit: bytes, ..self }
     }
 
-    /// How many keys are expected: what the filter is sized for if [`memory_limit`](Self::memory_limit) is reached, and only
+    /// How many keys are expected, and prefixes if those are added: what the filter is sized for if [`memory_limit`](Self::memory_limit) is reached, and only
     /// then.
     ///
     /// ```
@@ -200,7 +242,7 @@ impl BloomFilterBuilder {
         self.chunks.iter().map(|chunk| 8 * chunk.capacity() as u64).sum()
     }
 
-    /// Adds a key, unless it equals the one added just before it.
+    /// Adds a key, unless it equals the one added just before it, and its prefix, if the builder adds [prefixes](Self::prefixes).
     ///
     /// With [`KeyHash::Caller`] a key cannot be hashed: [`finish`](Self::finish) will then fail.
     ///
@@ -214,7 +256,16 @@ impl BloomFilterBuilder {
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) {
         match self.key_hash {
-            KeyHash::Xxh3 { seed } => self.insert_hash(KeyHasher::with_seed(seed).hash(key)),
+            KeyHash::Xxh3 { seed } => {
+                let hasher = KeyHasher::with_seed(seed);
+                match &self.prefixes {
+                    None => self.add(hasher.hash(key)),
+                    Some(prefixes) => {
+                        let hashes = prefixes.hashes(hasher, key.as_ref());
+                        self.add_with_prefix(hashes);
+                    }
+                }
+            }
             KeyHash::Caller { tag } => {
                 self.fail(BuildError::KeyWithoutHash { tag });
                 self.only_counted += 1;
@@ -223,6 +274,8 @@ impl BloomFilterBuilder {
     }
 
     /// Adds the key with this hash, unless it equals the one added just before it.
+    ///
+    /// A builder of [prefixes](Self::prefixes) cannot cut one from a hash: [`finish`](Self::finish) will then fail.
     ///
     /// ```
     /// # use blocked_bloom::{BloomFilterBuilder, KeyHasher, Sizing};
@@ -233,15 +286,31 @@ impl BloomFilterBuilder {
     /// ```
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) {
+        match self.prefixes {
+            None => self.add(hash),
+            Some(_) => {
+                self.fail(BuildError::HashWithoutPrefix { hash });
+                self.only_counted += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64) {
         if self.last == Some(hash) {
             return;
         }
+        self.keep(hash);
+        self.last = Some(hash);
+    }
+
+    #[inline]
+    fn keep(&mut self, hash: u64) {
         self.sum = self.sum.wrapping_add(mix(hash));
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < chunk.capacity() => chunk.push(hash),
             _ => self.grow_and_insert(hash),
         }
-        self.last = Some(hash);
     }
 
     #[cold]
@@ -328,7 +397,7 @@ impl BloomFilterBuilder {
         self.failed.get_or_insert(error);
     }
 
-    /// Keys added so far, adjacent equal ones counted once.
+    /// Keys and prefixes added so far, adjacent equal ones counted once: what the filter is sized for.
     ///
     /// ```
     /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
@@ -404,7 +473,8 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the sizing is out of range, memory ran out or reached its limit, or a key was added that cannot be hashed.
+    /// [`BuildError`] if the sizing is out of range, memory ran out or reached its limit, a key was added that cannot be hashed, or a
+    /// hash where prefixes are needed.
     ///
     /// ```
     /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
@@ -415,7 +485,17 @@ impl BloomFilterBuilder {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn finish(mut self) -> Result<BloomFilter, BuildError> {
-        self.fill()
+        let filter = self.fill()?;
+        Ok(self.sign(filter))
+    }
+
+    /// Records in a finished filter what was added to it. Before that, it answers about prefixes as about keys.
+    fn sign(&self, mut filter: BloomFilter) -> BloomFilter {
+        let (_, meta) = filter.parts_mut();
+        if !meta.pass_all {
+            meta.added = self.prefixes.as_ref().map_or(Added::WholeKeys, Prefixes::added);
+        }
+        filter
     }
 
     /// The filter of all hashes, which are kept, in some order, unless they were poured into it.
@@ -468,6 +548,7 @@ impl core::fmt::Debug for BloomFilterBuilder {
             .field("probes", &self.probes)
             .field("foldable", &self.foldable)
             .field("key_hash", &self.key_hash)
+            .field("prefixes", &self.prefixes)
             .field("len", &self.len())
             .field("failed", &self.failed)
             .finish()

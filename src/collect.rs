@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::LinkedList;
+use alloc::vec::Vec;
 use rayon::prelude::*;
 
 use crate::builder::BloomFilterBuilder;
@@ -13,7 +14,7 @@ use crate::builder::BloomFilterBuilder;
 ///
 /// If the iterator panics, nothing was added. Before the [memory limit](BloomFilterBuilder::memory_limit) is looked at, all keys of
 /// the iterator may be held, 8 bytes each; without a number of expected items, a part of the iterator that reaches the limit by
-/// itself holds no more.
+/// itself holds no more. A builder of [prefixes](BloomFilterBuilder::prefixes) holds 32 bytes for each.
 ///
 /// ```
 /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
@@ -25,7 +26,20 @@ use crate::builder::BloomFilterBuilder;
 /// ```
 impl<K: AsRef<[u8]> + Send> ParallelExtend<K> for BloomFilterBuilder {
     fn par_extend<I: IntoParallelIterator<Item = K>>(&mut self, keys: I) {
-        self.extend_by(keys.into_par_iter(), BloomFilterBuilder::insert);
+        let keys = keys.into_par_iter();
+        match self.pair_hasher() {
+            None => self.extend_by(keys, BloomFilterBuilder::insert),
+            Some(hashes) => {
+                let pairs: LinkedList<Vec<_>> = keys
+                    .map(|key| hashes(key.as_ref()))
+                    .fold(Vec::new, |mut pairs, pair| {
+                        pairs.push(pair);
+                        pairs
+                    })
+                    .collect();
+                pairs.into_iter().flatten().for_each(|pair| self.add_with_prefix(pair));
+            }
+        }
     }
 }
 

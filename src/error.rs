@@ -154,6 +154,11 @@ pub enum BuildError {
         /// The tag of the caller's hash.
         tag: u64,
     },
+    /// A hash was added to a builder that adds prefixes, which cannot be cut from it.
+    HashWithoutPrefix {
+        /// The hash.
+        hash: u64,
+    },
     /// The list of hashes reached the builder's limit, and no number of expected items was given.
     MemoryLimit {
         /// The limit that was given.
@@ -188,6 +193,9 @@ impl Display for BuildError {
                     "a key was added to a filter of {}: add hashes",
                     KeyHash::Caller { tag: *tag }
                 )
+            }
+            Self::HashWithoutPrefix { hash } => {
+                write!(f, "the hash {hash:#018x} was added without the prefix of its key: add keys")
             }
             Self::MemoryLimit { limit_bytes, keys } => {
                 write!(
@@ -312,7 +320,7 @@ pub enum FormatError {
         /// Probes in the header.
         found: u8,
     },
-    /// Unknown flags, or bit 0 missing.
+    /// Unknown flags, or neither keys nor prefixes were added.
     Flags {
         /// Flags in the header.
         found: u8,
@@ -324,6 +332,8 @@ pub enum FormatError {
         /// The byte.
         found: u8,
     },
+    /// Prefixes were added, and no rule is named that cut them.
+    NoExtractor,
     /// No blocks.
     BlockCount,
     /// A pass-all filter with more than one block or probe.
@@ -380,6 +390,7 @@ impl FormatError {
             Self::Probes { .. } | Self::PassAllShape { .. } => 12,
             Self::Flags { .. } => 13,
             Self::BlockCount => 24,
+            Self::NoExtractor => 40,
             Self::BlockChecksum { .. } => 48,
             Self::HeaderChecksum { .. } => 56,
             Self::NotZero { offset, .. } | Self::PassAllBlock { offset, .. } => offset,
@@ -412,8 +423,13 @@ impl Display for FormatError {
             Self::Law { found } => write!(f, "law {found}, expected 1"),
             Self::Hash { found } => write!(f, "hash {found}, expected 0 or 1"),
             Self::Probes { found } => write!(f, "{found} probes, expected 1 to {MAX_PROBES}"),
-            Self::Flags { found } => write!(f, "flags {found:#04x}, expected 0x01 or 0x05"),
+            Self::Flags { found } => {
+                write!(f, "flags {found:#04x}, expected 0x01, 0x02, 0x03 or 0x05")
+            }
             Self::NotZero { found, .. } => write!(f, "{found:#04x}, expected 0x00"),
+            Self::NoExtractor => {
+                write!(f, "0, expected the hash of the prefix extractor's name")
+            }
             Self::BlockCount => write!(f, "0 blocks, expected 1 to {}", u32::MAX),
             Self::PassAllShape { blocks, probes } => {
                 write!(

@@ -9,6 +9,7 @@ use crate::error::AllocError;
 use crate::hash::KeyHash;
 use crate::kernel::{Kernel, Tile};
 use crate::params::Params;
+use crate::prefix::{Added, PrefixExtractor};
 use crate::probe;
 use crate::view::{BloomFilterRef, Meta};
 
@@ -55,6 +56,7 @@ impl BloomFilter {
             keys_inserted: 0,
             probes: params.probes() as u8,
             pass_all: params.is_pass_all(),
+            added: Added::WholeKeys,
         };
         let mut filter = BloomFilter {
             blocks: Buffer::zeroed(params.blocks())?,
@@ -114,6 +116,25 @@ impl BloomFilter {
         self.blocks[0] = [0xff; 64];
         self.meta.probes = 1;
         self.meta.pass_all = true;
+        self.meta.added = Added::WholeKeys;
+    }
+
+    /// Counts keys that are added without their prefixes, of which the filter then knows nothing: a filter of prefixes alone becomes
+    /// pass-all.
+    #[inline]
+    pub(crate) fn count_keys(&mut self, additions: u64) {
+        self.count(additions);
+        if additions > 0 && self.meta.added != Added::WholeKeys {
+            self.forget_prefixes();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn forget_prefixes(&mut self) {
+        match self.meta.added {
+            Added::Prefixes { .. } => self.become_pass_all(),
+            _ => self.meta.added = Added::WholeKeys,
+        }
     }
 
     /// The view on which every query is written. Free.
@@ -131,6 +152,9 @@ impl BloomFilter {
     }
 
     /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does.
+    ///
+    /// Of prefixes, which only [`BloomFilterBuilder`](crate::BloomFilterBuilder) adds, the filter knows nothing afterwards: questions
+    /// about them are answered "maybe", and a filter of prefixes alone becomes pass-all. So with every method that adds.
     ///
     /// A filter of [`KeyHash::Caller`] cannot hash a key. So that the key is never reported absent, such a filter then becomes
     /// pass-all; add hashes to it with [`insert_hash`](Self::insert_hash).
@@ -167,7 +191,7 @@ impl BloomFilter {
     /// ```
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        self.count(1);
+        self.count_keys(1);
         let index = probe::block_index(hash, self.blocks.len() as u32);
         probe::insert(&mut self.blocks[index as usize], hash, u32::from(self.meta.probes))
     }
@@ -209,7 +233,7 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        self.count(hashes.len() as u64);
+        self.count_keys(hashes.len() as u64);
         let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
         kernel.insert(self.tile(), probes, hashes);
     }
@@ -256,6 +280,19 @@ impl BloomFilter {
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.view().contains(key)
+    }
+
+    /// [`BloomFilterRef::contains_prefix`].
+    ///
+    /// ```
+    /// # use blocked_bloom::PrefixExtractor;
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert!(filter.contains_prefix(&PrefixExtractor::fixed(4), "anything"));
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    #[inline]
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+        self.view().contains_prefix(extractor, start)
     }
 
     /// [`BloomFilterRef::contains_hash`].

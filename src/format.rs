@@ -10,6 +10,7 @@ use crate::filter::BloomFilter;
 use crate::hash::{KeyHash, checksum};
 use crate::kernel::Kernel;
 use crate::params::HEADER_BYTES;
+use crate::prefix::Added;
 use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES};
 use crate::view::{BloomFilterRef, Meta};
 
@@ -20,6 +21,7 @@ const LAW: u8 = 1;
 const HASH_CALLER: u8 = 0;
 const HASH_XXH3: u8 = 1;
 const FLAG_WHOLE_KEYS: u8 = 1;
+const FLAG_PREFIXES: u8 = 2;
 const FLAG_PASS_ALL: u8 = 4;
 
 type Header = [u8; HEADER_BYTES];
@@ -38,10 +40,16 @@ fn header(view: &BloomFilterRef<'_>) -> Header {
     put(0, &MAGIC);
     put(8, &VERSION.to_le_bytes());
     put(10, &[LAW, hash, meta.probes]);
-    put(13, &[FLAG_WHOLE_KEYS | if meta.pass_all { FLAG_PASS_ALL } else { 0 }]);
+    let added = match meta.added {
+        Added::WholeKeys => FLAG_WHOLE_KEYS,
+        Added::Prefixes { .. } => FLAG_PREFIXES,
+        Added::WholeKeysAndPrefixes { .. } => FLAG_WHOLE_KEYS | FLAG_PREFIXES,
+    };
+    put(13, &[added | if meta.pass_all { FLAG_PASS_ALL } else { 0 }]);
     put(16, &seed.to_le_bytes());
     put(24, &(view.blocks().len() as u32).to_le_bytes());
     put(32, &meta.keys_inserted.to_le_bytes());
+    put(40, &meta.added.extractor().unwrap_or(0).to_le_bytes());
     put(48, &checksum(view.blocks().as_flattened()).to_le_bytes());
     let sum = checksum(&header[..56]);
     header[56..].copy_from_slice(&sum.to_le_bytes());
@@ -95,23 +103,32 @@ fn decode(header: &Header) -> Result<Decoded, FormatError> {
     if !(1..=MAX_PROBES).contains(&u32::from(probes)) {
         return Err(FormatError::Probes { found: probes });
     }
-    if flags & !FLAG_PASS_ALL != FLAG_WHOLE_KEYS {
-        return Err(FormatError::Flags { found: flags });
-    }
-    for offset in (14..16).chain(28..32).chain(40..48) {
+    let extractor = u64_at(header, 40);
+    let pass_all = flags & FLAG_PASS_ALL != 0;
+    let (added, unused) = match flags & !FLAG_PASS_ALL {
+        FLAG_WHOLE_KEYS => (Added::WholeKeys, 40..48),
+        FLAG_PREFIXES if !pass_all => (Added::Prefixes { extractor }, 0..0),
+        flags if flags == FLAG_WHOLE_KEYS | FLAG_PREFIXES && !pass_all => {
+            (Added::WholeKeysAndPrefixes { extractor }, 0..0)
+        }
+        _ => return Err(FormatError::Flags { found: flags }),
+    };
+    for offset in (14..16).chain(28..32).chain(unused) {
         if header[offset] != 0 {
             return Err(FormatError::NotZero { offset: offset as u64, found: header[offset] });
         }
     }
+    if added.extractor() == Some(0) {
+        return Err(FormatError::NoExtractor);
+    }
     let blocks = u32_at(header, 24);
-    let pass_all = flags & FLAG_PASS_ALL != 0;
     match blocks {
         0 => return Err(FormatError::BlockCount),
         1 if probes == 1 => {}
         _ if pass_all => return Err(FormatError::PassAllShape { blocks, probes }),
         _ => {}
     }
-    let meta = Meta { key_hash, keys_inserted: u64_at(header, 32), probes, pass_all };
+    let meta = Meta { key_hash, keys_inserted: u64_at(header, 32), probes, pass_all, added };
     Ok(Decoded { meta, blocks, block_checksum: u64_at(header, 48) })
 }
 

@@ -96,6 +96,7 @@ mod merge;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
+mod prefix;
 pub mod probe;
 mod view;
 
@@ -112,6 +113,7 @@ pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
 pub use kernel::{KERNEL_VARIABLE, Kernel};
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
+pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use view::BloomFilterRef;
 

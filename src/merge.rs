@@ -9,6 +9,7 @@ use core::iter;
 use crate::buffer::Buffer;
 use crate::error::{AllocError, MergeAllError, MergeError};
 use crate::filter::BloomFilter;
+use crate::prefix::Added;
 use crate::probe::Block;
 use crate::view::BloomFilterRef;
 
@@ -23,7 +24,7 @@ const SEQUENTIAL_BELOW: usize = 32 << 20;
 impl BloomFilter {
     /// Adds everything that is in `other`, by OR-ing its bits.
     ///
-    /// Both must have the same hash, seed, blocks and probes. Two exceptions are sound whatever the shape: a filter without a
+    /// Both must have the same hash, seed, blocks, probes, and prefix rule, if any. Two exceptions are sound whatever the shape: a filter without a
     /// single bit adds nothing, or is replaced by the other; and a pass-all filter makes the union pass-all. The keys inserted
     /// are those of both; keys that are in both count twice.
     ///
@@ -92,7 +93,7 @@ impl BloomFilter {
     /// [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) counts them. The keys inserted are the
     /// smaller number of the two: at most so many can be in both.
     ///
-    /// Both must have the same hash, seed, blocks and probes. Two exceptions are sound whatever the shape: with a pass-all
+    /// Both must have the same hash, seed, blocks, probes, and prefix rule, if any. Two exceptions are sound whatever the shape: with a pass-all
     /// filter, of which nothing is known, the result is the other; and with a filter without a single bit it is empty.
     ///
     /// Cost: as [`union_with`](Self::union_with).
@@ -214,6 +215,7 @@ impl BloomFilter {
         *blocks = copy;
         meta.probes = other.meta().probes;
         meta.pass_all = false;
+        meta.added = other.added();
         Ok(&others[index + 1..])
     }
 
@@ -275,9 +277,9 @@ fn check_hashes(
     }
 }
 
-/// Blocks and probes.
-fn shape(filter: &BloomFilterRef<'_>) -> (u32, u32) {
-    (filter.blocks().len() as u32, u32::from(filter.meta().probes))
+/// Blocks, probes, and what was added.
+fn shape(filter: &BloomFilterRef<'_>) -> (u32, u32, Added) {
+    (filter.blocks().len() as u32, u32::from(filter.meta().probes), filter.added())
 }
 
 /// Whether those of `others` whose shape `matters` have that of the input `like`, or of `this` if there is none.
@@ -291,8 +293,11 @@ fn check_shapes(
     let differs = |other: &BloomFilterRef<'_>| shape(other) != expected && matters(other);
     let Some(index) = others.iter().position(differs) else { return Ok(()) };
     let error = match (expected, shape(&others[index])) {
-        ((left, _), (right, _)) if left != right => MergeError::BlocksMismatch { left, right },
-        ((_, left), (_, right)) => MergeError::ProbesMismatch { left, right },
+        ((left, ..), (right, ..)) if left != right => MergeError::BlocksMismatch { left, right },
+        ((_, left, _), (_, right, _)) if left != right => {
+            MergeError::ProbesMismatch { left, right }
+        }
+        ((.., left), (.., right)) => MergeError::AddedMismatch { left, right },
     };
     Err(MergeAllError { left: like, right: index, error })
 }

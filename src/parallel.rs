@@ -199,7 +199,7 @@ fn insert_by_cut(
             kernel.insert(tile, probes, hashes);
         }
     });
-    filter.count(additions);
+    filter.count_keys(additions);
     Ok(())
 }
 

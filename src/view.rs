@@ -7,6 +7,7 @@ use crate::error::{FormatError, LengthError};
 use crate::hash::{KeyHash, KeyHasher};
 use crate::kernel::{AHEAD, Ahead, Kernel};
 use crate::params::Params;
+use crate::prefix::{Added, PrefixExtractor};
 use crate::probe::{self, BLOCK_BITS, Block};
 
 /// Everything about a filter except its blocks.
@@ -17,6 +18,7 @@ pub(crate) struct Meta {
     /// 1 to 30.
     pub(crate) probes: u8,
     pub(crate) pass_all: bool,
+    pub(crate) added: Added,
 }
 
 /// Hashes of a batch of keys computed before a call of the kernel: a multiple of 64.
@@ -24,7 +26,7 @@ const AT_ONCE: usize = 192;
 
 /// A filter borrowed from wherever its bytes are: a mapped file, a block cache, an owned [`BloomFilter`](crate::BloomFilter).
 ///
-/// `Copy`, seven words. The bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each block is one
+/// `Copy`, ten words. The bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each block is one
 /// cache line, else it straddles two. Every query of the crate is a method of this type.
 ///
 /// ```
@@ -43,6 +45,8 @@ pub struct BloomFilterRef<'a> {
     blocks: &'a [Block],
     meta: Meta,
     kernel: Kernel,
+    /// Whether what is asked about was added: keys, unless [`prefixes`](Self::prefixes) says otherwise.
+    answers: bool,
 }
 
 /// The block of a pass-all filter.
@@ -61,7 +65,8 @@ impl BloomFilterRef<'static> {
     /// assert!(filter.contains("anything"));
     /// ```
     pub fn pass_all(key_hash: KeyHash) -> Self {
-        let meta = Meta { key_hash, keys_inserted: 0, probes: 1, pass_all: true };
+        let meta =
+            Meta { key_hash, keys_inserted: 0, probes: 1, pass_all: true, added: Added::WholeKeys };
         BloomFilterRef::new(&ONE_FULL_BLOCK, meta, Kernel::default())
     }
 }
@@ -69,7 +74,16 @@ impl BloomFilterRef<'static> {
 impl<'a> BloomFilterRef<'a> {
     /// The callers have checked that there are 1 to 2^32 - 1 blocks and that `meta` is in range.
     pub(crate) fn new(blocks: &'a [Block], meta: Meta, kernel: Kernel) -> Self {
-        BloomFilterRef { blocks, meta, kernel }
+        BloomFilterRef { blocks, meta, kernel, answers: meta.added.whole_keys() }
+    }
+
+    /// The blocks and probes that answer: those of a pass-all filter if what is asked about was not added.
+    #[inline]
+    pub(crate) fn asked(&self) -> (&'a [Block], u32) {
+        match self.answers {
+            true => (self.blocks, u32::from(self.meta.probes)),
+            false => (&ONE_FULL_BLOCK, 1),
+        }
     }
 
     pub(crate) fn meta(&self) -> Meta {
@@ -115,7 +129,8 @@ impl<'a> BloomFilterRef<'a> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let index = probe::block_index(hash, self.blocks.len() as u32);
-        probe::contains(&self.blocks[index as usize], hash, u32::from(self.meta.probes))
+        !self.answers
+            || probe::contains(&self.blocks[index as usize], hash, u32::from(self.meta.probes))
     }
 
     /// Asks about every key; `hits` then has one bit per key. Batches may have any length.
@@ -208,13 +223,15 @@ impl<'a> BloomFilterRef<'a> {
 
     #[inline]
     fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
-        let prefetch = self.kernel.prefetch(self.blocks);
-        self.ask(Ahead::start(prefetch, self.blocks, hashes), hashes, words);
+        let (blocks, _) = self.asked();
+        let prefetch = self.kernel.prefetch(blocks);
+        self.ask(Ahead::start(prefetch, blocks, hashes), hashes, words);
     }
 
     #[inline]
     fn ask(&self, ahead: Ahead<'_>, hashes: &[u64], words: &mut [u64]) {
-        self.kernel.contains(self.blocks, ahead, u32::from(self.meta.probes), hashes, words);
+        let (blocks, probes) = self.asked();
+        self.kernel.contains(blocks, ahead, probes, hashes, words);
     }
 
     fn keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
@@ -232,11 +249,12 @@ impl<'a> BloomFilterRef<'a> {
     /// Keys are hashed into a small buffer, in which the next to be tested are followed by those whose lines are under way: while
     /// keys are hashed, memory works.
     fn many_keys<K: AsRef<[u8]>>(&self, hasher: KeyHasher, keys: &[K], words: &mut [u64]) {
-        let prefetch = self.kernel.prefetch(self.blocks);
+        let (blocks, _) = self.asked();
+        let prefetch = self.kernel.prefetch(blocks);
         let mut buffer = [0; AHEAD + AT_ONCE];
         let (first, mut keys) = keys.split_at(AHEAD.min(keys.len()));
         hasher.hash_into(first, &mut buffer);
-        prefetch.request(self.blocks, &buffer[..first.len()]);
+        prefetch.request(blocks, &buffer[..first.len()]);
         let mut hashed = first.len();
         for words in words.chunks_mut(AT_ONCE / 64) {
             let (next, rest) = keys.split_at((buffer.len() - hashed).min(keys.len()));
@@ -249,6 +267,69 @@ impl<'a> BloomFilterRef<'a> {
             buffer.copy_within(tested..hashed, 0);
             hashed -= tested;
         }
+    }
+
+    /// Whether a key that starts with `start` may be present: false means that a scan of them finds nothing.
+    ///
+    /// The question is about the prefix that all those keys have by the rule. If they need not share one, if the filter's prefixes
+    /// were cut by another rule, or if it has none, the answer is true; also where the caller hashes, as with
+    /// [`contains`](Self::contains).
+    ///
+    /// Cost: one hash, one cache line.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).prefixes(tenant.clone());
+    /// builder.insert("ab12/apple");
+    /// let filter = builder.finish()?;
+    /// assert!(filter.view().contains_prefix(&tenant, "ab12/a"));
+    /// assert!(!filter.view().contains_prefix(&tenant, "cd34/"));
+    /// // Another rule, and a scan over more than one prefix: the filter does not know.
+    /// assert!(filter.view().contains_prefix(&PrefixExtractor::fixed(2), "cd34/"));
+    /// assert!(filter.view().contains_prefix(&tenant, "cd"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+        match extractor.scan_prefix(start.as_ref()) {
+            Some(prefix) => self.prefixes(extractor).contains(prefix),
+            None => true,
+        }
+    }
+
+    /// The same filter, to be asked about prefixes instead of keys: every query of this type is then one about prefixes, in batches
+    /// and by hash too. If the filter has none by this rule, each is answered "maybe".
+    ///
+    /// What is asked about must be whole prefixes, as [`PrefixExtractor::scan_prefix`] gives them.
+    ///
+    /// ```
+    /// # use blocked_bloom::{Bitmask, BloomFilterBuilder, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).only_prefixes(tenant.clone());
+    /// builder.insert("ab12/apple");
+    /// let filter = builder.finish()?;
+    /// let mut hits = Bitmask::new();
+    /// filter.view().prefixes(&tenant).contains_batch(&["ab12", "cd34"], &mut hits);
+    /// assert!(hits.hits().eq([0]));
+    /// // Keys were not added: maybe.
+    /// assert!(filter.view().contains("cd34/banana"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn prefixes(self, extractor: &PrefixExtractor) -> Self {
+        let answers = self.meta.added.extractor() == Some(extractor.id());
+        BloomFilterRef { answers, ..self }
+    }
+
+    /// What was added: keys, prefixes of keys, or both.
+    ///
+    /// ```
+    /// # let filter = blocked_bloom::BloomFilter::pass_all(blocked_bloom::KeyHash::default())?;
+    /// assert_eq!(filter.view().added(), blocked_bloom::Added::WholeKeys);
+    /// # Ok::<(), blocked_bloom::AllocError>(())
+    /// ```
+    pub fn added(&self) -> Added {
+        self.meta.added
     }
 
     /// The blocks, 1 to 2^32 - 1.

@@ -9,6 +9,7 @@ impl BloomFilterBuilder {
         BloomFilterBuilder {
             probes: self.probes,
             foldable: self.foldable,
+            prefixes: self.prefixes.clone(),
             // What a part cannot keep, only the whole can pour.
             memory_limit: self.expected_items.map_or(self.memory_limit, |_| u64::MAX),
             ..BloomFilterBuilder::with_key_hash(self.sizing, self.key_hash)

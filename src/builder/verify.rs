@@ -44,7 +44,7 @@ impl BloomFilterBuilder {
     pub fn finish_verified(mut self) -> Result<BloomFilter, BuildError> {
         let filter = self.fill()?;
         self.verify(&filter)?;
-        Ok(filter)
+        Ok(self.sign(filter))
     }
 
     /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything and the reason: for a flush that must

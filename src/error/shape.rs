@@ -4,6 +4,7 @@ use core::fmt::{self, Display, Formatter};
 
 use super::AllocError;
 use crate::hash::KeyHash;
+use crate::prefix::Added;
 
 /// Why a filter cannot be folded.
 ///
@@ -102,6 +103,13 @@ pub enum MergeError {
         /// Probes of the other.
         right: u32,
     },
+    /// Not the same was added: keys or prefixes, or prefixes by different rules.
+    AddedMismatch {
+        /// What the receiving filter has.
+        left: Added,
+        /// What the other has.
+        right: Added,
+    },
     /// No memory to take the shape of the other, or for the list of many.
     Alloc(AllocError),
 }
@@ -111,6 +119,9 @@ impl Display for MergeError {
         match self {
             Self::HashMismatch { left, right } => {
                 write!(f, "cannot merge a filter of {left} with one of {right}")
+            }
+            Self::AddedMismatch { left, right } => {
+                write!(f, "cannot merge a filter of {left} with one of {right}: build both alike")
             }
             Self::BlocksMismatch { left, right } => {
                 let s = if *left == 1 { "" } else { "s" };

@@ -1,0 +1,63 @@
+//! Prefixes that are added beside keys, or instead of them.
+
+use super::BloomFilterBuilder;
+use crate::hash::KeyHasher;
+use crate::prefix::{Added, PrefixExtractor};
+
+/// What a builder adds for each key.
+#[derive(Clone, Debug)]
+pub(super) struct Prefixes {
+    extractor: PrefixExtractor,
+    whole_keys: bool,
+    /// Hash of the prefix that was added last.
+    last: Option<u64>,
+}
+
+/// Hashes of a key and of its prefix, as far as they are to be added.
+pub(crate) type Pair = (Option<u64>, Option<u64>);
+
+impl Prefixes {
+    pub(super) fn new(extractor: PrefixExtractor, whole_keys: bool) -> Self {
+        Prefixes { extractor, whole_keys, last: None }
+    }
+
+    pub(super) fn added(&self) -> Added {
+        let extractor = self.extractor.id();
+        match self.whole_keys {
+            true => Added::WholeKeysAndPrefixes { extractor },
+            false => Added::Prefixes { extractor },
+        }
+    }
+
+    #[inline]
+    pub(super) fn hashes(&self, hasher: KeyHasher, key: &[u8]) -> Pair {
+        let prefix = self.extractor.prefix(key);
+        (self.whole_keys.then(|| hasher.hash(key)), prefix.map(|prefix| hasher.hash(prefix)))
+    }
+}
+
+impl BloomFilterBuilder {
+    /// Adds a key and its prefix, each unless it equals the one added just before it.
+    #[inline]
+    pub(crate) fn add_with_prefix(&mut self, (key, prefix): Pair) {
+        if let Some(key) = key {
+            self.add(key);
+        }
+        let Some(prefixes) = &mut self.prefixes else { return };
+        // A key that is its own prefix is there already.
+        if prefix.is_none() || prefix == key || prefix == prefixes.last {
+            return;
+        }
+        prefixes.last = prefix;
+        if let Some(prefix) = prefix {
+            self.keep(prefix);
+        }
+    }
+
+    /// How keys are hashed together with their prefixes, if they are and if they can be.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn pair_hasher(&self) -> Option<impl Fn(&[u8]) -> Pair + Sync + use<>> {
+        let (hasher, prefixes) = (self.key_hash.hasher()?, self.prefixes.clone()?);
+        Some(move |key: &[u8]| prefixes.hashes(hasher, key))
+    }
+}
