@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use blocked_bloom::{
     Bitmask, BloomFilter, BloomFilterBuilder, BuildError, KeyHash, Params, ParamsError,
+    PrefixExtractor,
 };
 use indicatif::BinaryBytes;
 use rayon::ThreadPoolBuilder;
@@ -46,6 +47,15 @@ pub(crate) struct Args {
     /// Seed of the hash, 0 to 2^64 - 1; only filters of equal seed can be merged
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+
+    /// Add the prefixes of keys, too, for queries with the same --prefix: fixed:BYTES, capped:BYTES, or
+    /// delimiter:HEX:COUNT (delimiter:2f:1 is up to the first "/")
+    #[arg(long, value_name = "RULE", conflicts_with = "expected_items")]
+    prefix: Option<PrefixExtractor>,
+
+    /// Add the prefixes alone
+    #[arg(long, requires = "prefix")]
+    only_prefixes: bool,
 
     /// Threads that hash keys and fill large filters; the filter does not depend on it [default: all
     /// cores]
@@ -108,6 +118,19 @@ impl Args {
         KeyHash::Xxh3 { seed: self.seed }
     }
 
+    fn builder(&self) -> BloomFilterBuilder {
+        let mut builder = BloomFilterBuilder::with_key_hash(self.sizing.sizing(), self.key_hash())
+            .memory_limit(self.max_memory);
+        if let Some(probes) = self.probes {
+            builder = builder.probes(probes);
+        }
+        match self.prefix.clone() {
+            None => builder,
+            Some(rule) if self.only_prefixes => builder.only_prefixes(rule),
+            Some(rule) => builder.prefixes(rule),
+        }
+    }
+
     fn params(&self, keys: u64) -> Result<Params, ParamsError> {
         let params = self.sizing.sizing().params(keys)?;
         match self.probes {
@@ -133,17 +156,7 @@ fn read(
 
 /// Collects hashes until all keys are read; returns the bytes that they took, too.
 fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
-    let mut builder = BloomFilterBuilder::with_key_hash(args.sizing.sizing(), args.key_hash())
-        .memory_limit(args.max_memory);
-    if let Some(probes) = args.probes {
-        builder = builder.probes(probes);
-    }
-    let name = read(args, |keys| {
-        builder.par_extend(keys.par_iter());
-        Ok(())
-    })?;
-    let list = builder.memory_bytes();
-    let finished = if args.verify { builder.finish_verified() } else { builder.finish() };
+    let (name, list, finished) = collect(args, args.builder())?;
     match finished {
         Ok(filter) => Ok((filter, list)),
         Err(BuildError::MemoryLimit { keys, .. }) if args.keys.is_file() => {
@@ -151,7 +164,13 @@ fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
                 "{name}: the list of {keys} keys does not fit --max-memory {}: reading them again",
                 args.max_memory
             ));
-            let filter = with_known_count(args, keys)?;
+            let filter = match args.prefix {
+                None => with_known_count(args, keys)?,
+                Some(_) => {
+                    let (name, _, finished) = collect(args, args.builder().expected_items(keys))?;
+                    finished.map_err(|error| Failure::of(&name, error))?
+                }
+            };
             let again = filter.view().keys_inserted();
             if again < keys {
                 let message = format!(
@@ -163,13 +182,31 @@ fn with_unknown_count(args: &Args) -> Result<(BloomFilter, u64), Failure> {
         }
         Err(BuildError::MemoryLimit { keys, .. }) => {
             let limit = args.max_memory;
+            let keys_option = match args.prefix {
+                None => format!("--keys {keys}, "),
+                Some(_) => String::new(),
+            };
             let message = format!(
-                "the list of {keys} keys does not fit --max-memory {limit}: give --keys {keys}, more memory, or a file by its name"
+                "the list of {keys} keys does not fit --max-memory {limit}: give {keys_option}more memory, or a file by its name"
             );
             Err(Failure::of(&name, message))
         }
         Err(error) => Err(Failure::of(&name, error)),
     }
+}
+
+/// Adds all keys to the builder; returns the name of where they come from and the bytes of the builder's list, too.
+fn collect(
+    args: &Args,
+    mut builder: BloomFilterBuilder,
+) -> Result<(String, u64, Result<BloomFilter, BuildError>), Failure> {
+    let name = read(args, |keys| {
+        builder.par_extend(keys.par_iter());
+        Ok(())
+    })?;
+    let list = builder.memory_bytes();
+    let finished = if args.verify { builder.finish_verified() } else { builder.finish() };
+    Ok((name, list, finished))
 }
 
 /// Inserts keys as they are read.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{BloomFilterBytes, FormatError, KERNEL_VARIABLE, Kernel, KeyHash, Params};
+use blocked_bloom::{
+    Added, BloomFilterBytes, FormatError, KERNEL_VARIABLE, Kernel, KeyHash, Params,
+};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
@@ -56,6 +58,7 @@ struct Facts {
     file: String,
     version: u16,
     hash: KeyHash,
+    added: Added,
     params: Params,
     /// Of the blocks, unless they are damaged.
     bits: Option<Bits>,
@@ -85,6 +88,7 @@ impl Facts {
             file: path.display().to_string(),
             version: u16::from_le_bytes([bytes[8], bytes[9]]),
             hash: view.key_hash(),
+            added: view.added(),
             params: view.params(),
             bits,
             header_checksum: u64_at(bytes, 56),
@@ -106,6 +110,8 @@ impl Facts {
             "hash": hash,
             "seed": seed,
             "tag": tag,
+            "whole_keys": self.added.whole_keys(),
+            "prefix_extractor": self.added.extractor().map(hex),
             "stored_bytes": params.stored_bytes(),
             "blocks": params.blocks(),
             "probes": params.probes(),
@@ -158,6 +164,7 @@ impl Facts {
             ("format version", self.version.to_string()),
             ("kind", kind.to_owned()),
             ("hash", self.hash.to_string()),
+            ("added", self.added.to_string()),
             ("stored size", sizes(params.stored_bytes())),
             ("blocks", format!("{} of 64 bytes", params.blocks())),
             ("probes", params.probes().to_string()),

@@ -26,6 +26,7 @@ EXAMPLES:
   blocked-bloom build --fpr 0.1% -o w.bloom words.txt
   blocked-bloom query w.bloom < asked.txt          keys that may be present
   blocked-bloom query --absent w.bloom asked.txt   keys that are certainly absent
+  blocked-bloom build --prefix delimiter:2f:1 paths.txt   and then query --prefix delimiter:2f:1
   blocked-bloom info w.bloom
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use blocked_bloom::{Bitmask, KeyHash};
+use blocked_bloom::{Bitmask, BloomFilterRef, KeyHash, PrefixExtractor};
 
 use crate::failure::{Failure, report};
 use crate::keys::{Key, KeyFormat, KeyReader};
@@ -36,6 +36,11 @@ pub(crate) struct Args {
     #[arg(long)]
     count: bool,
 
+    /// The lines are what keys start with: select those that some key may start with. The filter must have been
+    /// built with the same --prefix
+    #[arg(long, value_name = "RULE")]
+    prefix: Option<PrefixExtractor>,
+
     #[command(flatten)]
     format: KeyFormat,
 }
@@ -47,11 +52,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let name = args.filter.display();
         report(&format!("{name}: a filter of {hash} answers \"maybe\" for every key"));
     }
+    warn_of_what_was_not_added(args, filter);
     let mut reader = KeyReader::open(&args.keys, args.format, false)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut batch: Vec<Key> = Vec::new();
     batch.resize_with(BATCH, Key::default);
-    let mut hits = Bitmask::new();
+    let (mut hits, mut indices) = (Bitmask::new(), Vec::new());
     let mut selected = 0_u64;
     loop {
         let len = fill(&mut reader, &mut batch)?;
@@ -59,17 +65,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             break;
         }
         let keys = &batch[..len];
-        filter.contains_batch(keys, &mut hits);
+        indices.clear();
+        match &args.prefix {
+            Some(rule) => {
+                let is_hit = |key: &Key| filter.contains_prefix(rule, key);
+                indices.extend((0..len).filter(|&i| is_hit(&keys[i]) != args.absent));
+            }
+            None => {
+                filter.contains_batch(keys, &mut hits);
+                match args.absent {
+                    true => indices.extend(hits.misses()),
+                    false => indices.extend(hits.hits()),
+                }
+            }
+        }
+        selected += indices.len() as u64;
         if args.count {
-            let count = if args.absent { hits.count_misses() } else { hits.count_hits() };
-            selected += count as u64;
             continue;
         }
-        let written = if args.absent {
-            write(keys, hits.misses(), args.format, &mut out, &mut selected)
-        } else {
-            write(keys, hits.hits(), args.format, &mut out, &mut selected)
-        };
+        let written = write(keys, &indices, args.format, &mut out);
         // Whoever types the keys, or makes them one by one, should see the answers.
         let written = match written {
             Ok(()) if reader.is_drained() => out.flush(),
@@ -89,6 +103,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(selected == 0)))
 }
 
+/// Every answer would be "maybe".
+fn warn_of_what_was_not_added(args: &Args, filter: BloomFilterRef<'_>) {
+    let added = filter.added();
+    if filter.is_pass_all() {
+        return;
+    }
+    let asked = match &args.prefix {
+        None if added.whole_keys() => return,
+        None => "keys".to_owned(),
+        Some(rule) if added.extractor() == Some(rule.id()) => return,
+        Some(rule) => format!("prefixes by {rule} (extractor {:016x})", rule.id()),
+    };
+    let name = args.filter.display();
+    report(&format!(
+        "{name}: the filter has {added}; asked about {asked} it answers \"maybe\" to all"
+    ));
+}
+
 /// Reads keys until the batch is full or the next one would have to be waited for.
 fn fill(reader: &mut KeyReader, batch: &mut [Key]) -> Result<usize, Failure> {
     for (len, key) in batch.iter_mut().enumerate() {
@@ -101,13 +133,11 @@ fn fill(reader: &mut KeyReader, batch: &mut [Key]) -> Result<usize, Failure> {
 
 fn write(
     keys: &[Key],
-    indices: impl Iterator<Item = usize>,
+    indices: &[usize],
     format: KeyFormat,
     out: &mut impl Write,
-    selected: &mut u64,
 ) -> io::Result<()> {
-    for index in indices {
-        *selected += 1;
+    for &index in indices {
         out.write_all(keys[index].text())?;
         out.write_all(&[format.terminator()])?;
     }
