@@ -27,6 +27,7 @@ use crate::view::{BloomFilterRef, Meta};
 #[derive(Clone)]
 pub struct BloomFilterBytes<B> {
     bytes: B,
+    /// 0 if the filter is pass-all whatever the bytes are.
     blocks: u32,
     meta: Meta,
     kernel: Kernel,
@@ -48,6 +49,24 @@ impl<B: AsRef<[u8]>> BloomFilterBytes<B> {
         let view = BloomFilterRef::from_bytes(bytes.as_ref())?;
         let (blocks, meta, kernel) = (view.blocks().len() as u32, view.meta(), view.kernel());
         Ok(BloomFilterBytes { bytes, blocks, meta, kernel })
+    }
+
+    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the
+    /// log: an engine that goes on stays correct, and reads more than it had to. The bytes are kept either way.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBytes, KeyHash};
+    /// let (filter, error) = BloomFilterBytes::open_or_pass_all(vec![0; 128], KeyHash::default());
+    /// if let Some(error) = error {
+    ///     eprintln!("filter not used: {error}");
+    /// }
+    /// assert!(filter.view().is_pass_all() && filter.view().contains("anything"));
+    /// ```
+    pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
+        let (view, error) = BloomFilterRef::open_or_pass_all(bytes.as_ref(), key_hash);
+        let blocks = if error.is_none() { view.blocks().len() as u32 } else { 0 };
+        let (meta, kernel) = (view.meta(), view.kernel());
+        (BloomFilterBytes { bytes, blocks, meta, kernel }, error)
     }
 
     /// Verifies the header only, as [`BloomFilterRef::from_bytes_trusted`] does. Cost: reads at most 128 bytes.
@@ -81,11 +100,11 @@ impl<B: AsRef<[u8]>> BloomFilterBytes<B> {
     #[inline]
     pub fn view(&self) -> BloomFilterRef<'_> {
         let blocks = format::blocks(self.bytes.as_ref());
-        if blocks.len() == self.blocks as usize {
+        if self.blocks > 0 && blocks.len() == self.blocks as usize {
             BloomFilterRef::new(blocks, self.meta, self.kernel)
         } else {
-            // The owner lends other bytes than it did: nothing is known of them.
-            BloomFilterRef::pass_all(self.meta.key_hash)
+            // The bytes were refused, or their owner lends others than it did.
+            BloomFilterRef::pass_all(self.meta.key_hash).with_kernel(self.kernel)
         }
     }
 

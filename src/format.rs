@@ -184,6 +184,25 @@ impl<'a> BloomFilterRef<'a> {
         open(bytes).map(|(view, _)| view)
     }
 
+    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the
+    /// log: an engine that goes on stays correct, and reads more than it had to.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilterBuilder, BloomFilterRef, KeyHash, Sizing};
+    /// let stored = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).finish()?.to_bytes();
+    /// let (filter, error) = BloomFilterRef::open_or_pass_all(&stored, KeyHash::default());
+    /// assert!(error.is_none() && !filter.contains("apple"));
+    /// let (filter, error) = BloomFilterRef::open_or_pass_all(&stored[..100], KeyHash::default());
+    /// assert!(error.is_some() && filter.contains("apple"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn open_or_pass_all(bytes: &'a [u8], key_hash: KeyHash) -> (Self, Option<FormatError>) {
+        match Self::from_bytes(bytes).and_then(|filter| filter.require_key_hash(key_hash)) {
+            Ok(filter) => (filter, None),
+            Err(error) => (BloomFilterRef::pass_all(key_hash), Some(error)),
+        }
+    }
+
     /// The stored form, as `docs/format.md` describes it. Cost: two passes over the blocks.
     ///
     /// Allocates as `Vec` does; `write_to` needs no second copy of the blocks.

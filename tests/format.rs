@@ -239,6 +239,44 @@ fn sealed_mutations_open_by_the_law_or_not_at_all() {
     assert!(opened > 2_000, "{opened} mutations opened");
 }
 
+/// The pass-all filter must not depend on what the refused bytes are.
+#[test]
+fn what_cannot_be_used_is_maybe_and_says_why() {
+    let expected = KeyHash::default();
+    let keys: Vec<[u8; 4]> = (0..100_u32).map(u32::to_le_bytes).collect();
+    let mut hits = Bitmask::new();
+    let mut check = |bytes: &[u8], error: Option<FormatError>| {
+        let (view, found) = BloomFilterRef::open_or_pass_all(bytes, expected);
+        let (owned, found_too) = BloomFilterBytes::open_or_pass_all(bytes.to_vec(), expected);
+        assert_eq!((found, found_too), (error, error));
+        assert_eq!((owned.view(), &owned.get_ref()[..]), (view, bytes));
+        assert_eq!(view.key_hash(), expected);
+        if error.is_none() {
+            assert_eq!(view.to_bytes(), bytes);
+        } else {
+            for filter in [view, owned.view(), owned.clone().with_kernel(kernels()[0]).view()] {
+                assert!(filter.is_pass_all());
+                filter.contains_batch(&keys, &mut hits);
+                assert_eq!(hits.count_hits(), 100);
+            }
+        }
+    };
+    for bytes in specimens() {
+        let opened = BloomFilterRef::from_bytes(&bytes).unwrap();
+        let found = opened.key_hash();
+        let error = (found != expected).then_some(FormatError::HashMismatch { found, expected });
+        check(&bytes, error);
+        for length in (0..bytes.len()).step_by(7) {
+            check(&bytes[..length], BloomFilterRef::from_bytes(&bytes[..length]).err());
+        }
+        for at in (0..bytes.len()).step_by(5) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            check(&damaged, BloomFilterRef::from_bytes(&damaged).err());
+        }
+    }
+}
+
 #[test]
 fn arbitrary_bytes_are_refused() {
     let mut random = Random(10);

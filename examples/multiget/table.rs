@@ -70,8 +70,7 @@ pub(crate) struct Table {
     map: Arc<Mmap>,
     /// Last key and range of each data block.
     index: Vec<(Vec<u8>, Range<usize>)>,
-    /// None if it is damaged or of another hash.
-    filter: Option<BloomFilterBytes<Section>>,
+    filter: BloomFilterBytes<Section>,
 }
 
 /// Part of a mapped file, which it keeps mapped: bytes that a filter can own without a copy.
@@ -104,14 +103,12 @@ impl Table {
 
     /// The same table as if its filter were damaged.
     pub(crate) fn without_filter(self) -> Self {
-        Table { filter: None, ..self }
+        let none = Section { map: Arc::clone(&self.map), range: 0..0 };
+        Table { filter: BloomFilterBytes::open_or_pass_all(none, KeyHash::default()).0, ..self }
     }
 
     pub(crate) fn filter(&self) -> BloomFilterRef<'_> {
-        match &self.filter {
-            Some(filter) => filter.view(),
-            None => BloomFilterRef::pass_all(KeyHash::default()),
-        }
+        self.filter.view()
     }
 
     /// The key's value, from the only block that may hold it. A key past the last costs no read.
@@ -129,11 +126,12 @@ impl Table {
 
 /// A filter that cannot be trusted must not say "absent", nor one that is asked with another's
 /// hashes. To do without costs block reads, not keys.
-fn open_filter(path: &Path, section: Section) -> Option<BloomFilterBytes<Section>> {
-    BloomFilterBytes::from_bytes(section)
-        .and_then(|filter| filter.require_key_hash(KeyHash::default()))
-        .inspect_err(|error| eprintln!("warning: {}: filter not used: {error}", path.display()))
-        .ok()
+fn open_filter(path: &Path, section: Section) -> BloomFilterBytes<Section> {
+    let (filter, error) = BloomFilterBytes::open_or_pass_all(section, KeyHash::default());
+    if let Some(error) = error {
+        eprintln!("warning: {}: filter not used: {error}", path.display());
+    }
+    filter
 }
 
 fn read_index(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Range<usize>)>> {
