@@ -2,7 +2,8 @@
 //!
 //! The keys of a file are flushed to tables that each cover the whole key range, as the newest runs
 //! of an LSM tree do. A third of the keys is held out, so that absent keys look like stored ones.
-//! Every answer is compared with the truth.
+//! Every answer is compared with the truth. Then directories of file paths are scanned, with filters
+//! that know their prefixes and with some that do not.
 //!
 //! ```text
 //! cargo run --release --example multiget -- --tables 8 --batch 128 --absent 50
@@ -12,6 +13,7 @@
 
 mod block;
 mod multi_get;
+mod scans;
 mod table;
 mod workload;
 
@@ -31,6 +33,7 @@ use crate::table::{Table, flush};
 use crate::workload::{Record, shuffled_lookups, shuffled_records};
 
 const WORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/words.txt");
+const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/paths.txt");
 
 /// Looks up batches of keys in table files, with and without filters.
 #[derive(Parser)]
@@ -38,6 +41,9 @@ struct Args {
     /// File of keys, one per line
     #[arg(long, value_name = "FILE", default_value = WORDS)]
     keys: PathBuf,
+    /// File of paths, one per line, whose directories are scanned
+    #[arg(long, value_name = "FILE", default_value = PATHS)]
+    paths: PathBuf,
     /// Tables that the stored keys are spread over
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = value_parser!(u16).range(1..))]
@@ -90,7 +96,7 @@ fn run(args: &Args) -> Result<u64, Box<dyn Error>> {
         let mut run: Vec<Record> = every.copied().collect();
         run.sort_unstable();
         let path = folder.path().join(format!("{i}.table"));
-        flush(&path, run.iter().copied(), args.bits_per_key)?;
+        flush(&path, run.iter().copied(), BloomFilterBuilder::new(args.bits_per_key))?;
         tables.push(Table::open(&path)?);
         build_time += time_to_build(&run, args.bits_per_key)?;
     }
@@ -146,7 +152,9 @@ wrong answers      {wrong}
         whole = nanos(with.time, lookups.len()),
         whole_without = nanos(without.time, lookups.len()),
     );
-    Ok(wrong)
+    let paths =
+        fs::read(&args.paths).map_err(|error| format!("{}: {error}", args.paths.display()))?;
+    Ok(wrong + scans::report(folder.path(), &paths, args.tables, args.bits_per_key)?)
 }
 
 fn percent(part: f64, whole: f64) -> f64 {

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blocked_bloom::{BloomFilterBuilder, BloomFilterBytes, BloomFilterRef, KeyHash, Sizing};
+use blocked_bloom::{BloomFilterBuilder, BloomFilterBytes, BloomFilterRef, KeyHash};
 use memmap2::Mmap;
 
 use crate::block::{Block, BlockBuilder};
@@ -30,11 +30,10 @@ const CACHE_LINE: [u8; 64] = [0; 64];
 pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     path: &Path,
     run: impl IntoIterator<Item = (K, V)>,
-    sizing: Sizing,
+    mut filter: BloomFilterBuilder,
 ) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let mut file = BufWriter::new(File::create(&temporary)?);
-    let mut filter = BloomFilterBuilder::new(sizing);
     let mut block = BlockBuilder::default();
     let mut index = BlockBuilder::default();
     let mut end = 0;
@@ -63,6 +62,9 @@ pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     file.into_inner()?.sync_all()?;
     fs::rename(temporary, path)
 }
+
+/// A key and its value.
+pub(crate) type Record<'t> = (&'t [u8], &'t [u8]);
 
 /// An open table: the file mapped, its index in memory, its filter asked where it lies.
 pub(crate) struct Table {
@@ -117,10 +119,29 @@ impl Table {
         let Some((_, range)) = self.index.get(i) else {
             return Ok(None);
         };
+        Ok(self.read(range, block_reads)?.get(key))
+    }
+
+    /// The keys and values whose keys start with `start`.
+    pub(crate) fn scan(&self, start: &[u8], block_reads: &mut u64) -> io::Result<Vec<Record<'_>>> {
+        let mut found = Vec::new();
+        let first = self.index.partition_point(|(last_key, _)| &last_key[..] < start);
+        for (last_key, range) in &self.index[first..] {
+            for record in self.read(range, block_reads)?.records() {
+                let record = record.ok_or_else(|| damaged(&self.path, "data block"))?;
+                found.extend(record.0.starts_with(start).then_some(record));
+            }
+            if !last_key.starts_with(start) {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn read(&self, range: &Range<usize>, block_reads: &mut u64) -> io::Result<Block<'_>> {
         *block_reads += 1;
         let block = self.map.get(range.clone()).and_then(Block::verify);
-        let block = block.ok_or_else(|| damaged(&self.path, "data block"))?;
-        Ok(block.get(key))
+        block.ok_or_else(|| damaged(&self.path, "data block"))
     }
 }
 
