@@ -47,6 +47,7 @@
 //! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
 //! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
+//! | [`FilterMetrics`] | counters of what filters save, shared by threads; the engine records, the queries know nothing of it |
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with (part of its bytes), and how to hash a batch once |
 //!
 //! # Damage
@@ -93,6 +94,8 @@ mod hash;
 pub mod interop;
 mod kernel;
 mod merge;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+mod metrics;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
@@ -112,6 +115,8 @@ pub use error::{
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
 pub use kernel::{KERNEL_VARIABLE, Kernel};
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
 pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};

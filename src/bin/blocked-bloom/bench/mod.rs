@@ -3,6 +3,7 @@
 mod build;
 mod limits;
 mod measure;
+mod metrics;
 mod workload;
 
 use std::cell::Cell;
@@ -41,7 +42,7 @@ kernel  inline: the scalar law, key by key; early_exit: the same, stopping at th
 /// after round, since machines change their speed. By default this takes about a minute and half a gigabyte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure; may be repeated or a list separated by commas [default: all but build]
+    /// What to measure; may be repeated or a list separated by commas [default: all but build and metrics]
     #[arg(long, value_name = "OP", value_delimiter = ',')]
     op: Vec<Op>,
 
@@ -89,6 +90,8 @@ enum Op {
     /// Whole filters from hashes and from 16-byte keys, by one thread and by all; only if asked for,
     /// since 100M keys take a minute and 7 GB
     Build,
+    /// Batches of 128 and 4,096 hashes with and without counting them; only if asked for
+    Metrics,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -105,6 +108,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if ops.contains(&Op::Build) {
             print(build::EXPLANATION)?;
         }
+        if ops.contains(&Op::Metrics) {
+            print(metrics::EXPLANATION)?;
+        }
     }
     for &keys in sizes {
         let setting = Setting::new(args, keys)?;
@@ -120,6 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Op::Keys => whole_keys(&setting, &filter),
                 Op::Insert => insert(&setting)?,
                 Op::Build => build::measure(&setting)?,
+                Op::Metrics => metrics::measure(&setting, &filter)?,
             };
             for row in rows {
                 print(&if args.json { row.json(&setting) } else { row.text() })?;

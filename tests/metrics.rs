@@ -1,0 +1,226 @@
+//! The counters: exact whatever threads do, rates that follow from them, and a warning that chance does not raise.
+#![cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+
+mod common;
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use blocked_bloom::{
+    Bitmask, BloomFilter, FilterMetrics, KeyHash, MetricsSnapshot, RateWarning, Sizing,
+};
+use common::{Random, filled};
+
+/// Counters with these numbers.
+fn counted(queried: usize, positives: usize, found: usize) -> MetricsSnapshot {
+    let metrics = FilterMetrics::new();
+    metrics.record_batch(queried, positives);
+    metrics.record_true_positives(found);
+    metrics.snapshot()
+}
+
+#[test]
+fn a_recorded_mask_counts_its_hits_and_misses() {
+    let (filter, keys) = filled(40, 6, 1);
+    let (metrics, mut hits) = (FilterMetrics::new(), Bitmask::new());
+    let mut random = Random(2);
+    let (mut queries, mut positives) = (0, 0);
+    for length in [0, 1, 63, 64, 65, 128, 1_000] {
+        let mut batch = random.hashes(length);
+        for (asked, &key) in batch.iter_mut().zip(&keys).step_by(3) {
+            *asked = key;
+        }
+        filter.contains_hashes(&batch, &mut hits);
+        metrics.record(&hits);
+        queries += batch.len() as u64;
+        positives += batch.iter().filter(|&&hash| filter.contains_hash(hash)).count() as u64;
+    }
+    let counts = metrics.snapshot();
+    assert_eq!((counts.queries(), counts.full_positives()), (queries, positives));
+    assert_eq!(counts.useful(), queries - positives);
+    assert_eq!(counts.full_true_positives(), 0);
+}
+
+/// More threads at a time than have counters of their own, in several generations, so that those are passed on.
+#[test]
+fn no_thread_loses_a_count() {
+    const THREADS: usize = 40;
+    const TURNS: usize = 2_000;
+    let metrics = [FilterMetrics::new(), FilterMetrics::new()];
+    for generation in 1..=5 {
+        let start = Barrier::new(THREADS);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (metrics, start) = (&metrics, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for turn in 0..TURNS {
+                        metrics[turn % 2].record_batch(thread + 3, 2);
+                        metrics[turn % 2].record_true_positives(1);
+                    }
+                });
+            }
+        });
+        for metrics in &metrics {
+            let turns = (generation * TURNS / 2) as u64;
+            let per_turn: u64 = (0..THREADS as u64).map(|thread| thread + 3).sum();
+            let counts = metrics.snapshot();
+            assert_eq!(counts.queries(), turns * per_turn);
+            assert_eq!(counts.full_positives(), turns * THREADS as u64 * 2);
+            assert_eq!(counts.full_true_positives(), turns * THREADS as u64);
+        }
+    }
+}
+
+/// A thread that ends gives its counters back; what runs while it ends still counts.
+#[test]
+fn the_end_of_a_thread_still_counts() {
+    struct Last(Arc<FilterMetrics>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.0.record_batch(10, 1);
+        }
+    }
+    thread_local!(static LAST: std::cell::RefCell<Option<Last>> = const { std::cell::RefCell::new(None) });
+    let metrics = Arc::new(FilterMetrics::new());
+    for _ in 0..50 {
+        let metrics = Arc::clone(&metrics);
+        let thread = thread::spawn(move || {
+            LAST.with(|last| *last.borrow_mut() = Some(Last(Arc::clone(&metrics))));
+            metrics.record_batch(1, 0); // whose slot goes before `LAST` does
+        });
+        thread.join().unwrap();
+    }
+    assert_eq!(metrics.snapshot().queries(), 50 * 11);
+}
+
+#[test]
+fn snapshots_never_go_back_while_threads_record() {
+    let metrics = FilterMetrics::new();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = MetricsSnapshot::default();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let now = metrics.snapshot();
+                assert!(now.queries() >= last.queries() && now.queries() <= 100_000);
+                last = now;
+            }
+        });
+        for _ in 0..1_000 {
+            metrics.record_batch(100, 1);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(metrics.snapshot().queries(), 100_000);
+}
+
+#[test]
+fn rates_follow_from_the_counters() {
+    let counts = counted(1_000, 30, 20);
+    assert_eq!((counts.false_positives(), counts.absent_queries()), (10, 980));
+    assert_eq!(counts.observed_false_positive_rate(), Some(10.0 / 980.0));
+    let nothing_absent = counted(50, 50, 50);
+    assert_eq!(nothing_absent.observed_false_positive_rate(), None);
+    assert_eq!(nothing_absent.check(0.0), None);
+    // Fed back twice, or of queries that were not recorded.
+    let too_many = counted(1_000, 30, 31);
+    assert_eq!(too_many.false_positives(), 0);
+    assert_eq!(too_many.observed_false_positive_rate(), Some(0.0));
+    // More positives than keys.
+    assert_eq!(counted(7, 8, 0), counted(7, 7, 0));
+}
+
+#[test]
+fn a_difference_of_snapshots_is_what_came_between() {
+    let metrics = FilterMetrics::new();
+    metrics.record_batch(500, 40);
+    let earlier = metrics.snapshot();
+    metrics.record_batch(1_000, 30);
+    metrics.record_true_positives(20);
+    assert_eq!(metrics.snapshot().since(&earlier), counted(1_000, 30, 20));
+    assert_eq!(earlier.since(&metrics.snapshot()), MetricsSnapshot::default());
+}
+
+#[test]
+fn counters_saturate() {
+    let metrics = FilterMetrics::new();
+    for _ in 0..5 {
+        metrics.record_batch(usize::MAX, usize::MAX / 2);
+        metrics.record_true_positives(usize::MAX);
+    }
+    let counts = metrics.snapshot();
+    let least = 2 * (usize::MAX as u64 / 2);
+    for count in [counts.useful(), counts.full_positives(), counts.full_true_positives()] {
+        assert!(count >= least, "{count} has wrapped");
+    }
+    assert!(counts.queries() >= counts.useful());
+    assert_eq!(counts.false_positives(), 0);
+    #[cfg(target_pointer_width = "64")]
+    assert_eq!((counts.useful(), counts.queries()), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn the_warning_needs_twice_the_rate_and_evidence() {
+    let warned = |absent: usize, passed: usize, rate: f64| {
+        let warning = counted(absent, passed, 0).check(rate);
+        if let Some(RateWarning { false_positives, absent_queries, .. }) = warning {
+            assert_eq!((false_positives, absent_queries), (passed as u64, absent as u64));
+        }
+        warning.is_some()
+    };
+    // A great deal of evidence: only the factor counts.
+    assert!(!warned(10_000_000, 200_000, 0.01));
+    assert!(warned(10_000_000, 200_001, 0.01));
+    // Far beyond the factor: only the evidence counts. At twice the rate 78 are needed, at ten times 11.
+    assert!(!warned(1_000, 20, 0.01) && !warned(1_000, 26, 0.01));
+    assert!(warned(1_000, 40, 0.01));
+    assert!(!warned(1_000, 10, 0.001) && warned(1_000, 11, 0.001));
+    assert!(!warned(0, 0, 0.01) && !warned(1, 1, 0.01) && !warned(2, 2, 0.01));
+    // Nothing may pass an empty filter.
+    assert!(warned(5, 1, 0.0) && !warned(5, 0, 0.0) && warned(5, 1, -1.0));
+    // A pass-all filter lets all pass, as predicted.
+    assert!(!warned(1_000_000, 1_000_000, 1.0) && !warned(1_000_000, 1_000_000, 2.0));
+    for rate in [f64::NAN, f64::INFINITY] {
+        assert!(!warned(1_000_000, 1_000_000, rate), "{rate}");
+    }
+    let bad = counted(1_000_000, 500_000, 0);
+    for factor in [f64::NAN, f64::INFINITY, 0.5, -1.0] {
+        assert_eq!(bad.check_beyond(0.01, factor), None, "{factor}");
+    }
+    assert!(bad.check_beyond(0.01, 49.0).is_some() && bad.check_beyond(0.01, 51.0).is_none());
+}
+
+/// A filter as it was predicted is not warned about, at any moment of a long run; one with three times the keys is.
+#[test]
+fn real_filters_are_warned_about_when_they_are_overfull() {
+    let params = Sizing::BitsPerKey(10.0).params(20_000).unwrap();
+    let predicted = params.false_positive_rate();
+    for (keys, overfull) in [(20_000, false), (60_000, true)] {
+        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+        filter.insert_hashes(&Random(1).hashes(keys));
+        let (metrics, mut hits) = (FilterMetrics::new(), Bitmask::new());
+        let (mut random, mut warned) = (Random(99), false);
+        for _ in 0..2_000 {
+            filter.contains_hashes(&random.hashes(128), &mut hits);
+            metrics.record(&hits);
+            warned |= metrics.snapshot().check(predicted).is_some();
+        }
+        assert_eq!(warned, overfull, "{}", metrics.snapshot());
+    }
+}
+
+#[test]
+fn what_is_printed_has_the_names_of_rocksdb() {
+    assert_eq!(
+        counted(1_000, 30, 20).to_string(),
+        "bloom.filter.queries COUNT : 1000\nbloom.filter.useful COUNT : 970\n\
+         bloom.filter.full.positive COUNT : 30\nbloom.filter.full.true.positive COUNT : 20\n"
+    );
+    let warning = counted(100_000, 5_000, 0).check(0.0096).unwrap();
+    assert_eq!(
+        warning.to_string(),
+        "5 % of absent keys pass the filter, 0.96 % predicted (5000 of 100000): feed back true positives, look for hot \
+         absent keys, and rebuild the filter for the keys it has"
+    );
+}
