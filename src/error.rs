@@ -1,8 +1,9 @@
 //! Every error of the crate: one enum per operation, one variant per cause, each carrying the value at fault.
 //!
-//! This file, and `error/shape.rs` for folding and merging, own the wording: what was found, what was expected, what to do. They
-//! refuse strings made elsewhere.
+//! This file, with `error/shape.rs` for folding and merging and `error/plan.rs` for planning, owns the wording: what was found,
+//! what was expected, what to do. It refuses strings made elsewhere.
 
+mod plan;
 mod shape;
 
 use core::fmt::{self, Display, Formatter};
@@ -10,6 +11,7 @@ use core::fmt::{self, Display, Formatter};
 use crate::hash::KeyHash;
 use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 
+pub use plan::PlanError;
 pub use shape::{FoldError, MergeAllError, MergeError};
 
 /// Why a filter cannot be sized as asked.

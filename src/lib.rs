@@ -41,6 +41,7 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a memory budget to blocks and probes, with the rate that follows |
+//! | [`Plan`], [`Level`] | a budget of memory shared among the filters of many levels, so that the fewest reads are wasted |
 //! | [`BloomFilterBuilder`] | collects keys of an unknown number; cannot be asked |
 //! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged, asked |
 //! | [`AtomicBloomFilter`] | shared by threads that add and ask at the same time: a memtable's; becomes a [`BloomFilter`] and back without a copy |
@@ -99,6 +100,7 @@ mod metrics;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
+mod plan;
 mod prefix;
 pub mod probe;
 mod view;
@@ -110,7 +112,7 @@ pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;
 pub use error::{
     AllocError, BuildError, FoldError, FormatError, LengthError, MergeAllError, MergeError,
-    ParamsError,
+    ParamsError, PlanError,
 };
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
@@ -118,6 +120,7 @@ pub use kernel::{KERNEL_VARIABLE, Kernel};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
+pub use plan::{Level, Plan, PlannedLevel, SkipReason};
 pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use view::BloomFilterRef;
@@ -131,4 +134,6 @@ mod documents {
     struct Guide;
     #[doc = include_str!("../docs/parameters.md")]
     struct Parameters;
+    #[doc = include_str!("../docs/planning.md")]
+    struct Planning;
 }
