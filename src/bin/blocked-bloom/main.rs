@@ -31,6 +31,7 @@ EXAMPLES:
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
+  blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
   blocked-bloom bench --quick
 
 EXIT STATUS:

@@ -1,11 +1,14 @@
-//! `blocked-bloom plan`: what sizes and rates there are to choose from.
+//! `blocked-bloom plan`: what sizes and rates there are to choose from, and how levels share a budget.
+
+mod levels;
 
 use std::process::ExitCode;
 
-use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
+use blocked_bloom::{Level, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
+use self::levels::parse_level;
 use crate::failure::{Failure, report};
 use crate::numbers::{parse_bytes, parse_keys, parse_rate, percent};
 use crate::output::print;
@@ -18,17 +21,47 @@ Rates are predicted for blocks of 512 bits and 32 bits of hash per block, by thi
 formula. The classical one, (1 - e^(-kn/m))^k, knows no blocks and promises rates too low.
 ";
 
-/// Print a table of filter sizes and false-positive rates for a number of keys
+const AFTER_HELP: &str = "\
+LEVELS are separated by commas, the smallest first by custom. Each is its number of keys, followed
+by any of:
+  xRUNS     sorted runs that a lookup has to ask, one after the other [1]
+  /TABLES   tables that each run is cut into, of which a lookup asks one [1]
+  @LOOKUPS  lookups that reach the level, per lookup of the tree [1]
+  :COST     what a wasted read costs, in reads [1]
+  =PRESENT  fraction of these lookups whose key is in the level, such as 90% [0]
+
+EXAMPLES:
+  blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
+  blocked-bloom plan --levels 1M,10M,100M,1G --budget 1GiB
+  blocked-bloom plan --levels 100kx4:0.1,1M,10M@0.9/16=95% --budget 4MiB --bits-per-key 10";
+
+/// Print a table of filter sizes and false-positive rates: for a number of keys, or for levels that
+/// share a budget of memory
 ///
-/// Without a size it has a row for each of 5, 6, 8, 10, 12, 14, 16 and 20 bits per key; otherwise
-/// one for every size given. Each size may be repeated or be a list separated by commas.
+/// With --keys and without a size it has a row for each of 5, 6, 8, 10, 12, 14, 16 and 20 bits per
+/// key; otherwise one for every size given. Each size may be repeated or be a list separated by
+/// commas.
+///
+/// With --levels and --budget it has a row for each level: the bits per key that waste the fewest
+/// reads, beside the same bits per key for all levels in the same memory.
 #[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Distinct keys, at least 1: 1000000, 1_000_000, 1e6 and 1M are the same; also K and G
-    #[arg(long, value_name = "N", value_parser = parse_keys)]
-    keys: u64,
+    #[arg(long, value_name = "N", value_parser = parse_keys, required_unless_present = "levels")]
+    keys: Option<u64>,
 
-    /// Bits of memory per key, 0 to 100, fractions allowed; 0 means no filter
+    /// Levels of a tree that share the budget, such as 1M,10Mx4,1G; see below
+    #[arg(long, value_delimiter = ',', value_parser = parse_level, requires = "budget",
+          conflicts_with_all = ["keys", "fpr", "max_bytes", "probes"])]
+    levels: Vec<Level>,
+
+    /// Bytes of all stored filters of the levels; suffixes K, M, G, KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "levels")]
+    budget: Option<u64>,
+
+    /// Bits of memory per key, 0 to 100, fractions allowed; 0 means no filter. With --levels, what
+    /// else to compare with
     #[arg(long, value_name = "BITS", value_delimiter = ',')]
     bits_per_key: Vec<f64>,
 
@@ -50,10 +83,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    match (args.keys, args.budget) {
+        (None, Some(budget)) => {
+            levels::run(&args.levels, budget, &args.bits_per_key, args.json)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        // The parser sees to it that there are keys.
+        (keys, _) => run_keys(args, keys.unwrap_or(1)),
+    }
+}
+
+fn run_keys(args: &Args, keys: u64) -> Result<ExitCode, Failure> {
     let mut choices = Vec::new();
     let mut failures = Vec::new();
     for sizing in sizings(args) {
-        match choice(args, sizing) {
+        match choice(args, keys, sizing) {
             Ok(choice) => choices.push(choice),
             Err(error @ ParamsError::TooManyBlocks { .. }) => {
                 failures.push(Failure::of(&sizing.to_string(), error));
@@ -67,10 +111,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if args.json {
         let choices: Vec<Value> = choices.iter().map(Choice::json).collect();
-        let plan = json!({ "keys": args.keys, "choices": choices });
+        let plan = json!({ "keys": keys, "choices": choices });
         print(&format!("{plan:#}\n"))?;
     } else if !choices.is_empty() {
-        print(&table(args.keys, &choices))?;
+        print(&table(keys, &choices))?;
     }
     for failure in &failures {
         report(failure);
@@ -101,8 +145,8 @@ struct Choice {
     keys_at_double_rate: Option<u64>,
 }
 
-fn choice(args: &Args, sizing: Sizing) -> Result<Choice, ParamsError> {
-    let params = sizing.params(args.keys)?;
+fn choice(args: &Args, keys: u64, sizing: Sizing) -> Result<Choice, ParamsError> {
+    let params = sizing.params(keys)?;
     let params = match args.probes {
         Some(probes) => params.with_probes(probes)?,
         None => params,
