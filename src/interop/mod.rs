@@ -3,3 +3,6 @@
 //! One module and one feature per format. Each owns what its system stores: the bytes, the hash of a key, the sizing. It has a
 //! borrowed reader, a writer and errors of its own, and knows nothing of the other formats. None of these modules names an
 //! instruction set or changes the formats of this crate.
+
+#[cfg(feature = "interop-cassandra")]
+pub mod cassandra;

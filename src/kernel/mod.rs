@@ -128,6 +128,13 @@ fn prefetch<const LINES: usize>(block: *const Block) {
     }
 }
 
+/// Requests the line of the byte at `offset`: for filters whose probes are not in one block.
+#[cfg(feature = "interop-cassandra")]
+#[inline]
+pub(crate) fn request(bytes: &[u8], offset: usize) {
+    prefetch::<1>(bytes.as_ptr().wrapping_add(offset).cast());
+}
+
 /// `G^0 .. G^(N-1)`: one multiplication of a vector makes N probes.
 #[cfg_attr(
     not(any(

@@ -1,0 +1,160 @@
+//! Writing a `Filter.db`.
+//!
+//! This file owns the bytes while keys are added. They are the file's at every moment: header first, bits in the layout's order.
+
+use alloc::vec::Vec;
+
+use super::filter::byte_index;
+use super::law::{Walk, Words};
+use super::{CassandraError, CassandraFilter, HEADER_BYTES, Hash128, Layout, Shape, murmur3};
+use crate::error::AllocError;
+
+/// Collects partition keys into the bytes of a `Filter.db`, the same that Cassandra writes for the same keys, number of partitions
+/// and chance. The order of keys and repeated keys make no difference.
+///
+/// The layout is chosen first, because the bits of a key depend on it.
+///
+/// ```
+/// use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder, Layout};
+/// let mut builder = CassandraFilterBuilder::new(Layout::Since4, 1_000, 0.01)?;
+/// for key in 0..1_000_i32 {
+///     builder.insert(key.to_be_bytes());
+/// }
+/// let file = builder.finish();
+/// assert_eq!(file.len(), 8 + 157 * 8);
+/// let filter = CassandraFilter::from_bytes(&file, Layout::Since4)?;
+/// assert!(filter.contains(999_i32.to_be_bytes()));
+/// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+/// ```
+#[derive(Clone)]
+pub struct CassandraFilterBuilder {
+    layout: Layout,
+    /// None if every key is present: then there are no bytes.
+    shape: Option<(Shape, Words)>,
+    bytes: Vec<u8>,
+}
+
+impl CassandraFilterBuilder {
+    /// An empty filter, sized as Cassandra sizes it for an estimated number of partitions and the table's
+    /// `bloom_filter_fp_chance`: see [`Shape::for_partitions`].
+    ///
+    /// At a chance of 1 there is no filter: [`finish`](Self::finish) then gives no bytes, which as a file answer "maybe" to every
+    /// key.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Shape::for_partitions`], and [`CassandraError::Alloc`] if the memory cannot be had.
+    ///
+    /// ```
+    /// use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout};
+    /// let builder = CassandraFilterBuilder::new(Layout::Since4, 100, 0.01)?;
+    /// assert_eq!(builder.view().shape().unwrap().words(), 16);
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn new(layout: Layout, partitions: u64, fp_chance: f64) -> Result<Self, CassandraError> {
+        match Shape::for_partitions(partitions, fp_chance)? {
+            Some(shape) => Self::with_shape(layout, shape),
+            None => Ok(CassandraFilterBuilder { layout, shape: None, bytes: Vec::new() }),
+        }
+    }
+
+    /// An empty filter of this shape.
+    ///
+    /// # Errors
+    ///
+    /// [`CassandraError::Alloc`] if the memory, up to 16 GiB, cannot be had.
+    ///
+    /// ```
+    /// use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout, Shape};
+    /// let file = CassandraFilterBuilder::with_shape(Layout::Since4, Shape::new(5, 1)?)?.finish();
+    /// assert_eq!(file, [0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn with_shape(layout: Layout, shape: Shape) -> Result<Self, CassandraError> {
+        let error = AllocError { bytes: shape.stored_bytes() };
+        let length = usize::try_from(shape.stored_bytes()).map_err(|_| error)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|_| error)?;
+        bytes.extend_from_slice(&shape.hash_count().to_be_bytes());
+        bytes.extend_from_slice(&shape.words().to_be_bytes());
+        bytes.resize(length, 0);
+        Ok(CassandraFilterBuilder {
+            layout,
+            shape: Some((shape, Words::new(shape.words()))),
+            bytes,
+        })
+    }
+
+    /// Adds a partition key as Cassandra serializes it: see [`composite_key`](super::composite_key).
+    ///
+    /// Cost: one hash and a cache line per probe.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout};
+    /// let mut builder = CassandraFilterBuilder::new(Layout::Since4, 100, 0.01)?;
+    /// builder.insert("apple");
+    /// assert!(builder.view().contains("apple"));
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) {
+        self.insert_hash(murmur3(key));
+    }
+
+    /// Adds the key with this hash.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout, murmur3};
+    /// let mut builder = CassandraFilterBuilder::new(Layout::Since4, 100, 0.01)?;
+    /// builder.insert_hash(murmur3("apple"));
+    /// assert!(builder.view().contains("apple"));
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn insert_hash(&mut self, hash: Hash128) {
+        let Some((shape, words)) = self.shape else { return };
+        let mut walk = Walk::of(hash, self.layout);
+        for _ in 0..shape.hash_count() {
+            let position = words.position(walk.next());
+            self.bytes[HEADER_BYTES + byte_index(position, self.layout)] |= 1 << (position % 8);
+        }
+    }
+
+    /// The filter so far, to be asked.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout};
+    /// let builder = CassandraFilterBuilder::new(Layout::Since4, 100, 0.01)?;
+    /// assert_eq!(builder.view().fill_ratio(), 0.0);
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn view(&self) -> CassandraFilter<'_> {
+        CassandraFilter::of_builder(&self.bytes, self.layout, self.shape)
+    }
+
+    /// The bytes of the file.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout};
+    /// let no_filter = CassandraFilterBuilder::new(Layout::Since4, 100, 1.0)?;
+    /// assert!(no_filter.finish().is_empty());
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl<K: AsRef<[u8]>> Extend<K> for CassandraFilterBuilder {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| self.insert(key));
+    }
+}
+
+/// The layout and the shape, without the bits.
+impl core::fmt::Debug for CassandraFilterBuilder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CassandraFilterBuilder")
+            .field("layout", &self.layout)
+            .field("shape", &self.shape.map(|(shape, _)| shape))
+            .finish()
+    }
+}
