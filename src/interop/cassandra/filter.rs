@@ -132,7 +132,8 @@ impl<'a> CassandraFilter<'a> {
     /// Asks about every key; `hits` then has one bit per key. Batches may have any length.
     ///
     /// Cost: the hash of each key, and in filters that outgrow the cache the lines of its probes, which are requested while other
-    /// keys are tested. `benches/NOTES.md` has what that gains.
+    /// keys are tested: on a filter of 100 MB about a third of the time that keys take one by one (`cargo bench --features
+    /// interop-cassandra --bench cassandra`).
     ///
     /// ```
     /// # use blocked_bloom::Bitmask;
@@ -358,7 +359,7 @@ impl Stored<'_> {
 /// The byte, after the header, that holds a position.
 #[inline]
 pub(super) fn byte_index(position: u64, layout: Layout) -> usize {
-    (position / 8 ^ layout.byte_flip()) as usize
+    ((position / 8) ^ layout.byte_flip()) as usize
 }
 
 /// The layout and the shape, without the bits.
