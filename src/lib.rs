@@ -136,4 +136,7 @@ mod documents {
     struct Parameters;
     #[doc = include_str!("../docs/planning.md")]
     struct Planning;
+    #[cfg(feature = "interop-cassandra")]
+    #[doc = include_str!("../docs/cassandra.md")]
+    struct Cassandra;
 }

@@ -17,8 +17,8 @@ const FITS_BYTES: usize = 256 << 10;
 /// A `Filter.db` borrowed from wherever its bytes are: a mapped file, a block cache.
 ///
 /// `Copy`. Opening it costs nothing that depends on its size. Cassandra stores no checksum: a flipped bit within the words cannot
-/// be seen, and a bit that was cleared makes keys "absent" that are there. Where the SSTable has a `Digest` file, check that, or
-/// keep a checksum of your own.
+/// be seen, and a bit that was cleared makes keys "absent" that are there. Its `Digest` file is about the data, not the filter:
+/// where files travel, keep a checksum of your own.
 ///
 /// ```
 /// use blocked_bloom::interop::cassandra::{CassandraFilter, Layout};
@@ -221,12 +221,11 @@ impl<'a> CassandraFilter<'a> {
         let Some(stored) = self.stored else {
             return bitmask::fill_with_hits(words, keys.len());
         };
-        let mut hashes = keys.iter().map(hash);
         if stored.bytes.len() > FITS_BYTES {
-            return batch::answer(stored, hashes, words);
+            return batch::answer(stored, keys.iter().map(hash), words);
         }
-        for word in words {
-            let answers = hashes.by_ref().take(64).map(|hash| stored.contains(hash));
+        for (word, keys) in words.iter_mut().zip(keys.chunks(64)) {
+            let answers = keys.iter().map(|key| stored.contains(hash(key)));
             *word = answers.enumerate().fold(0, |word, (i, hit)| word | u64::from(hit) << i);
         }
     }
