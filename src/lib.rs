@@ -139,4 +139,7 @@ mod documents {
     #[cfg(feature = "interop-cassandra")]
     #[doc = include_str!("../docs/cassandra.md")]
     struct Cassandra;
+    #[cfg(feature = "interop-rocksdb")]
+    #[doc = include_str!("../docs/rocksdb.md")]
+    struct Rocksdb;
 }

@@ -4,7 +4,7 @@
 
 use crate::bitmask::{self, Bitmask};
 use crate::error::{FormatError, LengthError};
-use crate::hash::{KeyHash, KeyHasher};
+use crate::hash::KeyHash;
 use crate::kernel::{AHEAD, Ahead, Kernel};
 use crate::params::Params;
 use crate::prefix::{Added, PrefixExtractor};
@@ -221,8 +221,9 @@ impl<'a> BloomFilterRef<'a> {
         Ok(())
     }
 
+    /// The callers have checked that there is one word per 64 hashes, here and in [`keys_by`](Self::keys_by).
     #[inline]
-    fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
+    pub(crate) fn hashes(&self, hashes: &[u64], words: &mut [u64]) {
         let (blocks, _) = self.asked();
         let prefetch = self.kernel.prefetch(blocks);
         self.ask(Ahead::start(prefetch, blocks, hashes), hashes, words);
@@ -237,28 +238,41 @@ impl<'a> BloomFilterRef<'a> {
     fn keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
         match self.meta.key_hash.hasher() {
             None => bitmask::fill_with_hits(words, keys.len()),
-            Some(hasher) if keys.len() <= 64 => {
-                let hashes = &mut [0; 64][..keys.len()];
-                hasher.hash_into(keys, hashes);
-                self.hashes(hashes, words);
+            Some(hasher) => {
+                self.keys_by(|keys, hashes| hasher.hash_into(keys, hashes), keys, words);
             }
-            Some(hasher) => self.many_keys(hasher, keys, words),
+        }
+    }
+
+    /// Asks about keys by a hash of the caller's: `hash_into` writes the hash of each key to the start of the hashes.
+    pub(crate) fn keys_by<K>(
+        &self,
+        hash_into: impl Fn(&[K], &mut [u64]),
+        keys: &[K],
+        words: &mut [u64],
+    ) {
+        if keys.len() <= 64 {
+            let hashes = &mut [0; 64][..keys.len()];
+            hash_into(keys, hashes);
+            self.hashes(hashes, words);
+        } else {
+            self.many_keys(hash_into, keys, words);
         }
     }
 
     /// Keys are hashed into a small buffer, in which the next to be tested are followed by those whose lines are under way: while
     /// keys are hashed, memory works.
-    fn many_keys<K: AsRef<[u8]>>(&self, hasher: KeyHasher, keys: &[K], words: &mut [u64]) {
+    fn many_keys<K>(&self, hash_into: impl Fn(&[K], &mut [u64]), keys: &[K], words: &mut [u64]) {
         let (blocks, _) = self.asked();
         let prefetch = self.kernel.prefetch(blocks);
         let mut buffer = [0; AHEAD + AT_ONCE];
         let (first, mut keys) = keys.split_at(AHEAD.min(keys.len()));
-        hasher.hash_into(first, &mut buffer);
+        hash_into(first, &mut buffer);
         prefetch.request(blocks, &buffer[..first.len()]);
         let mut hashed = first.len();
         for words in words.chunks_mut(AT_ONCE / 64) {
             let (next, rest) = keys.split_at((buffer.len() - hashed).min(keys.len()));
-            hasher.hash_into(next, &mut buffer[hashed..]);
+            hash_into(next, &mut buffer[hashed..]);
             hashed += next.len();
             keys = rest;
             let tested = AT_ONCE.min(hashed);

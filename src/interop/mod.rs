@@ -6,3 +6,5 @@
 
 #[cfg(feature = "interop-cassandra")]
 pub mod cassandra;
+#[cfg(feature = "interop-rocksdb")]
+pub mod rocksdb;
