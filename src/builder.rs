@@ -7,6 +7,7 @@
 #[cfg(feature = "rayon")]
 mod join;
 mod prefixes;
+mod template;
 mod verify;
 
 use alloc::vec::Vec;
@@ -17,7 +18,7 @@ use crate::error::{AllocError, BuildError};
 use crate::filter::BloomFilter;
 use crate::hash::{KeyHash, KeyHasher};
 use crate::params::{Params, Sizing};
-use crate::prefix::{Added, PrefixExtractor};
+use crate::prefix::PrefixExtractor;
 
 /// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
@@ -493,7 +494,7 @@ impl BloomFilterBuilder {
     fn sign(&self, mut filter: BloomFilter) -> BloomFilter {
         let (_, meta) = filter.parts_mut();
         if !meta.pass_all {
-            meta.added = self.prefixes.as_ref().map_or(Added::WholeKeys, Prefixes::added);
+            meta.added = self.added();
         }
         filter
     }

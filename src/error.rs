@@ -1,8 +1,9 @@
 //! Every error of the crate: one enum per operation, one variant per cause, each carrying the value at fault.
 //!
-//! This file, with `error/shape.rs` for folding and merging and `error/plan.rs` for planning, owns the wording: what was found,
+//! This file, with `error/shape.rs` for folding and merging and others of what they are named after, owns the wording: what was found,
 //! what was expected, what to do. It refuses strings made elsewhere.
 
+mod partition;
 mod plan;
 mod shape;
 
@@ -11,6 +12,7 @@ use core::fmt::{self, Display, Formatter};
 use crate::hash::KeyHash;
 use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 
+pub use partition::{PartitionBuildError, PartitionError, PartitionFailure, PartitionIndexError};
 pub use plan::PlanError;
 pub use shape::{FoldError, MergeAllError, MergeError};
 

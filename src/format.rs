@@ -27,7 +27,7 @@ const FLAG_PASS_ALL: u8 = 4;
 type Header = [u8; HEADER_BYTES];
 
 /// The header of a filter with these blocks.
-fn header(view: &BloomFilterRef<'_>) -> Header {
+pub(crate) fn header(view: &BloomFilterRef<'_>) -> Header {
     let meta = view.meta();
     let (hash, seed) = match meta.key_hash {
         KeyHash::Caller { tag } => (HASH_CALLER, tag),
@@ -130,6 +130,11 @@ fn decode(header: &Header) -> Result<Decoded, FormatError> {
     }
     let meta = Meta { key_hash, keys_inserted: u64_at(header, 32), probes, pass_all, added };
     Ok(Decoded { meta, blocks, block_checksum: u64_at(header, 48) })
+}
+
+/// The checksum that ends a header, which tells one filter from another; none if the bytes are too short.
+pub(crate) fn header_checksum(bytes: &[u8]) -> Option<u64> {
+    bytes.first_chunk().map(|header| u64_at(header, 56))
 }
 
 /// The whole blocks behind the header, none if the bytes are too short.

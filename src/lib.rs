@@ -48,6 +48,7 @@
 //! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
 //! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
+//! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in parts that are loaded one by one |
 //! | [`FilterMetrics`] | counters of what filters save, shared by threads; the engine records, the queries know nothing of it |
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with (part of its bytes), and how to hash a batch once |
 //!
@@ -100,6 +101,7 @@ mod metrics;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
+mod partition;
 mod plan;
 mod prefix;
 pub mod probe;
@@ -112,7 +114,8 @@ pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;
 pub use error::{
     AllocError, BuildError, FoldError, FormatError, LengthError, MergeAllError, MergeError,
-    ParamsError, PlanError,
+    ParamsError, PartitionBuildError, PartitionError, PartitionFailure, PartitionIndexError,
+    PlanError,
 };
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
@@ -120,6 +123,7 @@ pub use kernel::{KERNEL_VARIABLE, Kernel};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
+pub use partition::{PartitionIndex, PartitionLocation, PartitionedFilterBuilder};
 pub use plan::{Level, Plan, PlannedLevel, SkipReason};
 pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
