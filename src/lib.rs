@@ -148,4 +148,6 @@ mod documents {
     #[cfg(feature = "interop-rocksdb")]
     #[doc = include_str!("../docs/rocksdb.md")]
     struct Rocksdb;
+    #[doc = include_str!("../docs/partitioned.md")]
+    struct Partitioned;
 }

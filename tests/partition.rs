@@ -1,76 +1,22 @@
 //! Partitioned filters: never a wrong "absent", whatever the cuts, the batches and the loader; bytes as the document says.
 
 mod common;
+#[path = "common/partitions.rs"]
+mod partitions;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use blocked_bloom::{
-    Added, Bitmask, BloomFilter, BloomFilterBuilder, BloomFilterRef, FormatError, KeyHash,
-    PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
-    PartitionedFilterBuilder, PrefixExtractor, Sizing,
+    Added, Bitmask, BloomFilterBuilder, BloomFilterRef, FormatError, KeyHash, PartitionBuildError,
+    PartitionError, PartitionIndex, PartitionLocation, PartitionedFilterBuilder, PrefixExtractor,
+    Sizing,
 };
 use common::Random;
+use partitions::{Built, numbers, separate, template};
 use proptest::prelude::*;
 
 type Key = Vec<u8>;
-
-fn template() -> BloomFilterBuilder {
-    BloomFilterBuilder::new(Sizing::BitsPerKey(10.0))
-}
-
-/// A built filter: the index, and each partition's bytes.
-struct Built {
-    index: Vec<u8>,
-    partitions: Vec<Vec<u8>>,
-}
-
-impl Built {
-    fn new<K: AsRef<[u8]>>(
-        template: BloomFilterBuilder,
-        bytes: u64,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Self {
-        let mut partitions = Vec::new();
-        let sink = |filter: BloomFilter| {
-            partitions.push(filter.to_bytes());
-            Ok::<(), Infallible>(())
-        };
-        let mut builder = PartitionedFilterBuilder::new(template, bytes, sink).unwrap();
-        for key in keys {
-            builder.insert(key).unwrap();
-        }
-        let index = builder.finish().unwrap();
-        Built { index, partitions }
-    }
-
-    fn open(&self) -> PartitionIndex<&[u8]> {
-        PartitionIndex::from_bytes(&self.index[..]).unwrap()
-    }
-
-    /// From one row of all partitions, as a file has them.
-    fn load(&self) -> impl Fn(PartitionLocation) -> Result<Vec<u8>, Infallible> + use<> {
-        let file = self.partitions.concat();
-        move |at| Ok(file[at.offset as usize..(at.offset + at.length) as usize].to_vec())
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        let (maybe, failure) = self.open().contains(key, self.load());
-        assert_eq!(failure, None);
-        maybe
-    }
-
-    fn contains_prefix(&self, extractor: &PrefixExtractor, start: &[u8]) -> bool {
-        let (maybe, failure) = self.open().contains_prefix(extractor, start, self.load());
-        assert_eq!(failure, None);
-        maybe
-    }
-}
-
-/// Keys of four bytes in ascending order, 51 of which fill a block.
-fn numbers(count: u32) -> Vec<[u8; 4]> {
-    (0..count).map(|number| (number * 7).to_be_bytes()).collect()
-}
 
 /// Few letters, so that keys share prefixes and many are the beginning of others; zero and 255 are the ends of the order.
 fn key() -> impl Strategy<Value = Key> {
@@ -166,13 +112,20 @@ proptest! {
         keys in proptest::collection::btree_set(key(), 0..60),
         starts in proptest::collection::vec(key(), 0..20),
         only in any::<bool>(),
+        separators in 0..3,
     ) {
         for extractor in extractors() {
             let template = match only {
                 true => small_partitions().only_prefixes(extractor.clone()),
                 false => small_partitions().prefixes(extractor.clone()),
             };
-            let built = Built::new(template, 128, &keys);
+            let mut built = Built::new(template, 128, &keys);
+            // The shortest separators, those right behind the last key of a partition, and the first keys.
+            match separators {
+                0 => {}
+                1 => built.index = separate(&built.index, &keys, |last, _| [last, &[0]].concat()),
+                _ => built.index = separate(&built.index, &keys, |_, first| first.to_vec()),
+            }
             let beginnings = keys.iter().flat_map(|key| (0..=key.len()).map(|cut| key[..cut].to_vec()));
             let starts: BTreeSet<Key> = beginnings.chain(starts.iter().cloned()).collect();
             for start in &starts {
@@ -188,34 +141,27 @@ proptest! {
     }
 }
 
-/// The cuts themselves: a scan that begins behind the last key of a partition, or before the first in reverse.
+/// The cuts themselves, with any separator that may be between two partitions: a scan begins in one and finds its first key in the
+/// other.
 #[test]
 fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
     let tenant = PrefixExtractor::fixed(1);
-    // Five keys a partition and their prefixes, each a tenant of its own.
-    let keys: Vec<[u8; 2]> = (1..200).map(|tenant| [tenant, 100]).collect();
+    // Each key is a tenant of its own.
+    let keys: BTreeSet<Key> = (1..200).map(|tenant| vec![tenant, 100]).collect();
     let built = Built::new(small_partitions().prefixes(tenant.clone()), 128, &keys);
-    let index = built.open();
-    assert!(index.partitions() > 50);
-    for partition in 1..index.partitions() {
-        let first = index.separator(partition).unwrap()[0];
-        // Before the next partition's first key, but greater than all of this one's.
-        let before = [first, 0];
-        let asked = index.partition_of(before);
-        assert!(asked == partition || asked + 1 == partition);
-        assert!(built.contains_prefix(&tenant, &before));
-        // Behind the last key of the partition before.
-        let behind = [first - 1, 255];
-        assert!(index.partition_of(behind) == partition - 1);
-        assert!(built.contains_prefix(&tenant, &behind));
-    }
-    // A tenant that crosses a cut: the prefix of the first key of the next partition must be in this one.
-    let keys: Vec<[u8; 2]> = (0..=8).map(|n| [n / 4, 10 * (n % 4) + 5]).collect();
-    let built = Built::new(small_partitions().prefixes(tenant.clone()), 128, &keys);
-    for start in 0..=u16::MAX {
-        let start = start.to_be_bytes();
-        let forward = keys.iter().any(|key| *key >= start && key[0] == start[0]);
-        assert!(!forward || built.contains_prefix(&tenant, &start), "{start:?}");
+    assert!(built.open().partitions() > 50);
+    for (forward, index) in [
+        (true, separate(&built.index, &keys, |_, first| first.to_vec())),
+        (false, separate(&built.index, &keys, |last, _| [last, &[0]].concat())),
+    ] {
+        let index = PartitionIndex::from_bytes(index).unwrap();
+        let mut elsewhere = 0;
+        for key in &keys {
+            let start = [key[0], if forward { 0 } else { 255 }];
+            assert_eq!(index.contains_prefix(&tenant, start, built.load()), (true, None));
+            elsewhere += usize::from(index.partition_of(start) != index.partition_of(key));
+        }
+        assert_eq!(elsewhere, index.partitions() - 1);
     }
 }
 

@@ -22,7 +22,8 @@ use crate::params::Sizing;
 /// [verified](BloomFilterBuilder::finish_verified) before it is given out.
 ///
 /// Where the template adds prefixes, each partition also gets the prefix of the key behind it and of the key before it, so that a
-/// scan that begins near a cut is answered by one partition, in either direction.
+/// scan that begins near a cut is answered by one partition, in either direction and whatever separators a writer of the index
+/// chooses. Price: two additions per partition.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
