@@ -224,6 +224,40 @@ fn partitions_are_of_the_size_that_was_asked_for() {
     assert!(!empty.contains(b"any key"));
 }
 
+/// Real keys: none is lost, and absent ones pass at the rate that the sizing predicts.
+#[test]
+fn words_are_found_and_others_pass_at_the_predicted_rate() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/words.txt");
+    let text = std::fs::read_to_string(path).unwrap();
+    let words: BTreeSet<&str> = text.lines().collect();
+    let built = Built::new(template(), 4_096, &words);
+    assert!(built.partitions.len() > 20);
+    // Out of order, as a MultiGet may come.
+    let mut asked: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    asked.extend(words.iter().map(|word| format!("{word}~")));
+    asked.sort_by_key(|key| blocked_bloom::KeyHasher::default().hash(key));
+    let (index, file, mut hits) = (built.open(), built.partitions.concat(), Bitmask::new());
+    let (mut loads, mut absent, mut passed) = (0, 0, 0);
+    for batch in asked.chunks(4_096) {
+        let failures = index.contains_batch(batch, &mut hits, |at| {
+            loads += 1;
+            file.get(at.offset as usize..(at.offset + at.length) as usize).ok_or(())
+        });
+        assert!(failures.is_empty());
+        for (i, key) in batch.iter().enumerate() {
+            let maybe = hits.get(i).unwrap();
+            if words.contains(&key[..]) {
+                assert!(maybe, "{key}");
+            } else {
+                (absent, passed) = (absent + 1, passed + u32::from(maybe));
+            }
+        }
+    }
+    assert!(loads <= asked.len().div_ceil(4_096) * index.partitions());
+    let rate = f64::from(passed) / f64::from(absent);
+    assert!((0.008..0.0115).contains(&rate), "{rate}");
+}
+
 #[test]
 fn equal_keys_count_once_and_are_never_cut_apart() {
     let versions = numbers(300).into_iter().flat_map(|key| [key; 60]);
