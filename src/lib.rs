@@ -150,4 +150,7 @@ mod documents {
     struct Rocksdb;
     #[doc = include_str!("../docs/partitioned.md")]
     struct Partitioned;
+    #[cfg(feature = "interop-parquet")]
+    #[doc = include_str!("../docs/parquet.md")]
+    struct Parquet;
 }

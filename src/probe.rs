@@ -14,6 +14,9 @@
 //! Source: RocksDB's FastLocalBloom (`format_version` 5 and later), which this equals bit for bit; Daniel Lemire, "Fast
 //! Random Integer Generation in an Interval", 2019, for the reduction.
 
+#[cfg(feature = "interop-parquet")]
+pub mod split_block;
+
 /// One cache line of a filter: 512 bits.
 ///
 /// ```

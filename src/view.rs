@@ -5,7 +5,7 @@
 use crate::bitmask::{self, Bitmask};
 use crate::error::{FormatError, LengthError};
 use crate::hash::KeyHash;
-use crate::kernel::{AHEAD, Ahead, Kernel};
+use crate::kernel::{AHEAD, Ahead, Kernel, Place, Prefetch};
 use crate::params::Params;
 use crate::prefix::{Added, PrefixExtractor};
 use crate::probe::{self, BLOCK_BITS, Block};
@@ -245,42 +245,18 @@ impl<'a> BloomFilterRef<'a> {
     }
 
     /// Asks about keys by a hash of the caller's: `hash_into` writes the hash of each key to the start of the hashes.
+    #[inline]
     pub(crate) fn keys_by<K>(
         &self,
         hash_into: impl Fn(&[K], &mut [u64]),
         keys: &[K],
         words: &mut [u64],
     ) {
-        if keys.len() <= 64 {
-            let hashes = &mut [0; 64][..keys.len()];
-            hash_into(keys, hashes);
-            self.hashes(hashes, words);
-        } else {
-            self.many_keys(hash_into, keys, words);
-        }
-    }
-
-    /// Keys are hashed into a small buffer, in which the next to be tested are followed by those whose lines are under way: while
-    /// keys are hashed, memory works.
-    fn many_keys<K>(&self, hash_into: impl Fn(&[K], &mut [u64]), keys: &[K], words: &mut [u64]) {
         let (blocks, _) = self.asked();
         let prefetch = self.kernel.prefetch(blocks);
-        let mut buffer = [0; AHEAD + AT_ONCE];
-        let (first, mut keys) = keys.split_at(AHEAD.min(keys.len()));
-        hash_into(first, &mut buffer);
-        prefetch.request(blocks, &buffer[..first.len()]);
-        let mut hashed = first.len();
-        for words in words.chunks_mut(AT_ONCE / 64) {
-            let (next, rest) = keys.split_at((buffer.len() - hashed).min(keys.len()));
-            hash_into(next, &mut buffer[hashed..]);
-            hashed += next.len();
-            keys = rest;
-            let tested = AT_ONCE.min(hashed);
-            let later = &buffer[AHEAD.min(hashed)..hashed];
-            self.ask(Ahead { prefetch, later }, &buffer[..tested], words);
-            buffer.copy_within(tested..hashed, 0);
-            hashed -= tested;
-        }
+        ask_many_keys(prefetch, blocks, keys, words, hash_into, |ahead, hashes, words| {
+            self.ask(ahead, hashes, words);
+        });
     }
 
     /// Whether a key that starts with `start` may be present: false means that a scan of them finds nothing.
@@ -509,6 +485,41 @@ impl<'a> BloomFilterRef<'a> {
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         BloomFilterRef { kernel, ..self }
+    }
+}
+
+/// Answers for keys by `ask`, which answers for hashes, and `hash`, which writes the hashes of keys.
+///
+/// Keys are hashed into a small buffer, in which the next to be tested are followed by those whose lines are under way: while keys
+/// are hashed, memory works.
+pub(crate) fn ask_many_keys<K, B: Place>(
+    prefetch: Prefetch,
+    blocks: &[B],
+    keys: &[K],
+    words: &mut [u64],
+    hash: impl Fn(&[K], &mut [u64]),
+    ask: impl Fn(Ahead<'_>, &[u64], &mut [u64]),
+) {
+    if keys.len() <= 64 {
+        let hashes = &mut [0; 64][..keys.len()];
+        hash(keys, hashes);
+        return ask(Ahead::start(prefetch, blocks, hashes), hashes, words);
+    }
+    let mut buffer = [0; AHEAD + AT_ONCE];
+    let (first, mut keys) = keys.split_at(AHEAD.min(keys.len()));
+    hash(first, &mut buffer);
+    prefetch.request(blocks, &buffer[..first.len()]);
+    let mut hashed = first.len();
+    for words in words.chunks_mut(AT_ONCE / 64) {
+        let (next, rest) = keys.split_at((buffer.len() - hashed).min(keys.len()));
+        hash(next, &mut buffer[hashed..]);
+        hashed += next.len();
+        keys = rest;
+        let tested = AT_ONCE.min(hashed);
+        let later = &buffer[AHEAD.min(hashed)..hashed];
+        ask(Ahead { prefetch, later }, &buffer[..tested], words);
+        buffer.copy_within(tested..hashed, 0);
+        hashed -= tested;
     }
 }
 

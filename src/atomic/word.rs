@@ -8,6 +8,18 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::buffer::AtomicBlock;
+use crate::kernel::Place;
+use crate::probe;
+
+/// Where lines are requested, a block of atomic words stands for the native law's block.
+impl Place for AtomicBlock {
+    #[inline]
+    fn index(hash: u64, blocks: u32) -> u32 {
+        probe::block_index(hash, blocks)
+    }
+}
+
 /// An atomic word of a block, as the little-endian number that its bytes are, so that bit `i` of the number is the same bit of
 /// the same byte on every machine. A trait, so that loom's words can stand in for the machine's.
 ///

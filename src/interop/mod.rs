@@ -6,5 +6,7 @@
 
 #[cfg(feature = "interop-cassandra")]
 pub mod cassandra;
+#[cfg(feature = "interop-parquet")]
+pub mod parquet;
 #[cfg(feature = "interop-rocksdb")]
 pub mod rocksdb;

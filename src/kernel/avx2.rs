@@ -2,6 +2,9 @@
 //!
 //! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit word, five more the bit.
 
+#[cfg(feature = "interop-parquet")]
+pub(super) mod split;
+
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
@@ -12,8 +15,15 @@ use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx2");
 
-pub(super) const TABLE: Table =
-    Table { name: "avx2", is_supported: detect::get, fits: FITS_BYTES, contains, insert };
+pub(super) const TABLE: Table = Table {
+    name: "avx2",
+    is_supported: detect::get,
+    fits: FITS_BYTES,
+    contains,
+    insert,
+    #[cfg(feature = "interop-parquet")]
+    split: split::TABLE,
+};
 
 /// Keys a turn: their results fill one register of bytes.
 const KEYS: usize = 4;

@@ -3,6 +3,9 @@
 //! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the bit. Needs the extensions F, BW,
 //! DQ, VL and VBMI2: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
 
+#[cfg(feature = "interop-parquet")]
+mod split;
+
 use core::arch::x86_64::*;
 
 use super::{AHEAD, Ahead, Prefetch, Table, Tile, address, powers, prefetch, scalar};
@@ -10,8 +13,15 @@ use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
 
-pub(super) const TABLE: Table =
-    Table { name: "avx512", is_supported: detect::get, fits: FITS_BYTES, contains, insert };
+pub(super) const TABLE: Table = Table {
+    name: "avx512",
+    is_supported: detect::get,
+    fits: FITS_BYTES,
+    contains,
+    insert,
+    #[cfg(feature = "interop-parquet")]
+    split: split::TABLE,
+};
 
 /// The second-level cache of the CPUs that have these extensions, from 1 MiB; not measured.
 const FITS_BYTES: usize = 1 << 20;

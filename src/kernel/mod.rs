@@ -16,8 +16,10 @@ mod avx512;
 mod neon;
 mod portable;
 mod scalar;
+#[cfg(feature = "interop-parquet")]
+mod split;
 
-use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES, MULTIPLIER, block_index};
+use crate::probe::{Block, MAX_PROBES, MULTIPLIER, block_index};
 
 /// Filters up to this size stay in the second-level cache, where requesting lines ahead only costs: 5 % at 125 KB and AVX2, while
 /// at 250 KB it gains 4 %, and at 500 KB 18 % (Zen 3, 512 KB of second-level cache).
@@ -26,6 +28,19 @@ const FITS_BYTES: usize = 256 << 10;
 /// Keys between the request of a line and its test. 16 are enough for a filter in the third-level cache and 5 % faster there; from
 /// memory 32 take 15 % longer and 16 40 %, 128 are no faster.
 pub(crate) const AHEAD: usize = 64;
+
+/// A block of some law, 64 bytes or half of it: what is known of it where lines are requested. Nothing `unsafe` relies on it.
+pub(crate) trait Place: Sized {
+    /// The block, `0 .. blocks`, that the hash belongs to.
+    fn index(hash: u64, blocks: u32) -> u32;
+}
+
+impl Place for Block {
+    #[inline]
+    fn index(hash: u64, blocks: u32) -> u32 {
+        block_index(hash, blocks)
+    }
+}
 
 /// How a batch's lines get into the cache before they are tested.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,13 +53,12 @@ pub(crate) enum Prefetch {
 }
 
 impl Prefetch {
-    /// What a filter of these blocks wants, of which `fits` bytes fit the cache. Here and in [`request`](Self::request), a block is
-    /// of any type that is as large as one: blocks that threads write at the same time have no `&[Block]`.
+    /// What a filter of these blocks wants, of which `fits` bytes fit the cache.
     #[inline]
     fn of<B>(blocks: &[B], fits: usize) -> Self {
         if size_of_val(blocks) <= fits {
             Prefetch::No
-        } else if blocks.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
+        } else if blocks.as_ptr().addr().is_multiple_of(size_of::<B>()) {
             Prefetch::OneLine
         } else {
             Prefetch::TwoLines
@@ -53,11 +67,10 @@ impl Prefetch {
 
     /// Requests the lines of every hash's block.
     #[inline]
-    pub(crate) fn request<B>(self, blocks: &[B], hashes: &[u64]) {
-        const { assert!(size_of::<B>() == BLOCK_BYTES) }
+    pub(crate) fn request<B: Place>(self, blocks: &[B], hashes: &[u64]) {
         let block = |&hash: &u64| {
-            let index = block_index(hash, blocks.len() as u32) as usize;
-            blocks.as_ptr().wrapping_add(index).cast()
+            let index = B::index(hash, blocks.len() as u32) as usize;
+            blocks.as_ptr().wrapping_add(index)
         };
         match self {
             Prefetch::No => {}
@@ -78,7 +91,7 @@ pub(crate) struct Ahead<'a> {
 impl<'a> Ahead<'a> {
     /// Requests the lines of a batch's first hashes.
     #[inline]
-    pub(crate) fn start(prefetch: Prefetch, blocks: &[Block], hashes: &'a [u64]) -> Self {
+    pub(crate) fn start<B: Place>(prefetch: Prefetch, blocks: &[B], hashes: &'a [u64]) -> Self {
         if prefetch == Prefetch::No {
             return Ahead { prefetch, later: &[] };
         }
@@ -110,9 +123,9 @@ unsafe fn address(blocks: &[Block], hash: u64) -> *const Block {
 
 /// Requests the line at `block`, and with `LINES = 2` the one its last byte is in; nothing where no instruction is known.
 #[inline]
-fn prefetch<const LINES: usize>(block: *const Block) {
-    let first = block.cast::<u8>();
-    for line in [first, first.wrapping_add(BLOCK_BYTES - 1)].into_iter().take(LINES) {
+fn prefetch<const LINES: usize>(block: *const impl Sized) {
+    let last_byte = block.wrapping_add(1).cast::<u8>().wrapping_sub(1);
+    for line in [block.cast(), last_byte].into_iter().take(LINES) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: SSE is part of x86-64, and a prefetch reads nothing: any address will do.
         unsafe {
@@ -132,7 +145,7 @@ fn prefetch<const LINES: usize>(block: *const Block) {
 #[cfg(feature = "interop-cassandra")]
 #[inline]
 pub(crate) fn request(bytes: &[u8], offset: usize) {
-    prefetch::<1>(bytes.as_ptr().wrapping_add(offset).cast());
+    prefetch::<1>(bytes.as_ptr().wrapping_add(offset).cast::<u8>());
 }
 
 /// `G^0 .. G^(N-1)`: one multiplication of a vector makes N probes.
@@ -191,6 +204,8 @@ struct Table {
     fits: usize,
     contains: unsafe fn(&[Block], Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]),
     insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
+    #[cfg(feature = "interop-parquet")]
+    split: split::Table,
 }
 
 /// Fastest first; the last is always supported.

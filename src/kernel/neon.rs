@@ -3,6 +3,9 @@
 //! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
 //! Inserting is scalar: there is no scatter, and a mask of 64 bytes takes longer to make than the bits to set.
 
+#[cfg(feature = "interop-parquet")]
+mod split;
+
 use core::arch::aarch64::*;
 
 use super::{Ahead, Prefetch, Table, address, powers, prefetch, scalar};
@@ -12,6 +15,8 @@ pub(super) const TABLE: Table = Table {
     name: "neon",
     is_supported: || cfg!(target_feature = "neon"),
     contains,
+    #[cfg(feature = "interop-parquet")]
+    split: split::TABLE,
     ..scalar::TABLE
 };
 

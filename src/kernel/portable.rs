@@ -4,13 +4,22 @@
 //! bits are tested one by one. `wide` picks its instructions when the crate is compiled, so on x86 this is the kernel of machines
 //! without AVX2. Inserting is scalar.
 
+#[cfg(feature = "interop-parquet")]
+mod split;
+
 use wide::u32x4;
 
 use super::{Ahead, Prefetch, Table, prefetch, scalar};
 use crate::probe::{Block, MULTIPLIER, block_index};
 
-pub(super) const TABLE: Table =
-    Table { name: "portable", is_supported: || true, contains, ..scalar::TABLE };
+pub(super) const TABLE: Table = Table {
+    name: "portable",
+    is_supported: || true,
+    contains,
+    #[cfg(feature = "interop-parquet")]
+    split: split::TABLE,
+    ..scalar::TABLE
+};
 
 /// Keys a turn.
 const KEYS: usize = 4;

@@ -1,10 +1,20 @@
 //! The law, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
 
+#[cfg(feature = "interop-parquet")]
+pub(super) mod split;
+
 use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile};
 use crate::probe::{self, Block};
 
-pub(super) const TABLE: Table =
-    Table { name: "scalar", is_supported: || true, fits: FITS_BYTES, contains, insert };
+pub(super) const TABLE: Table = Table {
+    name: "scalar",
+    is_supported: || true,
+    fits: FITS_BYTES,
+    contains,
+    insert,
+    #[cfg(feature = "interop-parquet")]
+    split: split::TABLE,
+};
 
 /// Requests nothing ahead: it is the reference, and runs on no machine by itself.
 pub(super) fn contains(

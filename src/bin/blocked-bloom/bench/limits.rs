@@ -90,10 +90,10 @@ pub(crate) struct SplitBlock {
     blocks: Vec<Words>,
 }
 
-/// A block, within one cache line.
+/// A block, within one cache line: eight little-endian words.
 #[derive(Clone)]
 #[repr(align(32))]
-struct Words([u32; 8]);
+struct Words([u8; 32]);
 
 const SALTS: [u32; 8] = [
     0x47b6_137b,
@@ -111,7 +111,7 @@ impl SplitBlock {
     pub(crate) fn new(bytes: usize) -> Self {
         let mut blocks = Vec::with_capacity(bytes / 32);
         advise_huge_pages(&mut blocks);
-        blocks.resize(bytes / 32, Words([0; 8]));
+        blocks.resize(bytes / 32, Words([0; 32]));
         SplitBlock { blocks }
     }
 
@@ -125,10 +125,22 @@ impl SplitBlock {
                 prefetch(self.blocks.as_ptr().wrapping_add(self.index(later)).cast());
             }
             let index = self.index(hash);
-            for (word, salt) in self.blocks[index].0.iter_mut().zip(SALTS) {
-                *word |= 1 << ((hash as u32).wrapping_mul(salt) >> 27);
+            let (words, _) = self.blocks[index].0.as_chunks_mut();
+            for (word, salt) in words.iter_mut().zip(SALTS) {
+                let bit = 1 << ((hash as u32).wrapping_mul(salt) >> 27);
+                *word = (u32::from_le_bytes(*word) | bit).to_le_bytes();
             }
         }
+    }
+
+    /// The blocks as bytes.
+    #[cfg_attr(
+        not(feature = "interop-parquet"),
+        expect(dead_code, reason = "for the kernels of that feature")
+    )]
+    pub(crate) fn bitset(&self) -> &[u8] {
+        // SAFETY: all the bytes of the blocks, which are 32 each and initialised, borrowed as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.blocks.as_ptr().cast(), 32 * self.blocks.len()) }
     }
 
     /// Hits, counted in one inlined AVX2 loop, or `None` without AVX2.

@@ -4,6 +4,8 @@ mod build;
 mod limits;
 mod measure;
 mod metrics;
+#[cfg(feature = "interop-parquet")]
+mod split;
 mod workload;
 
 use std::cell::Cell;
@@ -42,7 +44,7 @@ kernel  inline: the scalar law, key by key; early_exit: the same, stopping at th
 /// after round, since machines change their speed. By default this takes about a minute and half a gigabyte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure; may be repeated or a list separated by commas [default: all but build and metrics]
+    /// What to measure; may be repeated or a list separated by commas [default: query, single, keys, insert]
     #[arg(long, value_name = "OP", value_delimiter = ',')]
     op: Vec<Op>,
 
@@ -87,6 +89,10 @@ enum Op {
     Keys,
     /// Inserting batches of hashes, by every kernel, and one by one
     Insert,
+    /// Batches of hashes asked of a split-block filter as large, Parquet's, by every kernel, beside the same kernel's own law; only if
+    /// asked for
+    #[cfg(feature = "interop-parquet")]
+    Split,
     /// Whole filters from hashes and from 16-byte keys, by one thread and by all; only if asked for,
     /// since 100M keys take a minute and 7 GB
     Build,
@@ -125,6 +131,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Op::Single => single(&setting, &filter),
                 Op::Keys => whole_keys(&setting, &filter),
                 Op::Insert => insert(&setting)?,
+                #[cfg(feature = "interop-parquet")]
+                Op::Split => split::measure(&setting, &filter)?,
                 Op::Build => build::measure(&setting)?,
                 Op::Metrics => metrics::measure(&setting, &filter)?,
             };

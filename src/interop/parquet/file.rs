@@ -1,0 +1,407 @@
+//! A Parquet file in memory: where its filters are.
+//!
+//! This file owns the part of the footer that leads to filters: row groups, columns, offsets. It refuses everything else of a Parquet
+//! file, encrypted footers and columns among it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT};
+use super::{ParquetError, PhysicalType, SplitBlockFilterRef, Value};
+use crate::error::AllocError;
+
+/// The filters of a Parquet file that is in memory, or mapped.
+///
+/// ```no_run
+/// use blocked_bloom::interop::parquet::{ParquetFile, Value};
+/// let bytes = std::fs::read("orders.parquet")?;
+/// let file = ParquetFile::open(&bytes)?;
+/// for (row_group, columns) in file.row_groups().iter().enumerate() {
+///     let Some(column) = columns.position("customer.id") else { continue };
+///     let hash = columns.columns()[column].key_hash(Value::Int64(4711))?;
+///     let absent = file.filter(row_group, column)?.is_some_and(|filter| !filter.contains_hash(hash));
+///     println!("row group {row_group}: {}", if absent { "skip" } else { "read" });
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ParquetFile<'a> {
+    /// The file up to its footer.
+    data: Data<'a>,
+    row_groups: Vec<RowGroup<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct Data<'a>(&'a [u8]);
+
+/// Its length.
+impl core::fmt::Debug for Data<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+const MAGIC: [u8; 4] = *b"PAR1";
+const MAGIC_OF_ENCRYPTED_FOOTERS: [u8; 4] = *b"PARE";
+
+/// The footer's length and a magic number.
+const TAIL: usize = 8;
+
+impl<'a> ParquetFile<'a> {
+    /// Reads the footer of a whole file.
+    ///
+    /// Cost: reads the footer once; allocates a fraction of its length, and where it is hostile at most some 50 times its length.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] if the bytes are no Parquet file, or the footer is encrypted or damaged. It has no checksum: damage that
+    /// leaves it well formed is not seen.
+    ///
+    /// ```
+    /// use blocked_bloom::interop::parquet::{ParquetError, ParquetFile};
+    /// let error = ParquetFile::open(b"PAR1 something else").unwrap_err();
+    /// assert_eq!(error, ParquetError::NotParquet { offset: 15, found: *b"else" });
+    /// ```
+    pub fn open(file: &'a [u8]) -> Result<Self, ParquetError> {
+        let length = file.len() as u64;
+        let truncated = ParquetError::Truncated { offset: length };
+        let head = file.first_chunk::<4>().ok_or(truncated)?;
+        let (rest, tail) = file.split_last_chunk::<TAIL>().ok_or(truncated)?;
+        let [a, b, c, d, magic @ ..] = *tail;
+        for (offset, found) in [(0, *head), (length - 4, magic)] {
+            match found {
+                MAGIC => {}
+                MAGIC_OF_ENCRYPTED_FOOTERS => return Err(ParquetError::EncryptedFooter),
+                _ => return Err(ParquetError::NotParquet { offset, found }),
+            }
+        }
+        let found = u32::from_le_bytes([a, b, c, d]);
+        let limit = rest.len().saturating_sub(MAGIC.len()) as u64;
+        if u64::from(found) > limit {
+            return Err(ParquetError::FooterLength { found, limit });
+        }
+        let (data, footer) = rest.split_at(rest.len() - found as usize);
+        let row_groups = file_metadata(&mut Reader::new(footer, data.len() as u64))?;
+        Ok(ParquetFile { data: Data(data), row_groups })
+    }
+
+    /// The row groups, in the file's order.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups().len(), 2);
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn row_groups(&self) -> &[RowGroup<'a>] {
+        &self.row_groups
+    }
+
+    /// The filter of a column of a row group, or `None` if it has none: then the row group must be read.
+    ///
+    /// Cost: reads the filter's header.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] if there is no such column, if it is encrypted or in another file, or if the filter is damaged. Then, too, the
+    /// row group must be read.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// let may_hold_it = match file.filter(0, 4) {
+    ///     Ok(Some(filter)) => filter.contains("word"),
+    ///     Ok(None) => true,
+    ///     Err(error) => {
+    ///         eprintln!("filter ignored: {error}");
+    ///         true
+    ///     }
+    /// };
+    /// assert!(!may_hold_it);
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn filter(
+        &self,
+        row_group: usize,
+        column: usize,
+    ) -> Result<Option<SplitBlockFilterRef<'a>>, ParquetError> {
+        let columns = self.row_groups.get(row_group).map(RowGroup::columns);
+        let found = columns.and_then(|columns| columns.get(column));
+        let found = found.ok_or(ParquetError::NoSuchColumn { row_group, column })?;
+        if found.encrypted {
+            return Err(ParquetError::EncryptedColumn { row_group, column });
+        }
+        let Some(offset) = found.filter_offset else { return Ok(None) };
+        if found.other_file {
+            return Err(ParquetError::OtherFile { row_group, column });
+        }
+        SplitBlockFilterRef::at(self.data.0, offset, found.filter_length).map(Some)
+    }
+}
+
+/// The columns of a part of the rows.
+#[derive(Clone, Debug)]
+pub struct RowGroup<'a> {
+    rows: i64,
+    columns: Vec<Column<'a>>,
+}
+
+impl<'a> RowGroup<'a> {
+    /// Rows, as the file says.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups()[0].rows(), 2_500);
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    /// The leaf columns, in the schema's order.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// for column in file.row_groups()[0].columns() {
+    ///     println!("{} {:?}", column.name(), column.physical_type());
+    /// }
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn columns(&self) -> &[Column<'a>] {
+        &self.columns
+    }
+
+    /// The index of the column with this [`name`](Column::name).
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups()[0].position("lst.list.element"), Some(7));
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name() == name)
+    }
+}
+
+/// A leaf column's part in a row group: what leads to its filter.
+#[derive(Clone, Debug, Default)]
+pub struct Column<'a> {
+    path: Vec<&'a str>,
+    physical_type: Option<PhysicalType>,
+    filter_offset: Option<i64>,
+    filter_length: Option<i32>,
+    encrypted: bool,
+    other_file: bool,
+}
+
+impl<'a> Column<'a> {
+    /// The names from the schema's root to the column, without the root's. Empty if the column's metadata is encrypted.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups()[0].columns()[7].path(), ["lst", "list", "element"]);
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn path(&self) -> &[&'a str] {
+        &self.path
+    }
+
+    /// The [`path`](Self::path) joined by dots. Names may have dots of their own: then only the path is unambiguous.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups()[0].columns()[7].name(), "lst.list.element");
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn name(&self) -> String {
+        self.path.join(".")
+    }
+
+    /// How values are stored. `None` if the column's metadata is encrypted.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::parquet::PhysicalType;
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups()[0].columns()[0].physical_type(), Some(PhysicalType::Int64));
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn physical_type(&self) -> Option<PhysicalType> {
+        self.physical_type
+    }
+
+    /// The hash to ask the column's filters with.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::ValueType`] if the column stores values of another type: its filter would answer "absent" whatever it holds.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::parquet::Value;
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// let column = &file.row_groups()[0].columns()[0];
+    /// assert_eq!(column.key_hash(Value::Int64(5))?, Value::Int64(5).hash());
+    /// assert!(column.key_hash(Value::Int32(5)).is_err());
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn key_hash(&self, value: Value<'_>) -> Result<u64, ParquetError> {
+        match (value.physical_type(), self.physical_type) {
+            (found, Some(expected)) if found != expected => {
+                Err(ParquetError::ValueType { found, expected })
+            }
+            _ => Ok(value.hash()),
+        }
+    }
+
+    /// Where the filter's header begins in the file, if there is a filter: `bloom_filter_offset`, unchecked.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert!(file.row_groups()[0].columns()[0].filter_offset().is_some());
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn filter_offset(&self) -> Option<i64> {
+        self.filter_offset
+    }
+
+    /// Bytes of the filter's header and bitset: `bloom_filter_length`, unchecked; files of older writers do not have it.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// assert_eq!(file.row_groups()[0].columns()[0].filter_length(), Some(16 + 128 * 32));
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn filter_length(&self) -> Option<i32> {
+        self.filter_length
+    }
+}
+
+/// `FileMetaData` of `parquet.thrift`.
+fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, ParquetError> {
+    let mut row_groups = None;
+    reader.structure(|reader, field| match field.id {
+        4 => {
+            row_groups = Some(list(reader, field, STRUCT, "row_groups", row_group)?);
+            Ok(())
+        }
+        _ => reader.skip(field.kind),
+    })?;
+    row_groups.ok_or(ParquetError::MissingField { offset: reader.offset(), field: "row_groups" })
+}
+
+/// `RowGroup`.
+fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> {
+    let (mut columns, mut rows) = (None, None);
+    reader.structure(|reader, field| match field.id {
+        1 => {
+            columns = Some(list(reader, field, STRUCT, "columns", column_chunk)?);
+            Ok(())
+        }
+        3 => {
+            field.expect(I64, "num_rows")?;
+            rows = Some(reader.i64()?);
+            Ok(())
+        }
+        _ => reader.skip(field.kind),
+    })?;
+    let missing = |field| ParquetError::MissingField { offset: reader.offset(), field };
+    Ok(RowGroup {
+        rows: rows.ok_or(missing("num_rows"))?,
+        columns: columns.ok_or(missing("columns"))?,
+    })
+}
+
+/// `ColumnChunk`.
+fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError> {
+    let mut column = Column::default();
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => column.other_file = true,
+            3 => {
+                field.expect(STRUCT, "meta_data")?;
+                return column_metadata(reader, &mut column);
+            }
+            // How it is encrypted; without it, but with encrypted metadata, nothing is known of it.
+            8 | 9 => column.encrypted = true,
+            _ => {}
+        }
+        reader.skip(field.kind)
+    })?;
+    if column.physical_type.is_none() && !column.encrypted {
+        let offset = reader.offset();
+        return Err(ParquetError::MissingField { offset, field: "meta_data" });
+    }
+    Ok(column)
+}
+
+/// `ColumnMetaData`.
+fn column_metadata<'a>(
+    reader: &mut Reader<'a>,
+    column: &mut Column<'a>,
+) -> Result<(), ParquetError> {
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => {
+                field.expect(I32, "type")?;
+                let problem = "no such physical type";
+                let unknown = ParquetError::Thrift { offset: reader.offset(), problem };
+                let found = PhysicalType::from_number(reader.i32()?);
+                column.physical_type = Some(found.ok_or(unknown)?);
+            }
+            3 => column.path = list(reader, field, BINARY, "path_in_schema", name)?,
+            14 => {
+                field.expect(I64, "bloom_filter_offset")?;
+                column.filter_offset = Some(reader.i64()?);
+            }
+            15 => {
+                field.expect(I32, "bloom_filter_length")?;
+                column.filter_length = Some(reader.i32()?);
+            }
+            _ => reader.skip(field.kind)?,
+        }
+        Ok(())
+    })?;
+    match column.physical_type {
+        Some(_) => Ok(()),
+        None => Err(ParquetError::MissingField { offset: reader.offset(), field: "type" }),
+    }
+}
+
+fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
+    let offset = reader.offset();
+    let problem = "a name is not UTF-8";
+    let name = reader.binary()?;
+    core::str::from_utf8(name).map_err(|_| ParquetError::Thrift { offset, problem })
+}
+
+/// A list of elements of the type `kind`. Grows with what is read, whatever length is announced.
+fn list<'a, T>(
+    reader: &mut Reader<'a>,
+    field: Field,
+    kind: u8,
+    name: &'static str,
+    mut read: impl FnMut(&mut Reader<'a>) -> Result<T, ParquetError>,
+) -> Result<Vec<T>, ParquetError> {
+    field.expect(LIST, name)?;
+    let offset = reader.offset();
+    let (found, length) = reader.list()?;
+    if found != kind && length > 0 {
+        return Err(ParquetError::FieldType { offset, field: name, found, expected: kind });
+    }
+    let mut elements = Vec::new();
+    for _ in 0..length {
+        let element = read(reader)?;
+        let bytes = (elements.len() as u64 + 1) * size_of::<T>() as u64;
+        elements.try_reserve(1).map_err(|_| AllocError { bytes })?;
+        elements.push(element);
+    }
+    Ok(elements)
+}
