@@ -5,6 +5,7 @@
 
 mod partition;
 mod plan;
+mod scalable;
 mod shape;
 
 use core::fmt::{self, Display, Formatter};
@@ -14,6 +15,7 @@ use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 
 pub use partition::{PartitionBuildError, PartitionError, PartitionFailure, PartitionIndexError};
 pub use plan::PlanError;
+pub use scalable::{ScalableError, ScalableFormatError};
 pub use shape::{FoldError, MergeAllError, MergeError};
 
 /// Why a filter cannot be sized as asked.

@@ -45,6 +45,7 @@
 //! | [`BloomFilterBuilder`] | collects keys of an unknown number; cannot be asked |
 //! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged, asked |
 //! | [`AtomicBloomFilter`] | shared by threads that add and ask at the same time: a memtable's; becomes a [`BloomFilter`] and back without a copy |
+//! | [`ScalableBloomFilter`], [`ScalableBloomFilterRef`] | grows with keys of an unknown number and keeps its rate: for deduplication |
 //! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
 //! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
@@ -106,6 +107,7 @@ mod plan;
 mod policy;
 mod prefix;
 pub mod probe;
+mod scalable;
 mod view;
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -116,7 +118,7 @@ pub use bytes::BloomFilterBytes;
 pub use error::{
     AllocError, BuildError, FoldError, FormatError, LengthError, MergeAllError, MergeError,
     ParamsError, PartitionBuildError, PartitionError, PartitionFailure, PartitionIndexError,
-    PlanError,
+    PlanError, ScalableError, ScalableFormatError,
 };
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
@@ -129,6 +131,7 @@ pub use plan::{Level, Plan, PlannedLevel, SkipReason};
 pub use policy::{FilterPolicy, TableFilter};
 pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
+pub use scalable::{ScalableBloomFilter, ScalableBloomFilterRef};
 pub use view::BloomFilterRef;
 
 /// The code in the README and the guides compiles and runs.
@@ -153,4 +156,6 @@ mod documents {
     #[cfg(feature = "interop-parquet")]
     #[doc = include_str!("../docs/parquet.md")]
     struct Parquet;
+    #[doc = include_str!("../docs/growing.md")]
+    struct Growing;
 }
