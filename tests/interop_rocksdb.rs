@@ -109,7 +109,7 @@ fn raw() -> Vec<Raw> {
         let mut absent = keys(&format!("raw/keys_{}_absent.hex", row[1]));
         assert!(answers.len() <= absent.len() && answers.len() > 500, "{}", row[0]);
         absent.truncate(answers.len());
-        let block = bytes(&format!("raw/{}.filter", row[0].replace("raw_", "raw_")));
+        let block = bytes(&format!("raw/{}.filter", row[0]));
         assert_eq!(block.len(), row[7].parse().unwrap());
         assert_eq!(block[block.len() - 5..], unhex(row[8]));
         let (name, bits_per_key) = (row[0].to_owned(), row[3].parse().unwrap());
@@ -294,11 +294,11 @@ fn naive(block: &[u8], key: &[u8]) -> Option<bool> {
     }
     let lines = (0..4).map(|i| u64::from(block[n - 4 + i]) << (8 * i)).sum::<u64>();
     let bytes = n as u64 - 5;
-    if lines == 0 || bytes % lines != 0 || !(bytes / lines).is_power_of_two() {
+    if lines == 0 || !bytes.is_multiple_of(lines) || !(bytes / lines).is_power_of_two() {
         return Some(true);
     }
     let mut hash = u64::from(legacy_hash(key));
-    let delta = (hash >> 17) | (hash << 15) % (1 << 32);
+    let delta = (hash >> 17) | ((hash << 15) % (1 << 32));
     let start = hash % lines * (bytes / lines);
     for _ in 0..marker {
         let at = hash % (bytes / lines * 8);

@@ -60,8 +60,7 @@ impl FilterBlockBuilder {
     /// assert!(FilterBlockBuilder::new(0.0).is_err());
     /// ```
     pub fn new(bits_per_key: f64) -> Result<Self, RocksdbError> {
-        // Also false for NaN.
-        if !(bits_per_key >= 0.5) {
+        if bits_per_key.is_nan() || bits_per_key < 0.5 {
             return Err(RocksdbError::BitsPerKey { bits_per_key });
         }
         let millibits_per_key = (bits_per_key.clamp(1.0, 100.0) * 1_000.0 + 0.500_001) as u32;
