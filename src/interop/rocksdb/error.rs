@@ -157,7 +157,8 @@ impl Display for RocksdbError {
             }
             Self::Magic { offset, found } => write!(
                 f,
-                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is no block-based SST file, or it is truncated"
+                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is no block-based SST \
+                 file, or it is truncated"
             ),
             Self::FormatVersion { offset, found } => write!(
                 f,
@@ -168,7 +169,8 @@ impl Display for RocksdbError {
             }
             Self::Footer { offset, found, expected } => write!(
                 f,
-                "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later release wrote it, or it is damaged"
+                "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later release wrote \
+                 it, or it is damaged"
             ),
             Self::FooterChecksum { offset, found, expected, kind } => write!(
                 f,
@@ -176,7 +178,8 @@ impl Display for RocksdbError {
             ),
             Self::Handle { block, offset, size, first, end } => write!(
                 f,
-                "the {block} is said to be {size} bytes and a trailer of 5 at offset {offset}, expected them within {first} to {end}"
+                "the {block} is said to be {size} bytes and a trailer of 5 at offset {offset}, expected them \
+                 within {first} to {end}"
             ),
             Self::BlockChecksum { block, offset, found, expected, kind } => write!(
                 f,
@@ -184,7 +187,8 @@ impl Display for RocksdbError {
             ),
             Self::Compressed { block, offset, found } => write!(
                 f,
-                "offset {offset}: found compression type {found}, expected 0: the {block} is compressed, which no release of RocksDB does"
+                "offset {offset}: found compression type {found}, expected 0: the {block} is compressed, which \
+                 no release of RocksDB does"
             ),
             Self::Malformed { block, offset, expected } => {
                 write!(f, "offset {offset}: expected {expected} in the {block}")

@@ -40,8 +40,8 @@ pub use sst::{ChecksumKind, FilterLayout, SstFilter};
 
 use crate::hash::KeyHash;
 
-/// The identity of [`key_hash`] in a [`BloomFilter`](crate::BloomFilter) of this crate, so that an engine can keep one hash for both
-/// formats.
+/// The identity of [`key_hash`] in a [`BloomFilter`](crate::BloomFilter) of this crate, so that an engine can keep one hash for
+/// both formats.
 ///
 /// ```
 /// use blocked_bloom::interop::rocksdb::{KEY_HASH, key_hash};

@@ -6,15 +6,16 @@
 
 mod checksum;
 mod entries;
+mod metaindex;
 mod partitions;
 mod properties;
 mod table;
 
 pub use self::checksum::ChecksumKind;
-use self::entries::{Cursor, Entries};
+use self::metaindex::Metaindex;
 use self::partitions::Partitions;
 use self::properties::Properties;
-use self::table::{Block, Handle, Table};
+use self::table::{Block, Table};
 use super::block::FilterBlock;
 use super::error::RocksdbError;
 use crate::bitmask::{self, Bitmask};
@@ -24,10 +25,6 @@ use crate::view::check_length;
 
 /// The comparator under which keys are ordered by their bytes.
 const BYTEWISE: &str = "leveldb.BytewiseComparator";
-
-/// Names of RocksDB's own filters in the metaindex: the same for LegacyBloom, FastLocalBloom and Ribbon.
-const FULL: &[u8] = b"fullfilter.rocksdb.BuiltinBloomFilter";
-const PARTITIONED: &[u8] = b"partitionedfilter.rocksdb.BuiltinBloomFilter";
 
 /// How the filter of an SST file is stored.
 ///
@@ -436,38 +433,6 @@ impl<'a> SstFilter<'a> {
             unread => unread,
         };
         SstFilter { filters, ..self }
-    }
-}
-
-/// What the metaindex names.
-struct Metaindex {
-    properties: Option<Handle>,
-    full: Option<Handle>,
-    partitioned: Option<Handle>,
-    /// What there is if neither.
-    unread: FilterLayout,
-}
-
-impl Metaindex {
-    fn of(block: Block<'_>) -> Result<Self, RocksdbError> {
-        let unread = FilterLayout::None;
-        let mut names = Metaindex { properties: None, full: None, partitioned: None, unread };
-        Entries::for_each(block, |name, value| {
-            let handle = || Cursor::new(value).handle();
-            let is_of = |kind: &str| name.starts_with(kind.as_bytes());
-            match name {
-                b"rocksdb.properties" => names.properties = Some(handle()?),
-                FULL => names.full = Some(handle()?),
-                PARTITIONED => names.partitioned = Some(handle()?),
-                _ if is_of("filter.") => names.unread = FilterLayout::PerDataBlock,
-                _ if is_of("fullfilter.") || is_of("partitionedfilter.") => {
-                    names.unread = FilterLayout::OtherPolicy;
-                }
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(names)
     }
 }
 
