@@ -1,7 +1,8 @@
 //! Planning: how a budget of memory is shared among the filters of many levels, so that lookups waste the fewest reads.
 //!
-//! This file owns the plan and what it costs; beside it are what is known of a level (`level`), the rate as a function of memory
-//! (`curve`), the sharing out (`spend`) and the printed form (`table`). `docs/planning.md` derives it. It refuses rates of its own: every figure is that of real [`Params`].
+//! This file owns the plan and what it costs; beside it are what is known of a level (`level`), the rate as a function of
+//! memory (`curve`), the sharing out (`spend`) and the printed form (`table`). `docs/planning.md` derives it. It refuses
+//! rates of its own: every figure is that of real [`Params`].
 
 mod curve;
 mod level;
@@ -35,8 +36,8 @@ pub enum SkipReason {
     NoKeys,
     /// No lookup reaches the level, or a read of it costs nothing.
     NeverAsked,
-    /// Most lookups that reach the level find their key there: the filter would save fewer reads than asking it costs, or than its
-    /// memory saves elsewhere.
+    /// Most lookups that reach the level find their key there: the filter would save fewer reads than asking it costs, or
+    /// than its memory saves elsewhere.
     MostlyPresent,
     /// A filter that pays for its questions does not fit what the budget leaves: with less than about one bit per key most
     /// blocks are full, and its memory saves more reads elsewhere.
@@ -193,14 +194,14 @@ impl Plan {
     /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most `bytes` when stored, headers
     /// included.
     ///
-    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few keys. Equal levels get equal
-    /// filters, give or take a block, as long as there is a bit per key for all of them. No plan is worse than the
-    /// [uniform](Self::uniform) one. Within what sizes in whole blocks allow it is the best: `docs/planning.md` has the derivation and
-    /// how far off it can be.
+    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few keys. Equal levels get
+    /// equal filters, give or take a block, as long as there is a bit per key for all of them. No plan is worse than the
+    /// [uniform](Self::uniform) one. Within what sizes in whole blocks allow it is the best: `docs/planning.md` has the
+    /// derivation and how far off it can be.
     ///
-    /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory that
-    /// would exceed [`MAX_BITS_PER_KEY`](crate::MAX_BITS_PER_KEY), or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left unused: cut a level of so many keys into
-    /// [`tables`](Level#structfield.tables).
+    /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory
+    /// that would exceed [`MAX_BITS_PER_KEY`](crate::MAX_BITS_PER_KEY), or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left
+    /// unused: cut a level of so many keys into [`tables`](Level#structfield.tables).
     ///
     /// Cost: some 10 ms, and 0.1 ms a level.
     ///
@@ -264,8 +265,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless `0 <= bits_per_key <= 100`, or if a filter would need
-    /// more than 2^32 - 1 blocks.
+    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless `0 <= bits_per_key <= 100`, or if a filter would
+    /// need more than 2^32 - 1 blocks.
     ///
     /// ```
     /// use blocked_bloom::{Level, Plan};

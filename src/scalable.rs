@@ -1,8 +1,8 @@
 //! A filter that grows: a chain of filters, each larger and stricter than the one before, for callers that cannot know how many
 //! keys will come.
 //!
-//! This file owns adding and growing; beside it are the questions (`ask`), the stored form (`bytes`) and the union (`unite`). It refuses to
-//! guess: a key goes into the newest link only if no link may have it, and whatever fails loses nothing.
+//! This file owns adding and growing; beside it are the questions (`ask`), the stored form (`bytes`) and the union (`unite`).
+//! It refuses to guess: a key goes into the newest link only if no link may have it, and whatever fails loses nothing.
 
 mod ask;
 mod bytes;
@@ -42,10 +42,11 @@ struct Shape {
 
 /// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive rate.
 ///
-/// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", Information
-/// Processing Letters 101 (2007). When the last link has the keys it was sized for, the next is made for
-/// [twice](Self::with_growth) as many, and for a rate that leaves room for all that will follow: 15 % of what the links so far leave of
-/// the target, so that their rates, and with them the chance that any of them is wrong, never sum to more than it.
+/// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters",
+/// Information Processing Letters 101 (2007). When the last link has the keys it was sized for, the next is made for
+/// [twice](Self::with_growth) as many, and for a rate that leaves room for all that will follow: 15 % of what the links so
+/// far leave of the target, so that their rates, and with them the chance that any of them is wrong, never sum to more than
+/// it.
 ///
 /// A key is added only if no link may have it, so repeated keys cost no memory; and the keys that are counted are distinct.
 ///
@@ -212,9 +213,9 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`ScalableError::Alloc`] if there is no memory for the next link, [`ScalableError::Params`] if none can keep what is left of the
-    /// rate, [`ScalableError::KeyWithoutHash`] if the filter is of the caller's hashes. The key was not added then, and all others
-    /// still are.
+    /// [`ScalableError::Alloc`] if there is no memory for the next link, [`ScalableError::Params`] if none can keep what is
+    /// left of the rate, [`ScalableError::KeyWithoutHash`] if the filter is of the caller's hashes. The key was not added
+    /// then, and all others still are.
     ///
     /// ```
     /// # use blocked_bloom::ScalableBloomFilter;
@@ -245,7 +246,13 @@ impl ScalableBloomFilter {
     /// # Ok::<(), blocked_bloom::ScalableError>(())
     /// ```
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ScalableError> {
-        if self.contains_hash(hash) {
+        self.insert_unless(0, hash)
+    }
+
+    /// Adds the hash, unless a link from number `first` on may have it; those before it do not.
+    fn insert_unless(&mut self, first: usize, hash: u64) -> Result<bool, ScalableError> {
+        let links = self.links.get(first..).unwrap_or_default();
+        if links.iter().rev().any(|link| link.contains_hash(hash)) {
             return Ok(false);
         }
         if self.room() == 0 {
@@ -258,8 +265,8 @@ impl ScalableBloomFilter {
         }))
     }
 
-    /// Adds every key. `seen` then has one bit per key, 1 if it may have been there before, or earlier in the batch: the misses are
-    /// the keys that are certainly new.
+    /// Adds every key. `seen` then has one bit per key, 1 if it may have been there before, or earlier in the batch: the
+    /// misses are the keys that are certainly new.
     ///
     /// Cost: the links are asked by the batch kernel, some thousand keys at a time.
     ///
@@ -331,9 +338,10 @@ impl ScalableBloomFilter {
     /// Adds at most [`AT_ONCE`] hashes.
     fn add(&mut self, hashes: &[u64], words: &mut [u64]) -> Result<(), ScalableError> {
         ask::hashes(self.views(), hashes, words);
+        // The answers are of before the batch; a key may have come in it, and is then in the link that was last or a later one.
+        let first = self.links.len().saturating_sub(1);
         for (i, &hash) in hashes.iter().enumerate() {
-            // The answer is of before the batch; the key may have come in it.
-            if words[i / 64] >> (i % 64) & 1 == 0 && !self.insert_hash(hash)? {
+            if words[i / 64] >> (i % 64) & 1 == 0 && !self.insert_unless(first, hash)? {
                 words[i / 64] |= 1 << (i % 64);
             }
         }
@@ -373,8 +381,8 @@ impl ScalableBloomFilter {
         Ok((items, sizing.params(items)?))
     }
 
-    /// The rate that is never exceeded, however many distinct keys are added: what [`new`](Self::new) was given, or after unions the
-    /// sum.
+    /// The rate that is never exceeded, however many distinct keys are added: what [`new`](Self::new) was given, or after
+    /// unions the sum.
     ///
     /// ```
     /// # use blocked_bloom::ScalableBloomFilter;

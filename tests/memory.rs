@@ -4,7 +4,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use blocked_bloom::{BloomFilter, BloomFilterBuilder, BuildError, KeyHash, Sizing};
+use blocked_bloom::{
+    BloomFilter, BloomFilterBuilder, BuildError, KeyHash, ScalableBloomFilter, ScalableError,
+    Sizing,
+};
 
 struct Counting;
 
@@ -157,4 +160,9 @@ fn building_keeps_to_its_memory() {
     assert!(filter.view().is_pass_all() && filter.contains("anything"));
     assert_eq!(filter.view().keys_inserted(), 1);
     assert!(matches!(error, Some(BuildError::Alloc(_))), "{error:?}");
+
+    // 1.8 GB for the first link: refused, and nothing else happened.
+    let mut growing = ScalableBloomFilter::new(0.01, 1_000_000_000).unwrap();
+    assert!(matches!(growing.insert("apple"), Err(ScalableError::Alloc(_))));
+    assert!(growing.links().is_empty() && !growing.contains("apple"));
 }

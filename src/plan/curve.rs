@@ -9,9 +9,9 @@ use super::most_blocks;
 use crate::params::{HEADER_BYTES, Sizing};
 use crate::probe::BLOCK_BYTES;
 
-/// Up to so many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as many bits
-/// per key. The difference, that of a binomial from another of the same mean, is under 1 % of the rate, and moves a plan by less than
-/// the rounding to blocks.
+/// Up to so many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as
+/// many bits per key. The difference, that of a binomial from another of the same mean, is under 1 % of the rate, and moves a
+/// plan by less than the rounding to blocks.
 const EXACT: u64 = 1_024;
 
 /// Keys of the largest filters whose rate is computed: from here on only bits per key matter.
