@@ -534,3 +534,50 @@ fn the_document_matches_the_code() {
     }
     panic!("the table ends at {end}");
 }
+
+/// Prints, asserts nothing: `cargo test --release --test scalable -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures time"]
+#[expect(clippy::print_stdout, reason = "the figures of docs/growing.md")]
+fn batches_and_single_keys_are_timed() {
+    let timed = |asked: &[u64], ask: &mut dyn FnMut(&[u64])| {
+        let start = std::time::Instant::now();
+        ask(asked);
+        start.elapsed().as_nanos() as f64 / asked.len() as f64
+    };
+    for (first_items, keys) in [(100, 100_000), (10_000, 10_000_000)] {
+        let (filter, hashes) = filled(0.01, first_items, keys);
+        let present: Vec<u64> = hashes.iter().step_by(keys / 100_000).copied().collect();
+        println!("{keys} keys, {} links, {} bytes", filter.links().len(), filter.memory_bytes());
+        let (mut hits, mut left) = (Bitmask::new(), Vec::new());
+        for (name, asked) in [("absent", Random(9).hashes(100_000)), ("present", present)] {
+            for _ in 0..3 {
+                let batch = timed(&asked, &mut |asked| filter.contains_hashes(asked, &mut hits));
+                let everything = timed(&asked, &mut |asked| {
+                    for link in filter.links() {
+                        link.contains_hashes(asked, &mut hits);
+                    }
+                });
+                let moved = timed(&asked, &mut |asked| {
+                    for chunk in asked.chunks(1_024) {
+                        left.clear();
+                        left.extend_from_slice(chunk);
+                        for link in filter.links().iter().rev() {
+                            link.contains_hashes(&left, &mut hits);
+                            let (asked, mut misses) = (left.clone(), hits.misses());
+                            left.clear();
+                            left.extend(misses.by_ref().map(|i| asked[i]));
+                        }
+                    }
+                });
+                let single = timed(&asked, &mut |asked| {
+                    let found = asked.iter().filter(|&&hash| filter.contains_hash(hash)).count();
+                    std::hint::black_box(found);
+                });
+                println!(
+                    "{name}, ns per key: batch {batch:.0}, every link about everything {everything:.0}, moved after every link {moved:.0}, single {single:.0}"
+                );
+            }
+        }
+    }
+}
