@@ -116,7 +116,7 @@ impl Bitmask {
     /// # Ok::<(), blocked_bloom::AllocError>(())
     /// ```
     pub fn hits(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
+        all_ones(&self.words)
     }
 
     /// Indices of the keys that are certainly absent, ascending. Cost: one step per miss and per 64 keys.
@@ -162,12 +162,17 @@ pub(crate) fn fill_with_hits(words: &mut [u64], len: usize) {
 }
 
 /// The bits of word `i` that belong to a key when there are `len`.
-fn used(len: usize, i: usize) -> u64 {
+pub(crate) fn used(len: usize, i: usize) -> u64 {
     match len.saturating_sub(i * 64) {
         0 => 0,
         keys @ 1..64 => (1 << keys) - 1,
         _ => u64::MAX,
     }
+}
+
+/// Positions of the ones of all words.
+pub(crate) fn all_ones(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
 }
 
 /// Positions of the ones of word `i`.

@@ -6,6 +6,7 @@
 mod partition;
 mod plan;
 mod scalable;
+mod set;
 mod shape;
 
 use core::fmt::{self, Display, Formatter};
@@ -16,6 +17,7 @@ use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 pub use partition::{PartitionBuildError, PartitionError, PartitionFailure, PartitionIndexError};
 pub use plan::PlanError;
 pub use scalable::{ScalableError, ScalableFormatError};
+pub use set::{FilterSetError, MatrixError};
 pub use shape::{FoldError, MergeAllError, MergeError};
 
 /// Why a filter cannot be sized as asked.
@@ -263,7 +265,7 @@ impl From<AllocError> for BuildError {
 pub struct LengthError {
     /// Words given.
     pub words: usize,
-    /// Words needed: one per 64 keys, rounded up.
+    /// Words needed: one per 64 keys, rounded up; for a set of filters, so many per filter.
     pub expected: usize,
 }
 

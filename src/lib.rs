@@ -51,6 +51,7 @@
 //! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
 //! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in parts that are loaded one by one |
 //! | [`FilterMetrics`] | counters of what filters save, shared by threads; the engine records, the queries know nothing of it |
+//! | [`FilterSet`], [`BitMatrix`] | the filters of many tables, asked about a key or a batch at once, and the answers |
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with (part of its bytes), and how to hash a batch once |
 //!
 //! # Damage
@@ -108,6 +109,7 @@ mod policy;
 mod prefix;
 pub mod probe;
 mod scalable;
+mod set;
 mod view;
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -116,9 +118,9 @@ pub use bitmask::Bitmask;
 pub use builder::BloomFilterBuilder;
 pub use bytes::BloomFilterBytes;
 pub use error::{
-    AllocError, BuildError, FoldError, FormatError, LengthError, MergeAllError, MergeError,
-    ParamsError, PartitionBuildError, PartitionError, PartitionFailure, PartitionIndexError,
-    PlanError, ScalableError, ScalableFormatError,
+    AllocError, BuildError, FilterSetError, FoldError, FormatError, LengthError, MatrixError,
+    MergeAllError, MergeError, ParamsError, PartitionBuildError, PartitionError, PartitionFailure,
+    PartitionIndexError, PlanError, ScalableError, ScalableFormatError,
 };
 pub use filter::BloomFilter;
 pub use hash::{KeyHash, KeyHasher};
@@ -132,6 +134,7 @@ pub use policy::{FilterPolicy, TableFilter};
 pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
 pub use scalable::{ScalableBloomFilter, ScalableBloomFilterRef};
+pub use set::{BitMatrix, FilterSet};
 pub use view::BloomFilterRef;
 
 /// The code in the README and the guides compiles and runs.

@@ -498,7 +498,7 @@ pub(crate) fn ask_many_keys<K, B: Place>(
     keys: &[K],
     words: &mut [u64],
     hash: impl Fn(&[K], &mut [u64]),
-    ask: impl Fn(Ahead<'_>, &[u64], &mut [u64]),
+    ask: impl Fn(Ahead<'_, B>, &[u64], &mut [u64]),
 ) {
     if keys.len() <= 64 {
         let hashes = &mut [0; 64][..keys.len()];
@@ -517,7 +517,7 @@ pub(crate) fn ask_many_keys<K, B: Place>(
         keys = rest;
         let tested = AT_ONCE.min(hashed);
         let later = &buffer[AHEAD.min(hashed)..hashed];
-        ask(Ahead { prefetch, later }, &buffer[..tested], words);
+        ask(Ahead { prefetch, later, blocks }, &buffer[..tested], words);
         buffer.copy_within(tested..hashed, 0);
         hashed -= tested;
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom::{BitMatrix, FilterSet, KeyHash, KeyHasher};
 
 use crate::table::Table;
 
@@ -20,7 +20,7 @@ pub(crate) struct Cost {
 pub(crate) struct MultiGet<'t> {
     tables: &'t [Table],
     hashes: Vec<u64>,
-    hits: Bitmask,
+    hits: BitMatrix,
     values: Vec<Option<&'t [u8]>>,
     cost: Cost,
 }
@@ -42,15 +42,17 @@ impl<'t> MultiGet<'t> {
 
         self.values.clear();
         self.values.resize(keys.len(), None);
-        for table in self.tables {
-            let start = Instant::now();
-            table.filter().contains_hashes(&self.hashes, &mut self.hits);
-            self.cost.asking_filters += start.elapsed();
+        let start = Instant::now();
+        let filters = FilterSet::new(KeyHash::default(), self.tables.iter().map(Table::filter));
+        let filters = filters.map_err(io::Error::other)?;
+        filters.contains_hashes(&self.hashes, &mut self.hits).map_err(io::Error::other)?;
+        self.cost.asking_filters += start.elapsed();
 
-            for i in self.hits.hits() {
+        for (i, table) in self.tables.iter().enumerate() {
+            for key in self.hits.keys_of(i) {
                 // A value in a newer table hides those in older ones.
-                if self.values[i].is_none() {
-                    self.values[i] = table.get(keys[i], &mut self.cost.block_reads)?;
+                if self.values[key].is_none() {
+                    self.values[key] = table.get(keys[key], &mut self.cost.block_reads)?;
                 }
             }
         }

@@ -10,7 +10,9 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile, address, powers, prefetch, scalar};
+mod set;
+
+use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile, address, powers, scalar};
 use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx2");
@@ -23,6 +25,8 @@ pub(super) const TABLE: Table = Table {
     insert,
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
+    mask: set::mask,
+    covers: set::covers,
 };
 
 /// Keys a turn: their results fill one register of bytes.
@@ -51,7 +55,7 @@ unsafe fn contains(
         (Prefetch::TwoLines, _) => batch::<2, 4>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead.later, probes, hashes, hits) }
+    unsafe { batch(blocks, ahead, probes, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
@@ -62,23 +66,19 @@ unsafe fn contains(
 #[target_feature(enable = "avx2")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
-    later: &[u64],
+    mut ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (turns, rest) = keys.as_chunks::<KEYS>();
         for (i, turn) in turns.iter().enumerate() {
             if LINES > 0 {
-                for &hash in later.next().unwrap_or_default() {
-                    // SAFETY: the caller promised the number of blocks.
-                    prefetch::<LINES>(unsafe { address(blocks, hash) });
-                }
+                ahead.request::<LINES>(KEYS);
             }
             bits |= test.four(turn) << (i * KEYS);
         }
@@ -128,14 +128,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             self.missing(hashes[2]),
             self.missing(hashes[3]),
         ];
-        // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each half of the register has
-        // four bytes per key.
-        let low = _mm256_packs_epi32(missing[0], missing[1]);
-        let high = _mm256_packs_epi32(missing[2], missing[3]);
-        let missing = _mm256_packs_epi16(low, high);
-        let none = _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
-        let none = _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32;
-        u64::from(none & (none >> 4) & 15)
+        which_are_zero(missing)
     }
 
     /// The bits of the key that are not set in its line.
@@ -160,6 +153,20 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         }
         missing
     }
+}
+
+/// One bit per register, set if it is zero.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn which_are_zero(registers: [__m256i; 4]) -> u64 {
+    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each half of the register has four
+    // bytes of each.
+    let low = _mm256_packs_epi32(registers[0], registers[1]);
+    let high = _mm256_packs_epi32(registers[2], registers[3]);
+    let all = _mm256_packs_epi16(low, high);
+    let zero = _mm256_cmpeq_epi32(all, _mm256_setzero_si256());
+    let zero = _mm256_movemask_ps(_mm256_castsi256_ps(zero)) as u32;
+    u64::from(zero & (zero >> 4) & 15)
 }
 
 /// Both halves of the block.

@@ -3,12 +3,13 @@
 //! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the bit. Needs the extensions F, BW,
 //! DQ, VL and VBMI2: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
 
+mod set;
 #[cfg(feature = "interop-parquet")]
 mod split;
 
 use core::arch::x86_64::*;
 
-use super::{AHEAD, Ahead, Prefetch, Table, Tile, address, powers, prefetch, scalar};
+use super::{AHEAD, Ahead, Prefetch, Table, Tile, powers, prefetch, scalar};
 use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
@@ -21,6 +22,8 @@ pub(super) const TABLE: Table = Table {
     insert,
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
+    mask: set::mask,
+    covers: set::covers,
 };
 
 /// The second-level cache of the CPUs that have these extensions, from 1 MiB; not measured.
@@ -58,7 +61,7 @@ unsafe fn contains(
         (Prefetch::TwoLines, _) => batch::<2, 32>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead.later, probes, hashes, hits) }
+    unsafe { batch(blocks, ahead, probes, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead, and tests up to `LANES` probes.
@@ -69,7 +72,7 @@ unsafe fn contains(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 unsafe fn batch<const LINES: usize, const LANES: usize>(
     blocks: &[Block],
-    later: &[u64],
+    mut ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
@@ -77,7 +80,6 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<LANES>::new(blocks, probes) };
     let (turns, rest) = hashes.as_chunks::<KEYS>();
-    let mut later = later.chunks(KEYS);
     // Through memory, and stored a turn before they are needed: taking eight numbers out of a register costs twice as much.
     let mut offsets = [[0; KEYS]; 2];
     let mut following = turns.iter().enumerate();
@@ -88,7 +90,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
         *word = 0;
         for (i, turn) in turns.iter().enumerate() {
             if LINES > 0 {
-                test.request::<LINES>(later.next().unwrap_or_default());
+                ahead.request::<LINES>(KEYS);
             }
             if let Some((i, turn)) = following.next() {
                 offsets[i % 2] = test.offsets(load(turn));
@@ -151,16 +153,6 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
     fn offsets(&self, hashes: __m512i) -> [u64; KEYS] {
         let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.count));
         store(_mm512_slli_epi64::<6>(index))
-    }
-
-    /// Requests `LINES` lines per key.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn request<const LINES: usize>(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            // SAFETY: `new` was promised the number of blocks.
-            prefetch::<LINES>(unsafe { address(self.blocks, hash) });
-        }
     }
 
     /// One bit per key, set if it may be present.

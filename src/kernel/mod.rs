@@ -16,10 +16,13 @@ mod avx512;
 mod neon;
 mod portable;
 mod scalar;
+mod source;
 #[cfg(feature = "interop-parquet")]
 mod split;
 
 use crate::probe::{Block, MAX_PROBES, MULTIPLIER, block_index};
+
+pub(crate) use source::Source;
 
 /// Filters up to this size stay in the second-level cache, where requesting lines ahead only costs: 5 % at 125 KB and AVX2, while
 /// at 250 KB it gains 4 %, and at 500 KB 18 % (Zen 3, 512 KB of second-level cache).
@@ -56,12 +59,16 @@ impl Prefetch {
     /// What a filter of these blocks wants, of which `fits` bytes fit the cache.
     #[inline]
     fn of<B>(blocks: &[B], fits: usize) -> Self {
-        if size_of_val(blocks) <= fits {
-            Prefetch::No
-        } else if blocks.as_ptr().addr().is_multiple_of(size_of::<B>()) {
-            Prefetch::OneLine
-        } else {
-            Prefetch::TwoLines
+        Prefetch::of_many(size_of_val(blocks), fits, is_aligned(blocks))
+    }
+
+    /// What filters want that are asked one after the other, `bytes` in all of which `fits` fit the cache.
+    #[inline]
+    fn of_many(bytes: usize, fits: usize, aligned: bool) -> Self {
+        match aligned {
+            _ if bytes <= fits => Prefetch::No,
+            true => Prefetch::OneLine,
+            false => Prefetch::TwoLines,
         }
     }
 
@@ -80,24 +87,43 @@ impl Prefetch {
     }
 }
 
+/// Whether no block straddles two cache lines.
+#[inline]
+pub(crate) fn is_aligned<B>(blocks: &[B]) -> bool {
+    blocks.as_ptr().addr().is_multiple_of(size_of::<B>())
+}
+
 /// What a kernel does about keys that come later: it requests the lines of one for each that it tests.
 #[derive(Clone, Copy)]
-pub(crate) struct Ahead<'a> {
+pub(crate) struct Ahead<'a, B = Block> {
     pub(crate) prefetch: Prefetch,
     /// Hashes whose lines are not requested yet.
     pub(crate) later: &'a [u64],
+    /// The filter they will be asked of: the same, or the one whose turn is next.
+    pub(crate) blocks: &'a [B],
 }
 
-impl<'a> Ahead<'a> {
+impl<'a, B: Place> Ahead<'a, B> {
     /// Requests the lines of a batch's first hashes.
     #[inline]
-    pub(crate) fn start<B: Place>(prefetch: Prefetch, blocks: &[B], hashes: &'a [u64]) -> Self {
+    pub(crate) fn start(prefetch: Prefetch, blocks: &'a [B], hashes: &'a [u64]) -> Self {
         if prefetch == Prefetch::No {
-            return Ahead { prefetch, later: &[] };
+            return Ahead { prefetch, later: &[], blocks };
         }
         let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
         prefetch.request(blocks, first);
-        Ahead { prefetch, later }
+        Ahead { prefetch, later, blocks }
+    }
+
+    /// Requests `LINES` lines for each of the next `keys` hashes.
+    #[inline]
+    fn request<const LINES: usize>(&mut self, keys: usize) {
+        let (next, later) = self.later.split_at(keys.min(self.later.len()));
+        self.later = later;
+        for &hash in next {
+            let index = B::index(hash, self.blocks.len() as u32) as usize;
+            prefetch::<LINES>(self.blocks.as_ptr().wrapping_add(index));
+        }
     }
 }
 
@@ -192,11 +218,13 @@ impl Tile<'_> {
 ///
 /// `contains(blocks, ahead, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
+/// `mask(hash, probes)` gives the hash's bits as a block. `covers(sources, prefetch, hash, masks, hits)` writes bit `i % 64` of
+/// `hits[i / 64]` for source `i`, set if the hash's line in it has every bit of the source's mask; a single mask is that of all.
 ///
 /// # Safety
 ///
-/// Both: the CPU has the features of `is_supported`, and `1 <= probes <= 30`. `contains`: `1 <= blocks.len() < 2^32` and
-/// `hits.len() == hashes.len().div_ceil(64)`.
+/// All: the CPU has the features of `is_supported`. All but `covers`: `1 <= probes <= 30`. `contains`:
+/// `1 <= blocks.len() < 2^32` and `hits.len() == hashes.len().div_ceil(64)`.
 struct Table {
     name: &'static str,
     is_supported: fn() -> bool,
@@ -206,6 +234,8 @@ struct Table {
     insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
     #[cfg(feature = "interop-parquet")]
     split: split::Table,
+    mask: unsafe fn(hash: u64, probes: u32) -> Block,
+    covers: unsafe fn(&[Source<'_>], Prefetch, hash: u64, masks: &[Block], hits: &mut [u64]),
 }
 
 /// Fastest first; the last is always supported.
@@ -269,6 +299,12 @@ impl Kernel {
         Prefetch::of(blocks, self.0.fits)
     }
 
+    /// How this kernel gets the lines of filters of `bytes` in all; `aligned` if every block is one cache line.
+    #[inline]
+    pub(crate) fn prefetch_many(self, bytes: usize, aligned: bool) -> Prefetch {
+        Prefetch::of_many(bytes, self.0.fits, aligned)
+    }
+
     /// Tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
     ///
     /// # Panics
@@ -300,6 +336,38 @@ impl Kernel {
         assert!((1..=MAX_PROBES).contains(&probes));
         // SAFETY: a `Kernel` is only made by `supported`, after detection. Each `insert` checks where it writes.
         unsafe { (self.0.insert)(tile, probes, hashes) }
+    }
+
+    /// The bits of the hash as a block of their own: [`probe::mask`](crate::probe::mask).
+    ///
+    /// # Panics
+    ///
+    /// If `probes` is not 1 to 30: a bug of this crate, not an input.
+    #[inline]
+    pub(crate) fn mask(self, hash: u64, probes: u32) -> Block {
+        assert!((1..=MAX_PROBES).contains(&probes));
+        // SAFETY: a `Kernel` is only made by `supported`, after detection; the probes are asserted above.
+        unsafe { (self.0.mask)(hash, probes) }
+    }
+
+    /// Compares the hash's line in every source with the source's mask, or with the only one; bit `i % 64` of `hits[i / 64]` is set
+    /// if source `i` has all its bits.
+    ///
+    /// # Panics
+    ///
+    /// If `hits` is not one word per 64 sources, or a source's mask is missing among several: bugs of this crate, not inputs.
+    #[inline]
+    pub(crate) fn covers(
+        self,
+        sources: &[Source<'_>],
+        prefetch: Prefetch,
+        hash: u64,
+        masks: &[Block],
+        hits: &mut [u64],
+    ) {
+        assert_eq!(hits.len(), sources.len().div_ceil(64));
+        // SAFETY: a `Kernel` is only made by `supported`, after detection.
+        unsafe { (self.0.covers)(sources, prefetch, hash, masks, hits) }
     }
 }
 

@@ -1,14 +1,16 @@
 //! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys a turn.
 //!
 //! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
-//! Inserting is scalar: there is no scatter, and a mask of 64 bytes takes longer to make than the bits to set.
+//! Inserting, and the mask of a key, are scalar: there is no scatter, and 64 bytes take longer to make than the bits to set.
+
+mod set;
 
 #[cfg(feature = "interop-parquet")]
 mod split;
 
 use core::arch::aarch64::*;
 
-use super::{Ahead, Prefetch, Table, address, powers, prefetch, scalar};
+use super::{Ahead, Prefetch, Table, address, powers, scalar};
 use crate::probe::Block;
 
 pub(super) const TABLE: Table = Table {
@@ -17,6 +19,7 @@ pub(super) const TABLE: Table = Table {
     contains,
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
+    covers: set::covers,
     ..scalar::TABLE
 };
 
@@ -46,7 +49,7 @@ unsafe fn contains(
         (Prefetch::TwoLines, _) => batch::<2, 4>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead.later, probes, hashes, hits) }
+    unsafe { batch(blocks, ahead, probes, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
@@ -57,23 +60,19 @@ unsafe fn contains(
 #[target_feature(enable = "neon")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
-    later: &[u64],
+    mut ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (turns, rest) = keys.as_chunks::<KEYS>();
         for (i, turn) in turns.iter().enumerate() {
             if LINES > 0 {
-                for &hash in later.next().unwrap_or_default() {
-                    // SAFETY: the caller promised the number of blocks.
-                    prefetch::<LINES>(unsafe { address(blocks, hash) });
-                }
+                ahead.request::<LINES>(KEYS);
             }
             bits |= test.eight(turn) << (i * KEYS);
         }

@@ -3,7 +3,7 @@
 #[cfg(feature = "interop-parquet")]
 pub(super) mod split;
 
-use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile};
+use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Source, Table, Tile};
 use crate::probe::{self, Block};
 
 pub(super) const TABLE: Table = Table {
@@ -14,6 +14,8 @@ pub(super) const TABLE: Table = Table {
     insert,
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
+    mask: probe::mask,
+    covers,
 };
 
 /// Requests nothing ahead: it is the reference, and runs on no machine by itself.
@@ -47,5 +49,27 @@ pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
         }
         let index = tile.index(hash);
         probe::insert(&mut tile.blocks[index], hash, probes);
+    }
+}
+
+/// Eight words a line, in any byte order: a bit of the line is compared with the same bit of the mask.
+pub(super) fn covers(
+    sources: &[Source<'_>],
+    _prefetch: Prefetch,
+    hash: u64,
+    masks: &[Block],
+    hits: &mut [u64],
+) {
+    for (sources, word) in sources.chunks(64).zip(hits) {
+        *word = 0;
+        for (i, source) in sources.iter().enumerate() {
+            let mask = if let [mask] = masks { mask } else { &masks[source.mask()] };
+            let (line, _) = source.line(hash).as_chunks();
+            let (mask, _) = mask.as_chunks();
+            let missing = line.iter().zip(mask).fold(0, |missing, (&line, &mask)| {
+                missing | !u64::from_ne_bytes(line) & u64::from_ne_bytes(mask)
+            });
+            *word |= u64::from(missing == 0) << i;
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! This file owns the checks that make the `unsafe` functions for split blocks safe to call. What they answer is
 //! [`crate::probe::split_block`]'s.
 
-use super::{Ahead, FITS_BYTES, Kernel, Place, Prefetch, prefetch};
+use super::{AHEAD, Ahead, FITS_BYTES, Kernel, Place, Prefetch, prefetch};
 use crate::probe::split_block::{SplitBlock, block_index};
 
 /// One instruction set's functions for split blocks; what they do is what the functions of [`super::Table`] do.
@@ -12,9 +12,12 @@ use crate::probe::split_block::{SplitBlock, block_index};
 ///
 /// Both: the CPU has the features of the kernel, and `1 <= blocks.len() < 2^32`. `contains`: `hits.len() == hashes.len().div_ceil(64)`.
 pub(super) struct Table {
-    pub(super) contains: unsafe fn(&[SplitBlock], Ahead<'_>, hashes: &[u64], hits: &mut [u64]),
+    pub(super) contains: Contains,
     pub(super) insert: unsafe fn(&mut [SplitBlock], hashes: &[u64]),
 }
+
+/// Blocks, what comes later, hashes, hits.
+type Contains = unsafe fn(&[SplitBlock], Ahead<'_, SplitBlock>, &[u64], &mut [u64]);
 
 impl Place for SplitBlock {
     #[inline]
@@ -33,7 +36,7 @@ impl Kernel {
     pub(crate) fn split_contains(
         self,
         blocks: &[SplitBlock],
-        ahead: Ahead<'_>,
+        ahead: Ahead<'_, SplitBlock>,
         hashes: &[u64],
         hits: &mut [u64],
     ) {
@@ -86,8 +89,9 @@ pub(super) fn for_each_ahead(
     set: impl Fn(&mut SplitBlock, u64),
 ) {
     let count = blocks.len() as u32;
-    let Ahead { prefetch: lines, later } =
-        Ahead::start(Prefetch::of(blocks, FITS_BYTES), blocks, hashes);
+    let lines = Prefetch::of(blocks, FITS_BYTES);
+    let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
+    lines.request(blocks, first);
     let mut later = later.iter();
     for &hash in hashes {
         if lines != Prefetch::No

@@ -6,7 +6,7 @@ use core::arch::x86::*;
 use core::arch::x86_64::*;
 
 use super::super::split::{Table, address, for_each_ahead};
-use super::super::{Ahead, Prefetch, prefetch};
+use super::super::{Ahead, Prefetch};
 use super::KEYS;
 use crate::probe::split_block::{SALTS, SplitBlock};
 
@@ -16,14 +16,19 @@ pub(in super::super) const TABLE: Table = Table { contains, insert };
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-unsafe fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits: &mut [u64]) {
+unsafe fn contains(
+    blocks: &[SplitBlock],
+    ahead: Ahead<'_, SplitBlock>,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
     let batch = match ahead.prefetch {
         Prefetch::No => batch::<0>,
         Prefetch::OneLine => batch::<1>,
         Prefetch::TwoLines => batch::<2>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead.later, hashes, hits) }
+    unsafe { batch(blocks, ahead, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead.
@@ -34,22 +39,18 @@ unsafe fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits
 #[target_feature(enable = "avx2")]
 unsafe fn batch<const LINES: usize>(
     blocks: &[SplitBlock],
-    later: &[u64],
+    mut ahead: Ahead<'_, SplitBlock>,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
-    let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (turns, rest) = keys.as_chunks::<KEYS>();
         for (i, turn) in turns.iter().enumerate() {
             if LINES > 0 {
-                for &hash in later.next().unwrap_or_default() {
-                    // SAFETY: the caller promised the number of blocks.
-                    prefetch::<LINES>(unsafe { address(blocks, hash) });
-                }
+                ahead.request::<LINES>(KEYS);
             }
             bits |= test.four(turn) << (i * KEYS);
         }

@@ -3,8 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::super::avx2;
-use super::super::split::{Table, address};
-use super::super::{Ahead, Prefetch, prefetch};
+use super::super::split::Table;
+use super::super::{Ahead, Prefetch};
 use super::{KEYS, load, load_some, store};
 use crate::probe::split_block::{SALTS, SplitBlock};
 
@@ -16,14 +16,19 @@ pub(in super::super) const TABLE: Table = Table { contains, insert: avx2::split:
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-unsafe fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits: &mut [u64]) {
+unsafe fn contains(
+    blocks: &[SplitBlock],
+    ahead: Ahead<'_, SplitBlock>,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
     let batch = match ahead.prefetch {
         Prefetch::No => batch::<0>,
         Prefetch::OneLine => batch::<1>,
         Prefetch::TwoLines => batch::<2>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead.later, hashes, hits) }
+    unsafe { batch(blocks, ahead, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead.
@@ -34,14 +39,13 @@ unsafe fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 unsafe fn batch<const LINES: usize>(
     blocks: &[SplitBlock],
-    later: &[u64],
+    mut ahead: Ahead<'_, SplitBlock>,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
     let (turns, rest) = hashes.as_chunks::<KEYS>();
-    let mut later = later.chunks(KEYS);
     // Through memory, and stored a turn before they are needed: taking eight numbers out of a register costs twice as much.
     let mut offsets = [[0; KEYS]; 2];
     let mut following = turns.iter().enumerate();
@@ -52,7 +56,7 @@ unsafe fn batch<const LINES: usize>(
         *word = 0;
         for (i, turn) in turns.iter().enumerate() {
             if LINES > 0 {
-                test.request::<LINES>(later.next().unwrap_or_default());
+                ahead.request::<LINES>(KEYS);
             }
             // A word has an even number of turns, so that counting from the first of all or of a word is the same modulo 2.
             if let Some((i, turn)) = following.next() {
@@ -109,16 +113,6 @@ impl<'a> Test<'a> {
         // `vpmuludq` multiplies the low halves of its lanes: the upper half of the hash, moved down, and the count.
         let products = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hashes), self.count);
         store(_mm512_slli_epi64::<5>(_mm512_srli_epi64::<32>(products)))
-    }
-
-    /// Requests `LINES` lines per key.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn request<const LINES: usize>(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            // SAFETY: `new` was promised the number of blocks.
-            prefetch::<LINES>(unsafe { address(self.blocks, hash) });
-        }
     }
 
     /// One bit per key, set if it may be present.

@@ -4,7 +4,7 @@
 use core::arch::aarch64::*;
 
 use super::super::split::{Table, address};
-use super::super::{Ahead, Prefetch, prefetch, scalar};
+use super::super::{Ahead, Prefetch, scalar};
 use super::KEYS;
 use crate::probe::split_block::{SALTS, SplitBlock};
 
@@ -14,14 +14,19 @@ pub(in super::super) const TABLE: Table = Table { contains, insert: scalar::spli
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits: &mut [u64]) {
+unsafe fn contains(
+    blocks: &[SplitBlock],
+    ahead: Ahead<'_, SplitBlock>,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
     let batch = match ahead.prefetch {
         Prefetch::No => batch::<0>,
         Prefetch::OneLine => batch::<1>,
         Prefetch::TwoLines => batch::<2>,
     };
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead.later, hashes, hits) }
+    unsafe { batch(blocks, ahead, hashes, hits) }
 }
 
 /// Requests `LINES` lines per key ahead.
@@ -32,22 +37,18 @@ unsafe fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits
 #[target_feature(enable = "neon")]
 unsafe fn batch<const LINES: usize>(
     blocks: &[SplitBlock],
-    later: &[u64],
+    mut ahead: Ahead<'_, SplitBlock>,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
-    let mut later = later.chunks(KEYS);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (turns, rest) = keys.as_chunks::<KEYS>();
         for (i, turn) in turns.iter().enumerate() {
             if LINES > 0 {
-                for &hash in later.next().unwrap_or_default() {
-                    // SAFETY: the caller promised the number of blocks.
-                    prefetch::<LINES>(unsafe { address(blocks, hash) });
-                }
+                ahead.request::<LINES>(KEYS);
             }
             bits |= test.eight(turn) << (i * KEYS);
         }

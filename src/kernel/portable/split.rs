@@ -5,37 +5,33 @@
 use wide::u32x8;
 
 use super::super::split::Table;
-use super::super::{Ahead, Prefetch, prefetch, scalar};
+use super::super::{Ahead, Prefetch, scalar};
 use crate::probe::split_block::{SALTS, SplitBlock, block_index};
 
 pub(in super::super) const TABLE: Table = Table { contains, insert: scalar::split::insert };
 
-fn contains(blocks: &[SplitBlock], ahead: Ahead<'_>, hashes: &[u64], hits: &mut [u64]) {
+fn contains(blocks: &[SplitBlock], ahead: Ahead<'_, SplitBlock>, hashes: &[u64], hits: &mut [u64]) {
     match ahead.prefetch {
-        Prefetch::No => batch::<0>(blocks, ahead.later, hashes, hits),
-        Prefetch::OneLine => batch::<1>(blocks, ahead.later, hashes, hits),
-        Prefetch::TwoLines => batch::<2>(blocks, ahead.later, hashes, hits),
+        Prefetch::No => batch::<0>(blocks, ahead, hashes, hits),
+        Prefetch::OneLine => batch::<1>(blocks, ahead, hashes, hits),
+        Prefetch::TwoLines => batch::<2>(blocks, ahead, hashes, hits),
     }
 }
 
 /// Requests `LINES` lines per key ahead.
 fn batch<const LINES: usize>(
     blocks: &[SplitBlock],
-    later: &[u64],
+    mut ahead: Ahead<'_, SplitBlock>,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     let count = blocks.len() as u32;
     let block = |hash| &blocks[block_index(hash, count) as usize];
-    let mut later = later.chunks(64);
     for (keys, word) in hashes.chunks(64).zip(hits) {
-        let mut under_way = later.next().unwrap_or_default().iter();
         *word = 0;
         for (i, &hash) in keys.iter().enumerate() {
-            if LINES > 0
-                && let Some(&hash) = under_way.next()
-            {
-                prefetch::<LINES>(block(hash));
+            if LINES > 0 {
+                ahead.request::<LINES>(1);
             }
             *word |= u64::from(test(block(hash), hash)) << i;
         }

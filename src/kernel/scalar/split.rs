@@ -7,7 +7,12 @@ use crate::probe::split_block::{self, SplitBlock};
 pub(in super::super) const TABLE: Table = Table { contains, insert };
 
 /// Requests nothing ahead: it is the reference, and runs on no machine by itself.
-fn contains(blocks: &[SplitBlock], _ahead: Ahead<'_>, hashes: &[u64], hits: &mut [u64]) {
+fn contains(
+    blocks: &[SplitBlock],
+    _ahead: Ahead<'_, SplitBlock>,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
     let count = blocks.len() as u32;
     for (keys, word) in hashes.chunks(64).zip(hits) {
         *word = 0;

@@ -4,6 +4,7 @@ mod build;
 mod limits;
 mod measure;
 mod metrics;
+mod set;
 #[cfg(feature = "interop-parquet")]
 mod split;
 mod workload;
@@ -98,12 +99,16 @@ enum Op {
     Build,
     /// Batches of 128 and 4,096 hashes with and without counting them; only if asked for
     Metrics,
+    /// One key against 64 filters and a batch against 8, each of so many keys; only if asked for, and then by
+    /// default up to a million keys a filter
+    Set,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sizes: &[u64] = match args {
         Args { keys, .. } if !keys.is_empty() => keys,
         Args { quick: true, .. } => &SIZES[..3],
+        Args { op, .. } if op.contains(&Op::Set) => &SIZES[..3],
         _ => &SIZES,
     };
     const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
@@ -116,6 +121,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         if ops.contains(&Op::Metrics) {
             print(metrics::EXPLANATION)?;
+        }
+        if ops.contains(&Op::Set) {
+            print(set::EXPLANATION)?;
         }
     }
     for &keys in sizes {
@@ -135,6 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Op::Split => split::measure(&setting, &filter)?,
                 Op::Build => build::measure(&setting)?,
                 Op::Metrics => metrics::measure(&setting, &filter)?,
+                Op::Set => set::measure(&setting)?,
             };
             for row in rows {
                 print(&if args.json { row.json(&setting) } else { row.text() })?;
