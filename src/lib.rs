@@ -52,13 +52,15 @@
 //! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in parts that are loaded one by one |
 //! | [`FilterMetrics`] | counters of what filters save, shared by threads; the engine records, the queries know nothing of it |
 //! | [`FilterSet`], [`BitMatrix`] | the filters of many tables, asked about a key or a batch at once, and the answers |
+//! | [`PrefixExtractor`], [`Added`] | which prefixes of keys are added for questions about scans, and what a filter can be asked about |
+//! | [`FilterPolicy`], [`TableFilter`] | an engine's decisions about filters: sizes by level, hash, prefixes, partitions |
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with (part of its bytes), and how to hash a batch once |
 //!
 //! # Damage
 //!
 //! [`BloomFilterRef::from_bytes`] verifies checksums of header and blocks: every truncation and every flipped bit is a
 //! [`FormatError`] that says what was found where. It never panics and allocates nothing. A filter that fails must not be used to
-//! answer "absent"; [`BloomFilterRef::pass_all`] is the stand-in that keeps an engine correct.
+//! answer "absent"; [`BloomFilterRef::open_or_pass_all`] puts one in its place that keeps an engine correct, and gives the reason.
 //!
 //! # Features
 //!
@@ -66,6 +68,7 @@
 //! |---|---|---|
 //! | `std` | yes | `write_to` for `std::io::Write`; without it the crate is `no_std` with `alloc` |
 //! | `rayon` | yes | large filters are filled and merged by the threads of the current rayon pool, keys collected from parallel iterators |
+//! | `interop-rocksdb`, `interop-parquet`, `interop-cassandra` | no | the filters of those systems, read and written: module `interop` |
 //! | `cli` | no | the command-line tool `blocked-bloom` |
 //!
 //! Limits: keys cannot be removed; at equal memory a blocked filter lets some more absent keys pass than a classical one (0.97 %
