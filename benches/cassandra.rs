@@ -1,4 +1,4 @@
-//! A Cassandra filter that outgrows every cache: keys one by one, in batches, and hashed beforehand.
+//! Cassandra filters up to one that outgrows every cache: asked and filled key by key, in batches, and hashed beforehand.
 //!
 //! `cargo bench --features interop-cassandra --bench cassandra`: half a minute, and 100 MB of memory. `docs/cassandra.md` says why a
 //! batch gains what it does.
@@ -64,5 +64,25 @@ fn query(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, query);
+fn build(criterion: &mut Criterion) {
+    for partitions in PARTITIONS {
+        let mut builder = CassandraFilterBuilder::new(Layout::Since4, partitions, 0.01)
+            .expect("memory for the filter");
+        let hashes: Vec<Hash128> = (0..1 << 19).map(|i| murmur3(key(i))).collect();
+        let mut hashes = hashes.chunks_exact(BATCH).cycle();
+        let mut next = || black_box(hashes.next().unwrap_or_default());
+        let mut group = criterion.benchmark_group("cassandra/insert");
+        group.throughput(Throughput::Elements(BATCH as u64));
+        group.warm_up_time(Duration::from_millis(300));
+        group.measurement_time(Duration::from_secs(1));
+        group.bench_function(BenchmarkId::new("hashes, one by one", partitions), |bencher| {
+            bencher.iter(|| next().iter().for_each(|&hash| builder.insert_hash(hash)));
+        });
+        group.bench_function(BenchmarkId::new("hashes, batch", partitions), |bencher| {
+            bencher.iter(|| builder.insert_hashes(next()));
+        });
+    }
+}
+
+criterion_group!(benches, query, build);
 criterion_main!(benches);

@@ -131,9 +131,10 @@ fn batches_of_every_length_are_answered_as_single_keys_are() {
 fn the_writer_writes_what_a_naive_one_does() {
     let mut random = Random(5);
     for layout in Layout::ALL {
-        for (hash_count, words) in [(1, 1), (2, 3), (5, 16), (13, 100), (21, 1_000)] {
-            let keys: Vec<_> =
-                (0..words as usize * 6).map(|i| random_key(&mut random, i % 40)).collect();
+        for (hash_count, words) in [(1, 1), (2, 3), (5, 16), (13, 100), (21, 1_000), (5, 40_000)] {
+            let keys: Vec<_> = (0..(words as usize * 6).min(6_000))
+                .map(|i| random_key(&mut random, i % 40))
+                .collect();
             let hashes: Vec<_> = keys.iter().map(|key| naive::murmur3(key)).collect();
             let expected = naive::write(layout, hash_count, words, &hashes);
             let shape = Shape::new(hash_count as i32, words as i32).unwrap();
@@ -143,6 +144,12 @@ fn the_writer_writes_what_a_naive_one_does() {
             builder.extend(keys.iter().step_by(2));
             assert!(keys.iter().all(|key| builder.view().contains(key)));
             assert_eq!(builder.finish(), expected, "{layout}, {hash_count} probes, {words} words");
+
+            let mut builder = CassandraFilterBuilder::with_shape(layout, shape).unwrap();
+            let hashes: Vec<_> = keys.iter().map(murmur3).collect();
+            let (few, many) = hashes.split_at(3);
+            [few, &[], many].into_iter().for_each(|hashes| builder.insert_hashes(hashes));
+            assert_eq!(builder.finish(), expected, "hashes: {layout}, {hash_count} probes");
         }
     }
 }
@@ -301,6 +308,7 @@ fn statistics_are_those_of_a_classical_filter() {
     // At a chance of 1 there is nothing to write to.
     let mut none = CassandraFilterBuilder::new(Layout::Since3, 20_000, 1.0).unwrap();
     none.insert("apple");
+    none.insert_hashes(&[murmur3("banana"); 40]);
     assert!(none.view().is_always_present() && none.finish().is_empty());
 }
 

@@ -4,10 +4,14 @@
 
 use alloc::vec::Vec;
 
-use super::filter::byte_index;
+use super::filter::{FITS_BYTES, byte_index};
 use super::law::{Walk, Words};
 use super::{CassandraError, CassandraFilter, HEADER_BYTES, Hash128, Layout, Shape, murmur3};
 use crate::error::AllocError;
+use crate::kernel;
+
+/// Keys between the request of their lines and the setting of their bits.
+const AHEAD: usize = 16;
 
 /// Collects partition keys into the bytes of a `Filter.db`, the same that Cassandra writes for the same keys, number of partitions
 /// and chance. The order of keys and repeated keys make no difference.
@@ -110,12 +114,54 @@ impl CassandraFilterBuilder {
     /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
     /// ```
     pub fn insert_hash(&mut self, hash: Hash128) {
-        let Some((shape, words)) = self.shape else { return };
-        let mut walk = Walk::of(hash, self.layout);
-        for _ in 0..shape.hash_count() {
-            let position = words.position(walk.next());
-            self.bytes[HEADER_BYTES + byte_index(position, self.layout)] |= 1 << (position % 8);
+        let layout = self.layout;
+        for position in self.positions(hash) {
+            self.bytes[HEADER_BYTES + byte_index(position, layout)] |= 1 << (position % 8);
         }
+    }
+
+    /// Adds the keys with these hashes.
+    ///
+    /// Cost: lines of later keys are requested while bits are set. In a filter of 100 MB that takes about a third of the time
+    /// that keys take one by one: hash some thousand keys, then add them.
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout, murmur3};
+    /// let mut builder = CassandraFilterBuilder::new(Layout::Since4, 100, 0.01)?;
+    /// builder.insert_hashes(&["apple", "banana"].map(murmur3));
+    /// assert!(builder.view().contains("banana"));
+    /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
+    /// ```
+    pub fn insert_hashes(&mut self, hashes: &[Hash128]) {
+        if self.bytes.len() <= FITS_BYTES {
+            return hashes.iter().for_each(|&hash| self.insert_hash(hash));
+        }
+        let (first, _) = hashes.split_at(AHEAD.min(hashes.len()));
+        first.iter().for_each(|&hash| self.request(hash));
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                self.request(later);
+            }
+            self.insert_hash(hash);
+        }
+    }
+
+    /// Requests the lines of a key's bits.
+    fn request(&self, hash: Hash128) {
+        for position in self.positions(hash) {
+            kernel::request(&self.bytes, HEADER_BYTES + byte_index(position, self.layout));
+        }
+    }
+
+    /// The positions of a key's bits; none where there is no filter.
+    #[inline]
+    fn positions(&self, hash: Hash128) -> impl Iterator<Item = u64> + use<> {
+        let mut walk = Walk::of(hash, self.layout);
+        let (probes, words) = match self.shape {
+            Some((shape, words)) => (shape.hash_count(), words),
+            None => (0, Words::new(1)),
+        };
+        (0..probes).map(move |_| words.position(walk.next()))
     }
 
     /// The filter so far, to be asked.

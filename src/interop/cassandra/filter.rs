@@ -12,7 +12,7 @@ use crate::kernel;
 use crate::view::check_length;
 
 /// Filters up to this size stay in the second-level cache, where requesting lines ahead only costs.
-const FITS_BYTES: usize = 256 << 10;
+pub(super) const FITS_BYTES: usize = 256 << 10;
 
 /// A `Filter.db` borrowed from wherever its bytes are: a mapped file, a block cache.
 ///
