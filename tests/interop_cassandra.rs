@@ -291,6 +291,24 @@ fn sizes_that_are_refused() {
     assert_eq!(size(u64::MAX, 1.0), Ok(None));
 }
 
+/// Around entries of the table: the chance itself still gets its row, the next smaller number the row after it.
+#[test]
+fn sizes_at_the_edges_of_the_table() {
+    for (fp_chance, at, below) in [
+        (0.393, (2, 16), (1, 48)),
+        (0.237, (2, 48), (1, 63)),
+        // Listed as 0.092, where the formula has 0.0918.
+        (0.092, (3, 79), (2, 95)),
+        (0.00819, (7, 157), (5, 173)),
+    ] {
+        let size = |fp_chance| {
+            let shape = Shape::for_partitions(1_000, fp_chance).unwrap().unwrap();
+            (shape.hash_count(), shape.words())
+        };
+        assert_eq!((size(fp_chance), size(f64::next_down(fp_chance))), (at, below), "{fp_chance}");
+    }
+}
+
 #[test]
 fn statistics_are_those_of_a_classical_filter() {
     let mut builder = CassandraFilterBuilder::new(Layout::Since3, 20_000, 0.01).unwrap();
