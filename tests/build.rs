@@ -2,7 +2,9 @@
 
 mod common;
 
-use blocked_bloom::{BloomFilter, BloomFilterBuilder, BuildError, KeyHash, KeyHasher, Sizing};
+#[cfg(feature = "rayon")]
+use blocked_bloom::KeyHasher;
+use blocked_bloom::{BloomFilter, BloomFilterBuilder, BuildError, KeyHash, Sizing};
 use common::{Random, kernels};
 use proptest::prelude::*;
 
@@ -27,6 +29,7 @@ fn builder_of(hashes: &[u64]) -> BloomFilterBuilder {
 }
 
 /// Hashes with runs of equal ones, some longer than a thread's share.
+#[cfg(feature = "rayon")]
 fn with_runs(count: usize, random: &mut Random) -> Vec<u64> {
     let mut hashes = Vec::with_capacity(count);
     while hashes.len() < count {
