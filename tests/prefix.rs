@@ -88,6 +88,48 @@ proptest! {
     }
 }
 
+proptest! {
+    /// What a wrong "absent" about a scan would come from in an engine that cuts prefixes itself.
+    #[test]
+    fn prefixes_that_the_caller_cut_are_added_as_the_builder_would(
+        keys in proptest::collection::vec(key(), 0..40),
+        only in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        for extractor in extractors() {
+            let builder = BloomFilterBuilder::with_key_hash(sizing(), KeyHash::Xxh3 { seed });
+            let mut one = match only {
+                true => builder.only_prefixes(extractor.clone()),
+                false => builder.prefixes(extractor.clone()),
+            };
+            let mut other = one.clone();
+            for (i, key) in keys.iter().enumerate() {
+                one.insert(key);
+                match i % 3 {
+                    0 => other.insert(key),
+                    _ => other.insert_with_prefix(key, extractor.prefix(key)),
+                }
+            }
+            prop_assert_eq!(other.len(), one.len());
+            prop_assert_eq!(other.finish_verified(), one.finish_verified(), "{}", extractor);
+        }
+    }
+}
+
+#[test]
+fn a_builder_of_keys_ignores_prefixes_and_cannot_hash_for_the_caller() {
+    let mut builder = BloomFilterBuilder::new(sizing());
+    builder.insert_with_prefix("abcd/1", Some(b"abcd"));
+    assert_eq!(builder.len(), 1);
+    let filter = builder.finish().unwrap();
+    assert_eq!(filter.view().added(), Added::WholeKeys);
+    assert!(filter.contains("abcd/1") && !filter.contains("abcd"));
+    let caller = KeyHash::Caller { tag: 5 };
+    let mut builder = BloomFilterBuilder::with_key_hash(sizing(), caller);
+    builder.insert_with_prefix("abcd/1", Some(b"abcd"));
+    assert_eq!(builder.finish().unwrap_err(), BuildError::KeyWithoutHash { tag: 5 });
+}
+
 /// What a builder adds for sorted keys, told naively.
 fn added(keys: &BTreeSet<Vec<u8>>, extractor: &PrefixExtractor, only: bool) -> u64 {
     let mut last = None;

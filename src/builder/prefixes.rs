@@ -1,7 +1,8 @@
 //! Prefixes that are added beside keys, or instead of them.
 
 use super::BloomFilterBuilder;
-use crate::hash::KeyHasher;
+use crate::error::BuildError;
+use crate::hash::{KeyHash, KeyHasher};
 use crate::prefix::{Added, PrefixExtractor};
 
 /// What a builder adds for each key.
@@ -37,6 +38,40 @@ impl Prefixes {
 }
 
 impl BloomFilterBuilder {
+    /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added just before it: for an engine that
+    /// has the prefix at hand, or whose own rule wants more than the bytes of a key.
+    ///
+    /// It stands in for [`insert`](Self::insert), which has the builder's extractor cut the prefix, and must be given the same:
+    /// a prefix that [`PrefixExtractor::scan_prefix`] would cut otherwise is one that scans do not find. `None` means that the key
+    /// has none. A builder of keys alone ignores the prefix. With [`KeyHash::Caller`], [`finish`](Self::finish) will fail.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).prefixes(tenant.clone());
+    /// builder.insert_with_prefix("ab12/apple", Some(b"ab12"));
+    /// builder.insert_with_prefix("ab1", None);
+    /// assert_eq!(builder.len(), 3);
+    /// let filter = builder.finish()?;
+    /// assert!(filter.contains("ab1") && filter.contains_prefix(&tenant, "ab12/"));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert_with_prefix(&mut self, key: impl AsRef<[u8]>, prefix: Option<&[u8]>) {
+        match self.key_hash {
+            KeyHash::Xxh3 { seed } => {
+                let hasher = KeyHasher::with_seed(seed);
+                let whole_keys = self.prefixes.as_ref().is_none_or(|prefixes| prefixes.whole_keys);
+                let key = whole_keys.then(|| hasher.hash(key));
+                self.add_with_prefix((key, prefix.map(|prefix| hasher.hash(prefix))));
+            }
+            KeyHash::Caller { tag } => {
+                self.fail(BuildError::KeyWithoutHash { tag });
+                self.only_counted += 1;
+            }
+        }
+    }
+
     /// Adds a key and its prefix, each unless it equals the one added just before it.
     #[inline]
     pub(crate) fn add_with_prefix(&mut self, (key, prefix): Pair) {
