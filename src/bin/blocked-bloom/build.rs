@@ -13,6 +13,7 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
 use crate::failure::{Failure, report};
+use crate::formats::{self, Format, FormatArgs};
 use crate::keys::{Key, KeyBatch, KeyFormat, KeyReader};
 use crate::numbers::{SizingArgs, parse_bytes, parse_keys};
 use crate::output::{Output, STDIO};
@@ -23,30 +24,35 @@ use crate::output::{Output, STDIO};
 /// is a key of no bytes. The filter is sized for the keys that were read, equal neighbours counted
 /// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
 /// keys than --max-memory has room for is read twice, first to count them.
+///
+/// --format builds filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
+/// checksum) and cassandra (by --fpr, the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does,
+/// such as nb-1-big-Filter.db). Options that a format has no room for are refused.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// File of keys, or - for standard input
     keys: PathBuf,
 
-    /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom]
+    /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
+    /// KEYS.filter for rocksdb-block]
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
-    sizing: SizingArgs,
+    pub(crate) sizing: SizingArgs,
 
     /// Size for this many keys, whatever is read: filters of equal size can be merged, and no
     /// list of hashes is kept in memory. Suffixes K, M and G
     #[arg(long = "keys", value_name = "N", value_parser = parse_keys)]
-    expected_items: Option<u64>,
+    pub(crate) expected_items: Option<u64>,
 
     /// Bits set and tested per key, 1 to 30 [default: the best for the size]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=30))]
     probes: Option<u32>,
 
-    /// Seed of the hash, 0 to 2^64 - 1; only filters of equal seed can be merged
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// Seed of the hash, 0 to 2^64 - 1; only filters of equal seed can be merged [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 
     /// Add the prefixes of keys, too, for queries with the same --prefix: fixed:BYTES, capped:BYTES, or
     /// delimiter:HEX:COUNT (delimiter:2f:1 is up to the first "/")
@@ -64,18 +70,21 @@ pub(crate) struct Args {
 
     /// Ask the filter about every key that was inserted before it is written
     #[arg(long)]
-    verify: bool,
+    pub(crate) verify: bool,
 
     /// Most memory for the list of keys, beside the buffers for reading; suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     max_memory: u64,
 
     #[command(flatten)]
-    format: KeyFormat,
+    pub(crate) key_format: KeyFormat,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 
     /// Print neither the progress bar nor the line about the finished filter
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// What reading and inserting take beside the list of hashes and the filter: a batch of keys with references to them, their hashes,
@@ -85,7 +94,16 @@ fn working_memory() -> u64 {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let output = output(args)?;
+    let format = args.format.format()?.unwrap_or(Format::Native);
+    args.check(format)?;
+    let output = output(args, format)?;
+    match format {
+        Format::Native => native(args, &output),
+        _ => formats::build(format, args, &output),
+    }
+}
+
+fn native(args: &Args, output: &Output) -> Result<ExitCode, Failure> {
     // Ranges do not depend on the keys: refuse before reading them.
     args.params(args.expected_items.unwrap_or(0)).map_err(Failure::new)?;
     let threads = usize::from(args.threads.unwrap_or(0));
@@ -103,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             args.keys.display()
         ));
     }
-    output.save(&filter, args.quiet)?;
+    output.save_filter(&filter, args.quiet)?;
     if !args.quiet {
         let (list, working) = (BinaryBytes(list), BinaryBytes(working));
         report(&format!(
@@ -114,8 +132,32 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
+    /// Refuses what a format has no room for.
+    fn check(&self, format: Format) -> Result<(), Failure> {
+        use Format::{Cassandra, Native, RocksdbBlock};
+        if matches!(format, Format::RocksdbSst) {
+            return Err(Failure::new(format!(
+                "{format} is only read: build --format rocksdb-block for the filter block of such a file"
+            )));
+        }
+        let sizing = &self.sizing;
+        formats::refuse(
+            format,
+            &[
+                ("--bits-per-key", sizing.bits_per_key.is_some(), &[Native, RocksdbBlock]),
+                ("--fpr", sizing.fpr.is_some(), &[Native, Cassandra]),
+                ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
+                ("--keys", self.expected_items.is_some(), &[Native, Cassandra]),
+                ("--probes", self.probes.is_some(), &[Native]),
+                ("--seed", self.seed.is_some(), &[Native]),
+                ("--prefix", self.prefix.is_some(), &[Native]),
+                ("--threads", self.threads.is_some(), &[Native]),
+            ],
+        )
+    }
+
     fn key_hash(&self) -> KeyHash {
-        KeyHash::Xxh3 { seed: self.seed }
+        KeyHash::Xxh3 { seed: self.seed.unwrap_or(0) }
     }
 
     fn builder(&self) -> BloomFilterBuilder {
@@ -145,13 +187,37 @@ fn read(
     args: &Args,
     mut take: impl FnMut(&[&[u8]]) -> Result<(), BuildError>,
 ) -> Result<String, Failure> {
-    let mut keys = KeyReader::open(&args.keys, args.format, !args.quiet)?;
+    let mut keys = KeyReader::open(&args.keys, args.key_format, !args.quiet)?;
     let (mut batch, mut key) = (KeyBatch::default(), Key::default());
     while keys.read_batch(&mut batch, &mut key)? {
         take(&batch.keys()).map_err(|error| Failure::of(keys.name(), error))?;
     }
     keys.warn_of_carriage_returns();
     Ok(keys.name().to_owned())
+}
+
+/// The hash of every key, for formats that are built when all keys are read; the name of where they come from, too. `None` stands
+/// for a hash that is kept elsewhere.
+pub(crate) fn hashes<H>(
+    args: &Args,
+    mut hash: impl FnMut(&Key) -> Result<Option<H>, String>,
+) -> Result<(String, Vec<H>), Failure> {
+    let mut keys = KeyReader::open(&args.keys, args.key_format, !args.quiet)?;
+    let (mut key, mut count, mut hashes) = (Key::default(), 0, Vec::new());
+    let most = args.max_memory / size_of::<H>() as u64;
+    while keys.read(&mut key)? {
+        if count == most || hashes.try_reserve(1).is_err() {
+            let limit = args.max_memory;
+            let message = format!(
+                "the list of more than {count} keys does not fit --max-memory {limit}: give more memory"
+            );
+            return Err(Failure::of(keys.name(), message));
+        }
+        count += 1;
+        hashes.extend(hash(&key).map_err(|problem| keys.bad_key(0, &problem))?);
+    }
+    keys.warn_of_carriage_returns();
+    Ok((keys.name().to_owned(), hashes))
 }
 
 /// Collects hashes until all keys are read; returns the bytes that they took, too.
@@ -228,7 +294,7 @@ fn with_known_count(args: &Args, keys: u64) -> Result<BloomFilter, Failure> {
     Ok(filter)
 }
 
-fn output(args: &Args) -> Result<Output, Failure> {
+fn output(args: &Args, format: Format) -> Result<Output, Failure> {
     let path = match &args.output {
         Some(path) => path.clone(),
         None if args.keys == Path::new(STDIO) => {
@@ -239,7 +305,14 @@ fn output(args: &Args) -> Result<Output, Failure> {
         }
         None => {
             let mut name = args.keys.clone().into_os_string();
-            name.push(".bloom");
+            name.push(match format {
+                Format::RocksdbBlock => ".filter",
+                Format::Cassandra => {
+                    let advice = "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
+                    return Err(Failure::new(format!("{format}: {advice}")));
+                }
+                _ => ".bloom",
+            });
             name.into()
         }
     };

@@ -165,12 +165,15 @@ impl KeyReader {
         self.returns += u64::from(key.text.last() == Some(&b'\r'));
         if self.format.hex {
             let decoded = key.decoded.get_or_insert_default();
-            decode_hex(&key.text, decoded).map_err(|problem| {
-                let unit = if self.format.null { "key" } else { "line" };
-                Failure::of(&self.name, format!("{unit} {}: {problem}", self.keys))
-            })?;
+            decode_hex(&key.text, decoded).map_err(|problem| self.bad_key(0, &problem))?;
         }
         Ok(true)
+    }
+
+    /// What is wrong with a key that was read `before` the last one.
+    pub(crate) fn bad_key(&self, before: usize, problem: &str) -> Failure {
+        let unit = if self.format.null { "key" } else { "line" };
+        Failure::of(&self.name, format!("{unit} {}: {problem}", self.keys - before as u64))
     }
 }
 

@@ -3,7 +3,9 @@
 
 mod bench;
 mod build;
+mod facts;
 mod failure;
+mod formats;
 mod info;
 mod keys;
 mod merge;
@@ -29,6 +31,9 @@ EXAMPLES:
   blocked-bloom build --prefix delimiter:2f:1 paths.txt   and then query --prefix delimiter:2f:1
   blocked-bloom info w.bloom
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
+  blocked-bloom info 000012.sst                    and query: filters of RocksDB
+  blocked-bloom query nb-1-big-Filter.db keys.txt  and of Cassandra
+  blocked-bloom build --format rocksdb-block words.txt
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
   blocked-bloom plan --levels 1M,10M,100M --budget 100MiB

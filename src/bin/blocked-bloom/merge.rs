@@ -1,13 +1,14 @@
 //! `blocked-bloom merge`: the union of stored filters.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blocked_bloom::MergeError;
 
 use crate::failure::Failure;
+use crate::formats::{Format, FormatArgs, native};
 use crate::output::Output;
-use crate::stored;
+use crate::stored::Stored;
 
 /// Write the union of filters, which holds the keys of all of them
 ///
@@ -33,14 +34,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let [first, others @ ..] = args.filters.as_slice() else {
         return Err(Failure::new("give two filters or more"));
     };
-    let union = stored::open(first)?.view().to_filter();
-    let mut union = union.map_err(|error| Failure::of(&first.display().to_string(), error))?;
+    let stored = read(first)?;
+    let union = native::open(&stored)?.to_filter();
+    let mut union = union.map_err(|error| Failure::of(&stored.name, error))?;
     // The file whose shape the union has: an empty filter leaves its place to another.
     let mut shape = first;
     for path in others {
-        let filter = stored::open(path)?;
+        let stored = read(path)?;
+        let filter = native::open(&stored)?;
         let was_empty = union.view().is_empty();
-        union.union_with(&filter).map_err(|error| {
+        union.union_with(filter).map_err(|error| {
             let name = path.display();
             match error {
                 MergeError::Alloc(error) => Failure::of(&name.to_string(), error),
@@ -51,6 +54,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             shape = path;
         }
     }
-    output.save(&union, args.quiet)?;
+    output.save_filter(&union, args.quiet)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<Stored, Failure> {
+    let stored = Stored::read(path, &FormatArgs::default())?;
+    match stored.format {
+        Format::Native => Ok(stored),
+        format => Err(Failure::of(
+            &stored.name,
+            format!("a filter of {format}: only native ones are united"),
+        )),
+    }
 }

@@ -55,15 +55,15 @@ fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
 pub(crate) struct SizingArgs {
     /// Bits of memory per key, 0 to 100, fractions allowed; 0 means no filter [default: 10]
     #[arg(long, value_name = "BITS")]
-    bits_per_key: Option<f64>,
+    pub(crate) bits_per_key: Option<f64>,
 
     /// Highest false-positive rate: 0.01 and 1% are the same; the smallest such filter is built
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    fpr: Option<f64>,
+    pub(crate) fpr: Option<f64>,
 
     /// Largest size of the stored filter in bytes; suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    max_bytes: Option<u64>,
+    pub(crate) max_bytes: Option<u64>,
 }
 
 impl SizingArgs {

@@ -69,32 +69,40 @@ impl Output {
         }
     }
 
-    /// Writes the filter, and unless `quiet` says what it is.
-    pub(crate) fn save(&self, filter: &BloomFilter, quiet: bool) -> Result<(), Failure> {
+    /// Writes a filter of this crate, and unless `quiet` says what it is.
+    pub(crate) fn save_filter(&self, filter: &BloomFilter, quiet: bool) -> Result<(), Failure> {
+        let summary = (!quiet).then(|| filter.params().to_string());
+        self.save(&|writer| filter.view().write_to(writer).map(drop), summary.as_deref())
+    }
+
+    /// Writes what `content` writes, and says the summary.
+    pub(crate) fn save(&self, content: &Content<'_>, summary: Option<&str>) -> Result<(), Failure> {
         let fail = |operation, error: io::Error| Failure::io(&self.name, operation, &error);
         match &self.place {
             Place::Stdout => {
-                write(filter, io::stdout().lock()).map_err(|error| fail("write", error))?;
+                write(content, io::stdout().lock()).map_err(|error| fail("write", error))?;
             }
             Place::Device(path) => {
                 let device = OpenOptions::new().write(true).open(path);
                 let device = device.map_err(|error| fail("open", error))?;
-                write(filter, device).map_err(|error| fail("write", error))?;
+                write(content, device).map_err(|error| fail("write", error))?;
             }
             Place::File(path, permissions) => {
-                replace(path, permissions.as_ref(), filter)
+                replace(path, permissions.as_ref(), content)
                     .map_err(|(operation, error)| fail(operation, error))?;
             }
         }
-        if !quiet {
-            report(&format!("{}: {}", self.name, filter.params()));
+        if let Some(summary) = summary {
+            report(&format!("{}: {summary}", self.name));
         }
         Ok(())
     }
 }
 
-fn write(filter: &BloomFilter, mut writer: impl Write) -> io::Result<()> {
-    filter.view().write_to(&mut writer)?;
+type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+
+fn write(content: &Content<'_>, mut writer: impl Write) -> io::Result<()> {
+    content(&mut writer)?;
     writer.flush()
 }
 
@@ -105,7 +113,7 @@ fn step<T>(operation: &'static str, done: io::Result<T>) -> Step<T> {
 }
 
 /// Writes beside the target and renames over it, so that no reader and no crash sees half a filter.
-fn replace(path: &Path, permissions: Option<&Permissions>, filter: &BloomFilter) -> Step<()> {
+fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".blocked-bloom-");
     // A new file gets what the umask leaves, as from any tool, not the 0600 of temporary files.
@@ -121,7 +129,7 @@ fn replace(path: &Path, permissions: Option<&Permissions>, filter: &BloomFilter)
         let set = file.as_file().set_permissions(permissions.clone());
         step("set the permissions of the new file", set)?;
     }
-    step("write", write(filter, &mut file))?;
+    step("write", write(content, &mut file))?;
     step("flush to disk", file.as_file().sync_all())?;
     let renamed = file.persist(path).map_err(|failed| failed.error);
     step("move the new file to its place", renamed)?;

@@ -4,12 +4,13 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use blocked_bloom::{Bitmask, BloomFilterRef, KeyHash, PrefixExtractor};
+use blocked_bloom::PrefixExtractor;
 
-use crate::failure::{Failure, report};
+use crate::failure::Failure;
+use crate::formats::{self, Format, FormatArgs};
 use crate::keys::{Key, KeyFormat, KeyReader};
 use crate::output::{STDIO, print};
-use crate::stored;
+use crate::stored::Stored;
 
 const BATCH: usize = 4096;
 
@@ -18,10 +19,12 @@ const BATCH: usize = 4096;
 /// Keys are printed as they were read, in their order, ended as those read. A few that may be
 /// present are not: info tells the rate. What is certainly absent is absent.
 ///
+/// The filter may be one of RocksDB, Parquet or Cassandra, alone or in its file, which is read into memory whole.
+///
 /// Exit status: 0 if a key was selected, 1 if none was, 2 after an error.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Stored filter
+    /// Stored filter, or file that holds filters
     filter: PathBuf,
 
     /// File of keys to ask about, one per line, or - for standard input
@@ -36,28 +39,57 @@ pub(crate) struct Args {
     #[arg(long)]
     count: bool,
 
-    /// The lines are what keys start with: select those that some key may start with. The filter must have been
-    /// built with the same --prefix
-    #[arg(long, value_name = "RULE")]
-    prefix: Option<PrefixExtractor>,
+    #[command(flatten)]
+    question: Question,
 
     #[command(flatten)]
-    format: KeyFormat,
+    key_format: KeyFormat,
+
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+/// What is asked of a filter, beside the keys.
+#[derive(clap::Args)]
+pub(crate) struct Question {
+    /// The lines are what keys start with: select those that some key may start with. RULE is what build
+    /// had, or for an SST file own, or the same in these words: fixed:BYTES or capped:BYTES
+    #[arg(long, value_name = "RULE", value_parser = Prefix::parse)]
+    pub(crate) prefix: Option<Prefix>,
+}
+
+impl Question {
+    /// Refuses what cannot be asked of a format.
+    pub(crate) fn check(&self, format: Format) -> Result<(), Failure> {
+        use Format::{Native, RocksdbSst};
+        formats::refuse(format, &[("--prefix", self.prefix.is_some(), &[Native, RocksdbSst])])
+    }
+}
+
+/// How the prefixes were made that are asked about.
+#[derive(Clone)]
+pub(crate) enum Prefix {
+    /// By the extractor that the file names.
+    Own,
+    Rule(PrefixExtractor),
+}
+
+impl Prefix {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "own" => Ok(Prefix::Own),
+            rule => rule.parse().map(Prefix::Rule).map_err(|error| format!("{error}, or own")),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let filter = stored::open(&args.filter)?;
-    let filter = filter.view();
-    if let hash @ KeyHash::Caller { .. } = filter.key_hash() {
-        let name = args.filter.display();
-        report(&format!("{name}: a filter of {hash} answers \"maybe\" for every key"));
-    }
-    warn_of_what_was_not_added(args, filter);
-    let mut reader = KeyReader::open(&args.keys, args.format, false)?;
+    let stored = Stored::read(&args.filter, &args.format)?;
+    let mut ask = formats::ask(&stored, &args.question)?;
+    let mut reader = KeyReader::open(&args.keys, args.key_format, false)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut batch: Vec<Key> = Vec::new();
     batch.resize_with(BATCH, Key::default);
-    let (mut hits, mut indices) = (Bitmask::new(), Vec::new());
     let mut selected = 0_u64;
     loop {
         let len = fill(&mut reader, &mut batch)?;
@@ -65,25 +97,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             break;
         }
         let keys = &batch[..len];
-        indices.clear();
-        match &args.prefix {
-            Some(rule) => {
-                let is_hit = |key: &Key| filter.contains_prefix(rule, key);
-                indices.extend((0..len).filter(|&i| is_hit(&keys[i]) != args.absent));
-            }
-            None => {
-                filter.contains_batch(keys, &mut hits);
-                match args.absent {
-                    true => indices.extend(hits.misses()),
-                    false => indices.extend(hits.hits()),
-                }
-            }
-        }
-        selected += indices.len() as u64;
+        let hits = ask(keys).map_err(|(at, problem)| reader.bad_key(len - 1 - at, &problem))?;
+        let mut indices = (0..len).filter(|&i| hits[i] != args.absent);
         if args.count {
+            selected += indices.count() as u64;
             continue;
         }
-        let written = write(keys, &indices, args.format, &mut out);
+        let written = indices.try_for_each(|i| {
+            selected += 1;
+            out.write_all(keys[i].text())?;
+            out.write_all(&[args.key_format.terminator()])
+        });
         // Whoever types the keys, or makes them one by one, should see the answers.
         let written = match written {
             Ok(()) if reader.is_drained() => out.flush(),
@@ -103,24 +127,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(selected == 0)))
 }
 
-/// Every answer would be "maybe".
-fn warn_of_what_was_not_added(args: &Args, filter: BloomFilterRef<'_>) {
-    let added = filter.added();
-    if filter.is_pass_all() {
-        return;
-    }
-    let asked = match &args.prefix {
-        None if added.whole_keys() => return,
-        None => "keys".to_owned(),
-        Some(rule) if added.extractor() == Some(rule.id()) => return,
-        Some(rule) => format!("prefixes by {rule} (extractor {:016x})", rule.id()),
-    };
-    let name = args.filter.display();
-    report(&format!(
-        "{name}: the filter has {added}; asked about {asked} it answers \"maybe\" to all"
-    ));
-}
-
 /// Reads keys until the batch is full or the next one would have to be waited for.
 fn fill(reader: &mut KeyReader, batch: &mut [Key]) -> Result<usize, Failure> {
     for (len, key) in batch.iter_mut().enumerate() {
@@ -129,17 +135,4 @@ fn fill(reader: &mut KeyReader, batch: &mut [Key]) -> Result<usize, Failure> {
         }
     }
     Ok(batch.len())
-}
-
-fn write(
-    keys: &[Key],
-    indices: &[usize],
-    format: KeyFormat,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    for &index in indices {
-        out.write_all(keys[index].text())?;
-        out.write_all(&[format.terminator()])?;
-    }
-    Ok(())
 }

@@ -1,61 +1,84 @@
 //! Reading stored filters from files.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use blocked_bloom::{BloomFilterBytes, BloomFilterRef, FormatError};
+use blocked_bloom::interop::cassandra::Layout;
 
 use crate::failure::Failure;
+use crate::formats::{Evidence, Format, FormatArgs, native};
 
-/// Why a file is no usable filter. The bytes are kept for those who only describe the damage.
-pub(crate) enum Unusable {
-    Unread(Failure),
-    Damaged { error: FormatError, bytes: Vec<u8> },
+/// What decides about a file at its start and at its end.
+const HEAD: u64 = 64;
+
+/// Most that is read of a pipe or a device whose bytes do not tell how many they are, since it may be endless.
+const MOST_OF_A_STREAM: u64 = 1 << 30;
+
+/// A filter, or a file that holds filters, as it was read: not yet verified.
+pub(crate) struct Stored {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) format: Format,
+    /// As the user gave it.
+    pub(crate) cassandra_version: Option<Layout>,
 }
 
-/// A verified filter, or a message with advice.
-pub(crate) fn open(path: &Path) -> Result<BloomFilterBytes<Vec<u8>>, Failure> {
-    verify(path).map_err(|unusable| match unusable {
-        Unusable::Unread(failure) => failure,
-        Unusable::Damaged { error, .. } => damaged(path, &error),
-    })
-}
+impl Stored {
+    pub(crate) fn read(path: &Path, args: &FormatArgs) -> Result<Self, Failure> {
+        let given = args.format()?;
+        let name = path.display().to_string();
+        let fail = |operation, error: io::Error| Failure::io(&name, operation, &error);
+        let mut file = File::open(path).map_err(|error| fail("open", error))?;
+        let length = match file.metadata() {
+            Ok(metadata) if metadata.is_file() => Some(metadata.len()),
+            _ => None,
+        };
+        let mut bytes = Vec::new();
+        let head = file.by_ref().take(HEAD).read_to_end(&mut bytes);
+        head.map_err(|error| fail("read", error))?;
+        let tail = match length {
+            Some(length) => tail(&mut file, length).map_err(|error| fail("read", error))?,
+            None => Vec::new(),
+        };
+        let evidence =
+            Evidence { path, head: &bytes, end: length.map(|length| (&tail[..], length)) };
+        let format = given.or_else(|| evidence.format()).ok_or_else(|| evidence.unknown())?;
 
-pub(crate) fn damaged(path: &Path, error: &FormatError) -> Failure {
-    let advice = match error {
-        FormatError::Magic { .. } => "is it the file of keys? The filter comes first",
-        _ => "it must not be used to answer \"absent\"; rebuild it, or do without",
-    };
-    Failure::of(&path.display().to_string(), format!("{error} ({advice})"))
-}
-
-pub(crate) fn verify(path: &Path) -> Result<BloomFilterBytes<Vec<u8>>, Unusable> {
-    let bytes = read(path)?;
-    match BloomFilterRef::from_bytes(&bytes) {
-        Ok(_) => {}
-        Err(error) => return Err(Unusable::Damaged { error, bytes }),
+        // Of what may be endless, one byte too many is enough.
+        let expected = match format {
+            Format::Native => native::stored_bytes(&bytes),
+            _ => None,
+        };
+        let most = match (length, expected) {
+            (Some(_), _) => u64::MAX,
+            (None, Some(expected)) => expected.saturating_add(1),
+            (None, None) => MOST_OF_A_STREAM + 1,
+        };
+        let rest = file.take(most.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes);
+        rest.map_err(|error| fail("read", error))?;
+        if expected.is_none() && length.is_none() && bytes.len() as u64 == most {
+            let message = format!(
+                "a pipe or a device with more than {MOST_OF_A_STREAM} bytes: give a file of its own"
+            );
+            return Err(Failure::of(&name, message));
+        }
+        Ok(Stored { name, bytes, format, cassandra_version: args.cassandra_version })
     }
-    BloomFilterBytes::from_bytes_trusted(bytes)
-        .map_err(|error| Unusable::Damaged { error, bytes: Vec::new() })
+
+    /// The message about a filter that cannot be used.
+    pub(crate) fn damaged(&self, error: impl std::fmt::Display) -> Failure {
+        let advice = "it must not be used to answer \"absent\"; rebuild it, or do without";
+        Failure::of(&self.name, format!("{error} (read as {}; {advice})", self.format))
+    }
 }
 
-/// The file, if it begins as a filter does.
-fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
-    let name = path.display().to_string();
-    let fail = |operation, error| Unusable::Unread(Failure::io(&name, operation, &error));
-    let mut file = File::open(path).map_err(|error| fail("open", error))?;
-    let mut bytes = Vec::new();
-    let header = file.by_ref().take(64).read_to_end(&mut bytes);
-    header.map_err(|error| fail("read", error))?;
-    let rest = match BloomFilterRef::from_bytes_trusted(&bytes) {
-        Ok(_) => 0,
-        Err(FormatError::Length { expected, .. }) => expected.saturating_sub(64),
-        Err(error) => return Err(Unusable::Damaged { error, bytes }),
-    };
-    // Of what may be endless, one byte too many is enough.
-    let whole = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    let rest = file.take(if whole { u64::MAX } else { rest + 1 }).read_to_end(&mut bytes);
-    rest.map_err(|error| fail("read", error))?;
-    Ok(bytes)
+/// The last bytes of a file; the place in it is as before.
+fn tail(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
+    let place = file.stream_position()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(HEAD)))?;
+    let mut tail = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut tail)?;
+    file.seek(SeekFrom::Start(place))?;
+    Ok(tail)
 }

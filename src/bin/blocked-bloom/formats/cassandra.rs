@@ -1,0 +1,113 @@
+//! Cassandra's `Filter.db`.
+
+use std::path::Path;
+
+use blocked_bloom::Bitmask;
+use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder, Layout, murmur3};
+use serde_json::json;
+
+use super::{Ask, Built, in_batches};
+use crate::build::{Args, hashes};
+use crate::facts::{Bits, Facts, sizes};
+use crate::failure::{Failure, report};
+use crate::stored::Stored;
+
+/// The layout, which the name of the file tells unless the user does.
+pub(crate) fn layout(path: &str, given: Option<Layout>) -> Result<Layout, Failure> {
+    if let Some(layout) = given {
+        return Ok(layout);
+    }
+    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    Layout::of_file_name(&name).map_err(|error| {
+        Failure::of(path, format!("{error}; give --cassandra-version, such as nb or me"))
+    })
+}
+
+fn open(stored: &Stored) -> Result<CassandraFilter<'_>, Failure> {
+    let layout = layout(&stored.name, stored.cassandra_version)?;
+    CassandraFilter::from_bytes(&stored.bytes, layout).map_err(|error| stored.damaged(error))
+}
+
+pub(crate) fn ask(stored: &Stored) -> Result<Ask<'_>, Failure> {
+    let filter = open(stored)?;
+    if filter.is_always_present() {
+        let name = &stored.name;
+        report(&format!("{name}: the file is empty, so that every key may be present"));
+    }
+    Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
+}
+
+pub(crate) fn describe(stored: &Stored) -> Result<Facts, Failure> {
+    let filter = open(stored)?;
+    let shape = filter.shape();
+    let (probes, words) = (shape.map(|shape| shape.hash_count()), shape.map(|shape| shape.words()));
+    let bits = Bits {
+        fill_ratio: filter.fill_ratio(),
+        keys: filter.estimated_keys(),
+        false_positive_rate: filter.estimated_false_positive_rate(),
+    };
+    let bytes = stored.bytes.len() as u64;
+    let source = match stored.cassandra_version {
+        Some(_) => "as given by --cassandra-version",
+        None => "by the file's name",
+    };
+    let number = |number: Option<u32>| match number {
+        Some(number) => number.to_string(),
+        None => "none: the file is empty, so that every key may be present".to_owned(),
+    };
+    let json = json!({
+        "file": stored.name,
+        "format": stored.format.to_string(),
+        "layout": filter.layout().to_string(),
+        "always_present": filter.is_always_present(),
+        "stored_bytes": bytes,
+        "words": words,
+        "probes": probes,
+        "fill_ratio": bits.fill_ratio,
+        "estimated_keys": bits.keys,
+        "estimated_false_positive_rate": bits.false_positive_rate,
+        "checksum": null,
+    });
+    let rows = vec![
+        ("file", stored.name.clone()),
+        ("format", stored.format.to_string()),
+        ("layout", format!("{}, {source}", filter.layout())),
+        ("stored size", sizes(bytes)),
+        ("probes", number(probes)),
+        ("words of 8 bytes", number(words)),
+        ("distinct keys, estimated", bits.keys()),
+        ("fill ratio", bits.fill()),
+        ("false positives, from the bits", bits.rate()),
+        ("checksum", "none: damage in the bits cannot be seen".to_owned()),
+    ];
+    Ok(Facts { json, rows, list: None })
+}
+
+/// By the table's chance and the number of partitions: `--keys`, or the distinct keys read.
+pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
+    let path = args.output.as_ref().map_or(String::new(), |path| path.display().to_string());
+    let layout = layout(&path, args.format.cassandra_version)?;
+    if let Ok(named) = self::layout(&path, None)
+        && named != layout
+    {
+        let problem = format!("its name says {named}, --cassandra-version {layout}");
+        return Err(Failure::of(&path, problem));
+    }
+    let (name, mut hashes) = hashes(args, |key| Ok(Some(murmur3(key))))?;
+    hashes.sort_unstable_by_key(|hash| (hash.h1, hash.h2));
+    hashes.dedup();
+    let keys = args.expected_items.unwrap_or(hashes.len() as u64);
+    let chance = args.sizing.fpr.unwrap_or(0.01);
+    let mut builder = CassandraFilterBuilder::new(layout, keys, chance).map_err(Failure::new)?;
+    hashes.iter().for_each(|&hash| builder.insert_hash(hash));
+    let mut hits = Bitmask::new();
+    if args.verify {
+        builder.view().contains_hashes(&hashes, &mut hits);
+    }
+    let shape = match builder.view().shape() {
+        Some(shape) => format!("{} words, {} probes", shape.words(), shape.hash_count()),
+        None => "no filter at a chance of 1: an empty file".to_owned(),
+    };
+    let summary = format!("{layout}: {} distinct keys, {shape}", hashes.len());
+    Built { bytes: builder.finish(), summary }.verified(&name, hits.count_misses())
+}
