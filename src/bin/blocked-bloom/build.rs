@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use blocked_bloom::interop::parquet::PhysicalType;
 use blocked_bloom::{
     Bitmask, BloomFilter, BloomFilterBuilder, BuildError, KeyHash, Params, ParamsError,
     PrefixExtractor,
@@ -13,6 +14,7 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
 use crate::failure::{Failure, report};
+use crate::formats::value::parse_type;
 use crate::formats::{self, Format, FormatArgs};
 use crate::keys::{Key, KeyBatch, KeyFormat, KeyReader};
 use crate::numbers::{SizingArgs, parse_bytes, parse_keys};
@@ -26,7 +28,7 @@ use crate::output::{Output, STDIO};
 /// keys than --max-memory has room for is read twice, first to count them.
 ///
 /// --format builds filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
-/// checksum) and cassandra (by --fpr, the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does,
+/// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr, the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does,
 /// such as nb-1-big-Filter.db). Options that a format has no room for are refused.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +36,7 @@ pub(crate) struct Args {
     keys: PathBuf,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.filter for rocksdb-block]
+    /// KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -81,6 +83,11 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(crate) format: FormatArgs,
+
+    /// Type of the values of a parquet-filter: int32, int64, int96 (with --hex), float, double, byte-array or
+    /// fixed-len-byte-array; a value of another type than its column's is never found [default: byte-array]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    pub(crate) value_type: Option<PhysicalType>,
 
     /// Print neither the progress bar nor the line about the finished filter
     #[arg(short, long)]
@@ -134,10 +141,15 @@ fn native(args: &Args, output: &Output) -> Result<ExitCode, Failure> {
 impl Args {
     /// Refuses what a format has no room for.
     fn check(&self, format: Format) -> Result<(), Failure> {
-        use Format::{Cassandra, Native, RocksdbBlock};
-        if matches!(format, Format::RocksdbSst) {
+        use Format::{Cassandra, Native, ParquetFilter, RocksdbBlock};
+        let part = match format {
+            Format::RocksdbSst => Some(RocksdbBlock),
+            Format::Parquet => Some(ParquetFilter),
+            _ => None,
+        };
+        if let Some(part) = part {
             return Err(Failure::new(format!(
-                "{format} is only read: build --format rocksdb-block for the filter block of such a file"
+                "{format} is only read: --format {part} builds the filter for such a file"
             )));
         }
         let sizing = &self.sizing;
@@ -145,12 +157,13 @@ impl Args {
             format,
             &[
                 ("--bits-per-key", sizing.bits_per_key.is_some(), &[Native, RocksdbBlock]),
-                ("--fpr", sizing.fpr.is_some(), &[Native, Cassandra]),
+                ("--fpr", sizing.fpr.is_some(), &[Native, ParquetFilter, Cassandra]),
                 ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
-                ("--keys", self.expected_items.is_some(), &[Native, Cassandra]),
+                ("--keys", self.expected_items.is_some(), &[Native, ParquetFilter, Cassandra]),
                 ("--probes", self.probes.is_some(), &[Native]),
                 ("--seed", self.seed.is_some(), &[Native]),
                 ("--prefix", self.prefix.is_some(), &[Native]),
+                ("--type", self.value_type.is_some(), &[ParquetFilter]),
                 ("--threads", self.threads.is_some(), &[Native]),
             ],
         )
@@ -307,6 +320,7 @@ fn output(args: &Args, format: Format) -> Result<Output, Failure> {
             let mut name = args.keys.clone().into_os_string();
             name.push(match format {
                 Format::RocksdbBlock => ".filter",
+                Format::ParquetFilter => ".sbbf",
                 Format::Cassandra => {
                     let advice = "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
                     return Err(Failure::new(format!("{format}: {advice}")));

@@ -26,6 +26,10 @@ pub(crate) struct KeyFormat {
 }
 
 impl KeyFormat {
+    pub(crate) fn is_hex(self) -> bool {
+        self.hex
+    }
+
     pub(crate) fn terminator(self) -> u8 {
         if self.null { 0 } else { b'\n' }
     }

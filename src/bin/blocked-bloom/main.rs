@@ -33,6 +33,7 @@ EXAMPLES:
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
   blocked-bloom info 000012.sst                    and query: filters of RocksDB
   blocked-bloom query nb-1-big-Filter.db keys.txt  and of Cassandra
+  blocked-bloom query orders.parquet --column customer.id < ids.txt
   blocked-bloom build --format rocksdb-block words.txt
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use blocked_bloom::PrefixExtractor;
+use blocked_bloom::interop::parquet::PhysicalType;
 
 use crate::failure::Failure;
+use crate::formats::value::parse_type;
 use crate::formats::{self, Format, FormatArgs};
 use crate::keys::{Key, KeyFormat, KeyReader};
 use crate::output::{STDIO, print};
@@ -43,9 +45,6 @@ pub(crate) struct Args {
     question: Question,
 
     #[command(flatten)]
-    key_format: KeyFormat,
-
-    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -56,13 +55,39 @@ pub(crate) struct Question {
     /// had, or for an SST file own, or the same in these words: fixed:BYTES or capped:BYTES
     #[arg(long, value_name = "RULE", value_parser = Prefix::parse)]
     pub(crate) prefix: Option<Prefix>,
+
+    /// Column of a Parquet file, its path joined by dots. Lines are values of the column's physical type: decimal numbers (of
+    /// a date or a timestamp the number that is stored), or the bytes of byte arrays; with --hex the plain-encoded bytes. Without
+    /// --hex zeros of both signs are asked about
+    #[arg(long, value_name = "PATH")]
+    pub(crate) column: Option<String>,
+
+    /// Row group of a Parquet file, from 0; may be repeated: a value is selected if any of them may have it [default: all]
+    #[arg(long = "row-group", value_name = "N")]
+    pub(crate) row_groups: Vec<usize>,
+
+    /// Physical type of the values of a Parquet filter by itself: int32, int64, int96 (with --hex), float, double, byte-array
+    /// or fixed-len-byte-array. Values of another type than its column's are absent, whatever it holds [default: byte-array]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    pub(crate) value_type: Option<PhysicalType>,
+
+    #[command(flatten)]
+    pub(crate) key_format: KeyFormat,
 }
 
 impl Question {
     /// Refuses what cannot be asked of a format.
     pub(crate) fn check(&self, format: Format) -> Result<(), Failure> {
-        use Format::{Native, RocksdbSst};
-        formats::refuse(format, &[("--prefix", self.prefix.is_some(), &[Native, RocksdbSst])])
+        use Format::{Native, Parquet, ParquetFilter, RocksdbSst};
+        formats::refuse(
+            format,
+            &[
+                ("--prefix", self.prefix.is_some(), &[Native, RocksdbSst]),
+                ("--column", self.column.is_some(), &[Parquet]),
+                ("--row-group", !self.row_groups.is_empty(), &[Parquet]),
+                ("--type", self.value_type.is_some(), &[Parquet, ParquetFilter]),
+            ],
+        )
     }
 }
 
@@ -86,7 +111,7 @@ impl Prefix {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let stored = Stored::read(&args.filter, &args.format)?;
     let mut ask = formats::ask(&stored, &args.question)?;
-    let mut reader = KeyReader::open(&args.keys, args.key_format, false)?;
+    let mut reader = KeyReader::open(&args.keys, args.question.key_format, false)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut batch: Vec<Key> = Vec::new();
     batch.resize_with(BATCH, Key::default);
@@ -106,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let written = indices.try_for_each(|i| {
             selected += 1;
             out.write_all(keys[i].text())?;
-            out.write_all(&[args.key_format.terminator()])
+            out.write_all(&[args.question.key_format.terminator()])
         });
         // Whoever types the keys, or makes them one by one, should see the answers.
         let written = match written {

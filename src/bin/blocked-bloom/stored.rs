@@ -7,7 +7,7 @@ use std::path::Path;
 use blocked_bloom::interop::cassandra::Layout;
 
 use crate::failure::Failure;
-use crate::formats::{Evidence, Format, FormatArgs, native};
+use crate::formats::{Evidence, Format, FormatArgs, native, parquet};
 
 /// What decides about a file at its start and at its end.
 const HEAD: u64 = 64;
@@ -47,7 +47,8 @@ impl Stored {
 
         // Of what may be endless, one byte too many is enough.
         let expected = match format {
-            Format::Native => native::stored_bytes(&bytes),
+            Format::Native => Some(native::stored_bytes(&bytes)),
+            Format::ParquetFilter => Some(parquet::stored_bytes(&bytes)),
             _ => None,
         };
         let most = match (length, expected) {

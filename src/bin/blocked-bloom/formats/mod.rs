@@ -13,7 +13,9 @@
 
 pub(crate) mod cassandra;
 pub(crate) mod native;
+pub(crate) mod parquet;
 pub(crate) mod rocksdb;
+pub(crate) mod value;
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -39,6 +41,10 @@ pub(crate) enum Format {
     RocksdbBlock,
     /// An SST file of RocksDB, with the filter in it
     RocksdbSst,
+    /// A Bloom filter of Parquet: header and bitset, without the file around it
+    ParquetFilter,
+    /// A Parquet file, with the filters in it
+    Parquet,
     /// A Cassandra Filter.db
     Cassandra,
 }
@@ -92,8 +98,14 @@ impl Evidence<'_> {
         if native::is_one(self.head) {
             return Some(Format::Native);
         }
+        if parquet::is_file(self.head) {
+            return Some(Format::Parquet);
+        }
         if self.path.as_os_str().to_string_lossy().ends_with("Filter.db") {
             return Some(Format::Cassandra);
+        }
+        if parquet::is_filter(self.head) {
+            return Some(Format::ParquetFilter);
         }
         let (tail, length) = self.end?;
         if rocksdb::is_sst(tail) {
@@ -132,6 +144,8 @@ pub(crate) fn ask<'a>(stored: &'a Stored, question: &'a Question) -> Result<Ask<
         Format::Native => native::ask(stored, question),
         Format::RocksdbBlock => rocksdb::ask_block(stored),
         Format::RocksdbSst => rocksdb::ask_sst(stored, question),
+        Format::ParquetFilter => parquet::ask_filter(stored, question),
+        Format::Parquet => parquet::ask_file(stored, question),
         Format::Cassandra => cassandra::ask(stored),
     }
 }
@@ -161,6 +175,8 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
         Format::Native => native::describe(stored),
         Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),
         Format::RocksdbSst => sound(rocksdb::describe_sst(stored)?),
+        Format::ParquetFilter => sound(parquet::describe_filter(stored)?),
+        Format::Parquet => parquet::describe_file(stored),
         Format::Cassandra => sound(cassandra::describe(stored)?),
     }
 }
@@ -169,8 +185,9 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
 pub(crate) fn build(format: Format, args: &Args, output: &Output) -> Result<ExitCode, Failure> {
     let built = match format {
         Format::RocksdbBlock => rocksdb::build(args)?,
+        Format::ParquetFilter => parquet::build(args)?,
         Format::Cassandra => cassandra::build(args)?,
-        Format::Native | Format::RocksdbSst => {
+        Format::Native | Format::RocksdbSst | Format::Parquet => {
             return Err(Failure::new(format!("{format} is not built here")));
         }
     };

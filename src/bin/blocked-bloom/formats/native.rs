@@ -18,10 +18,10 @@ pub(crate) fn is_one(head: &[u8]) -> bool {
 }
 
 /// The length that the header announces, if it is sound.
-pub(crate) fn stored_bytes(head: &[u8]) -> Option<u64> {
+pub(crate) fn stored_bytes(head: &[u8]) -> u64 {
     match BloomFilterRef::from_bytes_trusted(head) {
-        Err(FormatError::Length { expected, .. }) => Some(expected),
-        _ => Some(head.len() as u64),
+        Err(FormatError::Length { expected, .. }) => expected,
+        _ => head.len() as u64,
     }
 }
 
