@@ -327,6 +327,22 @@ fn filters_are_built() {
     }
 }
 
+/// A column's name is whatever the file says.
+#[test]
+fn names_do_not_steer_the_terminal() {
+    let dir = Dir::new();
+    let mut bytes = fs::read(file(TWO_GROUPS)).unwrap();
+    let names: Vec<usize> =
+        (0..bytes.len() - 7).filter(|&at| &bytes[at..at + 7] == b"nobloom").collect();
+    for at in names {
+        bytes[at] = 0x1b;
+    }
+    dir.write("steering", &bytes);
+    assert_parts(&text(dir.ok("info steering")), &[r"\u{1b}obloom"]);
+    let output = dir.run("info steering --json");
+    assert!(!output.stdout.contains(&0x1b));
+}
+
 #[cfg(unix)]
 #[test]
 fn pipes_are_told_by_their_first_bytes() {

@@ -4,6 +4,7 @@ use blocked_bloom::{KERNEL_VARIABLE, Kernel};
 use indicatif::BinaryBytes;
 use serde_json::Value;
 
+use crate::failure::printable;
 use crate::numbers::percent;
 
 pub(crate) struct Facts {
@@ -17,7 +18,7 @@ impl Facts {
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.rows {
-            text += &format!("{name:<32}{value}\n");
+            text += &format!("{name:<32}{}\n", printable(value));
         }
         if let Some(list) = &self.list {
             text.push('\n');
@@ -42,10 +43,15 @@ impl List {
 
     fn table(&self) -> String {
         let mut text = String::new();
-        let cells = |at: usize| self.lines.iter().map(move |line| line[at].chars().count());
+        let lines: Vec<Vec<String>> = self
+            .lines
+            .iter()
+            .map(|line| line.iter().map(|cell| printable(cell)).collect())
+            .collect();
+        let cells = |at: usize| lines.iter().map(move |line| line[at].chars().count());
         let widths: Vec<usize> =
-            (0..self.lines[0].len()).map(|at| cells(at).max().unwrap_or(0)).collect();
-        for line in &self.lines {
+            (0..lines[0].len()).map(|at| cells(at).max().unwrap_or(0)).collect();
+        for line in &lines {
             let cells = line.iter().zip(&widths).enumerate();
             let cells: Vec<String> = cells
                 .map(|(at, (cell, width))| match at < self.words {

@@ -29,5 +29,18 @@ impl Display for Failure {
 /// One line on standard error.
 pub(crate) fn report(message: &impl Display) {
     // Nobody is left to tell if standard error is gone.
+    let message = printable(&message.to_string());
     let _ = writeln!(io::stderr().lock(), "blocked-bloom: {message}");
+}
+
+/// The text with control characters escaped: names within files that are read must not steer the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char.is_control() {
+            true => printable.extend(char.escape_default()),
+            false => printable.push(char),
+        }
+    }
+    printable
 }

@@ -415,3 +415,28 @@ pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
     };
     Built { summary: format!("{keys} keys, {shape}"), bytes }.verified(&name, hits.count_misses())
 }
+
+#[cfg(test)]
+mod tests {
+    use blocked_bloom::interop::rocksdb::{FilterBlock, FilterBlockBuilder};
+
+    use super::{Block, summary};
+
+    #[test]
+    fn many_partitions_are_summed_up() {
+        let mut builder = FilterBlockBuilder::new(10.0).unwrap();
+        builder.extend((0..1_000_u32).map(u32::to_le_bytes));
+        let bytes = builder.finish().unwrap();
+        let block = FilterBlock::from_bytes(&bytes).unwrap();
+        let rows = |blocks: &[FilterBlock<'_>]| {
+            let blocks: Vec<Block> = blocks.iter().copied().map(Block::of).collect();
+            summary(&blocks).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        let keys = block.view().unwrap().estimated_keys().unwrap();
+        let same = rows(&[block; 40]);
+        assert_eq!((&same[0][..], &same[1]), ("FastLocalBloom", &(40 * keys).to_string()));
+        let mixed = rows(&[block, FilterBlock::pass_all()]);
+        assert_eq!((&mixed[0][..], &mixed[1][..]), ("FastLocalBloom, always true", "not known"));
+        assert!(mixed[3].starts_with("50.") && mixed[3].ends_with("to 100.000 %"), "{}", mixed[3]);
+    }
+}
