@@ -62,12 +62,12 @@ impl Display for Format {
 /// How a filter is read or written.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub(crate) struct FormatArgs {
-    /// Format of the filter, if its bytes and its name do not tell or tell wrongly
+    /// Format of the filter [default: native for build, else what its bytes or its name tell]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Version of Cassandra's format, such as nb or da, if the name of Filter.db does not tell or tells wrongly;
-    /// implies --format cassandra
+    /// Version of Cassandra's format, such as nb or da, if the name of Filter.db does not tell or
+    /// tells wrongly; implies --format cassandra
     #[arg(long, value_name = "VERSION", value_parser = Layout::of_version)]
     pub(crate) cassandra_version: Option<Layout>,
 }
