@@ -10,12 +10,24 @@
 
 use std::collections::HashSet;
 use std::error::Error;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use blocked_bloom::{Bitmask, ScalableBloomFilter};
+use clap::Parser;
 
-/// The target for the whole stream, however long it gets.
-const RATE: f64 = 0.001;
+/// Prints the lines that were certainly not there before
+#[derive(Parser)]
+struct Args {
+    /// File of lines, or - for standard input; without one, invented URLs of a crawl are counted against
+    /// a HashSet
+    file: Option<PathBuf>,
+    /// Share of new lines that may be dropped, however long the stream gets
+    #[arg(long, default_value_t = 0.001)]
+    rate: f64,
+}
+
 const FIRST_ITEMS: u64 = 10_000;
 /// Lines asked at once: enough for the batch kernel, few enough to keep them waiting.
 const BATCH: usize = 4_096;
@@ -27,25 +39,20 @@ struct Dedup {
 }
 
 impl Dedup {
-    fn new() -> Result<Self, Box<dyn Error>> {
-        let seen = ScalableBloomFilter::new(RATE, FIRST_ITEMS)?;
+    fn new(rate: f64) -> Result<Self, Box<dyn Error>> {
+        let seen = ScalableBloomFilter::new(rate, FIRST_ITEMS)?;
         Ok(Dedup { seen, answers: Bitmask::new(), lines: 0 })
     }
 
     /// Calls `new` for each line that was certainly not there before, and forgets the batch.
-    fn pass<E>(
+    fn pass(
         &mut self,
-        batch: &mut Vec<String>,
-        mut new: impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), Box<dyn Error>>
-    where
-        E: Error + 'static,
-    {
+        batch: &mut Vec<Vec<u8>>,
+        mut new: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Box<dyn Error>> {
         self.seen.insert_batch(batch, &mut self.answers)?;
         self.lines += batch.len() as u64;
-        for i in self.answers.misses() {
-            new(&batch[i])?;
-        }
+        self.answers.misses().try_for_each(|i| new(&batch[i]))?;
         batch.clear();
         Ok(())
     }
@@ -66,24 +73,36 @@ impl Dedup {
     }
 }
 
-fn standard_input() -> Result<(), Box<dyn Error>> {
-    let (mut dedup, mut batch) = (Dedup::new()?, Vec::with_capacity(BATCH));
+fn deduplicate(file: &Path, rate: f64) -> Result<(), Box<dyn Error>> {
+    let mut input: Box<dyn BufRead> = match file.to_str() {
+        Some("-") => Box::new(io::stdin().lock()),
+        _ => Box::new(BufReader::new(
+            File::open(file).map_err(|error| format!("{}: {error}", file.display()))?,
+        )),
+    };
+    let (mut dedup, mut batch) = (Dedup::new(rate)?, Vec::with_capacity(BATCH));
     let mut output = BufWriter::new(io::stdout().lock());
-    for line in io::stdin().lock().lines() {
-        batch.push(line?);
-        if batch.len() == BATCH {
-            dedup.pass(&mut batch, |line| writeln!(output, "{line}"))?;
+    loop {
+        let mut line = Vec::new();
+        let is_end = input.read_until(b'\n', &mut line)? == 0;
+        if !is_end {
+            batch.push(line);
+        }
+        if is_end || batch.len() == BATCH {
+            dedup.pass(&mut batch, |line| output.write_all(line))?;
+        }
+        if is_end {
+            break;
         }
     }
-    dedup.pass(&mut batch, |line| writeln!(output, "{line}"))?;
     output.flush()?;
     dedup.report();
     Ok(())
 }
 
 /// A crawl finds two links on each page: one to a page near by, often known, and one anywhere.
-fn invented_urls() -> Result<(), Box<dyn Error>> {
-    let (mut dedup, mut batch) = (Dedup::new()?, Vec::with_capacity(BATCH));
+fn invented_urls(rate: f64) -> Result<(), Box<dyn Error>> {
+    let (mut dedup, mut batch) = (Dedup::new(rate)?, Vec::with_capacity(BATCH));
     let (mut truth, mut printed) = (HashSet::new(), 0_u64);
     let mut state = 1_u64;
     for page in 0..1_000_000_u64 {
@@ -92,12 +111,12 @@ fn invented_urls() -> Result<(), Box<dyn Error>> {
         for target in [near, state >> 42] {
             let url = format!("https://site{}.example/page/{target}", target % 1_000);
             truth.insert(url.clone());
-            batch.push(url);
+            batch.push(url.into_bytes());
         }
         if batch.len() >= BATCH || page == 999_999 {
             dedup.pass(&mut batch, |_| {
                 printed += 1;
-                Ok::<(), io::Error>(())
+                Ok(())
             })?;
         }
     }
@@ -112,5 +131,16 @@ fn invented_urls() -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if std::env::args().nth(1).as_deref() == Some("-") { standard_input() } else { invented_urls() }
+    let args = Args::parse();
+    let done = match &args.file {
+        Some(file) => deduplicate(file, args.rate),
+        None => invented_urls(args.rate),
+    };
+    match done {
+        // Whoever reads the lines has seen enough.
+        Err(error) if error.downcast_ref().map(io::Error::kind) == Some(ErrorKind::BrokenPipe) => {
+            Ok(())
+        }
+        done => done,
+    }
 }

@@ -147,7 +147,7 @@ impl BloomFilterBuilder {
 
     /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can be asked about scans
     /// ([`BloomFilterRef::contains_prefix`](crate::BloomFilterRef::contains_prefix)). A prefix equal to the one added just before it
-    /// is dropped: in a sorted run each is added once. Give it before the first key.
+    /// is dropped: in a sorted run each is added once. Give it before the first key: after one, [`finish`](Self::finish) will fail.
     ///
     /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
     ///
@@ -163,7 +163,7 @@ impl BloomFilterBuilder {
     /// ```
     #[must_use]
     pub fn prefixes(self, extractor: PrefixExtractor) -> Self {
-        BloomFilterBuilder { prefixes: Some(Prefixes::new(extractor, true)), ..self }
+        self.with_prefixes(Prefixes::new(extractor, true))
     }
 
     /// Adds only the prefixes of keys, as [`prefixes`](Self::prefixes): a smaller filter, which answers "maybe" about every key.
@@ -179,7 +179,7 @@ impl BloomFilterBuilder {
     /// ```
     #[must_use]
     pub fn only_prefixes(self, extractor: PrefixExtractor) -> Self {
-        BloomFilterBuilder { prefixes: Some(Prefixes::new(extractor, false)), ..self }
+        self.with_prefixes(Prefixes::new(extractor, false))
     }
 
     /// Bounds the memory of the list of hashes, in bytes; unbounded by default. Give it, and all other settings, before the first

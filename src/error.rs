@@ -167,6 +167,8 @@ pub enum BuildError {
         /// The hash.
         hash: u64,
     },
+    /// Keys were added before the builder was told to add prefixes.
+    PrefixesAfterKeys,
     /// The list of hashes reached the builder's limit, and no number of expected items was given.
     MemoryLimit {
         /// The limit that was given.
@@ -204,6 +206,12 @@ impl Display for BuildError {
             }
             Self::HashWithoutPrefix { hash } => {
                 write!(f, "the hash {hash:#018x} was added without the prefix of its key: add keys")
+            }
+            Self::PrefixesAfterKeys => {
+                write!(
+                    f,
+                    "keys were added before the builder was given its prefixes: give them first"
+                )
             }
             Self::MemoryLimit { limit_bytes, keys } => {
                 write!(

@@ -24,9 +24,10 @@ const SEQUENTIAL_BELOW: usize = 32 << 20;
 impl BloomFilter {
     /// Adds everything that is in `other`, by OR-ing its bits.
     ///
-    /// Both must have the same hash, seed, blocks, probes, and prefix rule, if any. Two exceptions are sound whatever the shape: a filter without a
-    /// single bit adds nothing, or is replaced by the other; and a pass-all filter makes the union pass-all. The keys inserted
-    /// are those of both; keys that are in both count twice.
+    /// Both must have the same hash, seed, blocks and probes, and the same must have been added to both: keys, or prefixes by the
+    /// same rule. Two exceptions are sound whatever the shape: a filter of keys without a single bit adds nothing, or is replaced by
+    /// the other (one of prefixes alone only among its like: it may be of keys that have none); and a pass-all filter makes the union
+    /// pass-all. The keys inserted are those of both; keys that are in both count twice.
     ///
     /// Cost: reads both filters; with the feature `rayon`, from 16 MiB each up in the threads of the current pool, which rayon
     /// starts if there is none (and panics if it cannot).
@@ -93,8 +94,9 @@ impl BloomFilter {
     /// [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) counts them. The keys inserted are the
     /// smaller number of the two: at most so many can be in both.
     ///
-    /// Both must have the same hash, seed, blocks, probes, and prefix rule, if any. Two exceptions are sound whatever the shape: with a pass-all
-    /// filter, of which nothing is known, the result is the other; and with a filter without a single bit it is empty.
+    /// Both must have the same hash, seed, blocks and probes, and the same must have been added to both. Two exceptions are sound
+    /// whatever the shape: with a pass-all filter, of which nothing is known, the result is the other; and with a filter of keys
+    /// without a single bit it is empty.
     ///
     /// Cost: as [`union_with`](Self::union_with).
     ///
@@ -160,10 +162,12 @@ impl BloomFilter {
         } else {
             // The shape is that of the first with a bit. Looking for bits is for those whose shapes differ.
             let like = match others.iter().all(|other| shape(other) == shape(&this)) {
-                false if this.is_empty() => others.iter().position(|other| !other.is_empty()),
+                false if this.has_no_bit() => others.iter().position(|other| !other.has_no_bit()),
                 _ => None,
             };
-            check_shapes(&this, others, like, |other| !other.is_empty())?;
+            check_replaced(&this, others, like)?;
+            let added = like.map_or(this, |like| others[like]).added();
+            check_shapes(&this, others, like, |other| !adds_nothing(other, added))?;
             let rest = self.adopt(others, like)?;
             self.combine(rest, |mine, theirs| *mine |= theirs);
         }
@@ -274,6 +278,29 @@ fn check_hashes(
             let error = MergeError::HashMismatch { left, right: others[index].key_hash() };
             Err(MergeAllError { left: None, right: index, error })
         }
+    }
+}
+
+/// Whether a filter can be left out of a union of filters to which `added` was added: it holds no key, or, if it is one of prefixes
+/// alone, no key that has one.
+fn adds_nothing(filter: &BloomFilterRef<'_>, added: Added) -> bool {
+    filter.has_no_bit() && (filter.added().whole_keys() || filter.added() == added)
+}
+
+/// Whether `this` can be replaced by the input `like`. A filter of prefixes alone may have no bit and yet be of keys, those without
+/// a prefix: it says "maybe" about every key, which another kind of filter would not.
+fn check_replaced(
+    this: &BloomFilterRef<'_>,
+    others: &[BloomFilterRef<'_>],
+    like: Option<usize>,
+) -> Result<(), MergeAllError> {
+    match like {
+        Some(right) if !adds_nothing(this, others[right].added()) => {
+            let error =
+                MergeError::AddedMismatch { left: this.added(), right: others[right].added() };
+            Err(MergeAllError { left: None, right, error })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -32,9 +32,8 @@ pub use snapshot::{MetricsSnapshot, RateWarning};
 /// | `full_positives` | `bloom.filter.full.positive` | of those, maybe present |
 /// | `full_true_positives` | `bloom.filter.full.true.positive` | of the positives, the keys that a read then found |
 ///
-/// The engine records a batch after it was answered, and feeds back what its reads found. Cost: some 4 ns per recorded batch, and
-/// 1 ns per word of the mask to count its hits: 1 to 2 % of a batch of 128 keys, 1 % of 4,096 (`blocked-bloom bench --op metrics`
-/// measures it). With `std`, up to 16 living threads write counters of their own, each in a cache line that no other thread
+/// The engine records a batch after it was answered, and feeds back what its reads found. Cost: a few nanoseconds per recorded batch and per 64
+/// of its keys (`blocked-bloom bench --op metrics` measures it, `benches/NOTES.md` has figures). With `std`, up to 16 living threads write counters of their own, each in a cache line that no other thread
 /// writes; further threads, and all without `std`, share one line by atomic additions. Takes 2.2 KB, 128 bytes without `std`.
 ///
 /// Every call counts exactly. Counters saturate, at 2^64 - 1, on machines without atomic words of 64 bits at 2^32 - 1 each.

@@ -139,11 +139,11 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// }
     /// let index = PartitionIndex::from_bytes(builder.finish()?)?;
     /// assert_eq!(index.partitions(), 4);
-    /// assert_eq!([0, 50, 51, 255].map(|key| index.partition_of([key])), [0, 0, 1, 3]);
+    /// assert_eq!([0, 50, 51, 255].map(|key| index.partition_of([key])), [0, 0, 1, 3].map(Some));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn partition_of(&self, key: impl AsRef<[u8]>) -> usize {
-        self.parts().map_or(0, |parts| parts.partition_of(key.as_ref()))
+    pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<usize> {
+        self.parts().map(|parts| parts.partition_of(key.as_ref()))
     }
 
     /// Where a partition is, or `None` past the last.

@@ -171,8 +171,11 @@ impl FilterPolicy {
         self.sizings[level.min(last)]
     }
 
-    /// What a table of this level gets that is expected to have so many keys. The number only decides between one filter and
-    /// partitions: a builder sizes for the keys that come.
+    /// What a table of this level gets that is expected to have so many keys, and prefixes if those are added. The number only
+    /// decides between one filter and partitions: a builder sizes for what comes.
+    ///
+    /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. With the caller's hashes there are no
+    /// prefixes: a builder cannot cut them from a hash, and `finish` will say so.
     ///
     /// A sizing that is out of range is reported by the builder's `finish`.
     ///
@@ -194,11 +197,17 @@ impl FilterPolicy {
         };
         let bytes = sizing.params(expected_keys).map_or(0, |params| params.stored_bytes());
         match self.partitions {
-            Some(Partitions { above, bytes: partition_bytes }) if bytes > above => {
+            Some(Partitions { above, bytes: partition_bytes })
+                if bytes > above && self.can_be_cut(sizing) =>
+            {
                 TableFilter::Partitioned { template, partition_bytes }
             }
             _ => TableFilter::Whole(template),
         }
+    }
+
+    fn can_be_cut(&self, sizing: Sizing) -> bool {
+        self.key_hash.hasher().is_some() && !matches!(sizing, Sizing::MaxBytes(_))
     }
 
     /// Opens the stored filter of a table, or goes on with one that answers "maybe" and gives the reason, for the log and a counter:

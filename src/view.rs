@@ -49,8 +49,12 @@ pub struct BloomFilterRef<'a> {
     answers: bool,
 }
 
+/// One cache line.
+#[repr(align(64))]
+struct Aligned([Block; 1]);
+
 /// The block of a pass-all filter.
-static ONE_FULL_BLOCK: [Block; 1] = [[0xff; 64]];
+static ONE_FULL_BLOCK: Aligned = Aligned([[0xff; 64]]);
 
 impl BloomFilterRef<'static> {
     /// A filter that answers "maybe" to everything, without memory of its own: what stands in for a damaged filter.
@@ -67,7 +71,7 @@ impl BloomFilterRef<'static> {
     pub fn pass_all(key_hash: KeyHash) -> Self {
         let meta =
             Meta { key_hash, keys_inserted: 0, probes: 1, pass_all: true, added: Added::WholeKeys };
-        BloomFilterRef::new(&ONE_FULL_BLOCK, meta, Kernel::default())
+        BloomFilterRef::new(&ONE_FULL_BLOCK.0, meta, Kernel::default())
     }
 }
 
@@ -82,7 +86,7 @@ impl<'a> BloomFilterRef<'a> {
     pub(crate) fn asked(&self) -> (&'a [Block], u32) {
         match self.answers {
             true => (self.blocks, u32::from(self.meta.probes)),
-            false => (&ONE_FULL_BLOCK, 1),
+            false => (&ONE_FULL_BLOCK.0, 1),
         }
     }
 
@@ -287,10 +291,48 @@ impl<'a> BloomFilterRef<'a> {
         }
     }
 
+    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start. Batches may have any length.
+    ///
+    /// ```
+    /// # use blocked_bloom::{Bitmask, BloomFilterBuilder, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).prefixes(tenant.clone());
+    /// builder.insert("ab12/apple");
+    /// let filter = builder.finish()?;
+    /// let mut hits = Bitmask::new();
+    /// filter.view().contains_prefix_batch(&tenant, &["ab12/a", "cd34/", "cd"], &mut hits);
+    /// assert!(hits.hits().eq([0, 2]));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn contains_prefix_batch<K: AsRef<[u8]>>(
+        &self,
+        extractor: &PrefixExtractor,
+        starts: &[K],
+        hits: &mut Bitmask,
+    ) {
+        let asked = self.prefixes(extractor);
+        hits.write(starts.len(), |words| {
+            for (starts, word) in starts.chunks(64).zip(words) {
+                let mut prefixes: [&[u8]; 64] = [&[]; 64];
+                let mut unknown = 0;
+                for (i, start) in starts.iter().enumerate() {
+                    match extractor.scan_prefix(start.as_ref()) {
+                        Some(prefix) => prefixes[i] = prefix,
+                        None => unknown |= 1 << i,
+                    }
+                }
+                asked.keys(&prefixes[..starts.len()], core::slice::from_mut(word));
+                *word |= unknown;
+            }
+        });
+    }
+
     /// The same filter, to be asked about prefixes instead of keys: every query of this type is then one about prefixes, in batches
     /// and by hash too. If the filter has none by this rule, each is answered "maybe".
     ///
-    /// What is asked about must be whole prefixes, as [`PrefixExtractor::scan_prefix`] gives them.
+    /// What is asked about must be whole prefixes, as [`PrefixExtractor::scan_prefix`] gives them: anything else is a prefix that was
+    /// not added, and mostly answered "absent". [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for
+    /// those that hash a prefix once for many filters.
     ///
     /// ```
     /// # use blocked_bloom::{Bitmask, BloomFilterBuilder, PrefixExtractor, Sizing};
@@ -402,7 +444,9 @@ impl<'a> BloomFilterRef<'a> {
         self.meta.pass_all
     }
 
-    /// Whether no bit is set, so that every key is certainly absent. Cost: reads blocks up to the first bit.
+    /// Whether every key is certainly absent: keys were added, and no bit is set. Cost: reads blocks up to the first bit.
+    ///
+    /// A filter of prefixes alone is never empty: it says "maybe" about every key.
     ///
     /// ```
     /// # let filter = blocked_bloom::BloomFilterBuilder::new(blocked_bloom::Sizing::BitsPerKey(10.0)).finish()?;
@@ -410,6 +454,10 @@ impl<'a> BloomFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn is_empty(&self) -> bool {
+        self.meta.added.whole_keys() && self.has_no_bit()
+    }
+
+    pub(crate) fn has_no_bit(&self) -> bool {
         self.blocks.iter().all(|block| block.iter().all(|&byte| byte == 0))
     }
 

@@ -86,7 +86,7 @@ proptest! {
         let index = built.open();
         let opened = &index;
         let of_partition = |partition| {
-            keys.iter().filter(move |key| opened.partition_of(key) == partition)
+            keys.iter().filter(move |key| opened.partition_of(key) == Some(partition))
         };
         let mut kept = 0;
         for partition in 0..index.partitions() {
@@ -351,7 +351,7 @@ fn partitions_that_fail_are_maybe_and_reported() {
             matches!(errors[3], PartitionError::Format(error) if error.to_string() == truncated.to_string())
         );
         for (i, key) in absent_keys.iter().enumerate() {
-            let failed = index.partition_of(key) < 4;
+            let failed = index.partition_of(key).unwrap() < 4;
             assert_eq!(hits.get(i), Some(failed || built.contains(key)));
             let (maybe, failure) = index.contains(key, damaged);
             assert_eq!((Some(maybe), failure.is_some()), (hits.get(i), failed));
@@ -363,6 +363,29 @@ fn partitions_that_fail_are_maybe_and_reported() {
     assert!(failures.iter().map(|failure| failure.partition).eq([0, 2, 3]));
 }
 
+/// Whoever catches the panic still has the words.
+#[cfg(panic = "unwind")]
+#[test]
+fn a_loader_that_panics_leaves_no_absent_behind() {
+    let built = Built::new(template(), 192, numbers(500));
+    let index = built.open();
+    let absent: Vec<String> = (0..130).map(|i| format!("absent {i}")).collect();
+    for calls in 0..3 {
+        let mut words = [u64::MAX; 3];
+        let mut left = calls;
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            index.contains_batch_into(&absent, &mut words, |_| -> Result<&[u8], Infallible> {
+                assert!(left > 0, "the loader fails");
+                left -= 1;
+                Ok(b"damaged")
+            })
+        }));
+        if caught.is_err() {
+            assert_eq!(words, [u64::MAX, u64::MAX, 3]);
+        }
+    }
+}
+
 /// Every partition in every other's place, and those of a table with another seed.
 #[test]
 fn swapped_partitions_never_answer() {
@@ -371,8 +394,11 @@ fn swapped_partitions_never_answer() {
         BloomFilterBuilder::with_key_hash(Sizing::BitsPerKey(10.0), KeyHash::Xxh3 { seed: 1 });
     let other = Built::new(seeded, 192, numbers(500));
     let index = built.open();
-    for (wanted, key) in
-        numbers(500).iter().enumerate().step_by(30).map(|(_, key)| (index.partition_of(key), key))
+    for (wanted, key) in numbers(500)
+        .iter()
+        .enumerate()
+        .step_by(30)
+        .map(|(_, key)| (index.partition_of(key).unwrap(), key))
     {
         for (given, bytes) in built.partitions.iter().chain(&other.partitions).enumerate() {
             let (maybe, failure) = index.contains(key, |_| Ok::<_, Infallible>(bytes));

@@ -88,7 +88,7 @@ fn partitions_begin_above_their_limit_and_find_every_key() {
     let index = PartitionIndex::from_bytes(builder.finish().unwrap()).unwrap();
     assert!(index.partitions() > 9);
     for key in 0..=largest {
-        let place = index.location(index.partition_of(key.to_be_bytes())).unwrap();
+        let place = index.location(index.partition_of(key.to_be_bytes()).unwrap()).unwrap();
         let bytes = &stored[place.offset as usize..][..place.length as usize];
         let (filter, error) = policy.open(bytes);
         assert!(error.is_none() && filter.view().contains(key.to_be_bytes()));
@@ -103,6 +103,13 @@ fn what_the_policy_cannot_ask_is_maybe_with_the_reason() {
     let (filter, error) = policy.open(&stored);
     assert!(matches!(error, Some(FormatError::HashMismatch { .. })) && filter.view().is_pass_all());
     assert_ne!(policy.name(), other.name());
+    // What cannot be cut into partitions stays whole, however large.
+    for policy in [
+        FilterPolicy::new(Sizing::MaxBytes(1 << 20)),
+        FilterPolicy::new(Sizing::BitsPerKey(10.0)).key_hash(KeyHash::Caller { tag: 1 }),
+    ] {
+        whole(&policy.partition_bytes(1_000, 1_000), 0, 1_000_000);
+    }
     // A sizing that is none is the builder's to report.
     let absurd = FilterPolicy::new(Sizing::BitsPerKey(-1.0)).partition_bytes(0, 1_000);
     assert!(whole(&absurd, 0, 1).finish().is_err());

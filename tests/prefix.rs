@@ -244,6 +244,18 @@ fn what_was_not_added_is_maybe() {
         // A view of prefixes is of the same filter.
         assert_eq!(filter.view().prefixes(&other).to_bytes(), filter.to_bytes());
     }
+    // A batch of starts is answered as one by one.
+    let starts: Vec<String> = (0..300).map(|i| format!("{:01$}/{i}", i % 30, 3 + i % 3)).collect();
+    let mut hits = Bitmask::new();
+    for filter in [&whole, &both, &only] {
+        for length in [0, 1, 63, 64, 65, 300] {
+            filter.view().contains_prefix_batch(&extractor, &starts[..length], &mut hits);
+            assert_eq!(hits.len(), length);
+            for (i, start) in starts[..length].iter().enumerate() {
+                assert_eq!(hits.get(i), Some(filter.contains_prefix(&extractor, start)));
+            }
+        }
+    }
     // The caller's hash: the filter cannot hash a prefix either.
     let caller = BloomFilter::pass_all(KeyHash::Caller { tag: 1 }).unwrap();
     assert!(caller.contains_prefix(&extractor, "9999"));
@@ -387,14 +399,18 @@ fn only_filters_of_the_same_kind_merge() {
                 assert_eq!((united, intersected), (Err(error), Err(error)));
                 assert_eq!((&union, &common), (&a, &a), "unchanged");
             }
-            // A filter without a key adds nothing, or is replaced.
+            // A filter without a key adds nothing, or is replaced; one of prefixes alone only among its like.
             let mut empty = build(right.clone(), 0..0);
             let mut same = a.clone();
-            same.union_with(&empty).unwrap();
-            assert_eq!(same, a);
-            empty.union_with(&a).unwrap();
-            assert_eq!(empty.view().added(), a.view().added());
-            assert!(empty.contains_prefix(&four, key(123)));
+            if empty.view().added().whole_keys() || i == j {
+                same.union_with(&empty).unwrap();
+                assert_eq!(same, a);
+                empty.union_with(&a).unwrap();
+                assert_eq!(empty.view().added(), a.view().added());
+                assert!(empty.contains_prefix(&four, key(123)));
+            } else {
+                assert!(same.union_with(&empty).is_err() && empty.union_with(&a).is_err());
+            }
         }
     }
     let mut folded = build(builder().prefixes(four.clone()), 0..30);
@@ -402,6 +418,90 @@ fn only_filters_of_the_same_kind_merge() {
     folded.fold(folded.params().blocks()).unwrap();
     assert_eq!(folded.view().added(), before);
     assert!(folded.contains_prefix(&four, key(12)));
+}
+
+/// A filter of prefixes alone may have no bit, of keys that have no prefix: it is not empty.
+#[test]
+fn no_merge_loses_keys_without_a_prefix() {
+    let rule = |bytes| PrefixExtractor::fixed(bytes);
+    let build = |builder: BloomFilterBuilder, keys: &[&str]| {
+        let mut builder = builder;
+        builder.extend(keys);
+        builder.finish().unwrap()
+    };
+    let builder = || BloomFilterBuilder::new(sizing());
+    let without_bits = build(builder().only_prefixes(rule(4)), &["ab", "cd"]);
+    assert!(without_bits.contains("ab") && !without_bits.view().is_empty());
+    let others = [
+        build(builder(), &["ab", "apple"]),
+        build(builder(), &[]),
+        build(builder().prefixes(rule(4)), &["apple"]),
+        build(builder().only_prefixes(rule(8)), &["wxyz"]),
+        build(builder().only_prefixes(rule(4)), &["abcdX"]),
+    ];
+    let is_safe = |merged: &BloomFilter| {
+        assert!(merged.contains("ab"), "{merged:?}");
+        assert!(merged.contains_prefix(&rule(4), "ab"));
+    };
+    for other in &others {
+        let (mut one, mut two) = (without_bits.clone(), other.clone());
+        let united = (one.union_with(other), two.union_with(&without_bits));
+        for (result, merged) in [(united.0, &one), (united.1, &two)] {
+            if result.is_ok() {
+                is_safe(merged);
+                let has_wxyz = other.view().added().extractor() == Some(rule(8).id());
+                assert!(!has_wxyz || merged.contains_prefix(&rule(4), "wxyz"));
+            }
+        }
+        let mut all = without_bits.clone();
+        if all.union_all([other, &without_bits]).is_ok() {
+            is_safe(&all);
+        }
+        let (mut one, mut two) = (without_bits.clone(), other.clone());
+        if other.contains("ab") {
+            if one.intersect_with(other).is_ok() {
+                is_safe(&one);
+            }
+            if two.intersect_with(&without_bits).is_ok() {
+                is_safe(&two);
+            }
+        }
+    }
+}
+
+/// The prefixes of keys that came before, and the keys of a builder of prefixes alone, would be missing.
+#[test]
+fn prefixes_cannot_be_asked_for_after_a_key() {
+    let rule = |bytes| PrefixExtractor::fixed(bytes);
+    let after: [fn(BloomFilterBuilder) -> BloomFilterBuilder; 2] = [
+        |builder| builder.prefixes(PrefixExtractor::fixed(4)),
+        |builder| builder.only_prefixes(PrefixExtractor::fixed(4)),
+    ];
+    for change in after {
+        let mut builders = [
+            BloomFilterBuilder::new(sizing()),
+            BloomFilterBuilder::new(sizing()).prefixes(rule(2)),
+            BloomFilterBuilder::new(sizing()).only_prefixes(rule(2)),
+            // Of which nothing is added for the key.
+            BloomFilterBuilder::new(sizing()).only_prefixes(rule(99)),
+            BloomFilterBuilder::new(Sizing::BitsPerKey(0.0)),
+        ];
+        for builder in &mut builders {
+            let unused = change(builder.clone());
+            assert!(unused.finish().is_ok(), "no key has come");
+            builder.insert("ab12/x");
+            let mut late = change(builder.clone());
+            late.insert("cd34/y");
+            assert_eq!(late.finish_verified().unwrap_err(), BuildError::PrefixesAfterKeys);
+        }
+        let mut hashes = BloomFilterBuilder::new(sizing());
+        hashes.insert_hash(5);
+        assert_eq!(change(hashes).finish().unwrap_err(), BuildError::PrefixesAfterKeys);
+        let mut cut = BloomFilterBuilder::new(sizing());
+        cut.insert_with_prefix("ab12/x", Some(b"ab12"));
+        let (filter, error) = change(cut).finish_verified_or_pass_all().unwrap();
+        assert!(filter.view().is_pass_all() && error == Some(BuildError::PrefixesAfterKeys));
+    }
 }
 
 /// Sets the flags and the hash of the extractor's name, and makes the checksum fit.

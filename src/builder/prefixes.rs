@@ -12,6 +12,8 @@ pub(super) struct Prefixes {
     whole_keys: bool,
     /// Hash of the prefix that was added last.
     last: Option<u64>,
+    /// Whether a key has come, be it one of which nothing was added.
+    has_keys: bool,
 }
 
 /// Hashes of a key and of its prefix, as far as they are to be added.
@@ -19,7 +21,7 @@ pub(crate) type Pair = (Option<u64>, Option<u64>);
 
 impl Prefixes {
     pub(super) fn new(extractor: PrefixExtractor, whole_keys: bool) -> Self {
-        Prefixes { extractor, whole_keys, last: None }
+        Prefixes { extractor, whole_keys, last: None, has_keys: false }
     }
 
     pub(super) fn added(&self) -> Added {
@@ -38,6 +40,19 @@ impl Prefixes {
 }
 
 impl BloomFilterBuilder {
+    /// Whether a key has come. [`is_empty`](Self::is_empty) counts what was added: of a key without a prefix, nothing.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.is_empty() || self.prefixes.as_ref().is_some_and(|prefixes| prefixes.has_keys)
+    }
+
+    /// Of keys that came before, the prefixes by this rule would be missing.
+    pub(super) fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
+        if self.has_keys() {
+            self.fail(BuildError::PrefixesAfterKeys);
+        }
+        BloomFilterBuilder { prefixes: Some(prefixes), ..self }
+    }
+
     /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added just before it: for an engine that
     /// has the prefix at hand, or whose own rule wants more than the bytes of a key.
     ///
@@ -79,6 +94,7 @@ impl BloomFilterBuilder {
             self.add(key);
         }
         let Some(prefixes) = &mut self.prefixes else { return };
+        prefixes.has_keys = true;
         // A key that is its own prefix is there already.
         if prefix.is_none() || prefix == key || prefix == prefixes.last {
             return;

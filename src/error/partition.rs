@@ -325,6 +325,8 @@ pub enum PartitionError<E> {
     },
     /// The owner of the index's bytes lends others than when the index was opened.
     IndexChanged,
+    /// No memory to group the keys of a batch.
+    Alloc(AllocError),
 }
 
 impl<E: Display> Display for PartitionError<E> {
@@ -337,6 +339,7 @@ impl<E: Display> Display for PartitionError<E> {
                 "a filter with header checksum {found:016x}, expected {expected:016x}: it belongs to another partition or table"
             ),
             Self::IndexChanged => write!(f, "the bytes of the index changed after it was opened"),
+            Self::Alloc(error) => error.fmt(f),
         }
     }
 }
@@ -346,6 +349,7 @@ impl<E: core::error::Error + 'static> core::error::Error for PartitionError<E> {
         match self {
             Self::Load(error) => Some(error),
             Self::Format(error) => Some(error),
+            Self::Alloc(error) => Some(error),
             Self::OtherFilter { .. } | Self::IndexChanged => None,
         }
     }

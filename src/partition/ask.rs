@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::bytes::Parts;
 use super::{PartitionIndex, PartitionLocation};
 use crate::bitmask::{self, Bitmask};
-use crate::error::{LengthError, PartitionError, PartitionFailure};
+use crate::error::{AllocError, LengthError, PartitionError, PartitionFailure};
 use crate::format;
 use crate::prefix::PrefixExtractor;
 use crate::view::{self, BloomFilterRef};
@@ -183,12 +183,21 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
             failures.push(PartitionFailure::new(0, PartitionError::IndexChanged));
             return failures;
         };
+        // What is not asked, for whatever reason, is a hit.
+        bitmask::fill_with_hits(words, keys.len());
+        let (mut order, mut hashes) = (Vec::new(), Vec::new());
+        if order.try_reserve_exact(keys.len()).is_err()
+            || hashes.try_reserve_exact(keys.len()).is_err()
+        {
+            let bytes = keys.len() as u64 * (size_of::<(usize, usize)>() + 8) as u64;
+            failures.push(PartitionFailure::new(0, PartitionError::Alloc(AllocError { bytes })));
+            return failures;
+        }
         let partition_of = |(i, key): (usize, &K)| (parts.partition_of(key.as_ref()), i);
-        let mut order: Vec<(usize, usize)> = keys.iter().enumerate().map(partition_of).collect();
+        order.extend(keys.iter().enumerate().map(partition_of));
         // Linear if the keys are in order.
-        order.sort();
-        words.fill(0);
-        let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
+        order.sort_unstable();
+        let mut hits = Bitmask::new();
         for group in order.chunk_by(|one, next| one.0 == next.0) {
             let partition = group[0].0;
             let asked = self.with_filter(parts, partition, &mut load, |filter| {
@@ -197,11 +206,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
                 filter.contains_hashes(&hashes, &mut hits);
             });
             match asked {
-                Ok(()) => hits.hits().for_each(|hit| set(words, group[hit].1)),
-                Err(error) => {
-                    group.iter().for_each(|&(_, i)| set(words, i));
-                    failures.push(PartitionFailure::new(partition, error));
-                }
+                Ok(()) => hits.misses().for_each(|miss| clear(words, group[miss].1)),
+                Err(error) => failures.push(PartitionFailure::new(partition, error)),
             }
         }
         failures
@@ -233,6 +239,6 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     }
 }
 
-fn set(words: &mut [u64], bit: usize) {
-    words[bit / 64] |= 1 << (bit % 64);
+fn clear(words: &mut [u64], bit: usize) {
+    words[bit / 64] &= !(1 << (bit % 64));
 }

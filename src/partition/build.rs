@@ -95,7 +95,7 @@ where
             KeyHash::Xxh3 { seed } => seed,
             KeyHash::Caller { tag } => return Err(PartitionBuildError::CallerHash { tag }),
         };
-        if !template.is_empty() {
+        if template.has_keys() {
             return Err(PartitionBuildError::TemplateHasKeys { keys: template.len() });
         }
         if let Sizing::MaxBytes(bytes) = template.sizing() {

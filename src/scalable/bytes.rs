@@ -19,7 +19,7 @@ const VERSION: u16 = 1;
 const HASH_CALLER: u8 = 0;
 const HASH_XXH3: u8 = 1;
 
-/// A growing filter borrowed from its stored bytes, for readers. Allocates a list of the links, seven words each, and copies
+/// A growing filter borrowed from its stored bytes, for readers. Allocates a list of the links, ten words each, and copies
 /// no block.
 ///
 /// ```

@@ -78,8 +78,10 @@ pub(crate) fn separate(
     let mut separators = Vec::new();
     for partition in 0..opened.partitions() {
         if partition > 0 {
-            let last = keys.iter().rfind(|key| opened.partition_of(key) < partition).unwrap();
-            let first = keys.iter().find(|key| opened.partition_of(key) == partition).unwrap();
+            let last =
+                keys.iter().rfind(|key| opened.partition_of(key).unwrap() < partition).unwrap();
+            let first =
+                keys.iter().find(|key| opened.partition_of(key) == Some(partition)).unwrap();
             separators.extend(between(last, first));
         }
         let end = separators.len() as u64;
