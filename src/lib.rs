@@ -164,4 +164,6 @@ mod documents {
     struct Parquet;
     #[doc = include_str!("../docs/growing.md")]
     struct Growing;
+    #[doc = include_str!("../docs/adapter.md")]
+    struct Adapter;
 }

@@ -1,0 +1,217 @@
+//! The policy: what is built, under which name, and how large.
+//!
+//! This file owns the configuration and the name. It refuses a sizing that cannot be built when it is configured, not at the first flush.
+
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use blocked_bloom::{
+    BloomFilterBuilder, BloomFilterRef, KeyHash, MAX_BITS_PER_KEY, ParamsError, Sizing,
+};
+use slatedb::{Filter, FilterBuilder, FilterPolicy, PrefixExtractor};
+
+use crate::collect::Collector;
+use crate::extractor::Extractor;
+use crate::filter::{BlockedBloom, Unusable};
+
+/// Version of the stored format, probe law, hash and its seed: with another of them filters cannot be read, or say "absent" of keys
+/// that are there. The extractor and what was added follow.
+const IDENTITY: &str = "blocked-bloom:v1:law1:xxh3-0";
+
+/// Keys for which the bits per key of a false-positive rate are looked up.
+const TYPICAL_KEYS: u64 = 1 << 20;
+
+/// A filter policy for `DbBuilder::with_filter_policies`.
+///
+/// Its [name](FilterPolicy::name) says what a filter must agree with to be read: the stored format, the law, the hash and its seed, what
+/// was added and by which extractor. The sizing is not in it: it can be changed at any time, for tables to come.
+///
+/// ```
+/// use blocked_bloom::Sizing;
+/// use blocked_bloom_slatedb::BlockedBloomPolicy;
+/// use slatedb::FilterPolicy;
+///
+/// let policy = BlockedBloomPolicy::new(Sizing::FalsePositiveRate(0.01))?;
+/// assert_eq!(policy.name(), "blocked-bloom:v1:law1:xxh3-0:keys");
+/// assert_eq!(BlockedBloomPolicy::new(Sizing::BitsPerKey(12.5))?.name(), policy.name());
+/// # Ok::<(), blocked_bloom::ParamsError>(())
+/// ```
+pub struct BlockedBloomPolicy {
+    sizing: Sizing,
+    only_prefixes: bool,
+    extractor: Option<Extractor>,
+    /// Has the name too.
+    unusable: Arc<Unusable>,
+    estimated_bits_per_key: f64,
+}
+
+impl BlockedBloomPolicy {
+    /// A policy for whole keys. [`Sizing::BitsPerKey`] takes fractions; for [`Sizing::FalsePositiveRate`] each table's filter is the
+    /// smallest that keeps the rate; [`Sizing::MaxBytes`] is per table.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError`] if the sizing is out of its range.
+    ///
+    /// ```
+    /// use blocked_bloom::Sizing;
+    /// use blocked_bloom_slatedb::BlockedBloomPolicy;
+    /// assert!(BlockedBloomPolicy::new(Sizing::BitsPerKey(10.5)).is_ok());
+    /// assert!(BlockedBloomPolicy::new(Sizing::BitsPerKey(-1.0)).is_err());
+    /// ```
+    pub fn new(sizing: Sizing) -> Result<Self, ParamsError> {
+        let typical = sizing.params(TYPICAL_KEYS)?;
+        let estimated_bits_per_key = match sizing {
+            _ if typical.is_pass_all() => 0.0,
+            Sizing::BitsPerKey(bits) => bits,
+            Sizing::MaxBytes(_) => MAX_BITS_PER_KEY,
+            _ => typical.bits_per_key(),
+        };
+        let policy = BlockedBloomPolicy {
+            sizing,
+            only_prefixes: false,
+            extractor: None,
+            unusable: Arc::new(Unusable::new(String::new())),
+            estimated_bits_per_key,
+        };
+        Ok(policy.named())
+    }
+
+    /// Adds the prefixes of keys too, so that prefix scans skip tables. The filter is sized for keys and prefixes together.
+    ///
+    /// The extractor's name becomes part of the policy's, as with SlateDB's own: it must change whenever the extractor does.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use blocked_bloom::Sizing;
+    /// use blocked_bloom_slatedb::BlockedBloomPolicy;
+    /// use slatedb::{FilterPolicy, PrefixExtractor, PrefixTarget};
+    ///
+    /// struct Tenant;
+    ///
+    /// impl PrefixExtractor for Tenant {
+    ///     fn name(&self) -> &str {
+    ///         "tenant-1"
+    ///     }
+    ///
+    ///     fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+    ///         let (PrefixTarget::Point(bytes) | PrefixTarget::Prefix(bytes)) = target;
+    ///         bytes.iter().position(|&byte| byte == b'/').map(|slash| slash + 1)
+    ///     }
+    /// }
+    ///
+    /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?.prefixes(Arc::new(Tenant));
+    /// assert_eq!(policy.name(), "blocked-bloom:v1:law1:xxh3-0:keys+prefixes=tenant-1");
+    /// # Ok::<(), blocked_bloom::ParamsError>(())
+    /// ```
+    #[must_use]
+    pub fn prefixes(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
+        let extractor = Some(Extractor::new(extractor));
+        BlockedBloomPolicy { extractor, only_prefixes: false, ..self }.named()
+    }
+
+    /// Adds the prefixes of keys instead of the keys, as [`prefixes`](Self::prefixes): smaller filters. A lookup is then asked about
+    /// by the key's prefix.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use slatedb::{FilterPolicy, PrefixExtractor, PrefixTarget};
+    /// # struct Tenant;
+    /// # impl PrefixExtractor for Tenant {
+    /// #     fn name(&self) -> &str { "tenant-1" }
+    /// #     fn prefix_len(&self, _: &PrefixTarget) -> Option<usize> { None }
+    /// # }
+    /// # use blocked_bloom::Sizing;
+    /// # use blocked_bloom_slatedb::BlockedBloomPolicy;
+    /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?.only_prefixes(Arc::new(Tenant));
+    /// assert_eq!(policy.name(), "blocked-bloom:v1:law1:xxh3-0:prefixes=tenant-1");
+    /// # Ok::<(), blocked_bloom::ParamsError>(())
+    /// ```
+    #[must_use]
+    pub fn only_prefixes(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
+        let extractor = Some(Extractor::new(extractor));
+        BlockedBloomPolicy { extractor, only_prefixes: true, ..self }.named()
+    }
+
+    /// How many filters answered "maybe" to everything because they were damaged when they were read, or could not be built, since the
+    /// policy was made. Each was logged as an error. A filter that is read again, since no cache kept it, counts again.
+    ///
+    /// ```
+    /// # use blocked_bloom::Sizing;
+    /// use blocked_bloom_slatedb::BlockedBloomPolicy;
+    /// use slatedb::FilterPolicy;
+    /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?;
+    /// policy.decode(b"not a filter");
+    /// assert_eq!(policy.unusable_filters(), 1);
+    /// # Ok::<(), blocked_bloom::ParamsError>(())
+    /// ```
+    pub fn unusable_filters(&self) -> u64 {
+        self.unusable.count()
+    }
+
+    fn named(self) -> Self {
+        let rule = self.extractor.as_ref().map(Extractor::name);
+        let name = match (rule, self.only_prefixes) {
+            (None, _) => format!("{IDENTITY}:keys"),
+            // The extractor's name is last, since it may have any characters.
+            (Some(rule), false) => format!("{IDENTITY}:keys+prefixes={rule}"),
+            (Some(rule), true) => format!("{IDENTITY}:prefixes={rule}"),
+        };
+        BlockedBloomPolicy { unusable: Arc::new(Unusable::new(name)), ..self }
+    }
+}
+
+impl FilterPolicy for BlockedBloomPolicy {
+    fn name(&self) -> &str {
+        self.unusable.name()
+    }
+
+    fn builder(&self) -> Box<dyn FilterBuilder> {
+        let builder = BloomFilterBuilder::new(self.sizing);
+        let builder = match &self.extractor {
+            None => builder,
+            Some(rule) if self.only_prefixes => builder.only_prefixes(rule.core().clone()),
+            Some(rule) => builder.prefixes(rule.core().clone()),
+        };
+        Box::new(Collector::new(builder, self.extractor.clone(), Arc::clone(&self.unusable)))
+    }
+
+    fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
+        let (view, error) = BloomFilterRef::open_or_pass_all(data, KeyHash::default());
+        if let Some(error) = error {
+            self.unusable.report("cannot be read", &error);
+            return Arc::new(BlockedBloom::pass_all(self.extractor.clone()));
+        }
+        match view.to_filter() {
+            Ok(filter) => Arc::new(BlockedBloom::new(filter, self.extractor.clone())),
+            Err(error) => {
+                self.unusable.report("cannot be read", &error);
+                Arc::new(BlockedBloom::pass_all(self.extractor.clone()))
+            }
+        }
+    }
+
+    /// Without the prefixes, whose number is not known. The engine asks after every write, so nothing is looked up.
+    fn estimate_size(&self, num_keys: usize) -> usize {
+        let blocks = (num_keys as f64 * self.estimated_bits_per_key / 512.0).ceil().max(1.0);
+        let bytes = 64.0 + 64.0 * blocks;
+        match self.sizing {
+            Sizing::MaxBytes(most) => bytes.min(most as f64) as usize,
+            _ => bytes as usize,
+        }
+    }
+
+    fn supports_prefix_queries(&self) -> bool {
+        self.extractor.is_some()
+    }
+}
+
+impl Debug for BlockedBloomPolicy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockedBloomPolicy")
+            .field("name", &self.name())
+            .field("sizing", &self.sizing)
+            .field("unusable_filters", &self.unusable_filters())
+            .finish()
+    }
+}
