@@ -13,14 +13,14 @@ use crate::filter::{BlockedBloom, Unusable};
 pub(crate) struct Collector {
     /// Taken by `build`.
     builder: Option<BloomFilterBuilder>,
-    extractor: Option<Extractor>,
+    extractor: Option<Arc<Extractor>>,
     unusable: Arc<Unusable>,
 }
 
 impl Collector {
     pub(crate) fn new(
         builder: BloomFilterBuilder,
-        extractor: Option<Extractor>,
+        extractor: Option<Arc<Extractor>>,
         unusable: Arc<Unusable>,
     ) -> Self {
         Collector { builder: Some(builder), extractor, unusable }
@@ -40,20 +40,19 @@ impl FilterBuilder for Collector {
     }
 
     fn build(&mut self) -> Arc<dyn Filter> {
-        let extractor = self.extractor.clone();
         // Built a second time, a filter would lack the keys of the first.
         let Some(builder) = self.builder.take() else {
-            return Arc::new(BlockedBloom::pass_all(extractor));
+            return Arc::new(BlockedBloom::pass_all());
         };
         match builder.finish_verified_or_pass_all() {
-            Ok((filter, None)) => Arc::new(BlockedBloom::new(filter, extractor)),
+            Ok((filter, None)) => Arc::new(BlockedBloom::new(filter, self.extractor.clone())),
             Ok((_, Some(error))) => {
                 self.unusable.report("could not be built", &error);
-                Arc::new(BlockedBloom::pass_all(extractor))
+                Arc::new(BlockedBloom::pass_all())
             }
             Err(error) => {
                 self.unusable.report("could not be built", &error);
-                Arc::new(BlockedBloom::pass_all(extractor))
+                Arc::new(BlockedBloom::pass_all())
             }
         }
     }

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use slatedb::{PrefixExtractor, PrefixTarget};
 
 /// A rule of SlateDB's, which takes `Bytes`, and the core's, which takes slices.
-#[derive(Clone)]
 pub(crate) struct Extractor {
     slatedb: Arc<dyn PrefixExtractor>,
     core: blocked_bloom::PrefixExtractor,

@@ -13,57 +13,46 @@ use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
 
-/// A filter that is shared by the copies of it.
+/// A filter that is shared by the copies of it. Two pointers, so that a question reads one cache line before the filter's own.
 #[derive(Clone)]
 pub(crate) struct BlockedBloom {
     /// `None` answers "maybe" to everything.
     filter: Option<Arc<BloomFilter>>,
-    extractor: Option<Extractor>,
+    extractor: Option<Arc<Extractor>>,
 }
 
 impl BlockedBloom {
-    pub(crate) fn new(filter: BloomFilter, extractor: Option<Extractor>) -> Self {
+    pub(crate) fn new(filter: BloomFilter, extractor: Option<Arc<Extractor>>) -> Self {
         BlockedBloom { filter: Some(Arc::new(filter)), extractor }
     }
 
-    pub(crate) fn pass_all(extractor: Option<Extractor>) -> Self {
-        BlockedBloom { filter: None, extractor }
+    pub(crate) fn pass_all() -> Self {
+        BlockedBloom { filter: None, extractor: None }
     }
 
-    #[inline]
+    /// For what is not a question about a key: with two kinds of view the compiler keeps them in memory.
     fn view(&self) -> BloomFilterRef<'_> {
         match &self.filter {
             Some(filter) => filter.view(),
             None => BloomFilterRef::pass_all(KeyHash::default()),
         }
     }
-
-    fn might_have_prefix<'k>(
-        &self,
-        cut: impl FnOnce(&Extractor) -> Option<(&Extractor, &'k [u8])>,
-    ) -> bool {
-        match self.extractor.as_ref().and_then(cut) {
-            Some((extractor, prefix)) => self.view().prefixes(extractor.core()).contains(prefix),
-            None => true,
-        }
-    }
 }
 
 impl Filter for BlockedBloom {
     fn might_match(&self, query: &FilterQuery) -> bool {
-        match &query.target {
-            FilterTarget::Point(key) if self.view().added().whole_keys() => {
-                self.view().contains(key)
+        let Some(filter) = &self.filter else { return true };
+        let view = filter.view();
+        let (extractor, prefix) = match (&query.target, self.extractor.as_deref()) {
+            (FilterTarget::Point(key), _) if view.added().whole_keys() => {
+                return view.contains(key);
             }
             // A filter of prefixes alone: the key is absent if its prefix is.
-            FilterTarget::Point(key) => {
-                self.might_have_prefix(|rule| Some((rule, rule.of_key(key)?)))
-            }
-            FilterTarget::Prefix(start) => {
-                self.might_have_prefix(|rule| Some((rule, rule.of_scan(start)?)))
-            }
-            FilterTarget::Range { .. } => true,
-        }
+            (FilterTarget::Point(key), Some(extractor)) => (extractor, extractor.of_key(key)),
+            (FilterTarget::Prefix(start), Some(extractor)) => (extractor, extractor.of_scan(start)),
+            (FilterTarget::Range { .. }, _) | (_, None) => return true,
+        };
+        prefix.is_none_or(|prefix| view.prefixes(extractor.core()).contains(prefix))
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {

@@ -39,7 +39,7 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 pub struct BlockedBloomPolicy {
     sizing: Sizing,
     only_prefixes: bool,
-    extractor: Option<Extractor>,
+    extractor: Option<Arc<Extractor>>,
     /// Has the name too.
     unusable: Arc<Unusable>,
     estimated_bits_per_key: f64,
@@ -106,7 +106,7 @@ impl BlockedBloomPolicy {
     /// ```
     #[must_use]
     pub fn prefixes(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
-        let extractor = Some(Extractor::new(extractor));
+        let extractor = Some(Arc::new(Extractor::new(extractor)));
         BlockedBloomPolicy { extractor, only_prefixes: false, ..self }.named()
     }
 
@@ -129,7 +129,7 @@ impl BlockedBloomPolicy {
     /// ```
     #[must_use]
     pub fn only_prefixes(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
-        let extractor = Some(Extractor::new(extractor));
+        let extractor = Some(Arc::new(Extractor::new(extractor)));
         BlockedBloomPolicy { extractor, only_prefixes: true, ..self }.named()
     }
 
@@ -150,7 +150,7 @@ impl BlockedBloomPolicy {
     }
 
     fn named(self) -> Self {
-        let rule = self.extractor.as_ref().map(Extractor::name);
+        let rule = self.extractor.as_ref().map(|rule| rule.name());
         let name = match (rule, self.only_prefixes) {
             (None, _) => format!("{IDENTITY}:keys"),
             // The extractor's name is last, since it may have any characters.
@@ -180,13 +180,13 @@ impl FilterPolicy for BlockedBloomPolicy {
         let (view, error) = BloomFilterRef::open_or_pass_all(data, KeyHash::default());
         if let Some(error) = error {
             self.unusable.report("cannot be read", &error);
-            return Arc::new(BlockedBloom::pass_all(self.extractor.clone()));
+            return Arc::new(BlockedBloom::pass_all());
         }
         match view.to_filter() {
             Ok(filter) => Arc::new(BlockedBloom::new(filter, self.extractor.clone())),
             Err(error) => {
                 self.unusable.report("cannot be read", &error);
-                Arc::new(BlockedBloom::pass_all(self.extractor.clone()))
+                Arc::new(BlockedBloom::pass_all())
             }
         }
     }

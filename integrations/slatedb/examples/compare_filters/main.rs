@@ -6,6 +6,7 @@
 //! keys are looked up, and a hundredth as many prefixes scanned, half of them absent. The policies are timed from inside, by a policy
 //! around them.
 
+mod alone;
 mod profile;
 mod workload;
 
@@ -13,8 +14,7 @@ use std::sync::Arc;
 
 use blocked_bloom::Sizing;
 use blocked_bloom_slatedb::BlockedBloomPolicy;
-use slatedb::bytes::Bytes;
-use slatedb::{BloomFilterPolicy, FilterPolicy, FilterQuery, RowEntry, ValueDeletable};
+use slatedb::{BloomFilterPolicy, FilterPolicy};
 use workload::{Outcome, TABLES, Tenant};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -44,7 +44,8 @@ async fn main() -> Result<()> {
     let equal = ours(Sizing::FalsePositiveRate(rate * 0.98))?;
     outcomes.push(("blocked, equal rate".into(), workload::run(Some(equal), keys).await?));
     table(&outcomes, keys);
-    promises()?;
+    alone::promises()?;
+    alone::probes(BITS)?;
     let wrong: u64 = outcomes.iter().map(|(_, outcome)| outcome.wrong).sum();
     println!("\nwrong answers: {wrong}");
     if wrong > 0 { Err("the engine gave wrong answers".into()) } else { Ok(()) }
@@ -69,61 +70,18 @@ fn table(outcomes: &[(String, Outcome)], keys: u64) {
     line("absent keys: blocks of data read", &|o| o.absent.block_reads.to_string());
     line("absent keys: probe in the engine, ns", &|o| format!("{:.1}", o.absent.probes.ns));
     line("absent keys: probe replayed, ns", &|o| format!("{:.1}", o.absent.probes.replayed_ns));
-    line("absent keys: seconds", &|o| format!("{:.2}", o.absent.seconds));
+    line("absent keys: CPU seconds", &|o| format!("{:.2}", o.absent.seconds));
     line("present keys: blocks of data read", &|o| o.present.block_reads.to_string());
     line("present keys: probe in the engine, ns", &|o| format!("{:.1}", o.present.probes.ns));
     line("present keys: probe replayed, ns", &|o| format!("{:.1}", o.present.probes.replayed_ns));
-    line("present keys: seconds", &|o| format!("{:.2}", o.present.seconds));
+    line("present keys: CPU seconds", &|o| format!("{:.2}", o.present.seconds));
     line("scans: blocks of data read", &|o| o.scans.block_reads.to_string());
     line("scans: probe in the engine, ns", &|o| format!("{:.1}", o.scans.probes.ns));
     line("scans: probe replayed, ns", &|o| format!("{:.1}", o.scans.probes.replayed_ns));
-    line("scans: seconds", &|o| format!("{:.2}", o.scans.seconds));
-    line("write, flush and build: seconds", &|o| format!("{:.2}", o.write_seconds));
-    line("all: seconds", &|o| {
+    line("scans: CPU seconds", &|o| format!("{:.2}", o.scans.seconds));
+    line("write, flush and build: CPU seconds", &|o| format!("{:.2}", o.write_seconds));
+    line("all: CPU seconds", &|o| {
         let reads = o.absent.seconds + o.present.seconds + o.scans.seconds;
         format!("{:.2}", o.write_seconds + reads)
     });
-}
-
-/// Bytes that a promised rate takes: SlateDB's bits per key are whole numbers.
-fn promises() -> Result<()> {
-    println!(
-        "\nsmallest filter of 100000 keys that keeps a rate, and the rate of 1000000 absent keys"
-    );
-    println!("{:>10}{:>26}{:>26}", "promise, %", "SlateDB bytes/key, %", "blocked bytes/key, %");
-    for promise in [0.1, 0.05, 0.02, 0.01, 0.005, 0.001] {
-        let measured = |policy: &dyn FilterPolicy| observe(policy, 100_000, 1_000_000);
-        let (bytes, rate) = (1..=40)
-            .map(|bits| measured(&BloomFilterPolicy::new(bits)))
-            .find(|&(_, rate)| rate <= promise)
-            .ok_or("SlateDB's filter does not reach the rate")?;
-        let ours = measured(&BlockedBloomPolicy::new(Sizing::FalsePositiveRate(promise))?);
-        let cell = |bytes: f64, rate: f64| format!("{bytes:.3}, {:.3}", 100.0 * rate);
-        println!("{:>10}{:>26}{:>26}", 100.0 * promise, cell(bytes, rate), cell(ours.0, ours.1));
-    }
-    Ok(())
-}
-
-/// Bytes per key and observed rate of a filter by itself.
-fn observe(policy: &dyn FilterPolicy, keys: u32, absent: u32) -> (f64, f64) {
-    let mut builder = policy.builder();
-    for i in 0..keys {
-        let key = Bytes::copy_from_slice(&i.to_be_bytes());
-        builder.add_entry(&RowEntry {
-            key,
-            value: ValueDeletable::Tombstone,
-            seq: 0,
-            create_ts: None,
-            expire_ts: None,
-        });
-    }
-    let filter = builder.build();
-    let mut encoded = Vec::new();
-    filter.encode(&mut encoded);
-    let maybes = (keys..keys + absent)
-        .filter(|i| {
-            filter.might_match(&FilterQuery::point(Bytes::copy_from_slice(&i.to_be_bytes())))
-        })
-        .count();
-    (encoded.len() as f64 / f64::from(keys), maybes as f64 / f64::from(absent))
 }
