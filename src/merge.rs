@@ -320,11 +320,9 @@ fn check_shapes(
     let differs = |other: &BloomFilterRef<'_>| shape(other) != expected && matters(other);
     let Some(index) = others.iter().position(differs) else { return Ok(()) };
     let error = match (expected, shape(&others[index])) {
+        ((.., left), (.., right)) if left != right => MergeError::AddedMismatch { left, right },
         ((left, ..), (right, ..)) if left != right => MergeError::BlocksMismatch { left, right },
-        ((_, left, _), (_, right, _)) if left != right => {
-            MergeError::ProbesMismatch { left, right }
-        }
-        ((.., left), (.., right)) => MergeError::AddedMismatch { left, right },
+        ((_, left, _), (_, right, _)) => MergeError::ProbesMismatch { left, right },
     };
     Err(MergeAllError { left: like, right: index, error })
 }

@@ -203,7 +203,7 @@ impl Plan {
     /// that would exceed [`MAX_BITS_PER_KEY`](crate::MAX_BITS_PER_KEY), or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left
     /// unused: cut a level of so many keys into [`tables`](Level#structfield.tables).
     ///
-    /// Cost: some 10 ms, and 0.1 ms a level.
+    /// Cost: milliseconds for a few levels, under a second for thousands.
     ///
     /// # Errors
     ///

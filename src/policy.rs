@@ -93,7 +93,7 @@ impl FilterPolicy {
     }
 
     /// A sizing for each level of a plan, in its order; levels past the last have that of the last. A plan without levels gives 10
-    /// bits per key.
+    /// bits per key. The plan's budget holds for what its levels count: if prefixes are added, count them as keys.
     ///
     /// ```
     /// # use blocked_bloom::{FilterPolicy, Level, Plan};
@@ -147,7 +147,8 @@ impl FilterPolicy {
         FilterPolicy { prefixes: Some(extractor), whole_keys: false, ..self }
     }
 
-    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most `partition_bytes`.
+    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most `partition_bytes`, at least 128 (a
+    /// smaller number counts as that).
     ///
     /// ```
     /// # use blocked_bloom::{FilterPolicy, Sizing, TableFilter};
@@ -157,7 +158,10 @@ impl FilterPolicy {
     /// ```
     #[must_use]
     pub fn partition_bytes(self, above: u64, partition_bytes: u64) -> Self {
-        FilterPolicy { partitions: Some(Partitions { above, bytes: partition_bytes }), ..self }
+        FilterPolicy {
+            partitions: Some(Partitions { above, bytes: partition_bytes.max(128) }),
+            ..self
+        }
     }
 
     /// The sizing of filters on a level; the top one is 0.

@@ -116,6 +116,18 @@ impl Evidence<'_> {
 
     /// What was tried, and what to do.
     pub(crate) fn unknown(&self) -> Failure {
+        let container = match self.head {
+            [0x89, b'B', b'B', b'P', b'A', b'R', b'T', b'\n', ..] => {
+                Some("the index of a partitioned filter")
+            }
+            [0x89, b'B', b'B', b'G', b'R', b'O', b'W', b'\n', ..] => Some("a growing filter"),
+            _ => None,
+        };
+        if let Some(container) = container {
+            let message =
+                format!("this is {container}, which only the library reads: see docs/format.md");
+            return Failure::of(&self.path.display().to_string(), message);
+        }
         let tried = match self.end {
             Some((_, 0)) => "it is empty",
             Some(_) => {

@@ -1,6 +1,6 @@
 //! This crate's own format: `docs/format.md`.
 
-use blocked_bloom::{BloomFilterRef, FormatError, Kernel, KeyHash};
+use blocked_bloom::{Added, BloomFilterRef, FormatError, Kernel, KeyHash, PrefixExtractor};
 use serde_json::json;
 
 use super::{Ask, in_batches, one_by_one};
@@ -158,7 +158,7 @@ fn facts(stored: &Stored, filter: BloomFilterRef<'_>, damage: Option<u64>) -> Fa
         ("format", format!("{}, version {version}", stored.format)),
         ("kind", kind.to_owned()),
         ("hash", filter.key_hash().to_string()),
-        ("added", added.to_string()),
+        ("added", what_was(added)),
         ("stored size", sizes(params.stored_bytes())),
         ("blocks", format!("{} of 64 bytes", params.blocks())),
         ("probes", params.probes().to_string()),
@@ -173,6 +173,21 @@ fn facts(stored: &Stored, filter: BloomFilterRef<'_>, damage: Option<u64>) -> Fa
         ("kernel here", kernel()),
     ];
     Facts { json, rows, list: None }
+}
+
+/// What was added, with the rule's name where it is one of the crate's own that somebody may have used.
+fn what_was(added: Added) -> String {
+    let named = added.extractor().and_then(|id| {
+        let lengths =
+            (0..=1024).flat_map(|n| [PrefixExtractor::fixed(n), PrefixExtractor::capped(n)]);
+        let delimiters = (0..=u8::MAX)
+            .flat_map(|byte| (0..=8).map(move |count| PrefixExtractor::delimiter(byte, count)));
+        lengths.chain(delimiters).find(|rule| rule.id() == id)
+    });
+    match named {
+        Some(rule) => format!("{added} ({rule})"),
+        None => added.to_string(),
+    }
 }
 
 fn hex(checksum: u64) -> String {

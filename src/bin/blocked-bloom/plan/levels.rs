@@ -33,11 +33,11 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
         let fail = |what: &str| format!("{what} \"{mark}{value}\": give ");
         let count = |what| {
             let count = value.parse::<u32>().ok().filter(|&count| count > 0);
-            count.ok_or_else(|| fail(what) + "a whole number above 0")
+            count.ok_or_else(|| fail(what) + "a whole number, 1 to 4294967295")
         };
         let number = |what| {
             let number = value.parse::<f64>().ok().filter(|number| (0.0..=1e15).contains(number));
-            number.ok_or_else(|| fail(what) + "a number of 0 or more, such as 0.5")
+            number.ok_or_else(|| fail(what) + "a number of 0 to 1e15, such as 0.5")
         };
         level = match mark {
             'x' => level.runs(count("runs")?),
