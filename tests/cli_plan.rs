@@ -79,7 +79,7 @@ fn what_makes_no_sense_is_refused() {
         ("--levels 1M --budget lots", "64KiB"),
         ("--levels 1M, --budget 1M", "keys \"\""),
         ("--levels many --budget 1M", "1_000_000"),
-        ("--levels 1Mx0 --budget 1M", "above 0"),
+        ("--levels 1Mx0 --budget 1M", "1 to 4294967295"),
         ("--levels 1M=90%=80% --budget 1M", "twice"),
         ("--levels 1M@often --budget 1M", "lookups \"@often\""),
         ("--levels 1M --budget 1M --bits-per-key 101", "level 0: 101 bits per key"),
