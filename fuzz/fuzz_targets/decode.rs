@@ -1,8 +1,8 @@
 //! Property: any bytes are either refused, or a filter on which every kernel agrees with the scalar law and whose
-//! re-encoding is those bytes. The input's checksums are made to fit, so that the fuzzer gets past them.
+//! re-encoding is those bytes; who asked for a filter in any case gets that one, or one that passes all. The input's checksums are made to fit, so that the fuzzer gets past them.
 #![no_main]
 
-use blocked_bloom::{Bitmask, BloomFilterRef, Kernel, KeyHasher, probe};
+use blocked_bloom::{Bitmask, BloomFilterBytes, BloomFilterRef, Kernel, KeyHash, KeyHasher, probe};
 use libfuzzer_sys::fuzz_target;
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
@@ -10,9 +10,16 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
 }
 
 fn check(bytes: &[u8]) {
-    let Ok(filter) = BloomFilterRef::from_bytes(bytes) else {
+    let opened = BloomFilterRef::from_bytes(bytes);
+    let (in_any_case, error) = BloomFilterBytes::open_or_pass_all(bytes, KeyHash::default());
+    assert_eq!(opened.err(), error);
+    let Ok(filter) = opened else {
+        let view = in_any_case.view();
+        assert!(view.is_pass_all() && view.contains("any key") && view.contains_hash(0));
+        assert_eq!(view.key_hash(), KeyHash::default());
         return;
     };
+    assert_eq!(in_any_case.view(), filter);
     assert_eq!(filter.to_bytes(), bytes);
     assert_eq!(BloomFilterRef::from_bytes_trusted(bytes), Ok(filter));
     let params = filter.params();

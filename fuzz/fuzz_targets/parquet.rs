@@ -1,0 +1,250 @@
+//! Property: any bytes are either refused as a filter of Parquet, or answered as a naive reading of header and bitset answers, value
+//! by value and in batches, on every kernel. A header that every writer writes is also put before them.
+//!
+//! Input: one byte each for the length of the values' material and for where the filter stands in a file; that material; the filter.
+#![no_main]
+
+use blocked_bloom::interop::parquet::{SplitBlockFilterRef, key_hash};
+use blocked_bloom::{Bitmask, Kernel};
+use libfuzzer_sys::fuzz_target;
+
+const SALT: [u32; 8] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// XXH64 with seed 0.
+fn naive_hash(bytes: &[u8]) -> u64 {
+    const P: [u64; 5] = [
+        0x9e37_79b1_85eb_ca87,
+        0xc2b2_ae3d_27d4_eb4f,
+        0x1656_67b1_9e37_79f9,
+        0x85eb_ca77_c2b2_ae63,
+        0x27d4_eb2f_1656_67c5,
+    ];
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    let round = |sum: u64, word: u64| {
+        sum.wrapping_add(word.wrapping_mul(P[1])).rotate_left(31).wrapping_mul(P[0])
+    };
+    let mut rest = bytes;
+    let mut h = P[4];
+    if bytes.len() >= 32 {
+        let mut lanes = [P[0].wrapping_add(P[1]), P[1], 0, P[0].wrapping_neg()];
+        while rest.len() >= 32 {
+            for (i, lane) in lanes.iter_mut().enumerate() {
+                *lane = round(*lane, word(&rest[8 * i..8 * i + 8]));
+            }
+            rest = &rest[32..];
+        }
+        h = 0;
+        for (lane, turn) in lanes.iter().zip([1, 7, 12, 18]) {
+            h = lane.rotate_left(turn).wrapping_add(h);
+        }
+        for lane in lanes {
+            h = (h ^ round(0, lane)).wrapping_mul(P[0]).wrapping_add(P[3]);
+        }
+    }
+    h = h.wrapping_add(bytes.len() as u64);
+    while rest.len() >= 8 {
+        h = (h ^ round(0, word(&rest[..8]))).rotate_left(27).wrapping_mul(P[0]).wrapping_add(P[3]);
+        rest = &rest[8..];
+    }
+    if rest.len() >= 4 {
+        h = (h ^ word(&rest[..4]).wrapping_mul(P[0])).rotate_left(23).wrapping_mul(P[1]);
+        h = h.wrapping_add(P[2]);
+        rest = &rest[4..];
+    }
+    for &byte in rest {
+        h = (h ^ u64::from(byte).wrapping_mul(P[4])).rotate_left(11).wrapping_mul(P[0]);
+    }
+    h = (h ^ h >> 33).wrapping_mul(P[1]);
+    h = (h ^ h >> 29).wrapping_mul(P[2]);
+    h ^ h >> 32
+}
+
+/// What is left of the bytes, and how deep it got; every step is `None` at their end and at what is not Thrift.
+struct Naive<'a> {
+    rest: &'a [u8],
+    deepest: usize,
+}
+
+impl Naive<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(byte)
+    }
+
+    fn skip_bytes(&mut self, count: u64) -> Option<()> {
+        self.rest = self.rest.get(usize::try_from(count).ok()?..)?;
+        Some(())
+    }
+
+    /// Of seven bits a byte, 64 at most.
+    fn varint(&mut self) -> Option<u64> {
+        let mut number = 0_u128;
+        for i in 0..10 {
+            let byte = self.byte()?;
+            number |= u128::from(byte & 127) << (7 * i);
+            if byte < 128 {
+                return u64::try_from(number).ok();
+            }
+        }
+        None
+    }
+
+    fn zigzag(&mut self) -> Option<i64> {
+        let number = self.varint()?;
+        let half = (number / 2) as i64;
+        Some(if number % 2 == 0 { half } else { -1 - half })
+    }
+
+    /// Calls `read` with the number and type of every field.
+    fn fields(&mut self, mut read: impl FnMut(&mut Self, i16, u8) -> Option<()>) -> Option<()> {
+        let mut id = 0_i16;
+        loop {
+            let head = self.byte()?;
+            if head % 16 == 0 {
+                return Some(());
+            }
+            id = match head / 16 {
+                0 => i16::try_from(self.zigzag()?).ok()?,
+                step => id.checked_add(step.into())?,
+            };
+            read(self, id, head % 16)?;
+        }
+    }
+
+    fn skip(&mut self, kind: u8, depth: usize, in_list: bool) -> Option<()> {
+        self.deepest = self.deepest.max(depth);
+        if depth > 40 {
+            return None;
+        }
+        match kind {
+            1 | 2 if in_list => self.skip_bytes(1),
+            1 | 2 => Some(()),
+            3 => self.skip_bytes(1),
+            4..=6 => self.varint().map(drop),
+            7 => self.skip_bytes(8),
+            8 => self.varint().and_then(|length| self.skip_bytes(length)),
+            9 | 10 => {
+                let head = self.byte()?;
+                let length = if head / 16 == 15 { self.varint()? } else { u64::from(head / 16) };
+                (0..length).try_for_each(|_| self.skip(head % 16, depth + 1, true))
+            }
+            11 => {
+                let length = self.varint()?;
+                let kinds = if length > 0 { self.byte()? } else { 0 };
+                (0..length).try_for_each(|_| {
+                    self.skip(kinds / 16, depth + 1, true)?;
+                    self.skip(kinds % 16, depth + 1, true)
+                })
+            }
+            12 => self.fields(|reader, _, kind| reader.skip(kind, depth + 1, false)),
+            13 => self.skip_bytes(16),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the bitset, if this is the header of one.
+    fn header(&mut self) -> Option<usize> {
+        let (mut length, mut arms) = (None, [false; 3]);
+        self.fields(|reader, id, kind| match (id, kind) {
+            (1, 5) => {
+                length = Some(i32::try_from(reader.zigzag()?).ok()?);
+                Some(())
+            }
+            (2..=4, 12) => {
+                let mut found = false;
+                reader.fields(|reader, arm, kind| {
+                    found = true;
+                    (arm == 1 && kind == 12).then_some(())?;
+                    reader.skip(12, 1, false)
+                })?;
+                arms[id as usize - 2] = found;
+                Some(())
+            }
+            (1..=4, _) => None,
+            _ => reader.skip(kind, 1, false),
+        })?;
+        let length = usize::try_from(length?).ok()?;
+        let fits = arms == [true; 3] && length > 0 && length % 32 == 0 && length <= 128 << 20;
+        fits.then_some(length)
+    }
+}
+
+fn naive_contains(bitset: &[u8], value: &[u8]) -> bool {
+    let h = naive_hash(value);
+    let block = ((h >> 32) * (bitset.len() as u64 / 32) >> 32) as usize;
+    (0..8).all(|word| {
+        let bit = (h as u32).wrapping_mul(SALT[word]) >> 27;
+        bitset[32 * block + 4 * word + bit as usize / 8] >> (bit % 8) & 1 == 1
+    })
+}
+
+fn check(bytes: &[u8], before: usize, values: &[&[u8]]) {
+    let mut reader = Naive { rest: bytes, deepest: 0 };
+    let length = reader.header();
+    let header = bytes.len() - reader.rest.len();
+    let filter = SplitBlockFilterRef::from_bytes(bytes);
+    let file = [vec![0x15; before], bytes.to_vec()].concat();
+    let at = SplitBlockFilterRef::at(&file, before as i64, None);
+    if reader.deepest > 25 {
+        // Nested deeper than some readers go: refused or not.
+        return;
+    }
+    assert_eq!(filter.is_ok(), length.is_some_and(|length| header + length == bytes.len()));
+    assert_eq!(at.is_ok(), length.is_some_and(|length| header + length <= bytes.len()));
+    let Some((length, filter)) = length.zip(at.ok()) else { return };
+    let declared =
+        |length: usize| SplitBlockFilterRef::at(&file, before as i64, Some(length as i32));
+    assert!(declared(header + length).is_ok() && declared(header + length + 1).is_err());
+    let bitset = &bytes[header..header + length];
+    assert_eq!(filter.blocks().as_flattened(), bitset);
+
+    let hashes: Vec<u64> = values.iter().map(key_hash).collect();
+    let expected: Vec<bool> = values.iter().map(|value| naive_contains(bitset, value)).collect();
+    for kernel in Kernel::supported() {
+        let filter = filter.with_kernel(kernel);
+        let (mut of_values, mut of_hashes) = (Bitmask::new(), Bitmask::new());
+        filter.contains_batch(values, &mut of_values);
+        filter.contains_hashes(&hashes, &mut of_hashes);
+        assert_eq!(of_values, of_hashes);
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(filter.contains(value), expected[i], "{value:02x?}");
+            assert_eq!(of_values.get(i), Some(expected[i]), "{kernel:?}, {value:02x?}");
+        }
+    }
+    let (fill, rate) = (filter.fill_ratio(), filter.estimated_false_positive_rate());
+    assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&rate));
+}
+
+fuzz_target!(|input: &[u8]| {
+    let [length, before, rest @ ..] = input else { return };
+    let (material, bytes) = rest.split_at(usize::from(*length).min(rest.len()));
+    let values: Vec<&[u8]> = (0..=material.len()).map(|end| &material[end / 2..end]).collect();
+    for value in &values {
+        assert_eq!(key_hash(value), naive_hash(value), "{} bytes", value.len());
+    }
+    let before = usize::from(*before);
+    check(bytes, before, &values);
+
+    let bitset = &bytes[..bytes.len() / 32 * 32];
+    let mut mended = vec![0x15];
+    let mut zigzag = 2 * bitset.len();
+    while zigzag >= 128 {
+        mended.push(zigzag as u8 | 128);
+        zigzag >>= 7;
+    }
+    mended.push(zigzag as u8);
+    mended.extend([0x1c, 0x1c, 0, 0].repeat(3));
+    mended.push(0);
+    mended.extend(bitset);
+    check(&mended, before, &values);
+});

@@ -1,0 +1,100 @@
+//! Property: a rule gives a scan the prefix that every key of the scan has, or none; and a filter never says "absent" about a scan
+//! that would find a key. Rules are read by their definition, a byte at a time.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use blocked_bloom::{Added, BloomFilterBuilder, PrefixExtractor, Sizing};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug, Clone, Copy)]
+enum Rule {
+    Fixed(u8),
+    Capped(u8),
+    Delimiter(u8, u8),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    rule: Rule,
+    other: Rule,
+    keys: Vec<Vec<u8>>,
+    starts: Vec<Vec<u8>>,
+    only_prefixes: bool,
+    name: String,
+}
+
+impl Rule {
+    fn extractor(self) -> PrefixExtractor {
+        match self {
+            Rule::Fixed(bytes) => PrefixExtractor::fixed(bytes.into()),
+            Rule::Capped(bytes) => PrefixExtractor::capped(bytes.into()),
+            Rule::Delimiter(byte, count) => PrefixExtractor::delimiter(byte, count.into()),
+        }
+    }
+
+    /// The first so many bytes that are a prefix, of a key that ends or may go on.
+    fn naive(self, bytes: &[u8], ends: bool) -> Option<&[u8]> {
+        let mut seen = 0;
+        for end in 0..=bytes.len() {
+            if let Rule::Delimiter(byte, _) = self
+                && end > 0
+                && bytes[end - 1] == byte
+            {
+                seen += 1;
+            }
+            let is_prefix = match self {
+                Rule::Fixed(bytes) => end == usize::from(bytes),
+                Rule::Capped(most) => end == usize::from(most) || ends && end == bytes.len(),
+                Rule::Delimiter(_, count) => seen == count,
+            };
+            if is_prefix {
+                return Some(&bytes[..end]);
+            }
+        }
+        None
+    }
+}
+
+fuzz_target!(|input: Input| {
+    let rule = input.rule.extractor();
+    assert_eq!(rule.name().parse(), Ok(rule.clone()));
+    if let Ok(parsed) = input.name.parse::<PrefixExtractor>() {
+        assert_eq!(parsed.name(), input.name);
+    }
+
+    let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+    let mut builder = match input.only_prefixes {
+        true => builder.only_prefixes(rule.clone()),
+        false => builder.prefixes(rule.clone()),
+    };
+    builder.extend(&input.keys);
+    let filter = builder.finish_verified().unwrap();
+    let other = input.other.extractor();
+    assert_eq!(other == rule, other.id() == rule.id());
+    let starts_of_keys = input.keys.iter().flat_map(|key| (0..=key.len()).map(|end| &key[..end]));
+    for start in starts_of_keys.chain(input.starts.iter().map(Vec::as_slice)) {
+        let prefix = rule.prefix(start);
+        assert_eq!(prefix, input.rule.naive(start, true), "{rule}, {start:?}");
+        let shared = rule.scan_prefix(start);
+        assert_eq!(shared, input.rule.naive(start, false), "{rule}, scan of {start:?}");
+        let of_scan = input.keys.iter().filter(|key| key.starts_with(start));
+        if let Some(shared) = shared {
+            assert!(of_scan.clone().all(|key| rule.prefix(key) == Some(shared)));
+            for more in &input.starts {
+                let key = [start, more].concat();
+                assert_eq!(rule.prefix(&key), Some(shared), "{rule}, {start:?}, {more:?}");
+            }
+        }
+        let maybe = filter.contains_prefix(&rule, start);
+        assert!(maybe || of_scan.count() == 0, "{rule}: a scan of {start:?} is lost");
+        let alone = shared.is_none_or(|shared| filter.view().prefixes(&rule).contains(shared));
+        assert_eq!(maybe, alone);
+        if other != rule && filter.view().added() != Added::WholeKeys {
+            assert!(filter.contains_prefix(&other, start), "a rule it was not built with");
+        }
+    }
+    assert!(input.keys.iter().all(|key| filter.contains(key)));
+    if input.only_prefixes {
+        assert!(input.starts.iter().all(|key| filter.contains(key)));
+    }
+});

@@ -1,0 +1,129 @@
+//! Property: a set of filters answers as each of its filters does by itself, hash by hash, on every kernel, in whichever form it is
+//! asked; pairs that were masked out stay out.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use blocked_bloom::{
+    BitMatrix, Bitmask, BloomFilter, BloomFilterBuilder, BloomFilterRef, FilterSet, Kernel,
+    KeyHash, KeyHasher, PrefixExtractor, Sizing,
+};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+struct Filter {
+    kind: u8,
+    blocks: u8,
+    probes: u8,
+    /// How far from a cache line the bytes are that the filter is opened on.
+    offset: u8,
+    inserted: Vec<u64>,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    filters: Vec<Filter>,
+    asked: Vec<u64>,
+    /// Hashes that are made up beside those, so that batches are of every length.
+    more: u8,
+    masks: Vec<(u8, u16, u16)>,
+}
+
+impl Filter {
+    fn build(&self) -> BloomFilter {
+        let blocks = u64::from(self.blocks) % 40 + 1;
+        let sizing = Sizing::MaxBytes(64 + 64 * blocks);
+        match self.kind % 8 {
+            0 => BloomFilter::pass_all(KeyHash::default()).unwrap(),
+            1 => {
+                let builder = BloomFilterBuilder::new(sizing);
+                let mut builder = builder.only_prefixes(PrefixExtractor::fixed(1));
+                builder.extend(self.inserted.iter().map(|hash| hash.to_le_bytes()));
+                builder.finish().unwrap()
+            }
+            _ => {
+                let params = sizing.params(51 * blocks).unwrap();
+                let params = params.with_probes(u32::from(self.probes) % 30 + 1).unwrap();
+                let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+                filter.insert_hashes(&self.inserted);
+                filter
+            }
+        }
+    }
+}
+
+fuzz_target!(|input: Input| {
+    let stored: Vec<(usize, Vec<u8>)> = input
+        .filters
+        .iter()
+        .take(70)
+        .map(|filter| {
+            let offset = usize::from(filter.offset) % 64;
+            (offset, [vec![0; offset], filter.build().to_bytes()].concat())
+        })
+        .collect();
+    let filters: Vec<BloomFilterRef<'_>> = stored
+        .iter()
+        .map(|(offset, bytes)| BloomFilterRef::from_bytes(&bytes[*offset..]).unwrap())
+        .collect();
+    let mut hashes = input.asked;
+    hashes.extend(input.filters.iter().flat_map(|filter| filter.inserted.iter().take(8)));
+    hashes.extend((0..input.more).map(|i| KeyHasher::default().hash([i])));
+    let expected = |filter: usize, key: usize| filters[filter].contains_hash(hashes[key]);
+
+    let set = FilterSet::new(KeyHash::default(), filters.iter().copied()).unwrap();
+    assert_eq!(set.len(), filters.len());
+    let words_per_row = hashes.len().div_ceil(64);
+    for kernel in Kernel::supported() {
+        let set = set.clone().with_kernel(kernel);
+        let mut hits = Bitmask::new();
+        for (key, &hash) in hashes.iter().enumerate() {
+            set.contains_hash(hash, &mut hits);
+            let one_by_one = (0..filters.len()).filter(|&filter| expected(filter, key));
+            assert!(hits.hits().eq(one_by_one), "{kernel:?}, hash {hash:#x}");
+            let mut words = vec![!0; filters.len().div_ceil(64)];
+            set.contains_hash_into(hash, &mut words).unwrap();
+            assert_eq!(words, hits.words());
+        }
+
+        let mut matrix = BitMatrix::new();
+        set.contains_hashes(&hashes, &mut matrix).unwrap();
+        assert_eq!((matrix.filters(), matrix.keys()), (filters.len(), hashes.len()));
+        for filter in 0..filters.len() {
+            let one_by_one = (0..hashes.len()).filter(|&key| expected(filter, key));
+            assert!(matrix.keys_of(filter).eq(one_by_one), "{kernel:?}, filter {filter}");
+        }
+        for key in 0..hashes.len() {
+            let one_by_one = (0..filters.len()).filter(|&filter| expected(filter, key));
+            assert!(matrix.filters_of(key).eq(one_by_one), "{kernel:?}, key {key}");
+        }
+        let mut words = vec![!0; filters.len() * words_per_row];
+        set.contains_hashes_into(&hashes, &mut words).unwrap();
+        assert_eq!(words, matrix.words());
+        words.push(0);
+        assert!(set.contains_hashes_into(&hashes, &mut words).is_err());
+
+        let mut pairs = BitMatrix::new();
+        pairs.clear(filters.len(), hashes.len()).unwrap();
+        let mut wanted = vec![vec![false; hashes.len()]; filters.len()];
+        for &(filter, start, end) in &input.masks {
+            let (filter, start, end) = (usize::from(filter), usize::from(start), usize::from(end));
+            let fits = filter < filters.len() && start <= end && end <= hashes.len();
+            assert_eq!(pairs.set_keys(filter, start..end).is_ok(), fits);
+            if fits {
+                wanted[filter][start..end].fill(true);
+            }
+        }
+        let mut words = pairs.words().to_vec();
+        set.retain_hashes(&hashes, &mut pairs).unwrap();
+        for (filter, wanted) in wanted.iter().enumerate() {
+            for (key, &wanted) in wanted.iter().enumerate() {
+                let left = wanted && expected(filter, key);
+                assert_eq!(pairs.get(filter, key), Some(left), "{kernel:?}, {filter}, {key}");
+            }
+        }
+        let left: u32 = pairs.words().iter().map(|word| word.count_ones()).sum();
+        assert_eq!(pairs.count_hits(), left as usize);
+        set.retain_hashes_into(&hashes, &mut words).unwrap();
+        assert_eq!(words, pairs.words());
+    }
+});
