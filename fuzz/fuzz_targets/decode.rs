@@ -11,15 +11,24 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
 
 fn check(bytes: &[u8]) {
     let opened = BloomFilterRef::from_bytes(bytes);
-    let (in_any_case, error) = BloomFilterBytes::open_or_pass_all(bytes, KeyHash::default());
-    assert_eq!(opened.err(), error);
-    let Ok(filter) = opened else {
+    for key_hash in
+        [KeyHash::default(), opened.map_or(KeyHash::default(), |filter| filter.key_hash())]
+    {
+        let expected = opened.and_then(|filter| filter.require_key_hash(key_hash));
+        let (in_any_case, error) = BloomFilterBytes::open_or_pass_all(bytes, key_hash);
+        assert_eq!(expected.err(), error);
         let view = in_any_case.view();
-        assert!(view.is_pass_all() && view.contains("any key") && view.contains_hash(0));
-        assert_eq!(view.key_hash(), KeyHash::default());
+        match expected {
+            Ok(filter) => assert_eq!(view, filter),
+            Err(_) => {
+                assert!(view.is_pass_all() && view.contains("any key") && view.contains_hash(0));
+                assert_eq!(view.key_hash(), key_hash);
+            }
+        }
+    }
+    let Ok(filter) = opened else {
         return;
     };
-    assert_eq!(in_any_case.view(), filter);
     assert_eq!(filter.to_bytes(), bytes);
     assert_eq!(BloomFilterRef::from_bytes_trusted(bytes), Ok(filter));
     let params = filter.params();
