@@ -95,7 +95,7 @@ fn ask(
             assert!(maybe && !intact);
         } else if index.added().whole_keys() {
             let filter = load(location(index, key)).unwrap();
-            assert_eq!(maybe, BloomFilterRef::from_bytes(filter).unwrap().contains(key));
+            assert_eq!(maybe, BloomFilterRef::from_bytes_trusted(filter).unwrap().contains(key));
         } else {
             assert!(maybe);
         }
@@ -106,7 +106,7 @@ fn ask(
                 assert!(maybe && !intact);
             } else if has_prefixes && extractor.scan_prefix(key).is_some() {
                 let filter = load(location(index, key)).unwrap();
-                let filter = BloomFilterRef::from_bytes(filter).unwrap();
+                let filter = BloomFilterRef::from_bytes_trusted(filter).unwrap();
                 assert_eq!(maybe, filter.contains_prefix(&extractor, key));
             } else {
                 assert!(maybe);
@@ -126,12 +126,12 @@ fn ask(
 
 fuzz_target!(|input: Input| {
     let mut keys: BTreeSet<Vec<u8>> = input.keys.iter().cloned().collect();
-    for i in 0..input.more % 250 {
+    for i in 0..input.more % 150 {
         keys.insert(format!("{}/{i:04}", i % (u16::from(input.runs) + 1)).into_bytes());
     }
     let mut stored = Vec::new();
     let mut parts = 0;
-    let bytes = 64 + 64 * (u64::from(input.blocks) % 16 + 1);
+    let bytes = 64 + 64 * (u64::from(input.blocks) % 6 + 1);
     let sink = |filter: blocked_bloom::BloomFilter| {
         parts += 1;
         filter.write_to(&mut stored).map(drop)
@@ -177,6 +177,7 @@ fuzz_target!(|input: Input| {
         }
     }
 
+    let some = &keys_and_more[..keys_and_more.len().min(80)];
     let lost = usize::from(input.lost);
     ask(
         &input,
@@ -186,13 +187,13 @@ fuzz_target!(|input: Input| {
             true => Err("lost"),
             false => load(stored, at),
         }),
-        &keys_and_more,
+        some,
     );
 
     let mut damaged = stored.to_vec();
     let (place, change) = (usize::from(input.damage.0) % stored.len(), input.damage.1);
     damaged[place] ^= change;
-    for key in &keys_and_more {
+    for key in some {
         let (maybe, failure) = index.contains(key, |at| load(&damaged, at));
         let at = location(&index, key);
         let is_hit = (at.offset..at.offset + at.length).contains(&(place as u64));
@@ -222,6 +223,6 @@ fuzz_target!(|input: Input| {
             );
             end = at.offset + at.length;
         }
-        ask(&input, &opened, false, Box::new(|at| load(stored, at)), &keys_and_more);
+        ask(&input, &opened, false, Box::new(|at| load(stored, at)), some);
     }
 });
