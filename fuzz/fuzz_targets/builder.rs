@@ -110,7 +110,7 @@ impl Step {
             Step::One(key) => vec![key.clone()],
             Step::Chunk(keys) | Step::FromThreads(keys) => keys.clone(),
             Step::Many { first, count, shift, repeats, .. } => {
-                let count = u32::from(count >> (shift % 16));
+                let count = u32::from(count >> (shift % 13 + 3));
                 let key =
                     |i: u32| (u32::from(*first) + i / (u32::from(*repeats) % 3 + 1)).to_be_bytes();
                 (0..count).map(|i| key(i).to_vec()).collect()
