@@ -94,10 +94,10 @@ impl Input {
             None => {}
         }
         if let Some(limit) = self.memory_limit {
-            builder = builder.memory_limit(u64::from(limit) * 8);
+            builder = builder.memory_limit(u64::from(limit) % 1_024 * 8);
         }
         if let Some(expected) = self.expected_items {
-            builder = builder.expected_items(expected.into());
+            builder = builder.expected_items(u64::from(expected) % 1_024);
         }
         builder
     }
@@ -205,8 +205,10 @@ fuzz_target!(|input: Input| {
     };
     let found = (params.blocks(), params.probes());
     // Once the limit is reached the filter has its shape: for the expected keys, or for those that had come if they were more.
-    let items = match (input.memory_limit.map(u64::from), input.expected_items) {
-        (Some(limit), Some(expected)) if len > limit => limit.max(expected.into()),
+    let items = match (input.memory_limit.map(u64::from), input.expected_items.map(u64::from)) {
+        (Some(limit), Some(expected)) if len > limit % 1_024 => {
+            (limit % 1_024).max(expected % 1_024)
+        }
         _ => len,
     };
     assert_eq!(found, shape(items));

@@ -36,9 +36,17 @@ const FIXTURES: [&[u8]; 10] = [
 ];
 const WITHOUT_CHECKSUMS: [&[u8]; 2] = [fixture!("no_checksum_fv2"), fixture!("no_checksum_fv5")];
 
+/// The keys of the files without prefixes.
+const KEYS: usize = 300;
+
+/// Keys of the last two files.
+const PREFIXED_KEYS: usize = 100;
+
 fn keys() -> Vec<Vec<u8>> {
-    let numbered = (0..900).step_by(7).map(|i| format!("user{i:05}").into_bytes());
-    numbered.chain([vec![], b"user".to_vec(), vec![255; 9], vec![0]]).collect()
+    let numbered = (0..900).step_by(3).chain((1..900).step_by(16));
+    let numbered = numbered.map(|i| format!("user{i:05}").into_bytes());
+    let prefixed = (0..PREFIXED_KEYS).map(|i| format!("u{:02}:item{i:04}", i / 10).into_bytes());
+    prefixed.chain(numbered).chain([vec![], b"user".to_vec(), vec![255; 9], vec![0]]).collect()
 }
 
 fn answers(filter: &SstFilter<'_>, keys: &[Vec<u8>]) -> Vec<(bool, bool)> {
@@ -118,6 +126,11 @@ fuzz_target!(|input: &[u8]| {
                 return assert_ne!(change, 0);
             };
             let before = answers(&SstFilter::open(original).unwrap(), &keys);
+            let own = match usize::from(*choice) % FIXTURES.len() {
+                8.. => 0..PREFIXED_KEYS,
+                _ => PREFIXED_KEYS..PREFIXED_KEYS + KEYS,
+            };
+            assert!(before[own].iter().all(|before| before.0), "a key of the file is lost");
             let after = answers(&filter, &keys);
             for (i, (before, after)) in before.into_iter().zip(after).enumerate() {
                 assert!(after.0 || !before.0, "byte {at}: {:?} is lost", keys[i]);
