@@ -24,7 +24,7 @@ const FLAG_WHOLE_KEYS: u8 = 1;
 const FLAG_PREFIXES: u8 = 2;
 const FLAG_PASS_ALL: u8 = 4;
 
-type Header = [u8; HEADER_BYTES];
+pub(crate) type Header = [u8; HEADER_BYTES];
 
 /// The header of a filter with these blocks.
 pub(crate) fn header(view: &BloomFilterRef<'_>) -> Header {

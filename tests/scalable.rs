@@ -398,6 +398,33 @@ fn every_truncation_and_extension_is_refused() {
     }
 }
 
+/// Links of another filter, each sound by itself, and links in another order.
+#[test]
+fn links_of_other_filters_are_refused() {
+    let (one, _) = filled(0.01, 20, 200);
+    let mut other = new(0.01, 20);
+    for key in 1_000..1_200_u64 {
+        other.insert(key.to_le_bytes()).unwrap();
+    }
+    assert_eq!(one.links().len(), other.links().len());
+    let links = |filter: &ScalableBloomFilter| -> Vec<Vec<u8>> {
+        filter.links().iter().map(|link| link.to_bytes()).collect()
+    };
+    let header = &one.to_bytes()[..64];
+    let (ours, theirs) = (links(&one), links(&other));
+    assert!(ScalableBloomFilterRef::from_bytes(&[header, &ours.concat()].concat()).is_ok());
+    for i in 0..ours.len() {
+        let mut mixed = ours.clone();
+        mixed[i].clone_from(&theirs[i]);
+        let mixed = [header, &mixed.concat()].concat();
+        let error = ScalableBloomFilterRef::from_bytes(&mixed).unwrap_err();
+        assert!(matches!(error, ScalableFormatError::LinksChecksum { .. }) && error.offset() == 40);
+    }
+    let mut reversed = ours;
+    reversed.reverse();
+    assert!(ScalableBloomFilterRef::from_bytes(&[header, &reversed.concat()].concat()).is_err());
+}
+
 #[test]
 fn every_flipped_bit_is_refused() {
     for filter in specimens() {
@@ -436,16 +463,16 @@ fn headers_that_make_no_sense_are_refused() {
         error
     };
     assert!(matches!(error(10, &[2]), ScalableFormatError::Hash { found: 2 }));
-    for offset in [11, 44, 45, 46, 47] {
-        let error = error(offset, &[1]);
-        assert_eq!(error, ScalableFormatError::NotZero { offset: offset as u64, found: 1 });
-        assert_eq!(error.offset(), offset as u64);
-    }
     for rate in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
         assert!(matches!(error(24, &rate.to_le_bytes()), ScalableFormatError::Rate { .. }));
         assert!(matches!(error(32, &rate.to_le_bytes()), ScalableFormatError::Tightening { .. }));
     }
-    assert_eq!(error(40, &17_u32.to_le_bytes()), ScalableFormatError::Growth { found: 17 });
+    for found in [0, 1, 17, 255] {
+        let error = error(11, &[found]);
+        assert_eq!(error, ScalableFormatError::Growth { found: found.into() });
+        assert_eq!(error.offset(), 11);
+    }
+    assert!(matches!(error(40, &[1]), ScalableFormatError::LinksChecksum { .. }));
     assert_eq!(error(48, &[0; 8]), ScalableFormatError::Items);
     assert!(matches!(error(12, &[1]), ScalableFormatError::Link { link: 0, start: 64, .. }));
     assert!(matches!(error(12, &[0xff; 4]), ScalableFormatError::Link { link: 0, .. }));
@@ -485,7 +512,7 @@ fn the_golden_file_is_what_is_written_and_still_opens() {
     assert!((0..100_u64).all(|key| view.contains(key.to_le_bytes())));
     assert_eq!(
         (stored.len(), xxh3_64(&stored), view.links().len()),
-        (640, 0x42a0_7b0a_6772_96d0, 3)
+        (640, 0xeb2c_3fd8_8b68_bf73, 3)
     );
 }
 
@@ -516,7 +543,14 @@ fn the_document_matches_the_code() {
             }
             "version" => assert_eq!(found.to_string(), value),
             "hash" => assert_eq!(found, 1),
-            "zero" => assert_eq!(found, 0),
+            "checksum of the links" => {
+                let sums: Vec<u8> = filter
+                    .links()
+                    .iter()
+                    .flat_map(|link| link.to_bytes()[56..64].to_vec())
+                    .collect();
+                assert_eq!(found, xxh3_64(&sums));
+            }
             "links" => assert_eq!(found, filter.links().len() as u64),
             "seed" => assert_eq!(found, 0),
             "false-positive rate" => assert_eq!(f64::from_bits(found), 0.02),

@@ -56,15 +56,18 @@ fn check(bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
     let mut sealed = bytes.to_vec();
+    let mut sums = Vec::new();
     for (start, end) in links(bytes) {
         if end <= sealed.len() {
             let sum = checksum(&sealed[start + 64..end]);
             sealed[start + 48..start + 56].copy_from_slice(&sum);
             let sum = checksum(&sealed[start..start + 56]);
             sealed[start + 56..start + 64].copy_from_slice(&sum);
+            sums.extend(sum);
         }
     }
     if sealed.len() >= 64 {
+        sealed[40..48].copy_from_slice(&checksum(&sums));
         let sum = checksum(&sealed[..56]);
         sealed[56..64].copy_from_slice(&sum);
         check(&sealed);

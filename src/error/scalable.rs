@@ -140,12 +140,12 @@ pub enum ScalableFormatError {
         /// Hash in the header.
         found: u8,
     },
-    /// A byte that must be zero is not.
-    NotZero {
-        /// Where.
-        offset: u64,
-        /// The byte.
-        found: u8,
+    /// The links are not those that the header was written for.
+    LinksChecksum {
+        /// Checksum in the header.
+        stored: u64,
+        /// Checksum of the links' header checksums.
+        computed: u64,
     },
     /// The false-positive rate is not above 0 and up to 1.
     Rate {
@@ -198,10 +198,10 @@ impl ScalableFormatError {
             Self::Hash { .. } => 10,
             Self::Rate { .. } => 24,
             Self::Tightening { .. } => 32,
-            Self::Growth { .. } => 40,
+            Self::Growth { .. } => 11,
             Self::Items => 48,
             Self::HeaderChecksum { .. } => 56,
-            Self::NotZero { offset, .. } => offset,
+            Self::LinksChecksum { .. } => 40,
             Self::TooShort { found } => found,
             Self::Link { start, error, .. } => start + error.offset(),
             Self::Length { expected, .. } => expected,
@@ -234,7 +234,10 @@ impl Display for ScalableFormatError {
                 "header checksum {stored:016x}, expected {computed:016x}: the header is damaged"
             ),
             Self::Hash { found } => write!(f, "hash {found}, expected 0 or 1"),
-            Self::NotZero { found, .. } => write!(f, "{found:#04x}, expected 0x00"),
+            Self::LinksChecksum { stored, computed } => write!(
+                f,
+                "checksum {stored:016x} of the links, expected {computed:016x}: a link belongs to another filter"
+            ),
             Self::Rate { found } => {
                 write!(f, "a false-positive rate of {found}, expected above 0 and up to 1")
             }

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::{ScalableBloomFilter, Shape};
 use crate::error::{AllocError, ScalableFormatError};
 use crate::filter::BloomFilter;
+use crate::format::{self, Header};
 use crate::hash::{KeyHash, checksum};
 use crate::kernel::Kernel;
 use crate::params::HEADER_BYTES;
@@ -57,8 +58,8 @@ impl<'a> ScalableBloomFilterRef<'a> {
         let Some((header, body)) = bytes.split_first_chunk() else {
             return Err(ScalableFormatError::TooShort { found });
         };
-        let (shape, count) = decode(header)?;
-        let mut links = Vec::new();
+        let Decoded { shape, count, links_checksum } = decode(header)?;
+        let (mut links, mut sums) = (Vec::new(), Vec::new());
         let mut rest = body;
         for link in 0..count {
             let start = (bytes.len() - rest.len()) as u64;
@@ -68,13 +69,19 @@ impl<'a> ScalableBloomFilterRef<'a> {
             let view = view.require_key_hash(shape.key_hash).map_err(fail)?;
             let bytes = size_of::<BloomFilterRef<'_>>() as u64;
             links.try_reserve(1).map_err(|_| AllocError { bytes })?;
+            sums.try_reserve(8).map_err(|_| AllocError { bytes: 8 })?;
             links.push(view);
+            sums.extend(format::header_checksum(stored).unwrap_or_default().to_le_bytes());
             rest = after;
         }
-        match rest.len() {
-            0 => Ok(ScalableBloomFilterRef { shape, links }),
-            more => Err(ScalableFormatError::Length { found, expected: found - more as u64 }),
+        if !rest.is_empty() {
+            return Err(ScalableFormatError::Length { found, expected: found - rest.len() as u64 });
         }
+        let computed = checksum(&sums);
+        if links_checksum != computed {
+            return Err(ScalableFormatError::LinksChecksum { stored: links_checksum, computed });
+        }
+        Ok(ScalableBloomFilterRef { shape, links })
     }
 
     /// Copies the links into a filter that can be added to.
@@ -156,9 +163,11 @@ impl ScalableBloomFilter {
     /// # Ok::<(), blocked_bloom::ScalableError>(())
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::from(self.header());
-        for link in &self.links {
-            bytes.extend_from_slice(&link.to_bytes());
+        let headers = self.link_headers();
+        let mut bytes = Vec::from(self.header(&headers));
+        for (link, header) in self.links.iter().zip(&headers) {
+            bytes.extend_from_slice(header);
+            bytes.extend_from_slice(link.view().blocks().as_flattened());
         }
         bytes
     }
@@ -177,15 +186,23 @@ impl ScalableBloomFilter {
     /// ```
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
-        writer.write_all(&self.header())?;
-        let mut bytes = HEADER_BYTES as u64;
-        for link in &self.links {
-            bytes += link.write_to(&mut writer)?;
+        let headers = self.link_headers();
+        writer.write_all(&self.header(&headers))?;
+        let mut bytes = HEADER_BYTES;
+        for (link, header) in self.links.iter().zip(&headers) {
+            let blocks = link.view().blocks().as_flattened();
+            writer.write_all(header)?;
+            writer.write_all(blocks)?;
+            bytes += HEADER_BYTES + blocks.len();
         }
-        Ok(bytes)
+        Ok(bytes as u64)
     }
 
-    fn header(&self) -> [u8; HEADER_BYTES] {
+    fn link_headers(&self) -> Vec<Header> {
+        self.links.iter().map(|link| format::header(&link.view())).collect()
+    }
+
+    fn header(&self, links: &[Header]) -> Header {
         let shape = &self.shape;
         let (hash, seed) = match shape.key_hash {
             KeyHash::Caller { tag } => (HASH_CALLER, tag),
@@ -197,12 +214,13 @@ impl ScalableBloomFilter {
         };
         put(0, &MAGIC);
         put(8, &VERSION.to_le_bytes());
-        put(10, &[hash]);
+        put(10, &[hash, shape.growth as u8]);
         put(12, &(self.links.len() as u32).to_le_bytes());
         put(16, &seed.to_le_bytes());
         put(24, &shape.rate.to_bits().to_le_bytes());
         put(32, &shape.tightening.to_bits().to_le_bytes());
-        put(40, &shape.growth.to_le_bytes());
+        let sums: Vec<u8> = links.iter().flat_map(|link| &link[56..]).copied().collect();
+        put(40, &checksum(&sums).to_le_bytes());
         put(48, &shape.items.to_le_bytes());
         let sum = checksum(&header[..56]);
         header[56..].copy_from_slice(&sum.to_le_bytes());
@@ -217,8 +235,15 @@ fn length(rest: &[u8]) -> usize {
     blocks.saturating_mul(BLOCK_BYTES).saturating_add(HEADER_BYTES)
 }
 
-/// What a header says, and the number of links.
-fn decode(header: &[u8; HEADER_BYTES]) -> Result<(Shape, u32), ScalableFormatError> {
+struct Decoded {
+    shape: Shape,
+    /// Links.
+    count: u32,
+    links_checksum: u64,
+}
+
+/// What a header says.
+fn decode(header: &Header) -> Result<Decoded, ScalableFormatError> {
     let u32_at =
         |offset: usize| u32::from_le_bytes(core::array::from_fn(|byte| header[offset + byte]));
     let u64_at =
@@ -239,27 +264,20 @@ fn decode(header: &[u8; HEADER_BYTES]) -> Result<(Shape, u32), ScalableFormatErr
         HASH_XXH3 => KeyHash::Xxh3 { seed: u64_at(16) },
         found => return Err(ScalableFormatError::Hash { found }),
     };
-    for offset in [11, 44, 45, 46, 47] {
-        if header[offset] != 0 {
-            return Err(ScalableFormatError::NotZero {
-                offset: offset as u64,
-                found: header[offset],
-            });
-        }
-    }
     let (rate, tightening) = (f64::from_bits(u64_at(24)), f64::from_bits(u64_at(32)));
-    let (growth, items) = (u32_at(40), u64_at(48));
+    let (growth, items) = (u32::from(header[11]), u64_at(48));
+    if !(2..=16).contains(&growth) {
+        return Err(ScalableFormatError::Growth { found: growth });
+    }
     if !(rate > 0.0 && rate <= 1.0) {
         return Err(ScalableFormatError::Rate { found: rate });
     }
     if !(0.05..=0.95).contains(&tightening) {
         return Err(ScalableFormatError::Tightening { found: tightening });
     }
-    if !(2..=16).contains(&growth) {
-        return Err(ScalableFormatError::Growth { found: growth });
-    }
     if items == 0 {
         return Err(ScalableFormatError::Items);
     }
-    Ok((Shape { key_hash, rate, tightening, growth, items }, u32_at(12)))
+    let shape = Shape { key_hash, rate, tightening, growth, items };
+    Ok(Decoded { shape, count: u32_at(12), links_checksum: u64_at(40) })
 }
