@@ -1,0 +1,238 @@
+//! The formats of other systems. An SST file has checksums, and nothing in one may be wrong. A RocksDB filter block by itself, a
+//! Parquet filter and a `Filter.db` have none: damage that cannot be seen is answered as it stands, by the format's law.
+
+use std::fs;
+
+use blocked_bloom::Bitmask;
+use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder, Layout};
+use blocked_bloom::interop::parquet::{
+    ParquetFile, SplitBlockFilter, SplitBlockFilterRef, key_hash as parquet_hash,
+};
+use blocked_bloom::interop::rocksdb::{FilterBlock, FilterBlockBuilder, SstFilter, key_hash};
+
+use crate::campaign::{Case, Expected, Told};
+use crate::common::kernels;
+use crate::fixtures::{committed, unhex};
+use crate::{naive, naive_cassandra};
+
+fn numbered(name: &str, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|i| format!("{name}{i:04}").into_bytes()).collect()
+}
+
+#[test]
+fn rocksdb_filter_blocks() {
+    let kernels = kernels();
+    let questions = [numbered("a", 100), numbered("n", 100)].concat();
+    let block = |name: &str, count: usize| {
+        let mut builder = FilterBlockBuilder::new(10.0).unwrap();
+        builder.extend(&numbered(name, count));
+        builder.finish().unwrap()
+    };
+    let (bytes, other) = (block("a", 100), block("b", 100));
+    let trailer = bytes.len() - 5..bytes.len();
+    let ask = |bytes: &[u8]| match FilterBlock::from_bytes(bytes) {
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            Told::refused()
+        }
+        Ok(block) => {
+            let answers: Vec<bool> = questions.iter().map(|key| block.contains(key)).collect();
+            let mut hits = Bitmask::new();
+            for &kernel in &kernels {
+                block.with_kernel(kernel).contains_batch(&questions, &mut hits);
+                assert!((0..answers.len()).all(|i| hits.get(i) == Some(answers[i])));
+            }
+            Told::answers(answers)
+        }
+    };
+    let naive = |bytes: &[u8]| {
+        let Some((bits, trailer)) = bytes.split_last_chunk::<5>() else { return Expected::Refused };
+        let lines = &bits[..bits.len() / 64 * 64];
+        match *trailer {
+            _ if bits.is_empty() => Expected::Refused,
+            [0xff, 0, 1..=30, 0, 0] if lines.is_empty() => Expected::Refused,
+            [0xff, 0, probes @ 1..=30, 0, 0] => {
+                let law = |key: &Vec<u8>| naive::law_1(lines, probes, key_hash(key));
+                Expected::Answers(questions.iter().map(law).collect())
+            }
+            // Filters of the older kind, which has tests of its own.
+            [1..=127, ..] => Expected::Unknown,
+            _ => Expected::Answers(vec![true; questions.len()]),
+        }
+    };
+    let (name, added) = ("RocksDB filter block", 100);
+    let report =
+        Case { name, bytes, other, added, header: trailer, seal: None, ask: &ask, naive: &naive }
+            .run();
+    assert!(report.flipped.wrong > 100 && report.header.harmless > 500);
+}
+
+#[test]
+fn rocksdb_files() {
+    let keys: Vec<Vec<u8>> = (0..300).map(|i| format!("user{:05}", 3 * i).into_bytes()).collect();
+    let questions = [keys, numbered("n", 50)].concat();
+    let read = |name: &str| fs::read(committed("rocksdb/matrix").join(name)).unwrap();
+    let ask = |bytes: &[u8]| match SstFilter::open(bytes) {
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            Told::refused()
+        }
+        Ok(filter) => Told::answers(questions.iter().map(|key| filter.contains(key)).collect()),
+    };
+    for (name, file, other) in [
+        ("SST, full filter", "xxh3_fv6.sst", "xxhash64_fv6.sst"),
+        ("SST, partitions", "parts_fv6_ri16.sst", "parts_fv5_ri16.sst"),
+        ("SST, version 5, CRC-32C", "crc32c_fv5.sst", "crc32c_fv6.sst"),
+    ] {
+        let (bytes, other, added) = (read(file), read(other), 300);
+        let header = bytes.len() - 53..bytes.len();
+        let naive = |_: &[u8]| Expected::Unknown;
+        let report =
+            Case { name, bytes, other, added, header, seal: None, ask: &ask, naive: &naive }.run();
+        assert!(report.none_wrong() && report.header.wrong == 0);
+        assert_eq!(report.truncated.harmless, 0);
+        assert!(report.flipped.refused > 8 * 400 && report.header.refused > 4_000);
+    }
+}
+
+#[test]
+fn parquet_filters() {
+    let keys = |name: &str| -> Vec<Vec<u8>> {
+        let keys = fs::read_to_string(committed("parquet/raw").join(name)).unwrap();
+        keys.lines().take(100).map(unhex).collect()
+    };
+    let stored = |keys: &[Vec<u8>]| {
+        let mut filter = SplitBlockFilter::with_blocks(4).unwrap();
+        for key in keys {
+            filter.insert(key);
+        }
+        filter.to_bytes()
+    };
+    let (added, absent) = (keys("keys_added.hex"), keys("keys_absent.hex"));
+    let (bytes, other, questions) = (stored(&added), stored(&absent), [added, absent].concat());
+    let kernels = kernels();
+    let ask = |bytes: &[u8]| match SplitBlockFilterRef::from_bytes(bytes) {
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            Told::refused()
+        }
+        Ok(filter) => {
+            let answers: Vec<bool> = questions.iter().map(|key| filter.contains(key)).collect();
+            let mut hits = Bitmask::new();
+            for &kernel in &kernels {
+                filter.with_kernel(kernel).contains_batch(&questions, &mut hits);
+                assert!((0..answers.len()).all(|i| hits.get(i) == Some(answers[i])));
+            }
+            Told::answers(answers)
+        }
+    };
+    let header = bytes.len() - 128;
+    let whole = bytes.clone();
+    let naive = |bytes: &[u8]| match bytes.get(..header) {
+        Some(start) if start == &whole[..header] && bytes.len() == whole.len() => {
+            let law = |key: &Vec<u8>| naive::split_block(&bytes[header..], parquet_hash(key));
+            Expected::Answers(questions.iter().map(law).collect())
+        }
+        Some(start) if start == &whole[..header] => Expected::Refused,
+        _ => Expected::Unknown,
+    };
+    let (name, added) = ("Parquet filter", 100);
+    let report =
+        Case { name, bytes, other, added, header: 0..header, seal: None, ask: &ask, naive: &naive }
+            .run();
+    assert_eq!(report.truncated.harmless + report.truncated.wrong, 0);
+    // With the length known, no header hides a key.
+    assert!(report.header.wrong == 0 && report.header.refused > 3_000);
+    assert!(report.flipped.wrong > 50);
+}
+
+/// Every column that has a filter, asked about values that are there and values that are not.
+#[test]
+fn parquet_files() {
+    let csv = fs::read_to_string(committed("parquet").join("mr_n100_ndv100.csv")).unwrap();
+    let mut questions: Vec<(usize, u64, bool, bool)> = csv
+        .lines()
+        .skip(1)
+        .step_by(7)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let hash = parquet_hash(unhex(cells[3]));
+            (cells[0].parse().unwrap(), hash, cells[4] == "1", cells[5] == "1")
+        })
+        .collect();
+    questions.sort_by_key(|&(_, _, present, _)| !present);
+    let added = questions.iter().filter(|(_, _, present, _)| *present).count();
+    assert!(added > 80);
+    let read = |name: &str| fs::read(committed("parquet").join(name)).unwrap();
+    let ask = |bytes: &[u8]| {
+        let Ok(file) = ParquetFile::open(bytes) else { return Told::refused() };
+        let columns: Vec<_> = (0..7).map(|column| file.filter(0, column)).collect();
+        let answers = questions.iter().map(|&(column, hash, ..)| match columns[column] {
+            Ok(Some(filter)) => filter.contains_hash(hash),
+            // Without a filter, or with one that is refused, the answer is "maybe".
+            _ => true,
+        });
+        let error = columns.iter().any(Result::is_err);
+        Told { error, answers: Some(answers.collect()) }
+    };
+    let (bytes, other) = (read("mr_n100_ndv100.parquet"), read("pyarrow_special.parquet"));
+    let expected: Vec<bool> = questions.iter().map(|&(.., expected)| expected).collect();
+    assert_eq!(ask(&bytes).answers, Some(expected));
+    // The end of the footer, its length and the magic: every value of all of it would take longer than the rest of the campaign.
+    let header = bytes.len() - 128..bytes.len();
+    let naive = |_: &[u8]| Expected::Unknown;
+    let name = "Parquet file";
+    let report =
+        Case { name, bytes, other, added, header, seal: None, ask: &ask, naive: &naive }.run();
+    assert_eq!(report.truncated.harmless + report.truncated.wrong, 0);
+    assert!(report.header.refused > 5_000 && report.flipped.refused > 1_000);
+}
+
+#[test]
+fn cassandra_filters() {
+    let folder = committed("cassandra");
+    let bytes = fs::read(folder.join("nb-1-big-Filter.db")).unwrap();
+    let keys = fs::read_to_string(folder.join("keys.txt")).unwrap();
+    let keys: Vec<Vec<u8>> = keys.lines().map(|key| key.as_bytes().to_vec()).collect();
+    let mut builder = CassandraFilterBuilder::new(Layout::Since4, 40, 0.01).unwrap();
+    numbered("b", 40).iter().for_each(|key| builder.insert(key));
+    let other = builder.finish();
+    assert_eq!((bytes.len(), keys.len()), (other.len(), 40));
+    let questions = [keys, numbered("n", 100)].concat();
+    let ask = |bytes: &[u8]| match CassandraFilter::from_bytes(bytes, Layout::Since4) {
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            Told::refused()
+        }
+        Ok(filter) => {
+            let answers: Vec<bool> = questions.iter().map(|key| filter.contains(key)).collect();
+            let mut hits = Bitmask::new();
+            filter.contains_batch(&questions, &mut hits);
+            assert!((0..answers.len()).all(|i| hits.get(i) == Some(answers[i])));
+            Told::answers(answers)
+        }
+    };
+    let naive = |bytes: &[u8]| {
+        let number = |at: usize| i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        match bytes.len() {
+            0 => Expected::Answers(vec![true; questions.len()]),
+            1..8 => Expected::Refused,
+            length => {
+                let (hash_count, words) = (number(0), number(4));
+                let fits = (1..=21).contains(&hash_count)
+                    && words > 0
+                    && length as u64 == 8 + 8 * words as u64;
+                let law = |key: &Vec<u8>| {
+                    naive_cassandra::contains(bytes, Layout::Since4, naive_cassandra::murmur3(key))
+                };
+                Expected::of(fits.then(|| questions.iter().map(law).collect()))
+            }
+        }
+    };
+    let (name, added, header) = ("Cassandra Filter.db", 40, 0..8);
+    let report =
+        Case { name, bytes, other, added, header, seal: None, ask: &ask, naive: &naive }.run();
+    // A file of no bytes is a filter that every key passes.
+    assert_eq!((report.truncated.harmless, report.truncated.wrong), (1, 0));
+    assert!(report.header.refused > 1_900 && report.flipped.wrong > 50);
+}
