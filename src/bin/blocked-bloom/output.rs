@@ -1,4 +1,7 @@
 //! Writing: filters that appear whole or not at all, and text for standard output.
+//!
+//! A new filter is written to a file `.blocked-bloom-` and six letters and digits, in the directory of the one that it will replace. An error
+//! removes it. A run that is killed, or a machine that stops, may leave it behind: it is never read, and may be deleted.
 
 #[cfg(unix)]
 use std::fs::File;
