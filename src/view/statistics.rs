@@ -40,7 +40,7 @@ impl BloomFilterRef<'_> {
 
     /// False-positive rate that the filter really has, from its bits: the mean over blocks of `fill^probes`, 0 to 1.
     ///
-    /// Unlike [`Params::false_positive_rate`] it needs no key count, so it also holds after unions and repeated keys. Cost:
+    /// Unlike [`Params::false_positive_rate`](crate::Params::false_positive_rate) it needs no key count, so it also holds after unions and repeated keys. Cost:
     /// reads every block.
     ///
     /// ```

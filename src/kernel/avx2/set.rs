@@ -5,8 +5,8 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
+use super::super::source::{Source, request_first};
 use super::{Law, Prefetch, load, which_are_zero};
-use crate::kernel::source::{Source, request_first};
 use crate::probe::Block;
 
 /// Sources a turn: what their lines lack is collected together.

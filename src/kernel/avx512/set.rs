@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
+use super::super::source::{Source, request_first};
 use super::{Law, Prefetch};
-use crate::kernel::source::{Source, request_first};
 use crate::probe::Block;
 
 /// # Safety

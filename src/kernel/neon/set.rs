@@ -2,8 +2,8 @@
 
 use core::arch::aarch64::*;
 
+use super::super::source::{Source, request_first};
 use super::Prefetch;
-use crate::kernel::source::{Source, request_first};
 use crate::probe::Block;
 
 /// # Safety
