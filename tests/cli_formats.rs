@@ -90,7 +90,7 @@ fn filter_blocks_are_asked_as_rocksdb_asks_them() {
         assert_answers(&dir, &format!("{query} --format rocksdb-block"), &keys);
         // Without the option, the same answers or none at all.
         match ribbon || name.contains("legacy") {
-            true => assert_parts(&dir.fails(&query), &["this is no filter whose format shows"]),
+            true => assert_parts(&dir.fails(&query), &["format shows", "--format: rocksdb-block"]),
             false => {
                 assert_answers(&dir, &query, &keys);
                 detected += 1;
@@ -250,7 +250,12 @@ fn the_layout_of_cassandra_comes_from_the_name_or_the_user() {
     assert_parts(&dir.fails("query renamed"), &["this is no filter whose format shows"]);
     assert_parts(&dir.fails("query renamed --format cassandra"), &["--cassandra-version"]);
     assert_eq!(count("renamed --cassandra-version da"), all);
-    assert_eq!(dir.run("info renamed --cassandra-version hf").status.code(), Some(2));
+    let unknown = dir.run("info renamed --cassandra-version hf");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert_parts(&stderr(&unknown), &["\"hf\" is not known", "from ic to oa, or da"]);
+    dir.write("hf-1-big-Filter.db", &bytes);
+    let message = dir.fails("query hf-1-big-Filter.db");
+    assert_parts(&message, &["\"hf\" is not known", "from ic to oa, or da", "--cassandra-version"]);
     let message = dir.fails("info renamed --cassandra-version nb --format native");
     assert_parts(&message, &["--cassandra-version is for --format cassandra, not for native"]);
 
@@ -290,7 +295,7 @@ fn damage_is_an_error_and_no_answer() {
     for command in ["info", "query"] {
         assert_parts(
             &dir.fails(&format!("{command} short.sst")),
-            &["no filter whose format shows"],
+            &["no filter whose format shows", "name ends in .sst", "truncated"],
         );
         let message = dir.fails(&format!("{command} short.sst --format rocksdb-sst"));
         assert_parts(&message, &["short.sst: offset ", "read as rocksdb-sst", "\"absent\""]);
@@ -459,6 +464,56 @@ fn no_file_is_taken_for_another() {
     assert_eq!(seen.len(), 5);
 }
 
+/// An SST file that is cut off behind its filter ends as a filter block does: its other blocks are taken for lines, so that it
+/// would say "absent" of keys that are there.
+#[test]
+fn a_part_of_a_file_is_not_taken_for_a_filter() {
+    let dir = Dir::new();
+    let file = committed("rocksdb").join("bloom_b10_n5000_str.sst");
+    let bytes = fs::read(&file).unwrap();
+    let none = FilterBlockBuilder::new(10.0).unwrap().finish().unwrap();
+    let end = bytes.windows(5).rposition(|window| window == none).unwrap() + 5;
+    // Cut in front, too, so that whole lines come before the trailer.
+    let part = &bytes[(end - 5) % 64..end];
+    dir.write("part.filter", part);
+    assert_eq!(dir.info("part.filter")["format"], "rocksdb-block");
+    for name in ["part.sst", "part.SST", "part.parquet", "part.db", "nb-1-big-Filter.db"] {
+        dir.write(name, part);
+        for command in ["info", "query"] {
+            let message = dir.fails(&format!("{command} {name}"));
+            assert_parts(&message, &["no filter whose format shows", "truncated", "--format"]);
+        }
+        dir.ok(&format!("info {name} --format rocksdb-block"));
+    }
+}
+
+/// Only what may be a count of probes makes a file of that name Cassandra's.
+#[test]
+fn other_formats_are_told_under_the_name_of_cassandras() {
+    let dir = Dir::new();
+    let name = "nb-1-big-Filter.db";
+    for (folder, file, format) in [
+        ("rocksdb", "bloom_b10_n5000_str.sst", "rocksdb-sst"),
+        ("parquet/raw", "arrowrs_ndv900_fpp0.01.sbbf", "parquet-filter"),
+        ("parquet", "duckdb_n3000.parquet", "parquet"),
+        ("cassandra", "nb-1-big-Filter.db", "cassandra"),
+    ] {
+        copy(&dir, &committed(folder).join(file), name);
+        assert_eq!(dir.info(name)["format"], format);
+    }
+    let mut bytes = dir.read(name);
+    bytes[3] = 99;
+    dir.write(name, &bytes);
+    assert_parts(&dir.fails(&format!("info {name}")), &["99 probes", "read as cassandra"]);
+    bytes[0] = 1;
+    dir.write(name, &bytes);
+    assert_parts(&dir.fails(&format!("info {name}")), &["no count of probes", "--format"]);
+    for option in ["--format cassandra", "--cassandra-version nb"] {
+        let message = dir.fails(&format!("info {name} {option}"));
+        assert_parts(&message, &["16777315 probes", "read as cassandra"]);
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn pipes_are_read_by_a_format_that_is_given() {
@@ -473,7 +528,10 @@ fn pipes_are_read_by_a_format_that_is_given() {
     assert_parts(&text(given.stdout), &["/dev/stdin", "98 of 64 bytes"]);
     let untold = shell("cat \"$FILE\" | \"$TOOL\" info /dev/stdin");
     assert_eq!(untold.status.code(), Some(2));
-    assert_parts(&stderr(&untold), &["of a pipe or a device the end is not known", "--format"]);
+    assert_parts(
+        &stderr(&untold),
+        &["of a pipe or a device the end is not known", "--format, such as rocksdb-sst"],
+    );
     let endless = shell("\"$TOOL\" info /dev/zero");
     assert_eq!(endless.status.code(), Some(2));
     assert_parts(&stderr(&endless), &["/dev/zero: this is no filter"]);

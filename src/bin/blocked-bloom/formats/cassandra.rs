@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder, Layout, murmur3};
+use blocked_bloom::interop::cassandra::{
+    CassandraError, CassandraFilter, CassandraFilterBuilder, Layout, murmur3,
+};
 use serde_json::json;
 
 use super::{Ask, Built, in_batches};
@@ -12,6 +14,31 @@ use crate::facts::{Bits, Facts, sizes};
 use crate::failure::{Failure, report};
 use crate::stored::Stored;
 
+/// Whether a file of this name is one, if it has the first bytes of one.
+pub(crate) fn is_name(path: &Path) -> bool {
+    path.as_os_str().to_string_lossy().ends_with("Filter.db")
+}
+
+/// Whether these first bytes may be the number of probes, which is never above 21, or are fewer. An empty file is a filter.
+pub(crate) fn is_head(head: &[u8]) -> bool {
+    head.iter().take(3).all(|&byte| byte == 0)
+}
+
+/// What the library says of an unknown version is for those who can name a layout otherwise.
+fn advise(error: &CassandraError) -> String {
+    match error {
+        CassandraError::Version { found } => {
+            format!("version {found:?} is not known: give one from ic to oa, or da")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// The layout of a version as the user gives it.
+pub(crate) fn parse_version(version: &str) -> Result<Layout, String> {
+    Layout::of_version(version).map_err(|error| advise(&error))
+}
+
 /// The layout, which the name of the file tells unless the user does.
 pub(crate) fn layout(path: &str, given: Option<Layout>) -> Result<Layout, Failure> {
     if let Some(layout) = given {
@@ -19,7 +46,8 @@ pub(crate) fn layout(path: &str, given: Option<Layout>) -> Result<Layout, Failur
     }
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
     Layout::of_file_name(&name).map_err(|error| {
-        Failure::of(path, format!("{error}; give --cassandra-version, such as nb or me"))
+        let error = advise(&error);
+        Failure::of(path, format!("{error}; --cassandra-version says it, such as nb or me"))
     })
 }
 

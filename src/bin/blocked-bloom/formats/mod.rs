@@ -5,11 +5,12 @@
 //!
 //! 1. The first bytes are the magic number of this crate's format: `native`.
 //! 2. The first bytes are `PAR1` or `PARE`: `parquet`.
-//! 3. The file's name ends in `Filter.db`: `cassandra`, of which no byte tells.
+//! 3. The file's name ends in `Filter.db`, and its first bytes may be a count of probes: `cassandra`, of which no byte tells more.
 //! 4. The first bytes are a whole header of a Parquet filter: `parquet-filter`.
 //! 5. The last bytes are the magic number of an SST file: `rocksdb-sst`.
 //! 6. The last bytes are `ff 00 k 00 00` with `k` from 1 to 30, after a multiple of 64 bytes: `rocksdb-block`. Other filter blocks
-//!    of RocksDB have no mark.
+//!    of RocksDB have no mark. A file whose name ends in `.sst`, `.parquet` or `.db` is none: an SST file that is cut off behind its
+//!    filter ends in the same bytes.
 
 pub(crate) mod cassandra;
 pub(crate) mod native;
@@ -68,7 +69,7 @@ pub(crate) struct FormatArgs {
 
     /// Version of Cassandra's format, such as nb or da, if the name of Filter.db does not tell or
     /// tells wrongly; implies --format cassandra
-    #[arg(long, value_name = "VERSION", value_parser = Layout::of_version)]
+    #[arg(long, value_name = "VERSION", value_parser = cassandra::parse_version)]
     pub(crate) cassandra_version: Option<Layout>,
 }
 
@@ -101,7 +102,7 @@ impl Evidence<'_> {
         if parquet::is_file(self.head) {
             return Some(Format::Parquet);
         }
-        if self.path.as_os_str().to_string_lossy().ends_with("Filter.db") {
+        if cassandra::is_name(self.path) && cassandra::is_head(self.head) {
             return Some(Format::Cassandra);
         }
         if parquet::is_filter(self.head) {
@@ -111,11 +112,19 @@ impl Evidence<'_> {
         if rocksdb::is_sst(tail) {
             return Some(Format::RocksdbSst);
         }
-        rocksdb::is_block(tail, length).then_some(Format::RocksdbBlock)
+        let may_be_block = self.whole_file().is_none() && rocksdb::is_block(tail, length);
+        may_be_block.then_some(Format::RocksdbBlock)
+    }
+
+    /// The ending of the name, if it is that of files with more in them than a filter, or of Cassandra.
+    fn whole_file(&self) -> Option<&'static str> {
+        let ending = self.path.extension()?;
+        ["sst", "parquet", "db"].into_iter().find(|whole| ending.eq_ignore_ascii_case(whole))
     }
 
     /// What was tried, and what to do.
     pub(crate) fn unknown(&self) -> Failure {
+        let file = self.path.display().to_string();
         let container = match self.head {
             [0x89, b'B', b'B', b'P', b'A', b'R', b'T', b'\n', ..] => {
                 Some("the index of a partitioned filter")
@@ -126,24 +135,36 @@ impl Evidence<'_> {
         if let Some(container) = container {
             let message =
                 format!("this is {container}, which only the library reads: see docs/format.md");
-            return Failure::of(&self.path.display().to_string(), message);
+            return Failure::of(&file, message);
         }
-        let tried = match self.end {
-            Some((_, 0)) => "it is empty",
-            Some(_) => {
-                "native and parquet begin with a magic number, parquet-filter with its header; rocksdb-sst ends with a magic number, \
-                 rocksdb-block with ff 00 k 00 00 after a multiple of 64 bytes; cassandra is named as in nb-1-big-Filter.db"
-            }
-            None => {
-                "native and parquet begin with a magic number, parquet-filter with its header; of a pipe or a device the end is not known"
-            }
-        };
-        Failure::of(
-            &self.path.display().to_string(),
-            format!(
-                "this is no filter whose format shows: {tried} (is it the file of keys? The filter comes first. Else give --format)"
+        let (tried, advice) = match (self.end, self.whole_file()) {
+            (Some((_, 0)), _) => ("it is empty", "give --format if it is one"),
+            (Some(_), Some("parquet")) => (
+                "its name ends in .parquet, but its first bytes are not PAR1: it is truncated, compressed or of another kind",
+                "fetch it again; a bare filter needs --format parquet-filter",
             ),
-        )
+            (Some(_), Some("sst")) => (
+                "its name ends in .sst, but its last bytes are no magic number of RocksDB: it is truncated, compressed or of an \
+                 unknown version",
+                "fetch it again; a filter block by itself needs --format rocksdb-block",
+            ),
+            (Some(_), Some(_)) => (
+                "its name ends in .db, but its first bytes are no count of probes and its last bytes no magic number of RocksDB: it is \
+                 truncated, compressed or of an unknown version",
+                "fetch it again, or give --format",
+            ),
+            (Some(_), None) => (
+                "native and parquet begin with a magic number, parquet-filter with its header; rocksdb-sst ends with a magic number, \
+                 rocksdb-block with ff 00 k 00 00 after a multiple of 64 bytes; cassandra is named as in nb-1-big-Filter.db",
+                "is it the file of keys? The filter comes first. Else give --format: rocksdb-block for blocks of LegacyBloom and \
+                 Ribbon, which nothing marks",
+            ),
+            (None, _) => (
+                "native and parquet begin with a magic number, parquet-filter with its header; of a pipe or a device the end is not known",
+                "give --format, such as rocksdb-sst",
+            ),
+        };
+        Failure::of(&file, format!("this is no filter whose format shows: {tried} ({advice})"))
     }
 }
 
