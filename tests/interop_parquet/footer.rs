@@ -109,6 +109,60 @@ fn columns_say_what_leads_to_their_filters() {
     }
 }
 
+/// A value of another length is in no filter of the column, whatever the column holds.
+#[test]
+fn fixed_lengths_come_from_the_schema() {
+    let group = structure(&[(4, BINARY, binary(b"root")), (5, I32, number(2))]);
+    let leaf = |kind, length| structure(&[(1, I32, number(kind)), (2, I32, number(length))]);
+    let column = |kind| structure(&[(3, STRUCT, structure(&[(1, I32, number(kind))]))]);
+    let lengths = |schema: &[Vec<u8>], schema_first: bool| {
+        let columns = list(STRUCT, &[column(7), column(2), column(7)]);
+        let row_group = structure(&[(1, LIST, columns), (3, I64, number(10))]);
+        let mut fields = [(2, LIST, list(STRUCT, schema)), (4, LIST, list(STRUCT, &[row_group]))];
+        if !schema_first {
+            fields.reverse();
+        }
+        let bytes = file(&[], &structure(&fields), b"PAR1");
+        let file = ParquetFile::open(&bytes).unwrap();
+        let [first, second, third] = file.row_groups()[0].columns() else { panic!("{file:?}") };
+        assert_eq!(second.type_length(), None);
+        let refused = |found| Err(ParquetError::ValueLength { found, expected: 16 });
+        if first.type_length() == Some(16) {
+            assert_eq!(first.key_hash(Value::FixedLenByteArray(&[0; 15])), refused(15));
+            assert_eq!(first.key_hash(Value::FixedLenByteArray(&[])), refused(0));
+            assert_eq!(
+                first.key_hash(Value::ByteArray(&[0; 16])),
+                Err(ParquetError::ValueType {
+                    found: PhysicalType::ByteArray,
+                    expected: PhysicalType::FixedLenByteArray
+                })
+            );
+        }
+        let value = Value::FixedLenByteArray(&[0; 16]);
+        assert_eq!(first.key_hash(value), Ok(value.hash()));
+        [first.type_length(), third.type_length()]
+    };
+    let schema = [group.clone(), leaf(7, 16), group.clone(), leaf(2, 8), leaf(7, 0)];
+    assert_eq!(lengths(&schema, true), [Some(16), Some(0)]);
+    assert_eq!(lengths(&schema, false), [Some(16), Some(0)]);
+    let without = structure(&[(1, I32, number(7))]);
+    let schema = [group.clone(), without, leaf(2, 8), leaf(7, -1)];
+    assert_eq!(lengths(&schema, true), [None, None]);
+    // A schema of other columns says nothing of these.
+    for schema in [
+        vec![],
+        vec![group.clone(), leaf(7, 15), leaf(2, 0)],
+        vec![group.clone(), leaf(7, 15), leaf(7, 15), leaf(7, 15)],
+        vec![group.clone(), leaf(7, 15), leaf(2, 0), leaf(99, 15)],
+        vec![group, leaf(7, 15), leaf(2, 0), leaf(7, 15), leaf(7, 15)],
+    ] {
+        assert_eq!(lengths(&schema, true), [None, None]);
+    }
+    let footer = structure(&[(2, LIST, list(I32, &[number(1)])), (4, LIST, list(STRUCT, &[]))]);
+    let error = ParquetFile::open(&file(&[], &footer, b"PAR1")).unwrap_err();
+    assert!(matches!(error, ParquetError::FieldType { field: "schema", .. }), "{error}");
+}
+
 #[test]
 fn offsets_and_lengths_of_filters_are_checked() {
     let stored = SplitBlockFilter::new(10, 0.01).unwrap().to_bytes();

@@ -11,7 +11,8 @@ use crate::stored::Stored;
 /// Describe a filter: geometry, keys, false-positive rates, checksums
 ///
 /// Filters of RocksDB, Parquet and Cassandra are described, too, alone or in their files; these are read into memory whole. If the
-/// blocks of a filter are damaged, what else is known is described all the same, and the exit status is 2.
+/// blocks of a native filter or some filters of a Parquet file are damaged, what else is known is described all the same, and the exit
+/// status is 2. Other damage that can be seen is an error and no description.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Stored filter, or file that holds filters

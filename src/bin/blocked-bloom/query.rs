@@ -21,7 +21,9 @@ const BATCH: usize = 4096;
 /// Keys are printed as they were read, in their order, ended as those read. A few that may be
 /// present are not: info tells the rate. What is certainly absent is absent.
 ///
-/// The filter may be one of RocksDB, Parquet or Cassandra, alone or in its file, which is read into memory whole.
+/// The filter may be one of RocksDB, Parquet or Cassandra, alone or in its file, which is read into memory whole. Cassandra's
+/// keys are partition keys as the table stores them: text as it is; int, uuid and composite ones by --hex of their serialized bytes,
+/// an int as 4 bytes big-endian (42 is 0000002a), since their text is absent whatever the table holds.
 ///
 /// Exit status: 0 if a key was selected, 1 if none was, 2 after an error.
 #[derive(clap::Args)]
@@ -57,7 +59,7 @@ pub(crate) struct Question {
     pub(crate) prefix: Option<Prefix>,
 
     /// Column of a Parquet file, its path joined by dots. Lines are values of the column's physical type: decimal numbers (of
-    /// a date or a timestamp the number that is stored), or the bytes of byte arrays; with --hex the plain-encoded bytes. Without
+    /// a date or a timestamp the number that is stored), or the bytes of byte arrays, of fixed ones as many as the schema says; with --hex the plain-encoded bytes. Without
     /// --hex zeros of both signs are asked about
     #[arg(long, value_name = "PATH")]
     pub(crate) column: Option<String>,
@@ -66,8 +68,8 @@ pub(crate) struct Question {
     #[arg(long = "row-group", value_name = "N")]
     pub(crate) row_groups: Vec<usize>,
 
-    /// Physical type of the values of a Parquet filter by itself: int32, int64, int96 (with --hex), float, double, byte-array
-    /// or fixed-len-byte-array. Values of another type than its column's are absent, whatever it holds [default: byte-array]
+    /// Physical type of the values of a Parquet filter by itself, which does not say it: int32, int64, int96 (with --hex), float,
+    /// double, byte-array or fixed-len-byte-array. Values of another type than its column's are absent, whatever it holds
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) value_type: Option<PhysicalType>,
 

@@ -121,6 +121,13 @@ pub enum ParquetError {
         /// The column's.
         expected: PhysicalType,
     },
+    /// A value of another length than the column's fixed one: its hash would be "absent" whatever the column holds.
+    ValueLength {
+        /// The value's bytes.
+        found: u64,
+        /// The column's.
+        expected: u32,
+    },
     /// A false-positive rate that is not between 0 and 1, both excluded.
     RateOutOfRange {
         /// The rate given.
@@ -207,6 +214,9 @@ impl Display for ParquetError {
             }
             Self::ValueType { found, expected } => {
                 write!(f, "a value of type {found} for a column of {expected}: convert it")
+            }
+            Self::ValueLength { found, expected } => {
+                write!(f, "a value of {found} bytes for a column whose values have {expected}")
             }
             Self::RateOutOfRange { rate } => {
                 write!(f, "false-positive rate {rate}: give one between 0 and 1, both excluded")

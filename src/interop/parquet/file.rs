@@ -1,6 +1,6 @@
 //! A Parquet file in memory: where its filters are.
 //!
-//! This file owns the part of the footer that leads to filters: row groups, columns, offsets. It refuses everything else of a Parquet
+//! This file owns the part of the footer that leads to filters: row groups, columns, offsets, the schema's lengths. It refuses everything else of a Parquet
 //! file, encrypted footers and columns among it.
 
 use alloc::string::String;
@@ -191,6 +191,7 @@ impl<'a> RowGroup<'a> {
 pub struct Column<'a> {
     path: Vec<&'a str>,
     physical_type: Option<PhysicalType>,
+    type_length: Option<u32>,
     filter_offset: Option<i64>,
     filter_length: Option<i32>,
     encrypted: bool,
@@ -235,11 +236,27 @@ impl<'a> Column<'a> {
         self.physical_type
     }
 
+    /// Bytes of each value of a column of [`FixedLenByteArray`](PhysicalType::FixedLenByteArray), by the schema: `type_length`. `None`
+    /// for every other column, and if the schema does not say it or has other columns than the row group.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+    /// let row_group = &file.row_groups()[0];
+    /// let column = row_group.position("fsb").unwrap();
+    /// assert_eq!(row_group.columns()[column].type_length(), Some(5));
+    /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+    /// ```
+    pub fn type_length(&self) -> Option<u32> {
+        self.type_length
+    }
+
     /// The hash to ask the column's filters with.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::ValueType`] if the column stores values of another type: its filter would answer "absent" whatever it holds.
+    /// [`ParquetError::ValueType`] if the column stores values of another type, [`ParquetError::ValueLength`] if of another
+    /// [length](Self::type_length): its filter would answer "absent" whatever it holds.
     ///
     /// ```
     /// # use blocked_bloom::interop::parquet::Value;
@@ -253,7 +270,15 @@ impl<'a> Column<'a> {
     pub fn key_hash(&self, value: Value<'_>) -> Result<u64, ParquetError> {
         match (value.physical_type(), self.physical_type) {
             (found, Some(expected)) if found != expected => {
-                Err(ParquetError::ValueType { found, expected })
+                return Err(ParquetError::ValueType { found, expected });
+            }
+            _ => {}
+        }
+        match (value, self.type_length) {
+            (Value::FixedLenByteArray(bytes), Some(expected))
+                if bytes.len() as u64 != u64::from(expected) =>
+            {
+                Err(ParquetError::ValueLength { found: bytes.len() as u64, expected })
             }
             _ => Ok(value.hash()),
         }
@@ -286,15 +311,63 @@ impl<'a> Column<'a> {
 
 /// `FileMetaData` of `parquet.thrift`.
 fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, ParquetError> {
-    let mut row_groups = None;
+    let (mut schema, mut row_groups) = (Vec::new(), None);
     reader.structure(|reader, field| match field.id {
+        2 => {
+            schema = list(reader, field, STRUCT, "schema", schema_element)?;
+            Ok(())
+        }
         4 => {
             row_groups = Some(list(reader, field, STRUCT, "row_groups", row_group)?);
             Ok(())
         }
         _ => reader.skip(field.kind),
     })?;
-    row_groups.ok_or(ParquetError::MissingField { offset: reader.offset(), field: "row_groups" })
+    let missing = ParquetError::MissingField { offset: reader.offset(), field: "row_groups" };
+    let mut row_groups = row_groups.ok_or(missing)?;
+    schema.retain(|element| element.physical_type.is_some());
+    for row_group in &mut row_groups {
+        set_type_lengths(&mut row_group.columns, &schema);
+    }
+    Ok(row_groups)
+}
+
+/// What a `SchemaElement` says of its values. Groups of columns have no type.
+struct SchemaElement {
+    physical_type: Option<i32>,
+    type_length: Option<i32>,
+}
+
+fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError> {
+    let mut element = SchemaElement { physical_type: None, type_length: None };
+    reader.structure(|reader, field| {
+        let (number, name) = match field.id {
+            1 => (&mut element.physical_type, "type"),
+            2 => (&mut element.type_length, "type_length"),
+            _ => return reader.skip(field.kind),
+        };
+        field.expect(I32, name)?;
+        *number = Some(reader.i32()?);
+        Ok(())
+    })?;
+    Ok(element)
+}
+
+/// The schema's leaves and a row group's columns are in the same order. Where they are not of the same number and types, nothing is
+/// known of any length. Cost: by the columns, however long a hostile schema is.
+fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
+    let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
+        let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
+        column.physical_type.is_none() || column.physical_type == physical_type
+    };
+    if leaves.len() != columns.len() || !columns.iter().zip(leaves).all(fits) {
+        return;
+    }
+    for (column, leaf) in columns.iter_mut().zip(leaves) {
+        if column.physical_type == Some(PhysicalType::FixedLenByteArray) {
+            column.type_length = leaf.type_length.and_then(|length| u32::try_from(length).ok());
+        }
+    }
 }
 
 /// `RowGroup`.

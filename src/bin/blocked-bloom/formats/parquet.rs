@@ -45,8 +45,13 @@ fn open_file(stored: &Stored) -> Result<ParquetFile<'_>, Failure> {
 }
 
 pub(crate) fn ask_filter<'a>(stored: &'a Stored, question: &Question) -> Result<Ask<'a>, Failure> {
-    let physical_type = question.value_type.unwrap_or(PhysicalType::ByteArray);
-    Ok(ask(vec![open_filter(stored)?], physical_type, question.key_format.is_hex()))
+    let filter = open_filter(stored)?;
+    let Some(physical_type) = question.value_type else {
+        let message = "give --type, such as int64 or byte-array: the filter does not say of which type its values are, and those of \
+                       another are absent whatever it holds";
+        return Err(Failure::of(&stored.name, message));
+    };
+    Ok(ask(vec![filter], physical_type, None, question.key_format.is_hex()))
 }
 
 pub(crate) fn ask_file<'a>(stored: &'a Stored, question: &Question) -> Result<Ask<'a>, Failure> {
@@ -62,6 +67,7 @@ pub(crate) fn ask_file<'a>(stored: &'a Stored, question: &Question) -> Result<As
         some => some.to_vec(),
     };
     let (mut filters, mut without, mut physical_type) = (Vec::new(), Vec::new(), None);
+    let mut first = None;
     for row_group in chosen {
         let Some(columns) = row_groups.get(row_group) else {
             let count = row_groups.len();
@@ -79,7 +85,13 @@ pub(crate) fn ask_file<'a>(stored: &'a Stored, question: &Question) -> Result<As
                 "column {name:?} has another type in row group {row_group} than in those before: ask with --row-group"
             )));
         }
-        match file.filter(row_group, at).map_err(|error| stored.damaged(error))? {
+        first.get_or_insert_with(|| columns.columns()[at].clone());
+        let filter = file.filter(row_group, at).map_err(|error| {
+            stored.damaged(format!(
+                "column {name:?}, row group {row_group}: {error}; --row-group asks the others alone"
+            ))
+        })?;
+        match filter {
             Some(filter) => filters.push(filter),
             None => without.push(row_group),
         }
@@ -103,13 +115,15 @@ pub(crate) fn ask_file<'a>(stored: &'a Stored, question: &Question) -> Result<As
         ));
         return Ok(one_by_one(|_| true));
     }
-    Ok(ask(filters, physical_type, question.key_format.is_hex()))
+    Ok(ask(filters, physical_type, first, question.key_format.is_hex()))
 }
 
-/// A value may be present if any filter says so. Zeros are asked about with both signs.
+/// A value may be present if any filter says so. Zeros are asked about with both signs. Values that cannot be of the column are
+/// refused.
 fn ask<'a>(
     filters: Vec<SplitBlockFilterRef<'a>>,
     physical_type: PhysicalType,
+    column: Option<Column<'a>>,
     hex: bool,
 ) -> Ask<'a> {
     let (mut hashes, mut zeros, mut hits) = (Vec::new(), Vec::new(), Bitmask::new());
@@ -118,7 +132,11 @@ fn ask<'a>(
         zeros.clear();
         for (at, key) in keys.iter().enumerate() {
             let value = value::parse(physical_type, key, hex).map_err(|problem| (at, problem))?;
-            hashes.push(value.hash());
+            let hash = match &column {
+                Some(column) => column.key_hash(value).map_err(|error| (at, error.to_string()))?,
+                None => value.hash(),
+            };
+            hashes.push(hash);
             let other = if hex { None } else { value::other_zero(value) };
             zeros.extend(other.map(|zero| (at, zero.hash())));
         }
@@ -290,6 +308,7 @@ pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
         filter.view().contains_hashes(&hashes, &mut hits);
     }
     let (values, blocks) = (hashes.len(), filter.view().blocks().len());
-    let summary = format!("{values} distinct values of {physical_type}, {blocks} blocks");
+    let default = if args.value_type.is_none() { " (no --type given)" } else { "" };
+    let summary = format!("{values} distinct values of {physical_type}{default}, {blocks} blocks");
     Built { bytes: filter.to_bytes(), summary }.verified(&name, hits.count_misses())
 }
