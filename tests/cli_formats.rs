@@ -259,6 +259,15 @@ fn the_layout_of_cassandra_comes_from_the_name_or_the_user() {
     let message = dir.fails("info renamed --cassandra-version nb --format native");
     assert_parts(&message, &["--cassandra-version is for --format cassandra, not for native"]);
 
+    // Numbers as text are absent from a table that has them: that is said, once.
+    for key in ["42", "-7", "123e4567-e89b-12d3-a456-426614174000"] {
+        let asked = dir.run_with("query nb-1-big-Filter.db --count", format!("kiwi\n{key}\n1\n"));
+        assert_eq!(stderr(&asked).lines().count(), 1);
+        assert_parts(&stderr(&asked), &[&format!("'{key}'"), "--hex"]);
+    }
+    assert_eq!(stderr(&dir.run_with("query nb-1-big-Filter.db --hex", "6b697769\n")), "");
+    assert_eq!(stderr(&dir.run_with("query nb-1-big-Filter.db", "kiwi 1\n-\n\n4.2\n")), "");
+
     // An empty file is a filter to Cassandra.
     dir.write("mc-2-big-Filter.db", "");
     assert_eq!(count("mc-2-big-Filter.db"), all);
@@ -357,6 +366,13 @@ fn filter_blocks_are_built_as_rocksdb_builds_them() {
         &dir.fails_with("build - -o none --format rocksdb-block", ""),
         &["no keys", "no filter"],
     );
+    for bits in ["100.5", "-1", "nan", "inf"] {
+        let option = format!("--bits-per-key={bits}");
+        let message = dir.fails(&format!("build words -o none {option} --format rocksdb-block"));
+        assert_eq!(message, dir.fails(&format!("build words -o none {option}")));
+    }
+    let message = dir.fails("build words -o none --bits-per-key 0 --format rocksdb-block");
+    assert_parts(&message, &["0 bits per key", "write no filter"]);
     assert_eq!(dir.run("build words -o f --format rocksdb-block --quiet").stderr, b"");
     assert_eq!(dir.read("f"), block);
 }
@@ -387,7 +403,12 @@ fn filters_of_cassandra_are_built() {
     dir.ok("build keys --cassandra-version nb -o always --fpr 1");
     assert_eq!(dir.read("always"), b"");
 
+    let full = dir.run(&format!("{build} -o full --cassandra-version nb --keys 39 --quiet"));
+    assert_parts(&stderr(&full), &["keys: more than the 39 keys of --keys were read"]);
+
     for (args, parts) in [
+        ("-o nb-3-big-Filter.db", ["not native", "--format cassandra"]),
+        ("-o nb-3-big-Filter.db --format rocksdb-block", ["not rocksdb-block", "another name"]),
         ("--format cassandra", ["-o", "nb-1-big-Filter.db"]),
         ("--format cassandra -o f", ["names no filter", "--cassandra-version"]),
         ("--cassandra-version me -o nb-3-big-Filter.db", ["Cassandra 4", "Cassandra 3"]),

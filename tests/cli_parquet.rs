@@ -321,8 +321,22 @@ fn filters_are_built() {
     // Equal values count once.
     dir.ok_with("build - -o twice --format parquet-filter", lines("a", 100).repeat(3));
     assert_eq!(dir.read("twice").len(), 16 + 4 * 32);
+    let over = dir.run_with("build - -o over --format parquet-filter --keys 9 -q", lines("a", 10));
+    assert_parts(&stderr(&over), &["-: more than the 9 keys of --keys were read"]);
     dir.ok_with("build - -o none --format parquet-filter", "");
     assert_selected(&dir, "query none --type byte-array", "a\n", "");
+
+    // The largest filter there is.
+    for (values, rate, is_told) in
+        [("104M", "1%", false), ("200M", "1%", true), ("200M", "20%", false)]
+    {
+        let args = format!("--format parquet-filter --keys {values} --fpr {rate} -o most -q");
+        let told = stderr(&dir.run_with(&format!("build - {args}"), "a\n"));
+        assert_eq!(!told.is_empty(), is_told, "{values}, {rate}: {told}");
+        if is_told {
+            assert_parts(&told, &["134217728 bytes", "1.000 % was asked for"]);
+        }
+    }
 
     for (args, parts) in [
         ("--format parquet-filter --fpr 1", ["false-positive rate 1", "between 0 and 1"]),

@@ -29,7 +29,8 @@ use crate::output::{Output, STDIO};
 ///
 /// --format builds filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
 /// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr, the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does,
-/// such as nb-1-big-Filter.db). Options that a format has no room for are refused.
+/// such as nb-1-big-Filter.db; keys are the serialized bytes
+/// of partition keys, as for query). Options that a format has no room for are refused.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// File of keys, or - for standard input
@@ -120,14 +121,7 @@ fn native(args: &Args, output: &Output) -> Result<ExitCode, Failure> {
         None => with_unknown_count(args),
     })?;
     let working = pool.install(working_memory);
-    if let Some(expected) = args.expected_items
-        && filter.view().keys_inserted() > expected
-    {
-        report(&format!(
-            "{}: more than the {expected} keys of --keys were read: expect more false positives",
-            args.keys.display()
-        ));
-    }
+    warn_of_more_than_expected(args, filter.view().keys_inserted());
     output.save_filter(&filter, args.quiet)?;
     if !args.quiet {
         let (list, working) = (BinaryBytes(list), BinaryBytes(working));
@@ -136,6 +130,18 @@ fn native(args: &Args, output: &Output) -> Result<ExitCode, Failure> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so if more keys were read than the filter was sized for.
+pub(crate) fn warn_of_more_than_expected(args: &Args, keys: u64) {
+    if let Some(expected) = args.expected_items
+        && keys > expected
+    {
+        report(&format!(
+            "{}: more than the {expected} keys of --keys were read: expect more false positives",
+            args.keys.display()
+        ));
+    }
 }
 
 impl Args {
@@ -151,6 +157,15 @@ impl Args {
             return Err(Failure::new(format!(
                 "{format} is only read: --format {part} builds the filter for such a file"
             )));
+        }
+        if let Some(path) = &self.output
+            && formats::cassandra::is_name(path)
+            && format != Cassandra
+        {
+            let message = format!(
+                "Cassandra reads its own filters under such a name, not {format}: give --format cassandra, or another name"
+            );
+            return Err(Failure::of(&path.display().to_string(), message));
         }
         let sizing = &self.sizing;
         formats::refuse(

@@ -1,7 +1,7 @@
 //! A Parquet file in memory: where its filters are.
 //!
-//! This file owns the part of the footer that leads to filters: row groups, columns, offsets, the schema's lengths. It refuses everything else of a Parquet
-//! file, encrypted footers and columns among it.
+//! This file owns the part of the footer that leads to filters: row groups, columns, offsets, lengths of values. It refuses everything
+//! else of a Parquet file, encrypted footers and columns among it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -268,20 +268,18 @@ impl<'a> Column<'a> {
     /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
     /// ```
     pub fn key_hash(&self, value: Value<'_>) -> Result<u64, ParquetError> {
-        match (value.physical_type(), self.physical_type) {
-            (found, Some(expected)) if found != expected => {
-                return Err(ParquetError::ValueType { found, expected });
-            }
-            _ => {}
+        let found = value.physical_type();
+        if let Some(expected) = self.physical_type
+            && found != expected
+        {
+            return Err(ParquetError::ValueType { found, expected });
         }
-        match (value, self.type_length) {
-            (Value::FixedLenByteArray(bytes), Some(expected))
-                if bytes.len() as u64 != u64::from(expected) =>
-            {
-                Err(ParquetError::ValueLength { found: bytes.len() as u64, expected })
-            }
-            _ => Ok(value.hash()),
+        if let (Value::FixedLenByteArray(bytes), Some(expected)) = (value, self.type_length)
+            && bytes.len() as u64 != u64::from(expected)
+        {
+            return Err(ParquetError::ValueLength { found: bytes.len() as u64, expected });
         }
+        Ok(value.hash())
     }
 
     /// Where the filter's header begins in the file, if there is a filter: `bloom_filter_offset`, unchecked.

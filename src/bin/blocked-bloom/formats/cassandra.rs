@@ -9,9 +9,10 @@ use blocked_bloom::interop::cassandra::{
 use serde_json::json;
 
 use super::{Ask, Built, in_batches};
-use crate::build::{Args, hashes};
+use crate::build::{Args, hashes, warn_of_more_than_expected};
 use crate::facts::{Bits, Facts, sizes};
 use crate::failure::{Failure, report};
+use crate::query::Question;
 use crate::stored::Stored;
 
 /// Whether a file of this name is one, if it has the first bytes of one.
@@ -56,13 +57,36 @@ fn open(stored: &Stored) -> Result<CassandraFilter<'_>, Failure> {
     CassandraFilter::from_bytes(&stored.bytes, layout).map_err(|error| stored.damaged(error))
 }
 
-pub(crate) fn ask(stored: &Stored) -> Result<Ask<'_>, Failure> {
+pub(crate) fn ask<'a>(stored: &'a Stored, question: &Question) -> Result<Ask<'a>, Failure> {
     let filter = open(stored)?;
     if filter.is_always_present() {
         let name = &stored.name;
         report(&format!("{name}: the file is empty, so that every key may be present"));
     }
-    Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
+    let mut is_told = question.key_format.is_hex();
+    Ok(in_batches(move |keys, hits| {
+        if !is_told && let Some(key) = keys.iter().find(|key| is_number_or_uuid(key.as_ref())) {
+            is_told = true;
+            report(&format!(
+                "{}: '{}' and its like are asked about as text; if the partition key is an int, a uuid or composite, give its \
+                 serialized bytes by --hex, such as 0000002a for the int 42",
+                stored.name,
+                key.as_ref().escape_ascii(),
+            ));
+        }
+        filter.contains_batch(keys, hits);
+    }))
+}
+
+/// Whether a text is how a number or a UUID is written, whose serialized bytes are others.
+fn is_number_or_uuid(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_number = (1..=20).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let uuid = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    is_number || (text.len() == 36 && text.iter().enumerate().all(uuid))
 }
 
 pub(crate) fn describe(stored: &Stored) -> Result<Facts, Failure> {
@@ -125,6 +149,7 @@ pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
     hashes.sort_unstable_by_key(|hash| (hash.h1, hash.h2));
     hashes.dedup();
     let keys = args.expected_items.unwrap_or(hashes.len() as u64);
+    warn_of_more_than_expected(args, hashes.len() as u64);
     let chance = args.sizing.fpr.unwrap_or(0.01);
     let mut builder = CassandraFilterBuilder::new(layout, keys, chance).map_err(Failure::new)?;
     hashes.iter().for_each(|&hash| builder.insert_hash(hash));

@@ -179,12 +179,12 @@ pub(crate) fn ask<'a>(stored: &'a Stored, question: &'a Question) -> Result<Ask<
         Format::RocksdbSst => rocksdb::ask_sst(stored, question),
         Format::ParquetFilter => parquet::ask_filter(stored, question),
         Format::Parquet => parquet::ask_file(stored, question),
-        Format::Cassandra => cassandra::ask(stored),
+        Format::Cassandra => cassandra::ask(stored, question),
     }
 }
 
 /// Answers of a filter that takes batches.
-fn in_batches<'a>(contains_batch: impl Fn(&[Key], &mut Bitmask) + 'a) -> Ask<'a> {
+fn in_batches<'a>(mut contains_batch: impl FnMut(&[Key], &mut Bitmask) + 'a) -> Ask<'a> {
     let mut hits = Bitmask::new();
     Box::new(move |keys| {
         contains_batch(keys, &mut hits);

@@ -1,13 +1,14 @@
 //! Parquet's split-block filters: one by itself, or those of a whole file.
 
 use blocked_bloom::interop::parquet::{
-    Column, ParquetError, ParquetFile, PhysicalType, SplitBlockFilter, SplitBlockFilterRef,
+    Column, MAX_BITSET_BYTES, ParquetError, ParquetFile, PhysicalType, SplitBlockFilter,
+    SplitBlockFilterRef,
 };
 use blocked_bloom::{Bitmask, Kernel};
 use serde_json::{Value, json};
 
 use super::{Ask, Built, bools, one_by_one, value};
-use crate::build::{Args, hashes};
+use crate::build::{Args, hashes, warn_of_more_than_expected};
 use crate::facts::{Facts, List, kernel, sizes};
 use crate::failure::{Failure, report};
 use crate::numbers::percent;
@@ -289,6 +290,24 @@ fn column_json(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Val
     })
 }
 
+/// Says so if Parquet's largest filter lets more pass than was asked for.
+fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
+    const PROBES: f64 = 8.0;
+    if 32 * filter.view().blocks().len() as u64 != u64::from(MAX_BITSET_BYTES) {
+        return;
+    }
+    let bits = 8.0 * f64::from(MAX_BITSET_BYTES);
+    let reached = (1.0 - (-PROBES * values as f64 / bits).exp()).powf(PROBES);
+    if reached > rate {
+        report(&format!(
+            "{} is the most that Parquet has for a filter: expect {} false positives of {values} values, where {} was asked for",
+            sizes(u64::from(MAX_BITSET_BYTES)),
+            percent(reached),
+            percent(rate),
+        ));
+    }
+}
+
 /// For `--keys`, or the distinct values read, and the rate as Arrow counts it.
 pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
     let physical_type = args.value_type.unwrap_or(PhysicalType::ByteArray);
@@ -301,7 +320,9 @@ pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
     hashes.sort_unstable();
     hashes.dedup();
     let values = args.expected_items.unwrap_or(hashes.len() as u64);
+    warn_of_more_than_expected(args, hashes.len() as u64);
     let mut filter = SplitBlockFilter::new(values, rate).map_err(Failure::new)?;
+    warn_of_cap(&filter, values, rate);
     filter.insert_hashes(&hashes);
     let mut hits = Bitmask::new();
     if args.verify {

@@ -3,7 +3,7 @@
 use blocked_bloom::interop::rocksdb::{
     ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, SstFilter, key_hash,
 };
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Kernel, Sizing};
 use serde_json::{Value, json};
 
 use super::{Ask, Built, in_batches, one_by_one};
@@ -394,6 +394,8 @@ fn summary(blocks: &[Block]) -> Vec<(&'static str, String)> {
 
 pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
     let bits_per_key = args.sizing.bits_per_key.unwrap_or(10.0);
+    // RocksDB takes more than the most that --bits-per-key says, as if it were that.
+    Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
     let mut builder = FilterBlockBuilder::new(bits_per_key).map_err(Failure::new)?;
     let (name, hashes) = hashes(args, |key| {
         builder.insert(key);
