@@ -355,7 +355,8 @@ impl<'a> SstFilter<'a> {
         self.properties.filter_entries
     }
 
-    /// The property `rocksdb.num.range-deletions`. If it is not 0, the file may delete a key of which its filter says "absent".
+    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a key of which its filter says "absent":
+    /// `None` if the file does not have the property, so that nothing is known.
     ///
     /// ```
     /// # use blocked_bloom::interop::rocksdb::SstFilter;
