@@ -74,7 +74,7 @@ fn columns_say_what_leads_to_their_filters() {
     let length = stored.len() as i64;
     let plain = structure(&[(2, I64, number(0)), (3, STRUCT, metadata(4, length))]);
     let no_filter = structure(&[(3, STRUCT, structure(&[(1, I32, number(6))]))]);
-    let encrypted = structure(&[(3, STRUCT, metadata(4, length)), (8, STRUCT, vec![0])]);
+    let encrypted = structure(&[(3, STRUCT, metadata(4 + length, length)), (8, STRUCT, vec![0])]);
     let hidden = structure(&[(8, STRUCT, vec![0]), (9, BINARY, binary(b"secret"))]);
     let elsewhere = structure(&[(1, BINARY, binary(b"part-2")), (3, STRUCT, metadata(4, length))]);
     let bytes = file(&stored, &footer(&[plain, no_filter, encrypted, hidden, elsewhere]), b"PAR1");
@@ -341,4 +341,99 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
     let mut wide = fields.to_vec();
     wide[0].2 = number(i64::from(i32::MAX) + 1);
     assert!(matches!(open(&header(&wide)), Err(ParquetError::Thrift { .. })));
+}
+
+/// A file of filters one after another; their offsets and lengths as `claims` has them for the columns, of the given types.
+fn claiming(stored: &[Vec<u8>], claims: &[(i64, i64, Option<i64>)]) -> Vec<u8> {
+    let columns: Vec<Vec<u8>> = claims
+        .iter()
+        .map(|&(kind, offset, length)| {
+            let mut fields = vec![(1, I32, number(kind)), (14, I64, number(offset))];
+            fields.extend(length.map(|length| (15, I32, number(length))));
+            structure(&[(3, STRUCT, structure(&fields))])
+        })
+        .collect();
+    file(&stored.concat(), &footer(&columns), b"PAR1")
+}
+
+/// Without the check, a column whose offset is damaged answers "absent" for what it holds.
+#[test]
+fn filters_that_overlap_are_believed_of_no_column() {
+    let stored: Vec<Vec<u8>> = (0..4)
+        .map(|value: i64| {
+            let mut filter = SplitBlockFilter::new(10, 0.01).unwrap();
+            filter.insert(value.to_le_bytes());
+            filter.to_bytes()
+        })
+        .collect();
+    let length = stored[0].len() as i64;
+    let at = |index: i64| 4 + index * length;
+    // Whether the filter is the column's own, or which two overlap.
+    let ask = |claims: &[(i64, Option<i64>)]| -> Vec<Result<bool, ParquetError>> {
+        let claims: Vec<_> = claims.iter().map(|&(offset, length)| (2, offset, length)).collect();
+        let bytes = claiming(&stored, &claims);
+        let file = ParquetFile::open(&bytes).unwrap();
+        let own = |(i, filter): (usize, Result<Option<SplitBlockFilterRef<'_>>, _>)| {
+            filter.map(|filter| filter.unwrap().contains((i as i64).to_le_bytes()))
+        };
+        (0..claims.len()).map(|i| file.filter(0, i)).enumerate().map(own).collect()
+    };
+    let overlap = |offset, other| Err(ParquetError::Overlapping { offset, other });
+    for known in [Some(length), None] {
+        let good = [0, 1, 2, 3].map(|i| (at(i), known));
+        assert_eq!(ask(&good), [const { Ok(true) }; 4]);
+        // Every column given the offset of every other; in the order of offsets and against it.
+        for (damaged, target) in (0..4).flat_map(|i| (0..4).map(move |j| (i, j))) {
+            if damaged == target {
+                continue;
+            }
+            let mut claims = good;
+            claims[damaged].0 = at(target as i64);
+            let answers = ask(&claims);
+            for (column, answer) in answers.into_iter().enumerate() {
+                let equal = at(target as i64);
+                match column == damaged || column == target {
+                    true => assert_eq!(answer, overlap(equal, equal), "{damaged} to {target}"),
+                    false => assert_eq!(answer, Ok(true)),
+                }
+            }
+        }
+    }
+    // One byte too many, or enough for all that follow: nothing tells whether the length or an offset is damaged.
+    let mut claims = [0, 1, 2, 3].map(|i| (at(i), Some(length)));
+    claims[0].1 = Some(length + 1);
+    let others = [overlap(at(0), at(1)), overlap(at(1), at(0)), Ok(true), Ok(true)];
+    assert_eq!(ask(&claims), others);
+    claims[0].1 = Some(i32::MAX.into());
+    let answers = ask(&claims);
+    assert!((1..4).all(|i| answers[i] == overlap(at(i as i64), at(0))), "{answers:?}");
+    assert!(matches!(answers[0], Err(ParquetError::Overlapping { offset: 4, .. })));
+    // Of unknown length, and ended by the next one's offset.
+    let inside = at(1) + length - 1;
+    let answers = ask(&[(at(0), None), (at(1), None), (inside, None)]);
+    assert_eq!(answers[..2], [Ok(true), overlap(at(1), inside)]);
+    assert!(answers[2].is_err());
+    // Places outside of the file are no others' affair.
+    let answers = ask(&[(at(0), Some(length)), (-1, Some(i32::MAX.into())), (i64::MAX, Some(1))]);
+    assert_eq!(answers[0], Ok(true));
+    assert!(
+        answers[1..]
+            .iter()
+            .all(|answer| { matches!(answer, Err(ParquetError::OutsideFile { length: 1, .. })) })
+    );
+}
+
+#[test]
+fn columns_of_booleans_have_no_filter() {
+    let stored = SplitBlockFilter::new(10, 0.01).unwrap().to_bytes();
+    let bytes = claiming(&[stored], &[(0, 4, None)]);
+    let file = ParquetFile::open(&bytes).unwrap();
+    let error = ParquetError::BooleanColumn { row_group: 0, column: 0 };
+    assert_eq!(file.filter(0, 0), Err(error));
+    let expected = PhysicalType::Boolean;
+    for value in [Value::Int32(1), Value::ByteArray(&[1])] {
+        let found = value.physical_type();
+        let error = ParquetError::ValueType { found, expected };
+        assert_eq!(file.row_groups()[0].columns()[0].key_hash(value), Err(error));
+    }
 }

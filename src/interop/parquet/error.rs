@@ -77,6 +77,13 @@ pub enum ParquetError {
         /// Where the footer begins, or the file ends.
         end: u64,
     },
+    /// Two column chunks claim the same bytes as their filters: the offset or length of one is damaged, and nothing says whose.
+    Overlapping {
+        /// The filter's offset.
+        offset: i64,
+        /// The other filter's offset.
+        other: i64,
+    },
     /// No Parquet file: it neither begins nor ends with one of the magic numbers.
     NotParquet {
         /// Where the magic number should be.
@@ -102,6 +109,13 @@ pub enum ParquetError {
     },
     /// The column, and with it its filter, is in another file.
     OtherFile {
+        /// The row group's index.
+        row_group: usize,
+        /// The column's index.
+        column: usize,
+    },
+    /// A column of booleans is said to have a filter, which Parquet does not define: no value could be asked for.
+    BooleanColumn {
         /// The row group's index.
         row_group: usize,
         /// The column's index.
@@ -188,6 +202,12 @@ impl Display for ParquetError {
                     "{length} bytes at byte {offset} are not within the file, whose data end at byte {end}"
                 )
             }
+            Self::Overlapping { offset, other } => {
+                write!(
+                    f,
+                    "the filters at bytes {offset} and {other} overlap: one of them is damaged, read the row group"
+                )
+            }
             Self::NotParquet { offset, found } => {
                 write!(f, "no Parquet file: {found:02x?} at byte {offset}, expected PAR1")
             }
@@ -208,6 +228,12 @@ impl Display for ParquetError {
             }
             Self::OtherFile { row_group, column } => {
                 write!(f, "column {column} of row group {row_group} is in another file: open that")
+            }
+            Self::BooleanColumn { row_group, column } => {
+                write!(
+                    f,
+                    "column {column} of row group {row_group} is BOOLEAN, which has no filters: read the row group"
+                )
             }
             Self::NoSuchColumn { row_group, column } => {
                 write!(f, "no column {column} in row group {row_group}")

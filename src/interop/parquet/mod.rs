@@ -25,7 +25,7 @@
 //!
 //! Parquet stores no checksum of a filter. Damage of the header, of lengths and offsets, and truncation are a [`ParquetError`]; **a
 //! bit that was cleared in the bitset cannot be seen and makes a value that is there "absent"**. Where files may be damaged, verify
-//! them by other means. No input makes this module panic or allocate more than some 50 times its own length.
+//! them by other means. No input makes this module panic or allocate more than some 60 times its own length.
 //!
 //! Refused: encrypted filters, hashes other than XXH64, other algorithms, and compression, of which Parquet has none.
 
@@ -34,6 +34,7 @@ mod file;
 mod filter;
 mod fold;
 mod header;
+mod neighbour;
 mod thrift;
 mod value;
 mod view;

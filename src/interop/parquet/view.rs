@@ -102,6 +102,15 @@ impl<'a> SplitBlockFilterRef<'a> {
     /// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
     /// ```
     pub fn at(file: &'a [u8], offset: i64, length: Option<i32>) -> Result<Self, ParquetError> {
+        Self::within(file, offset, length).map(|(filter, _)| filter)
+    }
+
+    /// [`at`](Self::at), and where in `file` the filter ends.
+    pub(super) fn within(
+        file: &'a [u8],
+        offset: i64,
+        length: Option<i32>,
+    ) -> Result<(Self, u64), ParquetError> {
         let end = file.len() as u64;
         let outside = |length| ParquetError::OutsideFile { offset, length, end };
         let rest = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
@@ -114,7 +123,7 @@ impl<'a> SplitBlockFilterRef<'a> {
             return Err(ParquetError::Length { found: length.max(0) as u64, expected });
         }
         let bitset = rest.get(header.length..expected as usize).ok_or(outside(expected))?;
-        Self::from_bitset(bitset)
+        Ok((Self::from_bitset(bitset)?, offset.unsigned_abs() + expected))
     }
 
     /// Whether a value with these plain-encoded bytes may be in the row group: false means certainly absent.
@@ -240,11 +249,6 @@ impl<'a> SplitBlockFilterRef<'a> {
                 *hash = key_hash(plain);
             }
         };
-        if plain.len() <= 64 {
-            let hashes = &mut [0; 64][..plain.len()];
-            hash_into(plain, hashes);
-            return self.hashes(hashes, words);
-        }
         ask_many_keys(
             self.kernel.prefetch(self.blocks),
             self.blocks,
