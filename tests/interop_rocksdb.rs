@@ -239,6 +239,13 @@ fn crafted_blocks_are_decoded_in_the_order_of_rocksdb() {
         if row[1] == "always_false" {
             let found = block.len() as u64;
             assert_eq!(FilterBlock::from_bytes(&block), Err(RocksdbError::NoKeys { found }));
+            if name == "len0" {
+                // The answers are those of RocksDB's innermost reader, to which no file leads: for a block of no bytes a table makes no
+                // reader and answers "maybe".
+                let refused = FilterBlock::from_bytes_or_no_keys(&block);
+                assert_eq!(refused, Err(RocksdbError::NoKeys { found: 0 }));
+                continue;
+            }
             let no_keys = FilterBlock::from_bytes_or_no_keys(&block).unwrap();
             asked += ask_all(no_keys, &keys, &answers, name);
             continue;

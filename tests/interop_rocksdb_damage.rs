@@ -227,6 +227,10 @@ fn footers_of_version_6_and_7() {
     assert_eq!(error, RocksdbError::Footer { offset: offset + 33, found: 1 << 56, expected: 0 });
     let error = error_of(&with(13, &u32::MAX.to_le_bytes()));
     assert!(matches!(error, RocksdbError::Handle { block: "metaindex", .. }), "{error}");
+    // Without a base no checksum would tell where its block belongs.
+    let expected = "a base context checksum other than 0";
+    let error = error_of(&with(9, &[0; 4]));
+    assert_eq!(error, RocksdbError::Malformed { block: "footer", offset: offset + 9, expected });
     // Another base changes every checksum.
     let error = error_of(&with(9, &[0xff]));
     assert!(matches!(error, RocksdbError::BlockChecksum { block: "metaindex", .. }), "{error}");
@@ -423,4 +427,34 @@ fn an_index_of_shared_bytes_stays_small() {
     let filter = SstFilter::open(&bytes).unwrap();
     assert_eq!(filter.filter_blocks().count(), 2_000);
     assert!(filter.contains(&key) && filter.contains("a") && filter.contains("z"));
+}
+
+/// A question reads the separators from one that shares nothing to the next: at most 4,096.
+#[test]
+fn a_run_of_shared_bytes_is_limited() {
+    let open = |count: u32, interval: usize, comparator: &'static [u8]| {
+        let mut sst = Sst::default();
+        let mut entries = Vec::new();
+        for i in 0..count {
+            let key = [b"k".as_slice(), &i.to_be_bytes()].concat();
+            let place = sst.block(&block_of(std::slice::from_ref(&key)));
+            entries.push((key, place));
+        }
+        let index = sst.block(&sst::index(&entries, interval, false));
+        let (user, delta) = (("rocksdb.index.key.is.user.key", &[1][..]), &[0][..]);
+        let delta = ("rocksdb.index.value.is.delta.encoded", delta);
+        let properties = [WHOLE, ("rocksdb.comparator", comparator), user, delta];
+        let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
+        SstFilter::open(&bytes).map(|filter| {
+            assert!(entries.iter().all(|(key, _)| filter.contains(key)));
+            filter.filter_blocks().count()
+        })
+    };
+    assert_eq!(open(4_096, usize::MAX, BYTEWISE.1), Ok(4_096));
+    let error = open(4_097, usize::MAX, BYTEWISE.1).unwrap_err();
+    let what = "a separator that shares no bytes, after 4,096 that do";
+    assert!(matches!(error, RocksdbError::Malformed { expected, .. } if expected == what));
+    assert_eq!(open(4_097, 4_096, BYTEWISE.1), Ok(4_097));
+    // Nothing is searched under another comparator.
+    assert_eq!(open(4_097, usize::MAX, b"mine"), Ok(4_097));
 }

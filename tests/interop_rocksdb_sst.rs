@@ -180,17 +180,17 @@ fn every_checksum_version_and_index_layout_opens() {
         filter.contains_batch(&absent, &mut hits);
         passed += hits.count_hits();
         asked += absent.len();
-        if let Some(kind) =
-            name.split("_fv").next().filter(|_| name.contains("x") || name.contains("c32"))
-        {
-            let expected = match kind {
-                "crc32c" => Some(ChecksumKind::Crc32c),
-                "xxhash" => Some(ChecksumKind::Xxh32),
-                "xxhash64" => Some(ChecksumKind::Xxh64),
-                "xxh3" => Some(ChecksumKind::Xxh3),
-                _ => None,
-            };
-            assert!(expected.is_none_or(|kind| kind == filter.checksum_kind()), "{name}");
+        let checksum = match name.split("_fv").next().unwrap() {
+            "no_checksum" => Some(ChecksumKind::None),
+            "crc32c" => Some(ChecksumKind::Crc32c),
+            "xxhash" => Some(ChecksumKind::Xxh32),
+            "xxhash64" => Some(ChecksumKind::Xxh64),
+            "xxh3" => Some(ChecksumKind::Xxh3),
+            _ => None,
+        };
+        match checksum {
+            Some(kind) => assert_eq!(filter.checksum_kind(), kind, "{name}"),
+            None => assert!(prefixed || name.starts_with("parts"), "{name}: which checksum?"),
         }
         if name.starts_with("parts") {
             assert_eq!(filter.layout(), FilterLayout::Partitioned, "{name}");
@@ -214,8 +214,18 @@ fn every_checksum_version_and_index_layout_opens() {
             let absent = (0..300).filter(absent).count();
             assert!(absent <= 20, "{name}: {absent} of 300 absent prefixes pass");
         }
+        if name == "fixed4_out_of_domain" {
+            // Keys of which the extractor makes no prefix.
+            for short in ["bb", "ccc"] {
+                assert!(filter.contains(short), "{short}");
+            }
+            for short in ["", "b", "bb", "ccc", "zzz"] {
+                assert!(filter.contains_prefix(short), "{short}");
+            }
+        }
         files += 1;
     }
+    assert_eq!(files, 30);
     assert!(passed * 50 < asked, "{passed} of {asked} absent keys pass");
     println!(
         "rocksdb matrix: {files} files, {partitions} partitions, {passed} of {asked} absent keys pass"
@@ -307,22 +317,32 @@ fn prefixes_of_extractors_by_name() {
         let bytes = full(BLOOM, &block, &[on, name]);
         let filter = SstFilter::open(&bytes).unwrap();
         assert!(filter.contains("nobody"), "whole keys are not in this filter");
-        filter.contains_prefix(start)
+        (filter.contains_prefix(start), filter.knows_its_extractor())
     };
     for kind in ["Fixed", "Capped"] {
         let name = format!("rocksdb.{kind}Prefix.9");
-        assert!(asked(&name, "user00003") && asked(&name, "user00003:more"));
-        assert!(!asked(&name, "user0000x") && !asked(&name, "user0000x:more"));
-        assert!(asked(&name, "user0000"), "longer keys may begin so");
+        for (start, maybe) in [
+            ("user00003", true),
+            ("user00003:more", true),
+            ("user0000x", false),
+            ("user0000x:more", false),
+            ("user0000", true), // longer keys may begin so
+        ] {
+            assert_eq!(asked(&name, start), (maybe, true), "{name}: {start}");
+        }
     }
     for unknown in [
         "mine",
         "rocksdb.FixedPrefix.",
         "rocksdb.FixedPrefix.x",
+        "rocksdb.FixedPrefix.+9",
+        "rocksdb.CappedPrefix.-9",
+        "rocksdb.FixedPrefix.9 ",
+        "rocksdb.FixedPrefix.٩",
         "rocksdb.FixedPrefix.99999999999999999999",
         "nullptr",
     ] {
-        assert!(asked(unknown, "user0000x"), "{unknown}");
+        assert_eq!(asked(unknown, "user0000x"), (true, false), "{unknown}");
     }
 }
 

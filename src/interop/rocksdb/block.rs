@@ -139,24 +139,26 @@ impl<'a> FilterBlock<'a> {
         Ok(FilterBlock { bytes, kind, reader })
     }
 
-    /// As [`from_bytes`](Self::from_bytes), but a block of five bytes or fewer is a filter without keys: every key is absent.
+    /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without keys: every key is absent.
     ///
-    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. A truncated block looks the same and then hides
+    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. Of no bytes RocksDB makes no reader, and so
+    /// answers "maybe": here they stay an error. A truncated block looks like one without keys and then hides
     /// every key of its table: use this only on bytes whose length and checksum were verified. RocksDB itself stores no filter
     /// for a table without keys, so there is little to gain.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::NoLine`] and [`BlockTooLong`](RocksdbError::BlockTooLong).
+    /// [`RocksdbError::NoKeys`] for no bytes, [`NoLine`](RocksdbError::NoLine) and [`BlockTooLong`](RocksdbError::BlockTooLong).
     ///
     /// ```
     /// use blocked_bloom::interop::rocksdb::FilterBlock;
     /// assert!(!FilterBlock::from_bytes_or_no_keys(&[0xff, 0, 6, 0, 0])?.contains("apple"));
+    /// assert!(FilterBlock::from_bytes_or_no_keys(&[]).is_err());
     /// # Ok::<(), blocked_bloom::interop::rocksdb::RocksdbError>(())
     /// ```
     pub fn from_bytes_or_no_keys(bytes: &'a [u8]) -> Result<Self, RocksdbError> {
         match FilterBlock::from_bytes(bytes) {
-            Err(RocksdbError::NoKeys { .. }) => {
+            Err(RocksdbError::NoKeys { found: 1.. }) => {
                 Ok(FilterBlock { bytes, kind: FilterKind::AlwaysFalse, reader: Reader::Absent })
             }
             other => other,

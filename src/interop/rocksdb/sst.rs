@@ -47,7 +47,7 @@ pub enum FilterLayout {
     OtherPolicy,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 enum Filters<'a> {
     /// Nothing to ask; every answer is "maybe".
     Unread(FilterLayout),
@@ -71,7 +71,7 @@ enum Filters<'a> {
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SstFilter<'a> {
     format_version: u32,
     checksum: ChecksumKind,
@@ -225,7 +225,8 @@ impl<'a> SstFilter<'a> {
     /// ```
     pub fn contains_prefix(&self, start: impl AsRef<[u8]>) -> bool {
         let start = start.as_ref();
-        let Some(prefix) = self.prefix_extractor().and_then(|name| extract(name, start)) else {
+        // What the extractor makes of every key that begins so, if it makes the same of all.
+        let Some(prefix) = self.prefix_length().and_then(|length| start.get(..length)) else {
             return true;
         };
         match &self.filters {
@@ -398,6 +399,30 @@ impl<'a> SstFilter<'a> {
         if self.properties.prefixes == Some(true) { self.properties.extractor } else { None }
     }
 
+    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor: `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`,
+    /// with `N` in decimal digits. If not, or if there is none, its every answer is "maybe".
+    ///
+    /// ```
+    /// # use blocked_bloom::interop::rocksdb::SstFilter;
+    /// # if cfg!(not(target_family = "wasm")) {
+    /// # let file = std::fs::read("tests/fixtures/rocksdb/bloom_b10_n3000_whole_and_prefix4.sst")?;
+    /// assert!(SstFilter::open(&file)?.knows_its_extractor());
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn knows_its_extractor(&self) -> bool {
+        self.prefix_length().is_some()
+    }
+
+    /// Bytes of the prefixes of an extractor that is known.
+    fn prefix_length(&self) -> Option<usize> {
+        let names = ["rocksdb.FixedPrefix.", "rocksdb.CappedPrefix."];
+        let extractor = self.prefix_extractor()?;
+        let digits = names.iter().find_map(|name| extractor.strip_prefix(name))?;
+        // Parsing alone would take a sign.
+        digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
+    }
+
     /// The property `rocksdb.comparator`. A partitioned filter under another comparator than `leveldb.BytewiseComparator` is asked
     /// partition by partition, since here only the order of bytes is known: its false positives add up.
     ///
@@ -443,13 +468,6 @@ fn filter_block(block: Block<'_>) -> Result<FilterBlock<'_>, RocksdbError> {
         Err(RocksdbError::NoKeys { .. }) => Ok(FilterBlock::pass_all()),
         other => other,
     }
-}
-
-/// What an extractor makes of every key that begins with `start`, if it makes the same of all.
-fn extract<'a>(extractor: &str, start: &'a [u8]) -> Option<&'a [u8]> {
-    let names = ["rocksdb.FixedPrefix.", "rocksdb.CappedPrefix."];
-    let length = names.iter().find_map(|name| extractor.strip_prefix(name))?;
-    start.get(..length.parse().ok()?)
 }
 
 /// What the file says of itself, without the bits.

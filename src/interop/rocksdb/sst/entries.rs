@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// A key as it is stored: bytes that it shares with the key before it, and its own.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key<'a> {
     /// At most the length of the key before it.
     pub(super) shared: usize,

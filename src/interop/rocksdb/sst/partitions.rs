@@ -1,8 +1,8 @@
 //! A filter in partitions: which of them a key or prefix falls into.
 //!
 //! This file owns the partition index: separators, each not below the last key of its partition, and handles. It refuses
-//! partitions that overlap or lie in another order than their keys. It searches only where keys are ordered by their bytes; under
-//! another comparator every partition is asked.
+//! partitions that overlap or lie in another order than their keys, and long runs of separators that share bytes: a search reads one
+//! run. It searches only where keys are ordered by their bytes; under another comparator every partition is asked.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,10 +21,16 @@ use crate::kernel::Kernel;
 /// Sequence number and type, which follow the user key in an internal key.
 const INTERNAL_BYTES: usize = 8;
 
-#[derive(Clone)]
+/// Most separators from one that shares no bytes with the last to the next such: what a question may cost, whatever the file. RocksDB's
+/// `index_block_restart_interval`, 1 by default.
+const MAX_RUN: usize = 4_096;
+
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Partitions<'a> {
     /// At least one, in the order of their keys.
     list: Vec<Partition<'a>>,
+    /// The indices of those whose separators share nothing: the first, and one at least every [`MAX_RUN`] if `bytewise`.
+    runs: Vec<usize>,
     /// Bytes at the end of a separator that do not belong to the user key.
     suffix: usize,
     /// Whether the keys are ordered by their bytes.
@@ -32,7 +38,7 @@ pub(super) struct Partitions<'a> {
 }
 
 /// Separators are kept as they are stored, in terms of the one before: decoded they may be as long as the square of the index.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Partition<'a> {
     separator: Key<'a>,
     filter: FilterBlock<'a>,
@@ -46,6 +52,7 @@ impl<'a> Partitions<'a> {
     ) -> Result<Self, RocksdbError> {
         let mut partitions = Partitions {
             list: Vec::new(),
+            runs: Vec::new(),
             suffix: if properties.user_key_separators { 0 } else { INTERNAL_BYTES },
             bytewise: properties.comparator == Some(BYTEWISE),
         };
@@ -66,6 +73,18 @@ impl<'a> Partitions<'a> {
             }
             if partitions.bytewise && !partitions.are_in_order(&last_key, separator) {
                 return Err(start.malformed("a separator that is not below the one before it"));
+            }
+            let index = partitions.list.len();
+            if separator.shared == 0 {
+                let error = AllocError { bytes: size_of_val(partitions.runs.as_slice()) as u64 };
+                partitions.runs.try_reserve(1).map_err(|_| error)?;
+                partitions.runs.push(index);
+            }
+            let run = partitions.runs.last().map_or(0, |start| index - start);
+            if partitions.bytewise && run >= MAX_RUN {
+                return Err(
+                    start.malformed("a separator that shares no bytes, after 4,096 that do")
+                );
             }
             separator.follow(&mut last_key)?;
             // In the order of the file, so that each byte is verified once, whatever the index says.
@@ -127,7 +146,7 @@ impl<'a> Partitions<'a> {
             return self.contains_prefix(prefix);
         }
         let first = self.of_key(start);
-        let last = self.first(|i| self.compare(i, start, start.len()) == Ordering::Greater);
+        let last = self.first(start, start.len(), |order| order == Ordering::Greater);
         self.list[first..=last].iter().any(|partition| partition.filter.contains(prefix))
     }
 
@@ -158,38 +177,52 @@ impl<'a> Partitions<'a> {
 
     /// The partition that holds the key if any does.
     fn of_key(&self, key: &[u8]) -> usize {
-        self.first(|i| self.compare(i, key, usize::MAX) != Ordering::Less)
+        self.first(key, usize::MAX, |order| order != Ordering::Less)
     }
 
-    /// The first partition of which `holds` is true, or the last of all; `holds` is false up to some partition.
-    fn first(&self, holds: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.list.len() - 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if holds(middle) { high = middle } else { low = middle + 1 }
-        }
-        low
+    /// The first partition of which `holds` is true, or the last of all: of the order of the first `most` bytes of its separator's user
+    /// key and `key`. `holds` is false up to some partition.
+    ///
+    /// Cost: a binary search for the run, then one step for each separator in it.
+    fn first(&self, key: &[u8], most: usize, holds: impl Fn(Ordering) -> bool) -> usize {
+        let order = |walk: &mut Walk<'_>, i: usize| {
+            let separator = self.list[i].separator;
+            walk.step(separator, (separator.len() - self.suffix).min(most))
+        };
+        let start = Walk { key, common: 0, next: None };
+        let run = self.runs.partition_point(|&i| !holds(order(&mut start.clone(), i)));
+        let Some(before) = run.checked_sub(1) else { return 0 };
+        let end = self.runs.get(run).map_or(self.list.len(), |&end| end);
+        let mut walk = start;
+        let found = (self.runs[before]..end).find(|&i| holds(order(&mut walk, i)));
+        found.unwrap_or(end).min(self.list.len() - 1)
     }
+}
 
-    /// The first `most` bytes of a separator's user key, compared with `key`.
-    fn compare(&self, index: usize, key: &[u8], most: usize) -> Ordering {
-        let mut end = (self.list[index].separator.len() - self.suffix).min(most);
-        let mut order = end.cmp(&key.len());
-        // From the back, entry by entry, as far as each shares bytes with the one before: what differs earlier decides.
-        for Partition { separator: Key { shared, suffix }, .. } in self.list[..=index].iter().rev()
-        {
-            if *shared < end {
-                let own = &suffix[..end - shared];
-                let other = key.get(*shared..).unwrap_or_default();
-                let both = own.len().min(other.len());
-                order = own[..both].cmp(&other[..both]).then(order);
-                end = *shared;
-            }
-            if end == 0 {
-                break;
-            }
+/// Compares separator after separator of a run with a key, without decoding them.
+#[derive(Clone)]
+struct Walk<'k> {
+    key: &'k [u8],
+    /// Bytes that the last separator and the key have in common,
+    common: usize,
+    /// and the separator's byte after them.
+    next: Option<u8>,
+}
+
+impl Walk<'_> {
+    /// The order of the next separator's first `length` bytes and the key. The first separator shares nothing.
+    fn step(&mut self, separator: Key<'_>, length: usize) -> Ordering {
+        let Key { shared, suffix } = separator;
+        // Where it shares more than is common, what was not common still is not.
+        if shared <= self.common {
+            let own = suffix.iter().zip(&self.key[shared..]).take_while(|(a, b)| a == b).count();
+            self.common = shared + own;
+            self.next = suffix.get(own).copied();
         }
-        order
+        match (self.next, self.key.get(self.common)) {
+            (Some(next), Some(byte)) if self.common < length => next.cmp(byte),
+            _ => length.cmp(&self.key.len()),
+        }
     }
 }
 

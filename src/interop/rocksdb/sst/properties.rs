@@ -9,7 +9,7 @@ use super::entries::{Cursor, Entries};
 use super::table::Block;
 
 /// What is known of a table; nothing of one without properties.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Properties<'a> {
     pub(super) comparator: Option<&'a str>,
     pub(super) policy: Option<&'a str>,

@@ -110,6 +110,11 @@ impl<'a> Table<'a> {
         }
         let size = u64::from(u32_at(footer, 13));
         self.base_context = u32_at(footer, 9);
+        if self.base_context == 0 {
+            // Writers never choose it; it would take the blocks' places out of their checksums.
+            let (block, expected) = ("footer", "a base context checksum other than 0");
+            return Err(RocksdbError::Malformed { block, offset: self.footer + 9, expected });
+        }
         let found = u32_at(footer, 5);
         let mut summed = *footer;
         summed[5..9].fill(0);
