@@ -325,9 +325,32 @@ fn statistics_are_those_of_a_classical_filter() {
     assert!((rate / estimated - 1.0).abs() < 0.1, "{rate} measured, {estimated} estimated");
     // At a chance of 1 there is nothing to write to.
     let mut none = CassandraFilterBuilder::new(Layout::Since3, 20_000, 1.0).unwrap();
-    none.insert("apple");
+    assert!(!none.insert("apple") && !none.insert_hash(murmur3("apple")));
     none.insert_hashes(&[murmur3("banana"); 40]);
     assert!(none.view().is_always_present() && none.finish().is_empty());
+}
+
+/// New is what was certainly absent before, and filters are equal by what they hold.
+#[test]
+fn insertions_say_what_was_new() {
+    for layout in [Layout::UpTo2, Layout::Since3, Layout::Since4] {
+        // Few enough bits that some keys are there before they are added.
+        let mut builder = CassandraFilterBuilder::new(layout, 300, 0.1).unwrap();
+        let mut present = 0;
+        for key in (0..400_u32).map(u32::to_be_bytes) {
+            let (before, was_there) = (builder.clone(), builder.view().contains(key));
+            assert_eq!(builder.insert(key), !was_there);
+            assert_eq!(builder == before, was_there);
+            assert_eq!(builder.view() == before.view(), was_there);
+            assert!(!builder.insert_hash(murmur3(key)));
+            present += usize::from(was_there);
+        }
+        assert!((1..100).contains(&present), "{present}");
+        let file = builder.clone().finish();
+        assert_eq!(CassandraFilter::from_bytes(&file, layout), Ok(builder.view()));
+        let other = if layout == Layout::Since4 { Layout::Since3 } else { Layout::Since4 };
+        assert_ne!(CassandraFilter::from_bytes(&file, other), Ok(builder.view()));
+    }
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn ask(filter: &SstFilter<'_>, keys: &[Vec<u8>], expected: &[bool], what: &str) 
 fn files_answer_as_rocksdb_does() {
     let (mut files, mut asked) = (0, 0);
     let (kernels, mut random) = (kernels(), Random(3));
+    let no_filter = Sst::default().finish(&[], None);
     for entry in fs::read_dir(committed("rocksdb")).unwrap() {
         let path: PathBuf = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "sst") {
@@ -75,6 +76,9 @@ fn files_answer_as_rocksdb_does() {
             }
         }
         assert_eq!(filter.range_deletions(), Some(0));
+        // Equal by what the file holds, whatever the kernel; not without some of it.
+        assert!(kernels.iter().all(|&kernel| filter.clone().with_kernel(kernel) == filter));
+        assert!(filter != SstFilter::open(&no_filter).unwrap());
         files += 1;
     }
     assert_eq!(files, 8);

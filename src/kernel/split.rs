@@ -3,7 +3,7 @@
 //! This file owns the checks that make the `unsafe` functions for split blocks safe to call. What they answer is
 //! [`crate::probe::split_block`]'s.
 
-use super::{AHEAD, Ahead, FITS_BYTES, Kernel, Place, Prefetch, prefetch};
+use super::{AHEAD, Ahead, Kernel, Place, Prefetch, prefetch};
 use crate::probe::split_block::{SplitBlock, block_index};
 
 /// One instruction set's functions for split blocks; what they do is what the functions of [`super::Table`] do.
@@ -13,7 +13,7 @@ use crate::probe::split_block::{SplitBlock, block_index};
 /// Both: the CPU has the features of the kernel, and `1 <= blocks.len() < 2^32`. `contains`: `hits.len() == hashes.len().div_ceil(64)`.
 pub(super) struct Table {
     pub(super) contains: Contains,
-    pub(super) insert: unsafe fn(&mut [SplitBlock], hashes: &[u64]),
+    pub(super) insert: unsafe fn(&mut [SplitBlock], Prefetch, hashes: &[u64]),
 }
 
 /// Blocks, what comes later, hashes, hits.
@@ -53,8 +53,9 @@ impl Kernel {
     /// If there is no block or more than 2^32 - 1: a bug of this crate, not an input.
     pub(crate) fn split_insert(self, blocks: &mut [SplitBlock], hashes: &[u64]) {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        let lines = self.prefetch(blocks);
         // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
-        unsafe { (self.0.split.insert)(blocks, hashes) }
+        unsafe { (self.0.split.insert)(blocks, lines, hashes) }
     }
 }
 
@@ -78,18 +79,18 @@ pub(super) unsafe fn address(blocks: &[SplitBlock], hash: u64) -> *const SplitBl
     unsafe { blocks.as_ptr().add(index) }
 }
 
-/// Calls `set` with every hash's block and the hash. If the blocks outgrow the cache, its line was requested 64 hashes before. For memory
-/// of our own, whose blocks straddle no line.
+/// Calls `set` with every hash's block and the hash. If `lines` are wanted, its line was requested 64 hashes before. For memory of our
+/// own, whose blocks straddle no line.
 ///
 /// Always inlined, so that `set` is compiled for the instruction set of the caller.
 #[inline(always)]
 pub(super) fn for_each_ahead(
     blocks: &mut [SplitBlock],
+    lines: Prefetch,
     hashes: &[u64],
     set: impl Fn(&mut SplitBlock, u64),
 ) {
     let count = blocks.len() as u32;
-    let lines = Prefetch::of(blocks, FITS_BYTES);
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     lines.request(blocks, first);
     let mut later = later.iter();

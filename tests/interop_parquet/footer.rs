@@ -91,6 +91,9 @@ fn columns_say_what_leads_to_their_filters() {
     assert_eq!(found, filter.view());
     assert!(found.contains_hash(hash));
 
+    assert_eq!(ParquetFile::open(&bytes.clone()).as_ref(), Ok(&file));
+    assert!(row_group.columns()[1..].iter().all(|other| other != column));
+
     assert_eq!(file.filter(0, 1), Ok(None));
     assert_eq!(row_group.columns()[1].physical_type(), Some(PhysicalType::ByteArray));
     for column in [2, 3] {

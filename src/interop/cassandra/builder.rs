@@ -30,7 +30,7 @@ const AHEAD: usize = 16;
 /// assert!(filter.contains(999_i32.to_be_bytes()));
 /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CassandraFilterBuilder {
     layout: Layout,
     /// None if every key is present: then there are no bytes.
@@ -89,22 +89,24 @@ impl CassandraFilterBuilder {
         })
     }
 
-    /// Adds a partition key as Cassandra serializes it: see [`composite_key`](super::composite_key).
+    /// Adds a partition key as Cassandra serializes it: see [`composite_key`](super::composite_key). Returns true if it was
+    /// certainly not there before; never where there is no filter.
     ///
     /// Cost: one hash and a cache line per probe.
     ///
     /// ```
     /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout};
     /// let mut builder = CassandraFilterBuilder::new(Layout::Since4, 100, 0.01)?;
-    /// builder.insert("apple");
+    /// assert!(builder.insert("apple"));
+    /// assert!(!builder.insert("apple"));
     /// assert!(builder.view().contains("apple"));
     /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
     /// ```
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) {
-        self.insert_hash(murmur3(key));
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(murmur3(key))
     }
 
-    /// Adds the key with this hash.
+    /// Adds the key with this hash. Returns true if it was certainly not there before.
     ///
     /// ```
     /// # use blocked_bloom::interop::cassandra::{CassandraFilterBuilder, Layout, murmur3};
@@ -113,11 +115,16 @@ impl CassandraFilterBuilder {
     /// assert!(builder.view().contains("apple"));
     /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
     /// ```
-    pub fn insert_hash(&mut self, hash: Hash128) {
+    pub fn insert_hash(&mut self, hash: Hash128) -> bool {
         let layout = self.layout;
+        let mut is_new = false;
         for position in self.positions(hash) {
-            self.bytes[HEADER_BYTES + byte_index(position, layout)] |= 1 << (position % 8);
+            let byte = &mut self.bytes[HEADER_BYTES + byte_index(position, layout)];
+            let bit = 1 << (position % 8);
+            is_new |= *byte & bit == 0;
+            *byte |= bit;
         }
+        is_new
     }
 
     /// Adds the keys with these hashes.
@@ -134,7 +141,7 @@ impl CassandraFilterBuilder {
     /// ```
     pub fn insert_hashes(&mut self, hashes: &[Hash128]) {
         if self.bytes.len() <= FITS_BYTES {
-            return hashes.iter().for_each(|&hash| self.insert_hash(hash));
+            return hashes.iter().for_each(|&hash| _ = self.insert_hash(hash));
         }
         let (first, _) = hashes.split_at(AHEAD.min(hashes.len()));
         first.iter().for_each(|&hash| self.request(hash));
@@ -191,7 +198,7 @@ impl CassandraFilterBuilder {
 
 impl<K: AsRef<[u8]>> Extend<K> for CassandraFilterBuilder {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| self.insert(key));
+        keys.into_iter().for_each(|key| _ = self.insert(key));
     }
 }
 

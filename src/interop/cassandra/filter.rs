@@ -28,7 +28,7 @@ pub(super) const FITS_BYTES: usize = 256 << 10;
 /// assert!(!filter.contains("granite"));
 /// # Ok::<(), blocked_bloom::interop::cassandra::CassandraError>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CassandraFilter<'a> {
     layout: Layout,
     /// None if every key is present.
@@ -36,7 +36,7 @@ pub struct CassandraFilter<'a> {
 }
 
 /// What a file that is not empty holds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored<'a> {
     layout: Layout,
     /// Eight times as many as the shape has words.

@@ -5,7 +5,7 @@
 use super::{Hash128, Layout, WORD_BITS};
 
 /// Divides by a number of words that is known in advance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     words: u64,
     /// `(2^64 - 1) / words`, rounded down.

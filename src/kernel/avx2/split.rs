@@ -117,9 +117,9 @@ impl<'a> Test<'a> {
 ///
 /// The CPU has AVX2.
 #[target_feature(enable = "avx2")]
-pub(in super::super) unsafe fn insert(blocks: &mut [SplitBlock], hashes: &[u64]) {
+pub(in super::super) unsafe fn insert(blocks: &mut [SplitBlock], lines: Prefetch, hashes: &[u64]) {
     let law = Law::new();
-    for_each_ahead(blocks, hashes, |block, hash| {
+    for_each_ahead(blocks, lines, hashes, |block, hash| {
         let block = core::ptr::from_mut(block).cast::<__m256i>();
         // SAFETY: `block` was a reference to 32 bytes; the load has no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block) };

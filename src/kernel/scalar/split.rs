@@ -1,7 +1,7 @@
 //! The law of split blocks, one key at a time, over a whole batch: defines what the other kernels must answer.
 
-use super::super::Ahead;
 use super::super::split::{Table, for_each_ahead};
+use super::super::{Ahead, Prefetch};
 use crate::probe::split_block::{self, SplitBlock};
 
 pub(in super::super) const TABLE: Table = Table { contains, insert };
@@ -23,6 +23,6 @@ fn contains(
     }
 }
 
-pub(in super::super) fn insert(blocks: &mut [SplitBlock], hashes: &[u64]) {
-    for_each_ahead(blocks, hashes, |block, hash| _ = split_block::insert(block, hash));
+pub(in super::super) fn insert(blocks: &mut [SplitBlock], lines: Prefetch, hashes: &[u64]) {
+    for_each_ahead(blocks, lines, hashes, |block, hash| _ = split_block::insert(block, hash));
 }
