@@ -195,7 +195,7 @@ fn cassandra_filters() {
     let keys = fs::read_to_string(folder.join("keys.txt")).unwrap();
     let keys: Vec<Vec<u8>> = keys.lines().map(|key| key.as_bytes().to_vec()).collect();
     let mut builder = CassandraFilterBuilder::new(Layout::Since4, 40, 0.01).unwrap();
-    numbered("b", 40).iter().for_each(|key| builder.insert(key));
+    numbered("b", 40).iter().for_each(|key| _ = builder.insert(key));
     let other = builder.finish();
     assert_eq!((bytes.len(), keys.len()), (other.len(), 40));
     let questions = [keys, numbered("n", 100)].concat();

@@ -1,5 +1,7 @@
 //! Parquet's split-block filters: one by itself, or those of a whole file.
 
+use std::collections::BTreeSet;
+
 use blocked_bloom::interop::parquet::{
     Column, MAX_BITSET_BYTES, ParquetError, ParquetFile, PhysicalType, SplitBlockFilter,
     SplitBlockFilterRef,
@@ -155,19 +157,24 @@ fn ask<'a>(
     })
 }
 
+/// Names of columns that a message lists.
+const MOST_NAMES: usize = 20;
+
+/// Chunks of columns that `info` lists.
+const MOST_CHUNKS: usize = 10_000;
+
 fn columns_with_filters(file: &ParquetFile<'_>) -> Vec<String> {
     let columns = file.row_groups().iter().flat_map(|row_group| row_group.columns());
     let with = columns.filter(|column| column.filter_offset().is_some());
-    let mut names: Vec<String> = Vec::new();
-    for name in with.map(Column::name) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
+    let names: BTreeSet<String> = with.map(Column::name).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let mut listed: Vec<String> = names.into_iter().take(MOST_NAMES).collect();
+    match more {
+        0 if listed.is_empty() => listed.push("none".to_owned()),
+        0 => {}
+        more => listed.push(format!("and {more} more")),
     }
-    if names.is_empty() {
-        names.push("none".to_owned());
-    }
-    names
+    listed
 }
 
 pub(crate) fn describe_filter(stored: &Stored) -> Result<Facts, Failure> {
@@ -208,6 +215,7 @@ pub(crate) fn describe_file(stored: &Stored) -> Result<(Facts, Option<Failure>),
         ["column", "type", "row group", "offset", "bytes", "blocks", "fill", "false positives"];
     let mut list = List::new(2, &heads);
     let (mut columns, mut failure, mut filters, mut bytes) = (Vec::new(), None, 0_u64, 0_u64);
+    let mut left_out = 0_u64;
     for (row_group, group) in file.row_groups().iter().enumerate() {
         for (at, column) in group.columns().iter().enumerate() {
             let filter = file.filter(row_group, at);
@@ -215,8 +223,12 @@ pub(crate) fn describe_file(stored: &Stored) -> Result<(Facts, Option<Failure>),
                 filters += 1;
                 bytes += 32 * filter.blocks().len() as u64;
             }
-            list.lines.push(cells(row_group, column, &filter));
-            columns.push(column_json(row_group, column, &filter));
+            if columns.len() < MOST_CHUNKS {
+                list.lines.push(cells(row_group, column, &filter));
+                columns.push(column_json(row_group, column, &filter));
+            } else {
+                left_out += 1;
+            }
             if let Err(error) = filter {
                 let error = format!("{}, row group {row_group}: {error}", column.name());
                 failure.get_or_insert_with(|| stored.damaged(error));
@@ -235,10 +247,11 @@ pub(crate) fn describe_file(stored: &Stored) -> Result<(Facts, Option<Failure>),
         "filters": filters,
         "bitset_bytes": bytes,
         "columns": columns,
+        "columns_left_out": left_out,
         "checksum": null,
         "kernel": Kernel::default().name(),
     });
-    let rows = vec![
+    let mut rows = vec![
         ("file", stored.name.clone()),
         ("format", stored.format.to_string()),
         ("stored size", sizes(stored.bytes.len() as u64)),
@@ -248,6 +261,9 @@ pub(crate) fn describe_file(stored: &Stored) -> Result<(Facts, Option<Failure>),
         ("checksum of filters", "none: damage in the bits cannot be seen".to_owned()),
         ("kernel here", kernel()),
     ];
+    if left_out > 0 {
+        rows.push(("not listed", format!("{left_out} more chunks of columns")));
+    }
     Ok((Facts { json, rows, list: Some(list) }, failure))
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn ask_sst<'a>(stored: &'a Stored, question: &Question) -> Result<Ask
         }
         (None, None) => Some("the file does not say that whole keys are in its filter".to_owned()),
         (Some(_), None) => Some("the filter has no prefixes".to_owned()),
-        (Some(Prefix::Own), Some(own)) if is_known(own) => None,
+        (Some(Prefix::Own), Some(_)) if filter.knows_its_extractor() => None,
         (Some(Prefix::Own), Some(own)) => {
             Some(format!("the filter has prefixes by {own}, which is not known here"))
         }
@@ -87,21 +87,19 @@ fn name_in_rocksdb(rule: &str) -> Option<String> {
     }
 }
 
-fn is_known(extractor: &str) -> bool {
-    ["rocksdb.FixedPrefix.", "rocksdb.CappedPrefix."].iter().any(|kind| {
-        extractor.strip_prefix(kind).is_some_and(|bytes| bytes.parse::<usize>().is_ok())
-    })
-}
-
 fn warn_of_blocks_without_answers<'a>(
     stored: &Stored,
     blocks: impl Iterator<Item = FilterBlock<'a>>,
 ) {
     let (mut all, mut mute, mut kind) = (0_u64, 0_u64, "");
-    for block in blocks.map(Block::of) {
+    for block in blocks {
         all += 1;
-        if block.bits.is_none() {
-            (mute, kind) = (mute + 1, block.kind);
+        let bloom = matches!(
+            block.kind(),
+            FilterKind::FastLocalBloom { .. } | FilterKind::LegacyBloom { .. }
+        );
+        if !bloom {
+            (mute, kind) = (mute + 1, Block::of(block).kind);
         }
     }
     let name = &stored.name;
