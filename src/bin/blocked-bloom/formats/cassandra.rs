@@ -152,7 +152,7 @@ pub(crate) fn build(args: &Args) -> Result<Built, Failure> {
     warn_of_more_than_expected(args, hashes.len() as u64);
     let chance = args.sizing.fpr.unwrap_or(0.01);
     let mut builder = CassandraFilterBuilder::new(layout, keys, chance).map_err(Failure::new)?;
-    hashes.iter().for_each(|&hash| builder.insert_hash(hash));
+    hashes.iter().for_each(|&hash| _ = builder.insert_hash(hash));
     let mut hits = Bitmask::new();
     if args.verify {
         builder.view().contains_hashes(&hashes, &mut hits);
