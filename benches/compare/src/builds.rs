@@ -153,7 +153,7 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         );
     }
     eprintln!("  {keys} keys: filling by 1 to {all} threads");
-    let schedule = Schedule { rounds: if quick { 3 } else { 15 }, warm: 0, timed: 1 };
+    let schedule = Schedule { rounds: if quick { 3 } else { 7 }, warm: 0, timed: 1 };
     let timings = interleaved(&mut cases, schedule);
     times.extend(rows.into_iter().zip(timings).map(|((row, threads), ns)| Time {
         section: Section::Threads,

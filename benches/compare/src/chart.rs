@@ -53,7 +53,7 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     /// A thin line goes from the point to here.
-    pub(crate) up_to: f64,
+    pub(crate) to: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -203,7 +203,7 @@ impl Panel {
             let points: Vec<_> = series
                 .points
                 .iter()
-                .map(|point| (at_x(point.x), at_y(point.y), at_y(point.up_to).clamp(top, bottom)))
+                .map(|point| (at_x(point.x), at_y(point.y), at_y(point.to).clamp(top, bottom)))
                 .collect();
             series.draw(out, &points);
         }
@@ -296,12 +296,12 @@ impl Series {
                 ),
             );
         }
-        for &(x, y, up_to) in points {
-            if (y - up_to).abs() > 1.0 {
+        for &(x, y, to) in points {
+            if (y - to).abs() > 1.0 {
                 line(
                     out,
                     format_args!(
-                        "<path d=\"M{x:.1} {y:.1}V{up_to:.1}\" stroke=\"{colour}\" stroke-opacity=\"0.45\"/>"
+                        "<path d=\"M{x:.1} {y:.1}V{to:.1}\" stroke=\"{colour}\" stroke-opacity=\"0.45\"/>"
                     ),
                 );
             }

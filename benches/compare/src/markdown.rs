@@ -52,7 +52,7 @@ fn head(out: &mut String, report: &Report) {
     push(
         out,
         format_args!(
-            "ns per key, CPU time of the thread: median (least) over interleaved rounds, and the least as a multiple of blocked-bloom's least. **Bold**: a filter that \
+            "ns per key, CPU time of the thread: median (least) over interleaved rounds, and the median as a multiple of blocked-bloom's. **Bold**: a filter that \
          is faster than blocked-bloom. {} bits per key were asked for; † hashes keys itself, always in its times.\n",
             report.bits_per_key
         ),
@@ -76,13 +76,13 @@ fn is_limit(row: &str) -> bool {
     [LIMIT, LIMIT_AHEAD].contains(&row)
 }
 
-/// Median, least, and the least as a multiple of `ours`; bold where that is below 1.
+/// Median, least, and the median as a multiple of `ours`; bold where that is below 1.
 fn cell(time: &Time, ours: Option<&Time>) -> String {
     let ns = time.ns;
     let times = format!("{:.2} ({:.2})", ns.median, ns.min);
     match ours {
         Some(ours) if ours.row != time.row => {
-            let ratio = ns.min / ours.ns.min;
+            let ratio = ns.median / ours.ns.median;
             let is_faster = ratio < 0.995 && !is_limit(&time.row);
             if is_faster {
                 format!("**{times} {ratio:.2}×**")
@@ -231,7 +231,7 @@ fn faster(out: &mut String, report: &Report) {
                         && (ours.keys, &ours.mix, ours.batch) == (time.keys, &time.mix, time.batch)
                 });
                 let Some(ours) = ours else { continue };
-                let ratio = time.ns.min / ours.ns.min;
+                let ratio = time.ns.median / ours.ns.median;
                 if ratio < 0.995 && !is_limit(&row) && !row.starts_with(OURS) {
                     let mix =
                         if time.mix == "-" { String::new() } else { format!("{} ", time.mix) };
