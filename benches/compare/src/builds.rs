@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::keys::{Key, hash, hash_of, key};
-use crate::measure::{Case, Clock, Schedule, interleaved, timing, wall_case};
+use crate::measure::{Case, Clock, Schedule, interleaved, pool_case, timing};
 use crate::own::empty;
 use crate::peer::{Kind, Peer, Role};
 use crate::queries::Filters;
@@ -108,14 +108,14 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         let (hashes, list) = (&hashes, &list);
         add(
             THREADS_HASHES,
-            wall_case(count, move |_| {
+            pool_case(pool, count, move |_| {
                 let mut filter = empty(count, bits);
                 pool.install(|| filter.par_insert_hashes(hashes)).expect("memory for the order");
             }),
         );
         add(
             THREADS_KEYS,
-            wall_case(count, move |_| {
+            pool_case(pool, count, move |_| {
                 let mut filter = empty(count, bits);
                 pool.install(|| filter.par_insert_batch(list)).expect("memory for the hashes");
             }),
@@ -127,7 +127,7 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         };
         add(
             ATOMIC_HASHES,
-            wall_case(count, move |_| {
+            pool_case(pool, count, move |_| {
                 let filter = shared();
                 pool.install(|| {
                     hashes.par_chunks(1 << 16).for_each(|hashes| {
@@ -140,7 +140,7 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         );
         add(
             ATOMIC_KEYS,
-            wall_case(count, move |_| {
+            pool_case(pool, count, move |_| {
                 let filter = shared();
                 pool.install(|| {
                     list.par_chunks(1 << 16).for_each(|keys| {

@@ -162,7 +162,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     }
     if is_wanted(Part::Threads) {
         step("threads");
-        let keys = if quick { 9_000_000 } else { 30_000_000 };
+        let keys = if quick { 9_000_000 } else { 10_000_000 };
         builds::by_threads(keys, bits, quick, &mut report.times);
     }
     report.machine.load.extend(machine::load());

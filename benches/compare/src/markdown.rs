@@ -132,7 +132,7 @@ fn threads(out: &mut String, report: &Report) {
     push(
         out,
         format_args!(
-            "\n### Building {} keys of a known number by several threads, time on the wall\n\n| | {} |\n|---|{}",
+            "\n### Building {} keys of a known number by several threads, CPU time of the busiest\n\n| | {} |\n|---|{}",
             counted(first.keys),
             names.join(" | "),
             "---:|".repeat(columns.len())

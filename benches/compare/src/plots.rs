@@ -382,7 +382,7 @@ fn threads(report: &Report) -> Chart {
             report.bits_per_key
         ),
     );
-    notes.insert(1, "Grey: filters that one thread alone can fill, from hashes.".to_owned());
+    notes.insert(1, "CPU time of the busiest thread. Grey: filters that one thread alone can fill, from hashes.".to_owned());
     Chart { title: "Time of building against threads".to_owned(), notes, panels: vec![panel] }
 }
 
