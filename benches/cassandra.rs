@@ -76,7 +76,7 @@ fn build(criterion: &mut Criterion) {
         group.warm_up_time(Duration::from_millis(300));
         group.measurement_time(Duration::from_secs(1));
         group.bench_function(BenchmarkId::new("hashes, one by one", partitions), |bencher| {
-            bencher.iter(|| next().iter().for_each(|&hash| builder.insert_hash(hash)));
+            bencher.iter(|| next().iter().for_each(|&hash| _ = builder.insert_hash(hash)));
         });
         group.bench_function(BenchmarkId::new("hashes, batch", partitions), |bencher| {
             bencher.iter(|| builder.insert_hashes(next()));
