@@ -167,7 +167,7 @@ fn values_that_are_none_are_located() {
 fn a_question_to_no_filter_is_told_of() {
     let dir = Dir::new();
     let two = file(TWO_GROUPS);
-    let names = "columns with filters are i64, i32, f64, f32, str, fsb, nulls, lst.list.element";
+    let names = "columns with filters are f32, f64, fsb, i32, i64, lst.list.element, nulls, str";
     assert_parts(&dir.fails(&format!("query {two}")), &["give --column", names]);
     let message = dir.fails(&format!("query {two} --column id"));
     assert_parts(&message, &["no column \"id\"", names]);
