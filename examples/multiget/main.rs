@@ -2,16 +2,21 @@
 //!
 //! The keys of a file are flushed to tables that each cover the whole key range, as the newest runs
 //! of an LSM tree do. A third of the keys is held out, so that absent keys look like stored ones.
-//! Every answer is compared with the truth. Then directories of file paths are scanned, with filters
-//! that know their prefixes and with some that do not.
+//! Then directories of file paths are scanned, with filters that know their prefixes and with some
+//! that do not. Prints block reads, false positives and times, with filters and without.
+//!
+//! Every answer is compared with the truth; a wrong one makes the exit status non-zero.
 //!
 //! ```text
 //! cargo run --release --example multiget -- --tables 8 --batch 128 --absent 50
 //! ```
-
 #![expect(clippy::print_stdout, reason = "the report is the purpose")]
 
+mod args;
 mod block;
+mod flush;
+mod footer;
+mod measure;
 mod multi_get;
 mod scans;
 mod table;
@@ -19,78 +24,37 @@ mod workload;
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::hint::black_box;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::time::Duration;
 
-use blocked_bloom::{Bitmask, BloomFilterBuilder, BuildError, KeyHasher, Params, Sizing};
-use clap::{Parser, value_parser};
+use blocked_bloom::BloomFilterBuilder;
+use clap::Parser;
 
-use crate::multi_get::{Cost, MultiGet};
-use crate::table::{Table, flush};
-use crate::workload::{Record, shuffled_lookups, shuffled_records};
-
-const WORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/words.txt");
-const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/paths.txt");
-
-/// Looks up batches of keys in table files, with and without filters.
-#[derive(Parser)]
-struct Args {
-    /// File of keys, one per line
-    #[arg(long, value_name = "FILE", default_value = WORDS)]
-    keys: PathBuf,
-    /// File of paths, one per line, whose directories are scanned
-    #[arg(long, value_name = "FILE", default_value = PATHS)]
-    paths: PathBuf,
-    /// Tables that the stored keys are spread over
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    #[arg(value_parser = value_parser!(u16).range(1..))]
-    tables: u16,
-    /// Keys looked up at once
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    #[arg(value_parser = value_parser!(u32).range(1..))]
-    batch: u32,
-    /// Share of lookups whose key is in no table
-    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
-    #[arg(value_parser = value_parser!(u8).range(..=100))]
-    absent: u8,
-    /// Filter bits per key, 0 (no filter) to 100
-    #[arg(long, value_name = "B", default_value = "10", value_parser = parse_bits_per_key)]
-    bits_per_key: Sizing,
-}
-
-fn parse_bits_per_key(text: &str) -> Result<Sizing, Box<dyn Error + Send + Sync>> {
-    let sizing = Sizing::BitsPerKey(text.parse()?);
-    sizing.params(0)?;
-    Ok(sizing)
-}
+use crate::args::Args;
+use crate::flush::flush;
+use crate::measure::{
+    count_false_positives, look_up, nanos, percent, size_and_rate, time_to_build,
+};
+use crate::table::Table;
+use crate::workload::{Record, read, shuffled_lookups, shuffled_records};
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(0) => return ExitCode::SUCCESS,
+        Ok(wrong) => eprintln!("error: {wrong} wrong answers"),
+        Err(error) => eprintln!("error: {error}"),
     }
+    ExitCode::FAILURE
 }
 
 /// Flushes, looks up and reports. Returns the number of wrong answers.
 fn run(args: &Args) -> Result<u64, Box<dyn Error>> {
-    let file = args.keys.display();
-    let lines = fs::read(&args.keys).map_err(|error| format!("{file}: {error}"))?;
+    let lines = read(&args.keys)?;
     let records = shuffled_records(&lines);
-    if records.is_empty() {
-        return Err(format!("{file}: no key in it").into());
-    }
     let (held_out, stored) = records.split_at(records.len() / 3);
 
     let folder = tempfile::tempdir()?;
-    let mut tables = Vec::new();
-    let mut build_time = Duration::ZERO;
+    let (mut tables, mut build_time) = (Vec::new(), Duration::ZERO);
     for i in 0..usize::from(args.tables) {
         let every = stored.iter().skip(i).step_by(args.tables.into());
         let mut run: Vec<Record> = every.copied().collect();
@@ -100,11 +64,7 @@ fn run(args: &Args) -> Result<u64, Box<dyn Error>> {
         tables.push(Table::open(&path)?);
         build_time += time_to_build(&run, args.bits_per_key)?;
     }
-
-    let shapes: Vec<Params> = tables.iter().map(|table| table.filter().params()).collect();
-    let filter_bytes: u64 = shapes.iter().map(Params::stored_bytes).sum();
-    let rates = shapes.iter().map(Params::false_positive_rate);
-    let predicted = 100.0 * rates.sum::<f64>() / shapes.len() as f64;
+    let (filter_bytes, predicted) = size_and_rate(&tables);
     let (false_positives, pairs) = count_false_positives(&tables, &records, stored.len());
     let measured = percent(false_positives as f64, pairs as f64);
     let kernel = tables[0].filter().kernel().name();
@@ -137,6 +97,7 @@ whole lookup       {whole:.0} ns/key
 wrong answers      {wrong}
 ",
         keys = records.len(),
+        file = args.keys.display(),
         held_out = held_out.len(),
         tables = tables.len(),
         stored = stored.len(),
@@ -152,67 +113,6 @@ wrong answers      {wrong}
         whole = nanos(with.time, lookups.len()),
         whole_without = nanos(without.time, lookups.len()),
     );
-    let paths =
-        fs::read(&args.paths).map_err(|error| format!("{}: {error}", args.paths.display()))?;
+    let paths = read(&args.paths)?;
     Ok(wrong + scans::report(folder.path(), &paths, args.tables, args.bits_per_key)?)
-}
-
-fn percent(part: f64, whole: f64) -> f64 {
-    100.0 * part / whole.max(1.0)
-}
-
-fn nanos(time: Duration, count: usize) -> f64 {
-    time.as_nanos() as f64 / count.max(1) as f64
-}
-
-/// Times the filter's part of a flush, which is too short per key to be timed there.
-fn time_to_build(run: &[Record], sizing: Sizing) -> Result<Duration, BuildError> {
-    let start = Instant::now();
-    let mut builder = BloomFilterBuilder::new(sizing);
-    builder.extend(run.iter().map(|(key, _)| key));
-    black_box(builder.finish()?);
-    Ok(start.elapsed())
-}
-
-/// Asks every filter about every key once. Returns the hits on keys that are not in the filter's
-/// table, and the number of pairs of a key and a table without it.
-fn count_false_positives(tables: &[Table], records: &[Record], stored: usize) -> (usize, usize) {
-    let hasher = KeyHasher::default();
-    let hashes: Vec<u64> = records.iter().map(|(key, _)| hasher.hash(key)).collect();
-    let mut hits = Bitmask::new();
-    let mut all_hits = 0;
-    for table in tables {
-        table.filter().contains_hashes(&hashes, &mut hits);
-        all_hits += hits.count_hits();
-    }
-    // Each stored key is one true hit, in the table that has it.
-    let pairs = records.len() * tables.len();
-    (all_hits.saturating_sub(stored), pairs - stored)
-}
-
-struct Outcome {
-    cost: Cost,
-    time: Duration,
-    wrong: u64,
-}
-
-fn look_up(
-    tables: &[Table],
-    lookups: &[&[u8]],
-    batch: u32,
-    truth: &HashMap<&[u8], [u8; 8]>,
-) -> io::Result<Outcome> {
-    let mut multi_get = MultiGet::new(tables);
-    let mut time = Duration::ZERO;
-    let mut wrong = 0;
-    for keys in lookups.chunks(batch as usize) {
-        let start = Instant::now();
-        let values = multi_get.get(keys)?;
-        time += start.elapsed();
-        for (key, value) in keys.iter().zip(values) {
-            wrong += u64::from(truth.get(key).map(|number| &number[..]) != *value);
-        }
-    }
-    let cost = multi_get.cost();
-    Ok(Outcome { cost, time, wrong })
 }

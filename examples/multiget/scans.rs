@@ -11,7 +11,8 @@ use std::path::Path;
 
 use blocked_bloom::{BloomFilterBuilder, KeyHasher, PrefixExtractor, Sizing};
 
-use crate::table::{Table, flush};
+use crate::flush::flush;
+use crate::table::Table;
 
 /// What a table's filter is built of.
 type Filter = (&'static str, fn(Sizing) -> BloomFilterBuilder);

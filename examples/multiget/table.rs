@@ -1,67 +1,17 @@
-//! A table file: a sorted run that is written once and then only read.
-//!
-//! ```text
-//! table   data blocks | zeros | filter | index | footer
-//! index   a block with one record per data block: its last key, its range in the file
-//! footer  range of the filter | range of the index | magic
-//! range   start, u64 | end, u64
-//! ```
-//!
-//! Every integer is little-endian.
+//! A table file: a sorted run that was written once and then is only read. Damage is an error, or a
+//! filter that is not used.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blocked_bloom::{BloomFilterBuilder, BloomFilterBytes, BloomFilterRef, KeyHash};
+use blocked_bloom::{BloomFilterBytes, BloomFilterRef, KeyHash};
 use memmap2::Mmap;
 
-use crate::block::{Block, BlockBuilder};
-
-const MAGIC: [u8; 8] = *b"multiget";
-const CACHE_LINE: [u8; 64] = [0; 64];
-
-/// Writes a table file from records in ascending order of distinct keys.
-///
-/// The file appears under its name whole or not at all. An engine would also sync the directory,
-/// for which the standard library has no portable way.
-pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-    path: &Path,
-    run: impl IntoIterator<Item = (K, V)>,
-    mut filter: BloomFilterBuilder,
-) -> io::Result<()> {
-    let temporary = path.with_extension("tmp");
-    let mut file = BufWriter::new(File::create(&temporary)?);
-    let mut block = BlockBuilder::default();
-    let mut index = BlockBuilder::default();
-    let mut end = 0;
-
-    let mut run = run.into_iter().peekable();
-    while let Some((key, value)) = run.next() {
-        filter.insert(&key);
-        block.add(key.as_ref(), value.as_ref())?;
-        let fits = |(key, value): &(K, V)| block.has_room_for(key.as_ref(), value.as_ref());
-        if !run.peek().is_some_and(fits) {
-            let start = end;
-            end += block.write_to(&mut file)?;
-            index.add(key.as_ref(), &encode(start..end))?;
-        }
-    }
-
-    // Each block of the filter is then one cache line of the mapping, and a query touches one.
-    let filter_start = end.next_multiple_of(CACHE_LINE.len() as u64);
-    file.write_all(&CACHE_LINE[..(filter_start - end) as usize])?;
-    let filter = filter.finish().map_err(io::Error::other)?;
-    let index_start = filter_start + filter.write_to(&mut file)?;
-    let index_end = index_start + index.write_to(&mut file)?;
-    file.write_all(&encode(filter_start..index_start))?;
-    file.write_all(&encode(index_start..index_end))?;
-    file.write_all(&MAGIC)?;
-    file.into_inner()?.sync_all()?;
-    fs::rename(temporary, path)
-}
+use crate::block::Block;
+use crate::footer::{decode, footer};
 
 /// A key and its value.
 pub(crate) type Record<'t> = (&'t [u8], &'t [u8]);
@@ -162,24 +112,7 @@ fn read_index(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Range<usize>)>> {
     Block::verify(bytes)?.records().map(|record| entry(record?)).collect()
 }
 
-/// The ranges of the filter and of the index.
-fn footer(file: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
-    let file = file.strip_suffix(&MAGIC)?;
-    let (file, index) = file.split_last_chunk()?;
-    let (_, filter) = file.split_last_chunk()?;
-    Some((decode(*filter)?, decode(*index)?))
-}
-
 fn damaged(path: &Path, part: &str) -> io::Error {
     let message = format!("{}: the {part} is damaged", path.display());
     io::Error::new(io::ErrorKind::InvalidData, message)
-}
-
-fn encode(range: Range<u64>) -> [u8; 16] {
-    (u128::from(range.start) | u128::from(range.end) << 64).to_le_bytes()
-}
-
-fn decode(range: [u8; 16]) -> Option<Range<usize>> {
-    let range = u128::from_le_bytes(range);
-    Some(usize::try_from(range as u64).ok()?..usize::try_from(range >> 64).ok()?)
 }

@@ -1,9 +1,24 @@
 //! What is stored and what is asked: the lines of a key file, in an order that has no pattern.
 
+use std::fs;
+use std::path::Path;
+
 use blocked_bloom::KeyHasher;
 
 /// A key and its value, the number of the first line that has it.
 pub(crate) type Record<'a> = (&'a [u8], [u8; 8]);
+
+/// A file with at least one line that is not empty.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let file = path.display();
+    match fs::read(path) {
+        Err(error) => Err(format!("{file}: {error}")),
+        Ok(bytes) if bytes.iter().all(|&byte| byte == b'\n') => {
+            Err(format!("{file}: no key in it"))
+        }
+        Ok(bytes) => Ok(bytes),
+    }
+}
 
 /// The distinct lines that are not empty.
 pub(crate) fn shuffled_records(lines: &[u8]) -> Vec<Record<'_>> {
