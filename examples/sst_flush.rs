@@ -1,0 +1,119 @@
+//! An asynchronous writer of tables, with a filter that is built beside the records.
+//!
+//! ```text
+//! cargo run --release --example sst_flush
+//! ```
+//!
+//! Four tables of dictionary words are flushed at once on tokio's current thread: each record is written and its key given to the
+//! builder, the filter is made on a thread for blocking work, and the file gets its name when all of it is stored. Then each table is
+//! opened and asked about the words in it and those in no table. Prints the bytes of each filter and what it lets pass.
+//!
+//! ```text
+//! table    records | filter | start of the filter, u64
+//! record   length of the key, u32 | key | length of the value, u32 | value
+//! ```
+#![expect(clippy::print_stdout, reason = "an example for the command line")]
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use blocked_bloom::{Bitmask, BloomFilterBuilder, BloomFilterBytes, KeyHash, KeyHasher, Sizing};
+use tokio::fs::{self, File};
+use tokio::io::{AsyncWriteExt, BufWriter};
+use tokio::task;
+
+const WORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/words.txt");
+const TABLES: usize = 4;
+
+struct TableWriter {
+    file: BufWriter<File>,
+    filter: BloomFilterBuilder,
+    path: PathBuf,
+    end: u64,
+}
+
+impl TableWriter {
+    async fn create(path: PathBuf) -> io::Result<Self> {
+        let file = BufWriter::new(File::create(path.with_extension("tmp")).await?);
+        // Past 16 MiB of hashes the keys go straight into a filter for the number that is expected.
+        let filter = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+        let filter = filter.memory_limit(16 << 20).expected_items(5_000_000);
+        Ok(TableWriter { file, filter, path, end: 0 })
+    }
+
+    async fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.filter.insert(key);
+        for part in [key, value] {
+            self.file.write_u32_le(part.len().try_into().map_err(io::Error::other)?).await?;
+            self.file.write_all(part).await?;
+        }
+        self.end += (8 + key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    /// Stores the filter behind the records. A writer that is dropped before leaves a `.tmp` and no table.
+    async fn finish(mut self) -> io::Result<()> {
+        // Milliseconds for a large table: too long for a thread that runs other tasks.
+        let build = task::spawn_blocking(|| self.filter.finish_verified_or_pass_all());
+        let (filter, error) = build.await?.map_err(io::Error::other)?;
+        error.inspect(|error| eprintln!("{}: no filter: {error}", self.path.display()));
+        self.file.write_all(&filter.to_bytes()).await?;
+        self.file.write_u64_le(self.end).await?;
+        self.file.flush().await?;
+        self.file.get_ref().sync_all().await?;
+        fs::rename(self.path.with_extension("tmp"), self.path).await
+    }
+}
+
+async fn flush(path: PathBuf, words: Vec<String>) -> io::Result<()> {
+    let mut table = TableWriter::create(path).await?;
+    for (word, number) in words.iter().zip(0_u64..) {
+        table.add(word.as_bytes(), &number.to_le_bytes()).await?;
+    }
+    table.finish().await
+}
+
+async fn open_filter(path: &Path) -> io::Result<BloomFilterBytes<Vec<u8>>> {
+    let bytes = fs::read(path).await?;
+    let filter = bytes
+        .split_last_chunk()
+        .and_then(|(bytes, start)| bytes.get(usize::try_from(u64::from_le_bytes(*start)).ok()?..));
+    // Of a damaged table no bytes are left, which are refused as a filter.
+    let filter = BloomFilterBytes::from_bytes(filter.unwrap_or_default().to_vec());
+    filter.and_then(|filter| filter.require_key_hash(KeyHash::default())).map_err(io::Error::other)
+}
+
+async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
+    // The sorted words of each table, and behind them those of none.
+    let mut runs: [Vec<String>; TABLES + 1] = Default::default();
+    for word in fs::read_to_string(WORDS).await?.lines() {
+        let random = KeyHasher::default().hash(word) as usize;
+        runs[random % runs.len()].push(word.into());
+    }
+    runs.iter_mut().for_each(|run| run.sort());
+    let path = |i: usize| folder.join(format!("{i}.table"));
+    let start = |i: usize| task::spawn(flush(path(i), runs[i].clone()));
+    for flush in (0..TABLES).map(start).collect::<Vec<_>>() {
+        flush.await??;
+    }
+
+    println!("table   records   filter   absent words that pass   predicted");
+    for (i, run) in runs[..TABLES].iter().enumerate() {
+        let (filter, mut hits) = (open_filter(&path(i)).await?, Bitmask::new());
+        filter.view().contains_batch(run, &mut hits);
+        assert_eq!(hits.count_hits(), run.len());
+        filter.view().contains_batch(&runs[TABLES], &mut hits);
+        let passed = 100.0 * hits.count_hits() as f64 / runs[TABLES].len() as f64;
+        let predicted = 100.0 * filter.view().params().false_positive_rate();
+        let (records, bytes) = (run.len(), filter.get_ref().len());
+        println!("{i:>5}{records:>10}{bytes:>9}{passed:>23.2} %{predicted:>10.2} %");
+        assert!(passed < 1.5 * predicted);
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    tokio::runtime::Builder::new_current_thread().build()?.block_on(run(folder.path()))
+}
