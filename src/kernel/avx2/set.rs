@@ -25,7 +25,7 @@ pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
     // Lane j of a half is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-    let [mut products] = law.products(hash);
+    let [mut products] = law.products((hash >> 32) as u32);
     for first in (0..probes).step_by(8) {
         let bits = _mm256_srli_epi32::<23>(products);
         for lane in 0..(probes - first).min(8) {

@@ -7,7 +7,7 @@ use core::arch::x86_64::*;
 
 use super::super::split::{Table, address, for_each_ahead};
 use super::super::{Ahead, Prefetch};
-use super::KEYS;
+use super::{KEYS, halves, which_are_zero};
 use crate::probe::split_block::{SALTS, SplitBlock};
 
 pub(in super::super) const TABLE: Table = Table { contains, insert };
@@ -86,30 +86,24 @@ impl<'a> Test<'a> {
     #[target_feature(enable = "avx2")]
     fn four(&self, hashes: &[u64; KEYS]) -> u64 {
         let missing = [
-            self.missing(hashes[0]),
-            self.missing(hashes[1]),
-            self.missing(hashes[2]),
-            self.missing(hashes[3]),
+            self.missing(&hashes[0]),
+            self.missing(&hashes[1]),
+            self.missing(&hashes[2]),
+            self.missing(&hashes[3]),
         ];
-        // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each half of the register has
-        // four bytes per key.
-        let low = _mm256_packs_epi32(missing[0], missing[1]);
-        let high = _mm256_packs_epi32(missing[2], missing[3]);
-        let missing = _mm256_packs_epi16(low, high);
-        let none = _mm256_cmpeq_epi32(missing, _mm256_setzero_si256());
-        let none = _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32;
-        u64::from(none & (none >> 4) & 15)
+        which_are_zero(missing)
     }
 
     /// The bits of the key that are not set in its block.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn missing(&self, hash: u64) -> __m256i {
+    fn missing(&self, hash: &u64) -> __m256i {
+        let [lo, hi] = halves(hash);
         // SAFETY: `new` was promised the number of blocks.
-        let block = unsafe { address(self.blocks, hash) };
+        let block = unsafe { address(self.blocks, u64::from(hi) << 32) };
         // SAFETY: the 32 bytes of a block in `blocks`; the load has no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block.cast()) };
-        _mm256_andnot_si256(words, self.law.mask(hash))
+        _mm256_andnot_si256(words, self.law.mask(lo))
     }
 }
 
@@ -123,7 +117,7 @@ pub(in super::super) unsafe fn insert(blocks: &mut [SplitBlock], lines: Prefetch
         let block = core::ptr::from_mut(block).cast::<__m256i>();
         // SAFETY: `block` was a reference to 32 bytes; the load has no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block) };
-        let words = _mm256_or_si256(words, law.mask(hash));
+        let words = _mm256_or_si256(words, law.mask(hash as u32));
         // SAFETY: as the load; the reference was a mutable one.
         unsafe { _mm256_storeu_si256(block, words) };
     });
@@ -144,11 +138,11 @@ impl Law {
         Law { salts, one: _mm256_set1_epi32(1) }
     }
 
-    /// The key's bit in each of the eight words.
+    /// The bit in each of the eight words of a key with this low half.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn mask(&self, hash: u64) -> __m256i {
-        let products = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), self.salts);
+    fn mask(&self, lo: u32) -> __m256i {
+        let products = _mm256_mullo_epi32(_mm256_set1_epi32(lo as i32), self.salts);
         _mm256_sllv_epi32(self.one, _mm256_srli_epi32::<27>(products))
     }
 }
