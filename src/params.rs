@@ -17,6 +17,13 @@ pub(crate) const HEADER_BYTES: usize = 64;
 
 /// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many hashes they receive (32
 /// bits of hash pick the block), so the rate is worse than [`Params::false_positive_rate`] says: partition the filter.
+///
+/// ```
+/// use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, Sizing};
+/// let params = Sizing::BitsPerKey(10.0).params(20_000_000_000)?;
+/// assert!(params.blocks() > MAX_RECOMMENDED_BLOCKS);
+/// # Ok::<(), blocked_bloom::ParamsError>(())
+/// ```
 pub const MAX_RECOMMENDED_BLOCKS: u32 = 1 << 28;
 
 const BITS: f64 = BLOCK_BITS as f64;

@@ -59,6 +59,13 @@ struct Partitions {
 }
 
 /// What a table gets, as [`FilterPolicy::for_table`] decides it.
+///
+/// ```
+/// use blocked_bloom::{FilterPolicy, Sizing, TableFilter};
+/// let policy = FilterPolicy::new(Sizing::BitsPerKey(10.0)).partition_bytes(1 << 20, 16 << 10);
+/// assert!(matches!(policy.for_table(0, 100_000), TableFilter::Whole(_)));
+/// assert!(matches!(policy.for_table(0, 10_000_000), TableFilter::Partitioned { .. }));
+/// ```
 #[derive(Clone, Debug)]
 pub enum TableFilter {
     /// No filter: the level's sizing says that none is worth its memory.

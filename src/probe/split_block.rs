@@ -24,9 +24,19 @@
 pub type SplitBlock = [u8; SPLIT_BLOCK_BYTES];
 
 /// Bytes in a block.
+///
+/// ```
+/// use blocked_bloom::probe::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
+/// assert_eq!(size_of::<SplitBlock>(), SPLIT_BLOCK_BYTES);
+/// ```
 pub const SPLIT_BLOCK_BYTES: usize = 32;
 
 /// The odd multipliers, one per word.
+///
+/// ```
+/// use blocked_bloom::probe::split_block::{SALTS, bits};
+/// assert_eq!(bits(1), SALTS.map(|salt| salt >> 27));
+/// ```
 pub const SALTS: [u32; 8] = [
     0x47b6_137b,
     0x4497_4d91,

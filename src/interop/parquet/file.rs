@@ -155,6 +155,15 @@ impl<'a> ParquetFile<'a> {
 }
 
 /// The columns of a part of the rows.
+///
+/// ```
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+/// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+/// for row_group in file.row_groups() {
+///     println!("{} rows in {} columns", row_group.rows(), row_group.columns().len());
+/// }
+/// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowGroup<'a> {
     rows: i64,
@@ -202,6 +211,15 @@ impl<'a> RowGroup<'a> {
 }
 
 /// A leaf column's part in a row group: what leads to its filter.
+///
+/// ```
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+/// # let file = blocked_bloom::interop::parquet::ParquetFile::open(bytes)?;
+/// let row_group = &file.row_groups()[0];
+/// let column = &row_group.columns()[row_group.position("i64").unwrap()];
+/// assert!(column.filter_offset().is_some());
+/// # Ok::<(), blocked_bloom::interop::parquet::ParquetError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column<'a> {
     path: Vec<&'a str>,
