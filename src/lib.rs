@@ -166,4 +166,13 @@ mod documents {
     struct Growing;
     #[doc = include_str!("../docs/adapter.md")]
     struct Adapter;
+    #[doc = include_str!("../docs/internals.md")]
+    struct Internals;
+    #[doc = include_str!("../docs/memtable.md")]
+    struct Memtable;
+    #[cfg(feature = "interop-parquet")]
+    #[doc = include_str!("../docs/migrating.md")]
+    struct Migrating;
+    #[doc = include_str!("../docs/policy.md")]
+    struct Policy;
 }
