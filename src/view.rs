@@ -137,8 +137,8 @@ impl<'a> BloomFilterRef<'a> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let index = probe::block_index(hash, self.blocks.len() as u32);
-        !self.answers
-            || probe::contains(&self.blocks[index as usize], hash, u32::from(self.meta.probes))
+        let line = &self.blocks[index as usize];
+        !self.answers || self.kernel.contains_one(line, u32::from(self.meta.probes), hash)
     }
 
     /// Asks about every key; `hits` then has one bit per key. Batches may have any length.

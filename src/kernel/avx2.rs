@@ -23,6 +23,7 @@ pub(super) const TABLE: Table = Table {
     fits: FITS_BYTES,
     contains,
     insert,
+    one: Some(one),
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
     mask: set::mask,
@@ -108,11 +109,9 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
-        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let mut ones = [_mm256_setzero_si256(); ROUNDS];
         for (round, ones) in ones.iter_mut().enumerate() {
-            let used = _mm256_set1_epi32(probes as i32 - 8 * round as i32);
-            *ones = _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(used, lanes));
+            *ones = ones_of(probes as i32 - 8 * round as i32);
         }
         Test { blocks, law: Law::new(), ones }
     }
@@ -142,15 +141,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         let (low, high) = in_registers(unsafe { load(block) });
         let mut missing = _mm256_setzero_si256();
         for (product, &ones) in self.law.products(hi).into_iter().zip(&self.ones) {
-            let word = _mm256_srli_epi32::<28>(product);
-            let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
-            let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
-            // `vblendvps` looks at the sign, which is the top bit of the word's index.
-            let words = _mm256_blendv_ps(from_low, from_high, _mm256_castsi256_ps(product));
-            let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(product));
-            let mask = _mm256_sllv_epi32(ones, bit);
-            missing =
-                _mm256_or_si256(missing, _mm256_andnot_si256(_mm256_castps_si256(words), mask));
+            missing = _mm256_or_si256(missing, lacking(low, high, product, ones));
         }
         missing
     }
@@ -180,6 +171,50 @@ fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
         core::arch::asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high, options(pure, nomem, nostack, preserves_flags));
     }
     (low, high)
+}
+
+/// A one in each of the first `probes` lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn ones_of(probes: i32) -> __m256i {
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(_mm256_set1_epi32(probes), lanes))
+}
+
+/// The bits of eight probes that are not set in the line, each in the lane of its product; none where the lane of `ones` is empty.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lacking(low: __m256i, high: __m256i, product: __m256i, ones: __m256i) -> __m256i {
+    let word = _mm256_srli_epi32::<28>(product);
+    let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
+    let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
+    // `vblendvps` looks at the sign, which is the top bit of the word's index.
+    let words = _mm256_blendv_ps(from_low, from_high, _mm256_castsi256_ps(product));
+    let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(product));
+    _mm256_andnot_si256(_mm256_castps_si256(words), _mm256_sllv_epi32(ones, bit))
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+    // SAFETY: a reference may be read.
+    let (low, high) = unsafe { load(line) };
+    let law = Law::<1>::new();
+    let [mut product] = law.products((hash >> 32) as u32);
+    let mut probes = probes as i32;
+    loop {
+        let lacking = lacking(low, high, product, ones_of(probes));
+        if _mm256_testz_si256(lacking, lacking) == 0 {
+            return false;
+        }
+        if probes <= 8 {
+            return true;
+        }
+        probes -= 8;
+        product = _mm256_mullo_epi32(product, law.next_round);
+    }
 }
 
 /// One bit per register, set if it is zero.

@@ -9,6 +9,7 @@ mod split;
 
 use core::arch::x86_64::*;
 
+use super::avx2;
 use super::{AHEAD, Ahead, Prefetch, Table, Tile, powers, prefetch, scalar};
 use crate::probe::Block;
 
@@ -20,6 +21,7 @@ pub(super) const TABLE: Table = Table {
     fits: FITS_BYTES,
     contains,
     insert,
+    one: Some(avx2::one),
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
     mask: set::mask,

@@ -12,6 +12,7 @@ pub(super) const TABLE: Table = Table {
     fits: FITS_BYTES,
     contains,
     insert,
+    one: None,
     #[cfg(feature = "interop-parquet")]
     split: split::TABLE,
     mask: probe::mask,

@@ -33,8 +33,8 @@ const EXPLANATION: &str = "\
 ns/key  median over the rounds, and in brackets the least; all rows of a block ran in turn
 ratio   to the limit of the same keys and batch: the faster of two loops that load one line per key
         and test nothing, with and without requesting lines ahead
-kernel  inline: the scalar law, key by key; early_exit: the same, stopping at the first bit that is
-        not set; split_block: Parquet's law in one AVX2 loop, which only counts and accepts some 30 %
+kernel  one_by_one: a call for each key; early_exit: the scalar law inlined, stopping at the first bit
+        that is not set; split_block: Parquet's law in one AVX2 loop, which only counts and accepts some 30 %
         more absent keys at 10 bits/key; ahead: requesting lines ahead
 ";
 
@@ -84,7 +84,7 @@ pub(crate) struct Args {
 enum Op {
     /// Batches of hashes, by every kernel, and one by one in a loop
     Query,
-    /// One hash a call: the law inlined, and a call of every kernel
+    /// One hash a call, by every kernel
     Single,
     /// Batches of 16-byte keys, hashing included
     Keys,
@@ -328,7 +328,7 @@ fn query(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
                     view.contains_hashes(hashes, &mut hits);
                 });
             }
-            group.add("inline", &hashes, move |hashes| count_one_by_one(view, hashes));
+            group.add("one_by_one", &hashes, move |hashes| count_one_by_one(view, hashes));
             group.add("early_exit", &hashes, move |hashes| {
                 limits::early_exit(blocks, setting.params.probes(), hashes)
             });
@@ -344,20 +344,16 @@ fn query(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     rows
 }
 
-/// Keys asked one at a time: by the law inlined, and by calling a kernel for each.
+/// Keys asked one at a time: the call for one by every kernel.
 fn single(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     let view = filter.view();
     let mut rows = Vec::new();
     for mix in Mix::ALL {
         let hashes = mix.questions(setting.keys, question_count(setting.keys));
         let mut group = Group::new("contains_hash", mix.name(), 1, view.blocks(), &hashes);
-        group.add("inline", &hashes, move |hashes| view.contains_hash(hashes[0]));
         for kernel in Kernel::supported() {
             let view = view.with_kernel(kernel);
-            let mut word = [0];
-            group.add(kernel.name(), &hashes, move |hashes| {
-                view.contains_hashes_into(hashes, &mut word).map(|()| word[0])
-            });
+            group.add(kernel.name(), &hashes, move |hashes| view.contains_hash(hashes[0]));
         }
         rows.extend(group.rows(setting.rounds));
     }
@@ -434,7 +430,7 @@ fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
                 }));
             });
         }
-        group.add("inline", &hashes, |hashes| {
+        group.add("one_by_one", &hashes, |hashes| {
             filter.set(filter.take().map(|mut filter| {
                 for &hash in hashes {
                     filter.insert_hash(hash);
