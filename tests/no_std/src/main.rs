@@ -1,0 +1,122 @@
+//! A program without `std`: its own panic handler, its own allocator, C's `main`. It builds filters, stores, opens and asks them, and
+//! ends with 0 if every answer is right.
+//!
+//! A dependency that used `std` would bring a second panic handler, which the compiler refuses.
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
+use core::panic::PanicInfo;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder, Layout as Words};
+use blocked_bloom::interop::parquet::{SplitBlockFilter, SplitBlockFilterRef};
+use blocked_bloom::interop::rocksdb::{FilterBlock, FilterBlockBuilder};
+use blocked_bloom::{
+    AtomicBloomFilter, Bitmask, BloomFilterBuilder, BloomFilterRef, KeyHash, Sizing,
+};
+
+const ROOM: usize = 1 << 20;
+
+/// Hands out one array from front to back, and takes nothing back.
+#[repr(align(64))]
+struct Arena {
+    bytes: UnsafeCell<[u8; ROOM]>,
+    used: AtomicUsize,
+}
+
+// SAFETY: no two callers of `alloc` get the same bytes, and nothing else reaches them.
+unsafe impl Sync for Arena {}
+
+// SAFETY: what `alloc` gives lies in the array, is aligned, and is given once: `used` only grows.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let start = self.bytes.get().cast::<u8>();
+        // Once full it stays full.
+        let end = |used: usize| {
+            let first = used + start.wrapping_add(used).align_offset(layout.align());
+            first.checked_add(layout.size()).filter(|&end| end <= ROOM)
+        };
+        match self.used.fetch_update(Relaxed, Relaxed, end) {
+            Ok(used) => {
+                let free = start.wrapping_add(used);
+                free.wrapping_add(free.align_offset(layout.align()))
+            }
+            Err(_) => null_mut(),
+        }
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+}
+
+#[global_allocator]
+static ARENA: Arena = Arena { bytes: UnsafeCell::new([0; ROOM]), used: AtomicUsize::new(0) };
+
+unsafe extern "C" {
+    safe fn abort() -> !;
+}
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    abort()
+}
+
+/// `core` and `alloc` are delivered compiled for unwinding, and name it; nothing calls it.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {
+    abort()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn main() -> i32 {
+    i32::from(!matches!(run(), Some(true)))
+}
+
+/// Whether every key is found again and hardly any other; `None` if a filter cannot be built or opened.
+fn run() -> Option<bool> {
+    let (present, absent): (Vec<u32>, Vec<u32>) = (0..2_000).partition(|key| key % 2 == 0);
+    let right = |contains: &dyn Fn(u32) -> bool| {
+        present.iter().all(|&key| contains(key))
+            && absent.iter().filter(|&&key| contains(key)).count() < 50
+    };
+
+    let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+    builder.extend(present.iter().map(|key| key.to_le_bytes()));
+    let stored = builder.finish().ok()?.to_bytes();
+    let filter = BloomFilterRef::from_bytes(&stored).ok()?;
+    let mut hits = Bitmask::new();
+    let keys: Vec<[u8; 4]> = present.iter().map(|key| key.to_le_bytes()).collect();
+    filter.contains_batch(&keys, &mut hits);
+    let mut all =
+        hits.count_hits() == keys.len() && right(&|key| filter.contains(key.to_le_bytes()));
+    all &= BloomFilterRef::from_bytes(&stored[1..]).is_err();
+
+    let params = Sizing::BitsPerKey(10.0).params(1_000).ok()?;
+    let shared = AtomicBloomFilter::with_params(params, KeyHash::default()).ok()?;
+    present.iter().for_each(|key| _ = shared.insert(key.to_le_bytes()));
+    all &= right(&|key| shared.contains(key.to_le_bytes()));
+
+    let mut builder = FilterBlockBuilder::new(10.0).ok()?;
+    builder.extend(keys.iter());
+    let block = builder.finish().ok()?;
+    let block = FilterBlock::from_bytes(&block).ok()?;
+    all &= right(&|key| block.contains(key.to_le_bytes()));
+
+    let mut split = SplitBlockFilter::new(1_000, 0.01).ok()?;
+    keys.iter().for_each(|key| _ = split.insert(key));
+    let split_bytes = split.to_bytes();
+    let split = SplitBlockFilterRef::from_bytes(&split_bytes).ok()?;
+    all &= right(&|key| split.contains(key.to_le_bytes()));
+
+    let mut builder = CassandraFilterBuilder::new(Words::Since4, 1_000, 0.01).ok()?;
+    builder.extend(keys.iter());
+    let table = builder.finish();
+    let table = CassandraFilter::from_bytes(&table, Words::Since4).ok()?;
+    all &= right(&|key| table.contains(key.to_le_bytes()));
+    Some(all)
+}
