@@ -13,7 +13,8 @@ use super::avx2;
 use super::{AHEAD, Ahead, Prefetch, Table, Tile, powers, prefetch, scalar};
 use crate::probe::Block;
 
-cpufeatures::new!(detect, "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
+// AVX2 comes with every AVX-512 there is; it is asked for since AVX-512's split blocks are filled by the AVX2 kernel.
+cpufeatures::new!(detect, "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
 
 pub(super) const TABLE: Table = Table {
     name: "avx512",
