@@ -1,9 +1,11 @@
-//! How much memory building takes, counted by an allocator: what the documentation promises.
+//! How much memory building takes, and opening a hostile footer, counted by an allocator: what the documentation promises.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+#[cfg(feature = "interop-parquet")]
+use blocked_bloom::interop::parquet::ParquetFile;
 use blocked_bloom::{
     BloomFilter, BloomFilterBuilder, BuildError, KeyHash, ScalableBloomFilter, ScalableError,
     Sizing,
@@ -66,7 +68,7 @@ const KEYS: usize = 3_000_000;
 /// One test: others at the same time would be counted too.
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
-fn building_keeps_to_its_memory() {
+fn memory_is_what_the_documentation_says() {
     let sizing = Sizing::BitsPerKey(10.0);
     let keys = || (0..KEYS as u64).map(u64::to_le_bytes);
     let filter_bytes = sizing.params(KEYS as u64).unwrap().stored_bytes() as usize;
@@ -165,4 +167,44 @@ fn building_keeps_to_its_memory() {
     let mut growing = ScalableBloomFilter::new(0.01, 1_000_000_000).unwrap();
     assert!(matches!(growing.insert("apple"), Err(ScalableError::Alloc(_))));
     assert!(growing.links().is_empty() && !growing.contains("apple"));
+
+    #[cfg(feature = "interop-parquet")]
+    for (name, footer) in hostile_footers() {
+        let file = [b"PAR1", &footer[..], &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
+        let (bytes, _) = peak(|| ParquetFile::open(&file).map(|file| file.row_groups().len()));
+        let times = bytes as f64 / file.len() as f64;
+        println!("{name}: {times:.1} times the length of {} bytes", file.len());
+        assert!(times > 5.0 && times < 65.0, "{name}: {bytes} bytes");
+    }
+}
+
+/// Footers whose elements are as short as can be, each a power of two and one more, which a list that doubles has most room for; and
+/// lists that announce more than there is, at every level.
+#[cfg(feature = "interop-parquet")]
+fn hostile_footers() -> [(&'static str, Vec<u8>); 5] {
+    const MANY: usize = (1 << 17) + 1;
+    // The head of a list of a type (12 a structure, 8 bytes) in the next field, or the field after that.
+    let list = |field: u8, kind: u8, length: usize| {
+        let groups = [0, 7, 14].map(|shift| (length >> shift) as u8 | 0x80);
+        [&[field << 4 | 9, 0xf0 | kind][..], &groups, &[(length >> 21) as u8]].concat()
+    };
+    // One row group, and what its columns begin with; the number of rows ends it.
+    let row_group = |columns: Vec<u8>| [&[0x49, 0x1c][..], &columns, &[0x26, 0, 0, 0]].concat();
+    let all = usize::pow(2, 28) - 1;
+    [
+        ("encrypted columns", row_group([list(1, 12, MANY), [0x81, 0].repeat(MANY)].concat())),
+        ("names of a column", {
+            let path = [&[0x1c, 0x3c, 0x15, 2][..], &list(2, 8, MANY), &vec![0; MANY]].concat();
+            row_group([&[0x19][..], &path, &[0, 0]].concat())
+        }),
+        (
+            "row groups",
+            [list(4, 12, MANY), [0x19, 0x0c, 0x26, 0, 0].repeat(MANY), vec![0]].concat(),
+        ),
+        ("schema", [list(2, 12, MANY), vec![0; MANY], vec![0x29, 0x0c, 0]].concat()),
+        ("lists longer than the file", {
+            let heads = [list(4, 12, all), list(1, 12, all), vec![0x3c, 0x15, 2], list(2, 8, all)];
+            [heads.concat(), vec![0xff; MANY]].concat()
+        }),
+    ]
 }

@@ -362,11 +362,11 @@ fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, Parqu
     let (mut schema, mut row_groups) = (Vec::new(), None);
     reader.structure(|reader, field| match field.id {
         2 => {
-            schema = list(reader, field, STRUCT, "schema", schema_element)?;
+            schema = list(reader, field, (STRUCT, 1), "schema", schema_element)?;
             Ok(())
         }
         4 => {
-            row_groups = Some(list(reader, field, STRUCT, "row_groups", row_group)?);
+            row_groups = Some(list(reader, field, (STRUCT, 5), "row_groups", row_group)?);
             Ok(())
         }
         _ => reader.skip(field.kind),
@@ -418,12 +418,12 @@ fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     }
 }
 
-/// `RowGroup`.
+/// `RowGroup`: at least its two fields and the end.
 fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> {
     let (mut columns, mut rows) = (None, None);
     reader.structure(|reader, field| match field.id {
         1 => {
-            columns = Some(list(reader, field, STRUCT, "columns", column_chunk)?);
+            columns = Some(list(reader, field, (STRUCT, 2), "columns", column_chunk)?);
             Ok(())
         }
         3 => {
@@ -440,7 +440,7 @@ fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> 
     })
 }
 
-/// `ColumnChunk`.
+/// `ColumnChunk`: at least one field, of a byte if it is a bool, and the end.
 fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError> {
     let mut column = Column::default();
     reader.structure(|reader, field| {
@@ -477,7 +477,7 @@ fn column_metadata<'a>(
                 let found = PhysicalType::from_number(reader.i32()?);
                 column.physical_type = Some(found.ok_or(unknown)?);
             }
-            3 => column.path = list(reader, field, BINARY, "path_in_schema", name)?,
+            3 => column.path = list(reader, field, (BINARY, 1), "path_in_schema", name)?,
             14 => {
                 field.expect(I64, "bloom_filter_offset")?;
                 column.filter_offset = Some(reader.i64()?);
@@ -503,11 +503,12 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
     core::str::from_utf8(name).map_err(|_| ParquetError::Thrift { offset, problem })
 }
 
-/// A list of elements of the type `kind`. Grows with what is read, whatever length is announced.
+/// A list of elements of the type `kind`, of at least `least` bytes each: whatever length is announced, there is room for as many as the
+/// bytes that are left can hold, and no more.
 fn list<'a, T>(
     reader: &mut Reader<'a>,
     field: Field,
-    kind: u8,
+    (kind, least): (u8, u64),
     name: &'static str,
     mut read: impl FnMut(&mut Reader<'a>) -> Result<T, ParquetError>,
 ) -> Result<Vec<T>, ParquetError> {
@@ -517,12 +518,12 @@ fn list<'a, T>(
     if found != kind && length > 0 {
         return Err(ParquetError::FieldType { offset, field: name, found, expected: kind });
     }
+    let room = length.min(reader.left() / least);
+    let error = AllocError { bytes: room.saturating_mul(size_of::<T>() as u64) };
     let mut elements = Vec::new();
+    elements.try_reserve_exact(room as usize).map_err(|_| error)?;
     for _ in 0..length {
-        let element = read(reader)?;
-        let bytes = (elements.len() as u64 + 1) * size_of::<T>() as u64;
-        elements.try_reserve(1).map_err(|_| AllocError { bytes })?;
-        elements.push(element);
+        elements.push(read(reader)?);
     }
     Ok(elements)
 }

@@ -64,6 +64,11 @@ impl<'a> Reader<'a> {
         self.position
     }
 
+    /// Bytes not read yet.
+    pub(super) fn left(&self) -> u64 {
+        (self.bytes.len() - self.position) as u64
+    }
+
     /// Where the next byte is, in what the user gave.
     pub(super) fn offset(&self) -> u64 {
         self.start + self.position as u64
