@@ -83,6 +83,7 @@ fn batch<const LINES: usize, const PROBES: u32>(
 #[inline]
 fn four(lines: [&Block; KEYS], hashes: &[u64; KEYS], probes: u32) -> u64 {
     let mut products = u32x4::new(hashes.map(|hash| (hash >> 32) as u32));
+    let multiplier = u32x4::splat(MULTIPLIER);
     let mut all = [1; KEYS];
     for _ in 0..probes {
         let bits = (products >> 23_u32).to_array();
@@ -90,7 +91,8 @@ fn four(lines: [&Block; KEYS], hashes: &[u64; KEYS], probes: u32) -> u64 {
             let (words, _) = line.as_chunks();
             *all &= u64::from_le_bytes(words[(bit / 64 % 8) as usize]) >> (bit % 64);
         }
-        products *= u32x4::splat(MULTIPLIER);
+        // Not `*=`, which `wide` has only since 1.6.
+        products = multiplier * products;
     }
     all.iter().rev().fold(0, |bits, all| bits << 1 | all & 1)
 }
