@@ -94,7 +94,7 @@ fn what_chosen_keys_do() {
 
     // The same low half is the same block of every filter, whatever its size; these are spread over all blocks.
     let blocks = KEYS / cover.len() as u64 + 1;
-    let full = |i| cover.iter().map(move |high| high | (i << 32) / blocks);
+    let full = |i| cover.iter().map(move |high| high | ((i << 32) / blocks));
     let mut hashes: Vec<u64> = (0..blocks).flat_map(full).collect();
     hashes.truncate(KEYS as usize);
     for (chosen, least, most) in
