@@ -1,63 +1,164 @@
-//! Building: sizing, inserting hashes by every kernel, and `finish` with one thread and two.
+//! Building: sizing, inserting hashes by every kernel, and whole filters from hashes and from keys by one thread and by several.
 //!
-//! `cargo bench --bench build -- finish` runs one group.
+//! `build/insert/avx2/10k/k6/4096`: kernel, keys the filter is sized for (ten bits each), probes, keys a call; `inline` adds one hash at
+//! a time, `limit` and `limit_ahead` load one line per key and change nothing. `build/whole/finish/1M/threads2`: from a list of hashes
+//! (`finish`), the same and verified (`finish_verified`), 16-byte keys through the builder (`from_keys`) or with their number known
+//! beforehand (`known_count`), and the limit loops over the same hashes, which know no threads. `build/sizing` chooses blocks and probes.
+//!
+//! `cargo bench --bench build` takes a minute and a half and 500 MB of memory: six probes, batches of 4096, one and two threads.
+//! `-- build/whole` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, with as many threads as the machine has, in ten minutes.
+//! `blocked-bloom bench --op build` goes to 100 million keys.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
-use std::hint::black_box;
-use std::time::Duration;
+mod common;
 
-use blocked_bloom::{BloomFilter, BloomFilterBuilder, Kernel, KeyHash, KeyHasher, Sizing};
-use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::cell::LazyCell;
+use std::hint::black_box;
+
+use blocked_bloom::{AllocError, BloomFilter, BloomFilterBuilder, Kernel, KeyHash, Sizing};
+use common::limits::load_lines;
+use common::workload::{Mix, for_all_keys};
+use common::{PROBES, Size, TURN, lines, sizes};
+use criterion::{BatchSize, Criterion, SamplingMode, criterion_group, criterion_main};
+use rayon::iter::ParallelExtend;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 const TEN: Sizing = Sizing::BitsPerKey(10.0);
 
-fn hashes(count: u64) -> Vec<u64> {
-    let hasher = KeyHasher::default();
-    (0..count).map(|key| hasher.hash(key.to_le_bytes())).collect()
-}
-
 fn sizing(criterion: &mut Criterion) {
-    for sizing in [TEN, Sizing::FalsePositiveRate(0.01)] {
-        criterion.bench_function(&format!("sizing/{sizing}"), |bencher| {
+    for (name, sizing) in [("bits_per_key", TEN), ("rate", Sizing::FalsePositiveRate(0.01))] {
+        criterion.bench_function(&format!("build/sizing/{name}"), |bencher| {
             bencher.iter(|| sizing.params(black_box(1_000_000)));
         });
     }
 }
 
+/// Keys that were not in the filter when it was made: what is set already costs the same, since no kernel looks.
 fn insert(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("insert_hashes");
-    for keys in [10_000, 100_000, 1_000_000] {
-        let hashes = hashes(keys);
-        group.throughput(Throughput::Elements(keys));
-        for kernel in Kernel::supported() {
-            let params = TEN.params(keys).expect("ten bits per key are legal");
-            let filter = BloomFilter::with_params(params, KeyHash::default()).expect("memory");
-            let mut filter = filter.with_kernel(kernel);
-            group.bench_function(BenchmarkId::new(kernel.name(), keys), |bencher| {
-                bencher.iter(|| filter.insert_hashes(black_box(&hashes)));
+    let mut group = criterion.benchmark_group("build/insert");
+    group.throughput(lines(TURN));
+    for size in sizes() {
+        let mut questions = None;
+        let empty = |probes| {
+            let params = size.params().with_probes(probes).expect("a legal number of probes");
+            BloomFilter::with_params(params, KeyHash::default()).expect("memory for the filter")
+        };
+        let lines = LazyCell::new(|| empty(6));
+        for (name, ahead) in [("limit", false), ("limit_ahead", true)] {
+            group.bench_function(format!("{name}/{}/{TURN}", size.1), |bencher| {
+                let blocks = lines.view().blocks();
+                let questions = questions.get_or_insert_with(|| size.questions(Mix::Absent));
+                bencher.iter(|| load_lines(blocks, questions.turn(TURN), ahead));
+            });
+        }
+        drop(lines);
+        for (probes, batch) in PROBES.into_iter().flat_map(|k| [(k, 32), (k, TURN)]) {
+            let is_plain = (probes, batch) == (6, TURN);
+            if !common::is_full() && !is_plain {
+                continue;
+            }
+            for kernel in Kernel::supported() {
+                let mut filter = None;
+                let id = format!("{}/{}/k{probes}/{batch}", kernel.name(), size.1);
+                group.bench_function(id, |bencher| {
+                    let filter = filter.get_or_insert_with(|| empty(probes).with_kernel(kernel));
+                    let questions = questions.get_or_insert_with(|| size.questions(Mix::Absent));
+                    bencher.iter(|| {
+                        for hashes in questions.turn(TURN).chunks(batch) {
+                            filter.insert_hashes(black_box(hashes));
+                        }
+                    });
+                });
+            }
+            let mut filter = None;
+            if batch == TURN {
+                group.bench_function(format!("inline/{}/k{probes}/1", size.1), |bencher| {
+                    let filter = filter.get_or_insert_with(|| empty(probes));
+                    let questions = questions.get_or_insert_with(|| size.questions(Mix::Absent));
+                    bencher.iter(|| {
+                        for &hash in questions.turn(TURN) {
+                            filter.insert_hash(hash);
+                        }
+                    });
+                });
+            }
+        }
+    }
+}
+
+/// One, two, and so on until the machine has no more.
+fn pools() -> impl Iterator<Item = (usize, ThreadPool)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let most = if common::is_full() { cores.max(2) } else { 2 };
+    let threads = std::iter::successors(Some(1), |threads| Some(threads * 2));
+    threads.take_while(move |&threads| threads <= most).map(|threads| {
+        (threads, ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"))
+    })
+}
+
+fn whole(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("build/whole");
+    group.sampling_mode(SamplingMode::Flat);
+    for size in [Size(1_000_000, "1M"), Size(10_000_000, "10M")] {
+        let Size(count, name) = size;
+        group.throughput(lines(count as usize));
+        let builder = LazyCell::new(|| {
+            let mut builder = BloomFilterBuilder::new(TEN);
+            for_all_keys(count, |hashes| hashes.iter().for_each(|&hash| builder.insert_hash(hash)));
+            builder
+        });
+        let keys: LazyCell<Vec<[u8; 16]>, _> =
+            LazyCell::new(|| (0..u128::from(count)).map(|i| (i << 64 | i).to_le_bytes()).collect());
+        let filter = LazyCell::new(|| size.filled(6));
+        let hashes: LazyCell<Vec<u64>, _> = LazyCell::new(|| {
+            let mut all = Vec::new();
+            for_all_keys(count, |hashes| all.extend_from_slice(hashes));
+            all
+        });
+        for (way, ahead) in [("limit", false), ("limit_ahead", true)] {
+            group.bench_function(format!("{way}/{name}"), |bencher| {
+                let (blocks, hashes) = (filter.view().blocks(), &hashes[..]);
+                bencher.iter(|| load_lines(blocks, black_box(hashes), ahead));
+            });
+        }
+        for (threads, pool) in pools() {
+            for is_verified in [false, true] {
+                let way = if is_verified { "finish_verified" } else { "finish" };
+                group.bench_function(format!("{way}/{name}/threads{threads}"), |bencher| {
+                    let finish = |builder: BloomFilterBuilder| match is_verified {
+                        false => builder.finish(),
+                        true => builder.finish_verified(),
+                    };
+                    let build = |builder| pool.install(|| finish(builder));
+                    bencher.iter_batched(|| builder.clone(), build, BatchSize::PerIteration);
+                });
+            }
+            group.bench_function(format!("known_count/{name}/threads{threads}"), |bencher| {
+                let keys = &keys[..];
+                let build = |()| {
+                    let mut filter = BloomFilter::with_params(size.params(), KeyHash::default())?;
+                    pool.install(|| filter.par_insert_batch(black_box(keys)))?;
+                    Ok::<_, AllocError>(filter)
+                };
+                bencher.iter_batched(|| (), build, BatchSize::PerIteration);
+            });
+            group.bench_function(format!("from_keys/{name}/threads{threads}"), |bencher| {
+                let keys = &keys[..];
+                let build = |()| {
+                    let mut builder = BloomFilterBuilder::new(TEN);
+                    match threads {
+                        1 => builder.extend(black_box(keys)),
+                        _ => pool.install(|| builder.par_extend(black_box(keys))),
+                    }
+                    pool.install(|| builder.finish())
+                };
+                bencher.iter_batched(|| (), build, BatchSize::PerIteration);
             });
         }
     }
 }
 
-fn finish(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("finish");
-    group.sample_size(10).warm_up_time(Duration::from_millis(500));
-    for keys in [1 << 20, 1 << 22, 10_000_000] {
-        let mut builder = BloomFilterBuilder::new(TEN);
-        hashes(keys).into_iter().for_each(|hash| builder.insert_hash(hash));
-        group.throughput(Throughput::Elements(keys));
-        for threads in [1, 2] {
-            let pool =
-                rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-            group.bench_function(BenchmarkId::new(format!("{threads} threads"), keys), |bencher| {
-                let build = |builder: BloomFilterBuilder| pool.install(|| builder.finish());
-                bencher.iter_batched(|| builder.clone(), build, BatchSize::PerIteration);
-            });
-        }
-    }
-}
-
-criterion_group!(benches, sizing, insert, finish);
-criterion_main!(benches);
+criterion_group!(name = quick; config = common::criterion(); targets = sizing, insert);
+criterion_group!(name = slow; config = common::slow(); targets = whole);
+criterion_main!(quick, slow);

@@ -1,88 +1,122 @@
 //! Cassandra filters up to one that outgrows every cache: asked and filled key by key, in batches, and hashed beforehand.
 //!
-//! `cargo bench --features interop-cassandra --bench cassandra`: half a minute, and 100 MB of memory. `docs/cassandra.md` says why a
-//! batch gains what it does.
+//! `cassandra/hash_batch/80M/absent`: how, partitions in the filter (ten bits each, five probes), keys asked about. `key` and `hash` go one
+//! by one, `key_batch` and `hash_batch` by 4096; `key` hashes keys of 8 bytes, `insert_hash` and `insert_hash_batch` add what was
+//! hashed. An iteration is 4096 keys.
+//!
+//! `cargo bench --features interop-cassandra --bench cassandra` takes half a minute and 200 MB of memory; `-- cassandra/hash` measures a part,
+//! `BLOCKED_BLOOM_BENCH=full` one size more. `docs/cassandra.md` says why a batch gains what it does.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
+mod common;
+
+use std::cell::LazyCell;
 use std::hint::black_box;
-use std::time::Duration;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom::interop::cassandra::{
     CassandraFilter, CassandraFilterBuilder, Hash128, Layout, murmur3,
 };
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use common::{Size, TURN};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-const BATCH: usize = 4096;
+/// 125 KB, 12.5 MB and 100 MB.
+fn sizes() -> impl Iterator<Item = Size> {
+    let sizes = [Size(100_000, "100k"), Size(10_000_000, "10M"), Size(80_000_000, "80M")];
+    sizes.into_iter().filter(|&Size(keys, _)| common::is_full() || keys != 10_000_000)
+}
 
-/// Ten bits per key and five probes: 125 KB, 12.5 MB and 100 MB.
-const PARTITIONS: [u64; 3] = [100_000, 10_000_000, 80_000_000];
+fn builder(Size(partitions, _): Size) -> CassandraFilterBuilder {
+    CassandraFilterBuilder::new(Layout::Since4, partitions, 0.01).expect("memory for the filter")
+}
 
 fn key(i: u64) -> [u8; 8] {
     i.to_be_bytes()
 }
 
-fn query(criterion: &mut Criterion) {
-    for partitions in PARTITIONS {
-        let mut builder = CassandraFilterBuilder::new(Layout::Since4, partitions, 0.01)
-            .expect("memory for the filter");
-        builder.extend((0..partitions).map(key));
-        let file = builder.finish();
-        let filter = CassandraFilter::from_bytes(&file, Layout::Since4).expect("a whole file");
-        for (mix, first) in [("absent", partitions), ("present", 0)] {
-            // Keys in no order, batch after batch.
-            let keys: Vec<[u8; 8]> = (0..1 << 19)
-                .map(|i: u64| key(first + i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % partitions))
-                .collect();
-            let hashes: Vec<Hash128> = keys.iter().map(murmur3).collect();
-            let mut keys = keys.chunks_exact(BATCH).cycle();
-            let mut next_keys = || black_box(keys.next().unwrap_or_default());
-            let mut hashes = hashes.chunks_exact(BATCH).cycle();
-            let mut next_hashes = || black_box(hashes.next().unwrap_or_default());
-            let mut hits = Bitmask::new();
+/// Keys `first .. first + partitions` in no order.
+fn keys(first: u64, Size(partitions, _): Size) -> Vec<[u8; 8]> {
+    let key = |i: u64| key(first + i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % partitions);
+    (0..1 << 19).map(key).collect()
+}
 
-            let mut group = criterion.benchmark_group(format!("cassandra/{mix}"));
-            group.throughput(Throughput::Elements(BATCH as u64));
-            group.warm_up_time(Duration::from_millis(300));
-            group.measurement_time(Duration::from_secs(1));
-            group.bench_function(BenchmarkId::new("keys, one by one", partitions), |bencher| {
-                bencher.iter(|| next_keys().iter().filter(|key| filter.contains(key)).count());
+fn query(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cassandra");
+    group.throughput(Throughput::Elements(TURN as u64));
+    for size in sizes() {
+        let file = LazyCell::new(|| {
+            let (mut builder, mut hashes) = (builder(size), Vec::new());
+            for start in (0..size.0).step_by(1 << 16) {
+                hashes.clear();
+                hashes.extend((start..size.0.min(start + (1 << 16))).map(|i| murmur3(key(i))));
+                builder.insert_hashes(&hashes);
+            }
+            builder.finish()
+        });
+        let filter = LazyCell::new(|| {
+            CassandraFilter::from_bytes(&file, Layout::Since4).expect("a whole file")
+        });
+        for (mix, first) in [("absent", size.0), ("present", 0)] {
+            let keys = LazyCell::new(|| keys(first, size));
+            let hashes: LazyCell<Vec<Hash128>, _> =
+                LazyCell::new(|| keys.iter().map(murmur3).collect());
+            // Batch after batch, going on from sample to sample.
+            let mut start = 0;
+            let mut turn = || {
+                start = (start + TURN) % (1 << 19);
+                start..start + TURN
+            };
+            let mut hits = Bitmask::new();
+            let row = |way| format!("{way}/{}/{mix}", size.1);
+            group.bench_function(row("key"), |bencher| {
+                let (filter, keys) = (&*filter, &keys[..]);
+                bencher.iter(|| keys[turn()].iter().filter(|key| filter.contains(key)).count());
             });
-            group.bench_function(BenchmarkId::new("keys, batch", partitions), |bencher| {
-                bencher.iter(|| filter.contains_batch(next_keys(), &mut hits));
+            group.bench_function(row("key_batch"), |bencher| {
+                let (filter, keys) = (&*filter, &keys[..]);
+                bencher.iter(|| filter.contains_batch(black_box(&keys[turn()]), &mut hits));
             });
-            group.bench_function(BenchmarkId::new("hashes, one by one", partitions), |bencher| {
+            group.bench_function(row("hash"), |bencher| {
+                let (filter, hashes) = (&*filter, &hashes[..]);
                 bencher.iter(|| {
-                    next_hashes().iter().filter(|&&hash| filter.contains_hash(hash)).count()
+                    hashes[turn()].iter().filter(|&&hash| filter.contains_hash(hash)).count()
                 });
             });
-            group.bench_function(BenchmarkId::new("hashes, batch", partitions), |bencher| {
-                bencher.iter(|| filter.contains_hashes(next_hashes(), &mut hits));
+            group.bench_function(row("hash_batch"), |bencher| {
+                let (filter, hashes) = (&*filter, &hashes[..]);
+                bencher.iter(|| filter.contains_hashes(black_box(&hashes[turn()]), &mut hits));
             });
         }
     }
 }
 
-fn build(criterion: &mut Criterion) {
-    for partitions in PARTITIONS {
-        let mut builder = CassandraFilterBuilder::new(Layout::Since4, partitions, 0.01)
-            .expect("memory for the filter");
-        let hashes: Vec<Hash128> = (0..1 << 19).map(|i| murmur3(key(i))).collect();
-        let mut hashes = hashes.chunks_exact(BATCH).cycle();
-        let mut next = || black_box(hashes.next().unwrap_or_default());
-        let mut group = criterion.benchmark_group("cassandra/insert");
-        group.throughput(Throughput::Elements(BATCH as u64));
-        group.warm_up_time(Duration::from_millis(300));
-        group.measurement_time(Duration::from_secs(1));
-        group.bench_function(BenchmarkId::new("hashes, one by one", partitions), |bencher| {
-            bencher.iter(|| next().iter().for_each(|&hash| _ = builder.insert_hash(hash)));
+fn insert(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cassandra");
+    group.throughput(Throughput::Elements(TURN as u64));
+    let hashes: LazyCell<Vec<Hash128>> =
+        LazyCell::new(|| (0..1 << 19).map(|i| murmur3(key(i))).collect());
+    for size in sizes() {
+        let mut filled = None;
+        let mut start = 0;
+        let mut turn = || {
+            start = (start + TURN) % (1 << 19);
+            start..start + TURN
+        };
+        group.bench_function(format!("insert_hash/{}", size.1), |bencher| {
+            let (builder, hashes) = (filled.get_or_insert_with(|| builder(size)), &hashes[..]);
+            bencher.iter(|| {
+                for &hash in &hashes[turn()] {
+                    builder.insert_hash(hash);
+                }
+            });
         });
-        group.bench_function(BenchmarkId::new("hashes, batch", partitions), |bencher| {
-            bencher.iter(|| builder.insert_hashes(next()));
+        group.bench_function(format!("insert_hash_batch/{}", size.1), |bencher| {
+            let (builder, hashes) = (filled.get_or_insert_with(|| builder(size)), &hashes[..]);
+            bencher.iter(|| builder.insert_hashes(black_box(&hashes[turn()])));
         });
     }
 }
 
-criterion_group!(benches, query, build);
+criterion_group!(name = benches; config = common::criterion(); targets = query, insert);
 criterion_main!(benches);

@@ -1,59 +1,131 @@
-//! Batch queries: every kernel on filters that fit the caches and on ones that do not, absent and present keys, beside loops that
-//! load one line per key and test nothing.
+//! Queries: every kernel on filters that fit the caches and on ones that do not, absent and present keys, by numbers of probes and
+//! keys a call, beside loops that load one line per key and test nothing.
 //!
-//! `cargo bench` runs all in about three minutes; `cargo bench --bench query -- avx2` one kernel, `-- absent` one mix.
-//! `blocked-bloom bench` measures the same in interleaved rounds, with more comparisons.
+//! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys asked about, probes, keys a call. An iteration
+//! is 4096 keys, in as many calls as they need. Other rows than kernels: `inline` asks one key at a time without a kernel, `keys16`
+//! hashes keys of 16 bytes in the same call, `keys16_two_calls` in one of its own, `limit` and `limit_ahead` are the loops.
+//!
+//! `cargo bench --bench query` takes a minute and a half and 150 MB of memory: all kernels and sizes, then one of mix, probes and batch at a time
+//! by the default kernel. `-- 'query/avx2/10k'` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, in an hour.
+//! `blocked-bloom bench` measures in interleaved rounds, with more comparisons.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
-#[allow(dead_code, reason = "shared with the command-line tool")]
-#[path = "../src/bin/blocked-bloom/bench/limits.rs"]
-mod limits;
-#[allow(dead_code, reason = "shared with the command-line tool")]
-#[path = "../src/bin/blocked-bloom/bench/workload.rs"]
-mod workload;
+mod common;
 
+use std::cell::LazyCell;
 use std::hint::black_box;
-use std::time::Duration;
 
-use blocked_bloom::{Bitmask, Kernel, Sizing};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use workload::{Mix, filled, question_count};
+use blocked_bloom::{Bitmask, Kernel, KeyHasher};
+use common::workload::{Mix, question_count};
+use common::{BATCHES, CACHE, MEMORY, PROBES, Size, TURN, lines, sizes};
+use criterion::{Criterion, criterion_group, criterion_main};
 
-const BATCH: usize = 4096;
+/// If a default run measures this.
+fn is_in_subset(kernel: Kernel, size: Size, probes: u32, mix: Mix, batch: usize) -> bool {
+    match [probes != 6, mix != Mix::Absent, batch != TURN]
+        .iter()
+        .filter(|&&is_other| is_other)
+        .count()
+    {
+        0 => true,
+        1 => kernel == Kernel::default() && [CACHE, MEMORY].contains(&size),
+        _ => false,
+    }
+}
 
 fn query(criterion: &mut Criterion) {
-    for keys in [10_000, 100_000, 1_000_000, 10_000_000] {
-        let params = Sizing::BitsPerKey(10.0).params(keys).expect("ten bits per key are legal");
-        let filter = filled(params, keys).expect("memory for the filter");
-        let view = filter.view();
-        for mix in [Mix::Absent, Mix::Present] {
-            // Batch after batch asks about other keys, as many as touch the filter all over.
-            let hashes = mix.questions(keys, question_count(keys));
-            let mut batches = hashes.chunks_exact(BATCH).cycle();
-            let mut next = || black_box(batches.next().unwrap_or_default());
-            let mut group = criterion.benchmark_group(format!("contains_hashes/{}", mix.name()));
-            group.throughput(Throughput::Elements(BATCH as u64));
-            group.warm_up_time(Duration::from_millis(300));
-            group.measurement_time(Duration::from_secs(2));
-            for kernel in Kernel::supported() {
-                let view = view.with_kernel(kernel);
-                let mut hits = Bitmask::new();
-                group.bench_function(BenchmarkId::new(kernel.name(), keys), |bencher| {
-                    bencher.iter(|| view.contains_hashes(next(), &mut hits));
-                });
-            }
-            group.bench_function(BenchmarkId::new("one by one", keys), |bencher| {
-                bencher.iter(|| next().iter().filter(|&&hash| view.contains_hash(hash)).count());
-            });
-            for (name, ahead) in [("limit", false), ("limit ahead", true)] {
-                group.bench_function(BenchmarkId::new(name, keys), |bencher| {
-                    bencher.iter(|| limits::load_lines(view.blocks(), next(), ahead));
-                });
+    let mut group = criterion.benchmark_group("query");
+    group.throughput(lines(TURN));
+    for size in sizes() {
+        for probes in PROBES {
+            let filter = LazyCell::new(|| size.filled(probes));
+            for mix in Mix::ALL {
+                let mut questions = None;
+                for batch in BATCHES {
+                    let row = |kernel: &str| {
+                        let (size, mix) = (size.1, mix.name());
+                        match kernel {
+                            "limit" | "limit_ahead" => format!("{kernel}/{size}/{mix}/{batch}"),
+                            _ => format!("{kernel}/{size}/{mix}/k{probes}/{batch}"),
+                        }
+                    };
+                    let is_plain = (mix, probes) == (Mix::Absent, 6);
+                    for (name, ahead) in [("limit", false), ("limit_ahead", true)] {
+                        if !is_plain || !(common::is_full() || batch == TURN) {
+                            continue;
+                        }
+                        group.bench_function(row(name), |bencher| {
+                            let blocks = filter.view().blocks();
+                            let questions = questions.get_or_insert_with(|| size.questions(mix));
+                            bencher.iter(|| {
+                                for hashes in questions.turn(TURN).chunks(batch) {
+                                    let hashes = black_box(hashes);
+                                    black_box(common::limits::load_lines(blocks, hashes, ahead));
+                                }
+                            });
+                        });
+                    }
+                    for kernel in Kernel::supported() {
+                        if !common::is_full() && !is_in_subset(kernel, size, probes, mix, batch) {
+                            continue;
+                        }
+                        let mut hits = Bitmask::new();
+                        group.bench_function(row(kernel.name()), |bencher| {
+                            let view = filter.view().with_kernel(kernel);
+                            let questions = questions.get_or_insert_with(|| size.questions(mix));
+                            bencher.iter(|| {
+                                for hashes in questions.turn(TURN).chunks(batch) {
+                                    view.contains_hashes(black_box(hashes), &mut hits);
+                                }
+                            });
+                        });
+                    }
+                    if batch == 1 && (common::is_full() || is_plain) {
+                        group.bench_function(row("inline"), |bencher| {
+                            let view = filter.view();
+                            let questions = questions.get_or_insert_with(|| size.questions(mix));
+                            bencher.iter(|| {
+                                let hashes = questions.turn(TURN).iter();
+                                hashes.filter(|&&hash| view.contains_hash(hash)).count()
+                            });
+                        });
+                    }
+                }
             }
         }
     }
 }
 
-criterion_group!(benches, query);
+/// Absent keys of 16 bytes.
+fn whole_keys(criterion: &mut Criterion) {
+    let hasher = KeyHasher::default();
+    let mut group = criterion.benchmark_group("query");
+    group.throughput(lines(TURN));
+    for size in sizes() {
+        let filter = LazyCell::new(|| size.filled(6));
+        let keys: LazyCell<Vec<[u8; 16]>, _> = LazyCell::new(|| {
+            (0..question_count(size.0) as u128).map(|i| (i << 64 | i).to_le_bytes()).collect()
+        });
+        let (mut hashes, mut hits, mut turn) = (Vec::new(), Bitmask::new(), 0);
+        for (name, in_one_call) in [("keys16", true), ("keys16_two_calls", false)] {
+            let id = format!("{name}/{}/absent/k6/{TURN}", size.1);
+            group.bench_function(id, |bencher| {
+                let (keys, view) = (&keys[..], filter.view());
+                bencher.iter(|| {
+                    let keys = black_box(&keys[turn..][..TURN]);
+                    turn = (turn + TURN) % question_count(size.0);
+                    if in_one_call {
+                        view.contains_batch(keys, &mut hits);
+                    } else {
+                        hasher.hash_batch(keys, &mut hashes);
+                        view.contains_hashes(&hashes, &mut hits);
+                    }
+                });
+            });
+        }
+    }
+}
+
+criterion_group!(name = benches; config = common::criterion(); targets = query, whole_keys);
 criterion_main!(benches);

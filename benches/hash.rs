@@ -1,0 +1,92 @@
+//! Hashing keys: one by one, in batches, in parts and of a width known when compiled, beside a loop that only touches them.
+//!
+//! `hash/batch/16`: what is called, bytes of a key. `one` is `KeyHasher::hash` in a loop, `batch` `hash_batch` of slices, `array`
+//! `hash_batch` of arrays, `parts` `hash_parts` of two halves, `limit` reads a byte of every 64 and the last. An iteration is 4096 keys, or as many
+//! as take 256 KB.
+//!
+//! `cargo bench --bench hash` takes half a minute; `-- hash/batch` measures a part, `BLOCKED_BLOOM_BENCH=full` more lengths in
+//! a minute.
+
+#![allow(missing_docs, reason = "criterion's macros")]
+
+mod common;
+
+use std::hint::black_box;
+
+use blocked_bloom::KeyHasher;
+use common::TURN;
+use common::workload::key;
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+
+const HASHER: KeyHasher = KeyHasher::with_seed(0);
+
+/// XXH3 goes other ways up to 3, 8, 16, 128 and 240 bytes, and beyond.
+const LENGTHS: [usize; 9] = [3, 8, 16, 24, 32, 100, 240, 1_000, 4_000];
+
+fn throughput(keys: usize, length: usize) -> Throughput {
+    Throughput::ElementsAndBytes { elements: keys as u64, bytes: (keys * length) as u64 }
+}
+
+/// A byte of every 64, and the last.
+fn touch(key: &[u8]) -> u8 {
+    let last = key.last().copied().unwrap_or_default();
+    key.iter().step_by(64).fold(last, |all, byte| all | byte)
+}
+
+fn slices(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("hash");
+    for length in LENGTHS {
+        if !common::is_full() && ![8, 16, 100, 1_000].contains(&length) {
+            continue;
+        }
+        let count = TURN.min(256_000 / length);
+        let words = (0..(count * length).div_ceil(8) as u64).map(key);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        let keys: Vec<&[u8]> = bytes.chunks_exact(length).take(count).collect();
+        group.throughput(throughput(count, length));
+        group.bench_function(format!("limit/{length}"), |bencher| {
+            bencher.iter(|| black_box(&keys).iter().fold(0, |all, key| all | touch(key)));
+        });
+        group.bench_function(format!("one/{length}"), |bencher| {
+            bencher.iter(|| black_box(&keys).iter().fold(0, |all, key| all ^ HASHER.hash(key)));
+        });
+        group.bench_function(format!("batch/{length}"), |bencher| {
+            let mut hashes = Vec::new();
+            bencher.iter(|| {
+                HASHER.hash_batch(black_box(&keys), &mut hashes);
+                black_box(&hashes);
+            });
+        });
+        let parts = |key: &'_ &[u8]| {
+            let (first, second) = key.split_at(length / 2);
+            HASHER.hash_parts(&[first, second])
+        };
+        group.bench_function(format!("parts/{length}"), |bencher| {
+            bencher.iter(|| black_box(&keys).iter().fold(0, |all, key| all ^ parts(key)));
+        });
+    }
+}
+
+fn arrays(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("hash");
+    array::<8>(&mut group);
+    array::<16>(&mut group);
+    array::<32>(&mut group);
+}
+
+fn array<const LENGTH: usize>(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let keys: Vec<[u8; LENGTH]> =
+        (0..TURN as u64).map(|i| std::array::from_fn(|j| (key(i) >> (j % 8 * 8)) as u8)).collect();
+    group.throughput(throughput(TURN, LENGTH));
+    group.bench_function(format!("array/{LENGTH}"), |bencher| {
+        let mut hashes = Vec::new();
+        bencher.iter(|| {
+            HASHER.hash_batch(black_box(&keys), &mut hashes);
+            black_box(&hashes);
+        });
+    });
+}
+
+criterion_group!(name = benches; config = common::criterion(); targets = slices, arrays);
+criterion_main!(benches);
