@@ -5,7 +5,7 @@
 //! (`finish`), the same and verified (`finish_verified`), 16-byte keys through the builder (`from_keys`) or with their number known
 //! beforehand (`known_count`), and the limit loops over the same hashes, which know no threads. `build/sizing` chooses blocks and probes.
 //!
-//! `cargo bench --bench build` takes a minute and a half and 500 MB of memory: six probes, batches of 4096, one and two threads.
+//! `cargo bench --bench build` takes up to two minutes and 550 MB of memory: six probes, batches of 4096, one and two threads.
 //! `-- build/whole` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, with as many threads as the machine has, in ten minutes.
 //! `blocked-bloom bench --op build` goes to 100 million keys.
 

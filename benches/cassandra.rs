@@ -4,7 +4,7 @@
 //! by one, `key_batch` and `hash_batch` by 4096; `key` hashes keys of 8 bytes, `insert_hash` and `insert_hash_batch` add what was
 //! hashed. An iteration is 4096 keys.
 //!
-//! `cargo bench --features interop-cassandra --bench cassandra` takes half a minute and 200 MB of memory; `-- cassandra/hash` measures a part,
+//! `cargo bench --features interop-cassandra --bench cassandra` takes a minute and 120 MB of memory; `-- cassandra/hash` measures a part,
 //! `BLOCKED_BLOOM_BENCH=full` one size more. `docs/cassandra.md` says why a batch gains what it does.
 
 #![allow(missing_docs, reason = "criterion's macros")]

@@ -4,7 +4,7 @@
 //! everything and is what verifying a filter costs; `open_trusted` reads the header, and its throughput is in filters. `to_bytes`
 //! allocates, `write_to` writes into a vector that has room. `limit` reads all bytes and ORs them, `copy` copies them.
 //!
-//! `cargo bench --bench format` takes a minute and 400 MB of memory; `-- format/open` measures a part, `BLOCKED_BLOOM_BENCH=full`
+//! `cargo bench --bench format` takes a minute and 500 MB of memory; `-- format/open` measures a part, `BLOCKED_BLOOM_BENCH=full`
 //! one size more.
 
 #![allow(missing_docs, reason = "criterion's macros")]

@@ -4,7 +4,7 @@
 //! `every_link` asks every link about everything, `moved` moves what is left after every link, `single` is `contains_hash`. An
 //! iteration is 100,000 keys.
 //!
-//! `cargo bench --bench growing` takes half a minute and 200 MB of memory, and is the whole matrix; `-- growing/batch` measures a
+//! `cargo bench --bench growing` takes half a minute and 110 MB of memory, and is the whole matrix; `-- growing/batch` measures a
 //! part. `docs/growing.md` has figures.
 
 #![allow(missing_docs, reason = "criterion's macros")]

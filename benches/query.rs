@@ -5,8 +5,8 @@
 //! is 4096 keys, in as many calls as they need. Other rows than kernels: `inline` asks one key at a time without a kernel, `keys16`
 //! hashes keys of 16 bytes in the same call, `keys16_two_calls` in one of its own, `limit` and `limit_ahead` are the loops.
 //!
-//! `cargo bench --bench query` takes a minute and a half and 150 MB of memory: all kernels and sizes, then one of mix, probes and batch at a time
-//! by the default kernel. `-- 'query/avx2/10k'` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, in an hour.
+//! `cargo bench --bench query` takes up to two minutes and 150 MB of memory: all kernels and sizes, then one of mix, probes and batch at a time
+//! by the default kernel. `-- 'query/avx2/10k'` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, in half an hour.
 //! `blocked-bloom bench` measures in interleaved rounds, with more comparisons.
 
 #![allow(missing_docs, reason = "criterion's macros")]

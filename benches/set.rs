@@ -4,7 +4,7 @@
 //! `set/one_key/avx2/64x10k`: kernel, filters and the keys in each (ten bits each, six probes). `set/batch/avx2/8x10k/128`: the same and
 //! keys a call. `calls` asks each filter by a call of its own; the limit of a batch is that of the eight filters laid end to end.
 //!
-//! `cargo bench --bench set` takes half a minute and 80 MB of memory; `-- set/one_key` measures a part, `BLOCKED_BLOOM_BENCH=full` more sizes and
+//! `cargo bench --bench set` takes 40 seconds and 85 MB of memory; `-- set/one_key` measures a part, `BLOCKED_BLOOM_BENCH=full` more sizes and
 //! batches in two minutes. `blocked-bloom bench --op set` has pairs of keys and filters as well.
 
 #![allow(missing_docs, reason = "criterion's macros")]

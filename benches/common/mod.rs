@@ -95,10 +95,13 @@ pub(crate) fn criterion() -> Criterion {
     static SAID: Once = Once::new();
     SAID.call_once(|| {
         let bench = env!("CARGO_CRATE_NAME");
-        let what = if is_full() { "the whole matrix" } else { "a subset" };
+        let what = if is_full() {
+            "the whole matrix; a subset without BLOCKED_BLOOM_BENCH"
+        } else {
+            "a subset; the whole matrix by BLOCKED_BLOOM_BENCH=full"
+        };
         eprintln!(
-            "{bench}: {what}. The whole matrix: BLOCKED_BLOOM_BENCH=full cargo bench --bench {bench}. \
-             What a regular expression matches: cargo bench --bench {bench} -- REGEX; names: -- --list"
+            "{bench}: {what}; a part by cargo bench --bench {bench} -- REGEX, names by --list"
         );
     });
     // Neighbours on the machine move a row by some percent; more resamplings only take time.
