@@ -1,6 +1,6 @@
 //! Building: sizing, inserting hashes by every kernel, and whole filters from hashes and from keys by one thread and by several.
 //!
-//! `build/insert/avx2/10k/k6/4096`: kernel, keys the filter is sized for (ten bits each), probes, keys a call; `inline` adds one hash at
+//! `build/insert/avx2/10k/k6/4096`: kernel, keys the filter is sized for (ten bits each), probes, keys a call; `one_by_one` adds one hash at
 //! a time, `limit` and `limit_ahead` load one line per key and change nothing. `build/whole/finish/1M/threads2`: from a list of hashes
 //! (`finish`), the same and verified (`finish_verified`), 16-byte keys through the builder (`from_keys`) or with their number known
 //! beforehand (`known_count`), and the limit loops over the same hashes, which know no threads. `build/sizing` chooses blocks and probes.
@@ -73,7 +73,7 @@ fn insert(criterion: &mut Criterion) {
             }
             let mut filter = None;
             if batch == TURN {
-                group.bench_function(format!("inline/{}/k{probes}/1", size.1), |bencher| {
+                group.bench_function(format!("one_by_one/{}/k{probes}/1", size.1), |bencher| {
                     let filter = filter.get_or_insert_with(|| empty(probes));
                     let questions = questions.get_or_insert_with(|| size.questions(Mix::Absent));
                     bencher.iter(|| {

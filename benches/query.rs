@@ -2,7 +2,7 @@
 //! keys a call, beside loops that load one line per key and test nothing.
 //!
 //! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys asked about, probes, keys a call. An iteration
-//! is 4096 keys, in as many calls as they need. Other rows than kernels: `inline` asks one key at a time without a kernel, `keys16`
+//! is 4096 keys, in as many calls as they need. Other rows than kernels: `one_by_one` asks by a call for each, `keys16`
 //! hashes keys of 16 bytes in the same call, `keys16_two_calls` in one of its own, `limit` and `limit_ahead` are the loops.
 //!
 //! `cargo bench --bench query` takes up to two minutes and 150 MB of memory: all kernels and sizes, then one of mix, probes and batch at a time
@@ -82,7 +82,7 @@ fn query(criterion: &mut Criterion) {
                         });
                     }
                     if batch == 1 && (common::is_full() || is_plain) {
-                        group.bench_function(row("inline"), |bencher| {
+                        group.bench_function(row("one_by_one"), |bencher| {
                             let view = filter.view();
                             let questions = questions.get_or_insert_with(|| size.questions(mix));
                             bencher.iter(|| {
