@@ -70,7 +70,7 @@ impl Sizing {
     /// # Ok::<(), ParamsError>(())
     /// ```
     pub fn params(self, expected_items: u64) -> Result<Params, ParamsError> {
-        self.params_of(expected_items, |blocks| blocks)
+        self.params_of(expected_items, false)
     }
 
     /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the filter can be folded
@@ -93,31 +93,31 @@ impl Sizing {
     /// # Ok::<(), blocked_bloom::ParamsError>(())
     /// ```
     pub fn foldable_params(self, expected_items: u64) -> Result<Params, ParamsError> {
-        self.params_of(expected_items, |blocks| {
-            let step = 1 << (blocks / 64).max(1).ilog2();
-            match self {
-                Sizing::MaxBytes(_) => blocks - blocks % step,
-                _ => blocks.checked_next_multiple_of(step).unwrap_or(blocks),
-            }
-        })
+        self.params_of(expected_items, true)
     }
 
-    fn params_of(
-        self,
-        expected_items: u64,
-        round: impl Fn(u32) -> u32,
-    ) -> Result<Params, ParamsError> {
+    fn params_of(self, expected_items: u64, foldable: bool) -> Result<Params, ParamsError> {
         if self.is_no_filter() {
             return Ok(Params::pass_all(expected_items));
         }
-        let blocks = round(match self {
-            Sizing::BitsPerKey(bits) => blocks_for_bits(expected_items, bits)?,
-            Sizing::FalsePositiveRate(rate) => blocks_for_rate(expected_items, rate)?,
-            Sizing::MaxBytes(bytes) => blocks_for_bytes(expected_items, bytes)?,
-        });
+        let blocks = self.blocks_for(expected_items, foldable)?;
         // With no key every rate is 0: take the probes of one.
         let (probes, _) = best_probes(expected_items.max(1), blocks);
         Ok(Params { expected_items, blocks, probes: probes as u8, pass_all: false })
+    }
+
+    /// Blocks of a filter that is one. Costs a multiplication, except for a rate, where it is all that sizing costs.
+    pub(crate) fn blocks_for(self, keys: u64, foldable: bool) -> Result<u32, ParamsError> {
+        let blocks = match self {
+            Sizing::BitsPerKey(bits) => blocks_for_bits(keys, bits)?,
+            Sizing::FalsePositiveRate(rate) => blocks_for_rate(keys, rate)?,
+            Sizing::MaxBytes(bytes) => blocks_for_bytes(keys, bytes)?,
+        };
+        let step = if foldable { 1 << (blocks / 64).max(1).ilog2() } else { 1 };
+        Ok(match self {
+            Sizing::MaxBytes(_) => blocks - blocks % step,
+            _ => blocks.checked_next_multiple_of(step).unwrap_or(blocks),
+        })
     }
 
     /// Whether the filter will answer "maybe" to everything, however many keys there are.

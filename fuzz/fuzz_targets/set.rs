@@ -113,7 +113,12 @@ fuzz_target!(|input: Input| {
                 wanted[filter][start..end].fill(true);
             }
         }
+        // Bits past the last key are not looked at, and cleared.
         let mut words = pairs.words().to_vec();
+        if hashes.len() % 64 > 0 {
+            let rows = words.chunks_exact_mut(words_per_row);
+            rows.for_each(|row| row[words_per_row - 1] |= !0 << (hashes.len() % 64));
+        }
         set.retain_hashes(&hashes, &mut pairs).unwrap();
         for (filter, wanted) in wanted.iter().enumerate() {
             for (key, &wanted) in wanted.iter().enumerate() {

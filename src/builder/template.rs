@@ -3,8 +3,9 @@
 use super::{BloomFilterBuilder, Prefixes};
 use crate::error::BuildError;
 use crate::hash::KeyHash;
-use crate::params::Sizing;
+use crate::params::{HEADER_BYTES, Sizing};
 use crate::prefix::Added;
+use crate::probe::BLOCK_BYTES;
 
 impl BloomFilterBuilder {
     pub(crate) fn key_hash(&self) -> KeyHash {
@@ -19,8 +20,8 @@ impl BloomFilterBuilder {
         self.prefixes.as_ref().map_or(Added::WholeKeys, Prefixes::added)
     }
 
-    /// Most additions whose stored filter takes at most so many bytes; 2^64 - 1 if there will be no filter. Cost: 64 times that of
-    /// sizing a filter.
+    /// Most additions whose stored filter takes at most so many bytes; 2^64 - 1 if there will be no filter. Cost: for a rate, 64
+    /// times that of sizing a filter; else that of sizing one.
     ///
     /// # Errors
     ///
@@ -33,7 +34,10 @@ impl BloomFilterBuilder {
         if self.sizing.is_no_filter() {
             return Ok(u64::MAX);
         }
-        let fits = |keys| self.params_for(keys).is_ok_and(|params| params.stored_bytes() <= bytes);
+        // Not by the parameters: their best number of probes costs more than all the rest.
+        let stored = |blocks| HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64;
+        let blocks = |keys| self.sizing.blocks_for(keys, self.foldable);
+        let fits = |keys| blocks(keys).is_ok_and(|blocks| stored(blocks) <= bytes);
         let (mut most, mut too_many) = (1, u64::MAX);
         while too_many - most > 1 {
             let middle = most + (too_many - most) / 2;
