@@ -97,7 +97,10 @@ fn check(bytes: &[u8], before: usize, values: &[&[u8]]) {
     let Some((length, filter)) = length.zip(at.ok()) else { return };
     let declared =
         |length: usize| SplitBlockFilterRef::at(&file, before as i64, Some(length as i32));
-    assert!(declared(header + length).is_ok() && declared(header + length + 1).is_err());
+    let whole = header + length;
+    assert!(
+        declared(whole).is_ok() && [whole - 1, whole + 1].map(declared).iter().all(Result::is_err)
+    );
     let bitset = &bytes[header..header + length];
     assert_eq!(filter.blocks().as_flattened(), bitset);
 

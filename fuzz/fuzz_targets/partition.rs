@@ -203,6 +203,16 @@ fuzz_target!(|input: Input| {
                 assert!(whole.contains_prefix(&extractor, start));
             }
         }
+        // Rules of an engine's own need what the format says: the prefixes of the keys beside a cut, on both of its sides.
+        let place =
+            |key: &[u8]| load(stored, index.location(naive_partition(&index, key)).unwrap());
+        for (one, next) in keys.iter().zip(keys.iter().skip(1)) {
+            for (at, other) in [(one, next), (next, one)] {
+                let filter = BloomFilterRef::from_bytes(place(at).unwrap()).unwrap();
+                let prefix = extractor.prefix(other);
+                assert!(prefix.is_none_or(|prefix| filter.prefixes(&extractor).contains(prefix)));
+            }
+        }
     }
 
     let lost = usize::from(input.lost);

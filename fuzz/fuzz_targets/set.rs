@@ -106,7 +106,8 @@ fuzz_target!(|input: Input| {
         pairs.clear(filters.len(), hashes.len()).unwrap();
         let mut wanted = vec![vec![false; hashes.len()]; filters.len()];
         for &(filter, start, end) in &input.masks {
-            let (filter, start, end) = (usize::from(filter), usize::from(start), usize::from(end));
+            let filter = usize::from(filter) % (filters.len() + 1);
+            let [start, end] = [start, end].map(|key| usize::from(key) % (hashes.len() + 2));
             let fits = filter < filters.len() && start <= end && end <= hashes.len();
             assert_eq!(pairs.set_keys(filter, start..end).is_ok(), fits);
             if fits {

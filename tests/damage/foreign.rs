@@ -1,5 +1,4 @@
-//! The formats of other systems. An SST file has checksums, and nothing in one may be wrong. A RocksDB filter block by itself, a
-//! Parquet filter and a `Filter.db` have none: damage that cannot be seen is answered as it stands, by the format's law.
+//! Parquet's and Cassandra's filters. They have no checksums: damage that cannot be seen is answered as it stands, by the format's law.
 
 use std::fs;
 
@@ -8,91 +7,14 @@ use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder,
 use blocked_bloom::interop::parquet::{
     ParquetFile, SplitBlockFilter, SplitBlockFilterRef, key_hash as parquet_hash,
 };
-use blocked_bloom::interop::rocksdb::{FilterBlock, FilterBlockBuilder, SstFilter, key_hash};
 
 use crate::campaign::{Case, Expected, Told};
 use crate::common::kernels;
 use crate::fixtures::{committed, unhex};
 use crate::{naive, naive_cassandra};
 
-fn numbered(name: &str, count: usize) -> Vec<Vec<u8>> {
+pub(crate) fn numbered(name: &str, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|i| format!("{name}{i:04}").into_bytes()).collect()
-}
-
-#[test]
-fn rocksdb_filter_blocks() {
-    let kernels = kernels();
-    let questions = [numbered("a", 100), numbered("n", 100)].concat();
-    let block = |name: &str, count: usize| {
-        let mut builder = FilterBlockBuilder::new(10.0).unwrap();
-        builder.extend(&numbered(name, count));
-        builder.finish().unwrap()
-    };
-    let (bytes, other) = (block("a", 100), block("b", 100));
-    let trailer = bytes.len() - 5..bytes.len();
-    let ask = |bytes: &[u8]| match FilterBlock::from_bytes(bytes) {
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            Told::refused()
-        }
-        Ok(block) => {
-            let answers: Vec<bool> = questions.iter().map(|key| block.contains(key)).collect();
-            let mut hits = Bitmask::new();
-            for &kernel in &kernels {
-                block.with_kernel(kernel).contains_batch(&questions, &mut hits);
-                assert!((0..answers.len()).all(|i| hits.get(i) == Some(answers[i])));
-            }
-            Told::answers(answers)
-        }
-    };
-    let naive = |bytes: &[u8]| {
-        let Some((bits, trailer)) = bytes.split_last_chunk::<5>() else { return Expected::Refused };
-        let lines = &bits[..bits.len() / 64 * 64];
-        match *trailer {
-            _ if bits.is_empty() => Expected::Refused,
-            [0xff, 0, 1..=30, 0, 0] if lines.is_empty() => Expected::Refused,
-            [0xff, 0, probes @ 1..=30, 0, 0] => {
-                let law = |key: &Vec<u8>| naive::law_1(lines, probes, key_hash(key));
-                Expected::Answers(questions.iter().map(law).collect())
-            }
-            // Filters of the older kind, which has tests of its own.
-            [1..=127, ..] => Expected::Unknown,
-            _ => Expected::Answers(vec![true; questions.len()]),
-        }
-    };
-    let (name, added) = ("RocksDB filter block", 100);
-    let report =
-        Case { name, bytes, other, added, header: trailer, seal: None, ask: &ask, naive: &naive }
-            .run();
-    assert!(report.flipped.wrong > 100 && report.header.harmless > 500);
-}
-
-#[test]
-fn rocksdb_files() {
-    let keys: Vec<Vec<u8>> = (0..300).map(|i| format!("user{:05}", 3 * i).into_bytes()).collect();
-    let questions = [keys, numbered("n", 50)].concat();
-    let read = |name: &str| fs::read(committed("rocksdb/matrix").join(name)).unwrap();
-    let ask = |bytes: &[u8]| match SstFilter::open(bytes) {
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            Told::refused()
-        }
-        Ok(filter) => Told::answers(questions.iter().map(|key| filter.contains(key)).collect()),
-    };
-    for (name, file, other) in [
-        ("SST, full filter", "xxh3_fv6.sst", "xxhash64_fv6.sst"),
-        ("SST, partitions", "parts_fv6_ri16.sst", "parts_fv5_ri16.sst"),
-        ("SST, version 5, CRC-32C", "crc32c_fv5.sst", "crc32c_fv6.sst"),
-    ] {
-        let (bytes, other, added) = (read(file), read(other), 300);
-        let header = bytes.len() - 53..bytes.len();
-        let naive = |_: &[u8]| Expected::Unknown;
-        let report =
-            Case { name, bytes, other, added, header, seal: None, ask: &ask, naive: &naive }.run();
-        assert!(report.none_wrong() && report.header.wrong == 0);
-        assert_eq!(report.truncated.harmless, 0);
-        assert!(report.flipped.refused > 8 * 400 && report.header.refused > 4_000);
-    }
 }
 
 #[test]

@@ -17,3 +17,6 @@ mod naive;
 #[path = "../interop_cassandra/naive.rs"]
 mod naive_cassandra;
 mod native;
+mod rocksdb;
+#[path = "../common/sst.rs"]
+mod sst;
