@@ -30,26 +30,24 @@ done
 
 # One target; its only output is its line of the table, and of a find where it is and how to see it again.
 run() {
-    local target=$1 log=fuzz/artifacts/$1.log finds=0 status=0 words=() before artifact
+    local target=$1 log=fuzz/artifacts/$1.log status=0 words=() finds=() before artifact
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target" "fuzz/artifacts/$target"
     [ ! -f "fuzz/dict/$target.dict" ] || words=("-dict=fuzz/dict/$target.dict")
     before=$(mktemp)
     cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- "${words[@]}" \
         -max_total_time="$mode" -timeout=30 -print_final_stats=1 >"$log" 2>&1 || status=$?
-    [ $status = 0 ] || finds=$(find "fuzz/artifacts/$target" -type f -newer "$before" | wc -l)
+    [ $status = 0 ] || mapfile -t finds < <(find "fuzz/artifacts/$target" -type f -newer "$before")
+    rm "$before"
     printf '%-16s %11s %8s %9s %6s\n' "$target" "$(figure number_of_executed_units)" "$(figure average_exec_per_sec)" \
-        "$(grep -oP '\bcov: \K\d+' "$log" | tail -1)" "$finds"
-    if [ $status != 0 ] && [ "$finds" = 0 ]; then
+        "$(grep -oP '\bcov: \K\d+' "$log" | tail -1)" ${#finds[@]}
+    if [ $status != 0 ] && [ ${#finds[@]} = 0 ]; then
         echo "  $target did not run; see $log"
     fi
-    if [ "$finds" != 0 ]; then
-        for artifact in $(find "fuzz/artifacts/$target" -type f -newer "$before"); do
-            echo "  find: $artifact; log: $log"
-            echo "  again: cargo +nightly fuzz run $target $artifact"
-            echo "  smaller: cargo +nightly fuzz tmin $target $artifact"
-        done
-    fi
-    rm -f "$before"
+    for artifact in "${finds[@]}"; do
+        echo "  find: $artifact; log: $log"
+        echo "  again: cargo +nightly fuzz run $target $artifact"
+        echo "  smaller: cargo +nightly fuzz tmin $target $artifact"
+    done
     [ $status = 0 ]
 }
 
@@ -58,7 +56,10 @@ figure() { sed -n "s/^stat::$1: *//p" "$log" | tail -1; }
 # With the seeds first, and without counting how often a branch is taken, few of many thousand inputs are taken over.
 seeds() {
     local target=$1
-    cargo +nightly fuzz run "$target" "fuzz/seeds/$target" "fuzz/corpus/$target" -- -merge=1 -use_counters=0 2>&1 | grep 'MERGE-OUTER'
+    mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
+    printf '%-16s ' "$target"
+    cargo +nightly fuzz run "$target" "fuzz/seeds/$target" "fuzz/corpus/$target" -- -merge=1 -use_counters=0 2>&1 |
+        grep -oE '[0-9]+ new files with.*|no new files.*|ERROR.*'
 }
 
 cargo +nightly fuzz build

@@ -24,6 +24,13 @@ use tool::{Dir, TOOL, assert_parts, lines, stderr};
 /// The name of what a killed tool leaves behind begins with this. Users are told so: see `output.rs`.
 const LEFT: &str = ".blocked-bloom-";
 
+/// Options that build filters of other systems, of 100 KB and more from ten thousand keys.
+const FORMATS: [&str; 3] = [
+    "--format rocksdb-block --bits-per-key 100",
+    "--format parquet-filter --keys 1M",
+    "--format cassandra --cassandra-version nb --keys 1M",
+];
+
 #[expect(clippy::print_stdout, reason = "figures to be quoted")]
 fn outcome(of: &str, outcome: &str) {
     println!("{of:<42} {outcome}");
@@ -61,7 +68,7 @@ fn killed_at_any_moment_the_old_file_or_the_new_one_is_whole() {
     let (inputs, dir, mut random) = (Dir::new(), Dir::new(), Random(21));
     inputs.write("keys", lines("key", 10_000));
     let input = |name: &str| inputs.path(name).display().to_string();
-    // A new file of 1.25 MB by each command that writes one.
+    // A new file of 1.25 MB by each command that writes one, and of each format.
     let mut writers = Vec::new();
     for seed in [1, 2] {
         let build = format!("build {} --keys 1M --threads 1 --seed {seed} -q -o", input("keys"));
@@ -74,6 +81,12 @@ fn killed_at_any_moment_the_old_file_or_the_new_one_is_whole() {
     }
     for (_, bytes) in &writers {
         assert!(bytes.len() > 1 << 20 && BloomFilterRef::from_bytes(bytes).is_ok());
+    }
+    for format in FORMATS {
+        let build = format!("build {} {format} --threads 1 -q -o", input("keys"));
+        inputs.ok(&format!("{build} foreign"));
+        writers.push((build, inputs.read("foreign")));
+        assert!(writers[writers.len() - 1].1.len() > 100_000, "{format}");
     }
     symlink("f", dir.path("link")).unwrap();
     let start = Instant::now();
@@ -144,16 +157,23 @@ fn a_full_device_stays_a_device() {
     let dir = Dir::new();
     dir.ok_with("build - -o f", "a\n");
     symlink("/dev/full", dir.path("link")).unwrap();
+    let mut refused = 0;
     for output in ["/dev/full", "link"] {
-        for args in [format!("build f -o {output}"), format!("merge f f -o {output}")] {
-            let message = dir.fails(&args);
+        let foreign = FORMATS.map(|format| format!("build f {format} -o {output}"));
+        let native = [format!("build f -o {output}"), format!("merge f f -o {output}")];
+        for args in native.iter().chain(&foreign) {
+            let message = dir.fails(args);
             assert_parts(&message, &[&format!("{output}: cannot write: No space left on device")]);
+            refused += 1;
         }
     }
     assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
     assert!(fs::symlink_metadata(dir.path("link")).unwrap().is_symlink());
     assert_eq!(dir.names(), ["f", "link"]);
-    outcome("/dev/full, and a link to it", "4 of 4 refused with status 2; the device stays");
+    outcome(
+        "/dev/full, and a link to it",
+        &format!("{refused} of {refused} refused with status 2; the device stays"),
+    );
 }
 
 /// Runs a script as the root of a mount namespace of its own, if that is allowed here.
@@ -304,9 +324,12 @@ fn a_pipe_that_nobody_reads_is_an_error() {
             &[&format!("blocked-bloom: {name}: cannot write: Broken pipe")],
         );
     };
-    for args in
-        ["build keys --keys 1M -o -", "merge f f -o -", "build keys --keys 1M -o /dev/stdout"]
-    {
+    let native =
+        ["build keys --keys 1M -o -", "merge f f -o -", "build keys --keys 1M -o /dev/stdout"];
+    let foreign = FORMATS.map(|format| format!("build keys {format} -o -"));
+    let mut refused = 1;
+    for args in native.into_iter().chain(foreign.iter().map(String::as_str)) {
+        refused += 1;
         let mut command = spawned(&dir, args);
         let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(running.stdout.take());
@@ -325,7 +348,10 @@ fn a_pipe_that_nobody_reads_is_an_error() {
     reader.join().unwrap();
     assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
     assert_eq!(dir.names(), ["f", "fifo", "keys"]);
-    outcome("a pipe closed by its reader", "4 of 4 refused with status 2; no file left");
+    outcome(
+        "a pipe closed by its reader",
+        &format!("{refused} of {refused} refused with status 2; no file left"),
+    );
 }
 
 /// A reader that opens the file again and again, while it is replaced, never sees a part.
