@@ -130,12 +130,11 @@ fn filter_blocks_in_mended_files() {
         ..=5 => Expected::Answers(vec![true; questions.len()]),
         _ => naive_block(bytes, &questions),
     };
-    let (name, added, header) = ("SST, full filter, mended", 100, bytes.len() - 5..bytes.len());
+    let (name, added, header) = ("SST, mended full filter", 100, bytes.len() - 5..bytes.len());
     let report =
         Case { name, bytes, other, added, header, seal: Some(MENDED), ask: &ask, naive: &naive }
             .run();
     assert!(report.header.harmless > 500 && report.flipped.wrong > 100);
-    assert!(report.truncated.refused > 0);
 }
 
 /// Varints of one byte, keys that share nothing and ascend, handles of partitions in their order; the separator of each and which
@@ -183,7 +182,7 @@ fn partition_indexes_in_mended_files() {
     };
     let (bytes, other) = (sst::index(&entries, 1, false), sst::index(&other, 1, false));
     assert!(naive_index(&bytes, &places).is_some_and(|entries| entries.len() == 5));
-    let (name, added, header) = ("SST, partition index, mended", 100, 0..12);
+    let (name, added, header) = ("SST, mended index", 100, 0..12);
     let report =
         Case { name, bytes, other, added, header, seal: Some(MENDED), ask: &ask, naive: &naive }
             .run();
