@@ -59,6 +59,54 @@ fn one_block_is_exact_occupancy_too() {
     assert!((params.false_positive_rate_at(51) - 0.0084).abs() < 0.0001);
 }
 
+/// The formula of `src/params.rs` term by term: every number of keys a block can have, each power and each weight by itself. What it
+/// is compared with stops at twelve sigma and gets each term from its neighbour.
+fn documented_rate(keys: u32, blocks: u32, probes: u32) -> f64 {
+    let (share, k) = (1.0 / f64::from(blocks), f64::from(probes));
+    let mut log_choices = 0.0;
+    let mut sum = 0.0;
+    for j in 1..=keys {
+        log_choices += (f64::from(keys - j + 1) / f64::from(j)).ln();
+        let (j, rest) = (f64::from(j), f64::from(keys - j));
+        let weight = (log_choices + j * share.ln() + rest * (-share).ln_1p()).exp();
+        let q = (511.0_f64 / 512.0).powf(j * k);
+        let q2 = (510.0_f64 / 512.0).powf(j * k);
+        let (p, v) =
+            (1.0 - q, (512.0 * 511.0 * q2 + 512.0 * q - 512.0 * 512.0 * q * q) / 262_144.0);
+        let fill = p.powf(k) * (1.0 + k * (k - 1.0) * v.max(0.0) / (2.0 * p * p));
+        sum += weight * (fill + j / 4_294_967_296.0).min(1.0);
+    }
+    sum
+}
+
+/// Catches a window that is too narrow, a weight that drifts, a term that is lost: all of them less than the tolerances of the other
+/// tests at the sizes that are usual.
+#[test]
+fn the_rate_is_the_documented_formula() {
+    for (keys, blocks) in [
+        (1, 2),
+        (30, 3_000),
+        (7, 500),
+        (3, 2),
+        (40, 2),
+        (60, 2),
+        (900, 3),
+        (1_000, 20),
+        (2_000, 39),
+        (3_000, 9),
+    ] {
+        let sized =
+            Sizing::MaxBytes(64 + 64 * u64::from(blocks)).params(u64::from(blocks) * 64).unwrap();
+        assert_eq!(sized.blocks(), blocks);
+        for probes in 1..=30 {
+            let found = sized.with_probes(probes).unwrap().false_positive_rate_at(keys.into());
+            let expected = documented_rate(keys, blocks, probes);
+            let name = format!("{keys} keys, {blocks} blocks, {probes} probes: {found} {expected}");
+            assert!((found / expected - 1.0).abs() < 1e-7, "{name}");
+        }
+    }
+}
+
 #[test]
 fn published_points_of_this_law() {
     for (bits, probes, percent) in [
