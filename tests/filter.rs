@@ -32,6 +32,22 @@ fn insert_says_whether_the_key_was_certainly_new() {
 }
 
 #[test]
+fn filters_are_equal_if_shape_hash_count_and_bits_are() {
+    let mut filter = empty(2, 6);
+    filter.insert_hash(1 << 32);
+    let mut other_bits = empty(2, 6);
+    other_bits.insert_hash(2 << 32);
+    let mut other_count = filter.clone();
+    other_count.insert_hash(1 << 32);
+    assert_eq!(filter, filter.clone());
+    assert_eq!(filter.view(), filter.clone().view());
+    for other in [other_bits, other_count, empty(2, 6)] {
+        assert_ne!(filter, other);
+        assert_ne!(filter.view(), other.view());
+    }
+}
+
+#[test]
 fn keys_are_hashed_with_the_filters_seed() {
     let words = ["", "a", "apple", "a key that is longer than sixteen bytes", "ключ"];
     for seed in [0, 1, u64::MAX] {

@@ -2,7 +2,10 @@
 
 mod common;
 
-use blocked_bloom::{Bitmask, Block, BloomFilterRef, probe};
+use blocked_bloom::{
+    Bitmask, Block, BloomFilterBytes, BloomFilterRef, FilterSet, KeyHash, ScalableBloomFilter,
+    probe,
+};
 use common::{Random, empty, filled, kernels};
 
 /// The law, written over the public oracle: what every batch must give.
@@ -45,6 +48,37 @@ fn check(filter: BloomFilterRef<'_>, hashes: &[u64], hits: &mut Bitmask) {
     for (&hash, &expected) in hashes.iter().zip(&expected) {
         assert_eq!(filter.contains_hash(hash), expected, "single {hash:#x}, {}", context());
     }
+}
+
+/// If a kernel could not be chosen, every test of this file would test the fastest one only.
+#[test]
+fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
+    let stored = empty(1, 6).to_bytes();
+    for kernel in kernels() {
+        let filter = empty(1, 6).with_kernel(kernel);
+        let bytes = BloomFilterBytes::from_bytes(&stored).unwrap().with_kernel(kernel);
+        let mut growing = ScalableBloomFilter::new(0.01, 10).unwrap().with_kernel(kernel);
+        growing.insert_hash(1).unwrap();
+        let used = [
+            filter.view().kernel(),
+            filter.clone().view().kernel(),
+            BloomFilterRef::from_bytes(&stored).unwrap().with_kernel(kernel).kernel(),
+            bytes.view().kernel(),
+            FilterSet::new(KeyHash::default(), [filter.view()])
+                .unwrap()
+                .with_kernel(kernel)
+                .kernel(),
+            growing.links()[0].view().kernel(),
+        ];
+        assert_eq!(used.map(|used| used.name()), [kernel.name(); 6]);
+    }
+    let all = kernels();
+    for (i, one) in all.iter().enumerate() {
+        for (j, other) in all.iter().enumerate() {
+            assert_eq!((one == other, one.name() == other.name()), (i == j, i == j));
+        }
+    }
+    assert_eq!(all.last().map(|kernel| kernel.name()), Some("scalar"));
 }
 
 #[test]

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Which changes of src/ does no test notice?
 
-    tools/mutants.py build           makes the changes and the test binaries, and asks which test reaches which function
+    tools/mutants.py build           makes the changes and the test binaries, and asks which test reaches which function; of an earlier
+                                     run it keeps all but what was missed, if the changes are the same
     tools/mutants.py run ROOM...     tests every change in these rooms (src/ROOM.rs, src/ROOM/**), or in all
     tools/mutants.py table           one line a room, from all runs since the build
 
 The changes are those of `cargo mutants --list` (cargo install --locked cargo-mutants) under .cargo/mutants.toml. That tool builds
 the crate again for each of them, which takes longer than testing it: here every function gets all its changed bodies at once,
 behind a `match` on the environment variable MUTANT, and is built once. A change is tested by the tests that reach its function,
-shortest first, until one fails. A change that does not compile is "unviable"; one whose function cannot hold two bodies (it returns
-`impl Trait`, or runs at compile time) is "apart": `cargo mutants --re NAME` tests it.
+those first that noticed other changes of the file, then the shortest, until one fails or SECONDS of tests have passed. A change
+that does not compile is "unviable"; one whose function cannot hold two bodies (it returns `impl Trait`, or runs at compile time) is
+"apart": `cargo mutants --re NAME` tests it. Documentation tests and those of the command-line tool are not run.
 
 Files: $CARGO_TARGET_DIR/mutants (target/mutants).
 """
@@ -20,9 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
 TREE, STATE, RESULTS = WORK / "tree", WORK / "state.json", WORK / "results.jsonl"
 FEATURES = "interop-rocksdb,interop-parquet,interop-cassandra"
-# The tests of the tool start a binary of its own, and the one of memory counts for a whole process.
-NOT_RUN = ("cli", "memory", "tool", "common")
+# The tests of the command-line tool start a binary of its own.
+NOT_RUN = ("cli", "tool", "common")
 MEMORY = 6 << 30
+# A change that is harmless, such as a cache line not requested, would take all tests: minutes.
+SECONDS = float(os.environ.get("MUTANT_SECONDS", 15))
 
 SWITCH = """
 #[doc(hidden)]
@@ -194,9 +198,13 @@ def build():
                 if m["reason"] == "compiler-artifact" and m["executable"] and m["profile"]["test"]}
     owner = {number: f for f, numbers in enumerate(functions) for number in numbers}
     tests = reach(binaries)
+    # After other tests, what was missed is tested again; after other code, everything.
+    kept = [line for line in RESULTS.read_text().splitlines() if '"missed"' not in line] if STATE.exists() else []
+    if kept and [m["name"] for m in json.loads(STATE.read_text())["mutants"]] != [m["name"] for m in mutants]:
+        kept = []
     STATE.write_text(json.dumps({"mutants": mutants, "unviable": sorted(unviable), "apart": sorted(apart),
                                  "owner": owner, "binaries": binaries, "tests": tests}))
-    RESULTS.write_text("")
+    RESULTS.write_text("".join(line + "\n" for line in kept))
     print(f"{len(mutants)} changes: {len(unviable)} unviable, {len(apart)} apart; {len(tests)} tests")
 
 
@@ -244,22 +252,26 @@ def reach(binaries):
     return tests
 
 
-def verdict(state, number):
+def verdict(state, number, kills):
     if number in state["unviable"]:
         return "unviable", ""
     if number in state["apart"]:
         return "apart", ""
     function = state["owner"][str(number)]
-    mine = sorted((seconds, name, test) for name, test, seconds, reached in state["tests"] if function in reached)
-    while mine:
-        # Of one binary at a time, the next tests that take two seconds together.
-        name, taken, seconds = mine[0][1], [], 0.0
+    # Those first that noticed other changes of the file.
+    mine = sorted((-kills[f"{name}: {test}"], seconds, name, test)
+                  for name, test, seconds, reached in state["tests"] if function in reached)
+    spent = 0.0
+    while mine and spent < SECONDS:
+        # Of one binary at a time, the next tests that take a second together.
+        name, taken, seconds, known = mine[0][2], [], 0.0, mine[0][0] < 0
         for entry in list(mine):
-            if entry[1] == name and (not taken or seconds + entry[0] < 2):
-                taken.append(entry[2])
-                seconds += entry[0]
+            if entry[2] == name and (not taken or seconds + entry[1] < 1) and (entry[0] < 0) == known:
+                taken.append(entry[3])
+                seconds += entry[1]
                 mine.remove(entry)
-        failed = start(state["binaries"][name], taken, {"MUTANT": str(number)}, 10 * seconds + 30)
+        spent += seconds
+        failed = start(state["binaries"][name], taken, {"MUTANT": str(number)}, 5 * seconds + 15)
         if failed:
             return ("timeout" if failed == "timeout" else "caught"), f"{name}: {failed}"
     return "missed", ""
@@ -267,13 +279,17 @@ def verdict(state, number):
 
 def run(rooms):
     state = json.loads(STATE.read_text())
-    done = {json.loads(line)["number"] for line in RESULTS.read_text().splitlines()}
+    done, kills = set(), collections.defaultdict(collections.Counter)
+    for result in map(json.loads, RESULTS.read_text().splitlines()):
+        done.add(result["number"])
+        kills[result["name"].split(":")[0]][result["by"]] += 1
     wanted = lambda file: not rooms or room_of(file) in rooms
     for room in rooms or [""]:
         for number, mutant in enumerate(state["mutants"]):
             if number in done or not wanted(mutant["file"]) or (room and room_of(mutant["file"]) != room):
                 continue
-            what, how = verdict(state, number)
+            what, how = verdict(state, number, kills[mutant["file"]])
+            kills[mutant["file"]][how] += 1
             with RESULTS.open("a") as out:
                 out.write(json.dumps({"number": number, "name": mutant["name"], "verdict": what, "by": how}) + "\n")
             if what in ("missed", "timeout"):
