@@ -83,7 +83,7 @@ fn killed_at_any_moment_the_old_file_or_the_new_one_is_whole() {
         assert!(bytes.len() > 1 << 20 && BloomFilterRef::from_bytes(bytes).is_ok());
     }
     for format in FORMATS {
-        let build = format!("build {} {format} --threads 1 -q -o", input("keys"));
+        let build = format!("build {} {format} -q -o", input("keys"));
         inputs.ok(&format!("{build} foreign"));
         writers.push((build, inputs.read("foreign")));
         assert!(writers[writers.len() - 1].1.len() > 100_000, "{format}");
