@@ -470,3 +470,6 @@ impl Display for FormatError {
 }
 
 impl core::error::Error for FormatError {}
+
+#[cfg(test)]
+mod tests;

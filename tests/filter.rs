@@ -44,6 +44,9 @@ fn filters_are_equal_if_shape_hash_count_and_bits_are() {
     for other in [other_bits, other_count, empty(2, 6)] {
         assert_ne!(filter, other);
         assert_ne!(filter.view(), other.view());
+        let bytes = |filter: &BloomFilter| BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
+        assert_eq!(bytes(&filter), bytes(&filter));
+        assert_ne!(bytes(&filter), bytes(&other));
     }
 }
 

@@ -246,6 +246,9 @@ fn huge_counts_are_answered_at_once() {
     assert_eq!(big.blocks(), 1 << 31);
     assert!(big.to_string().ends_with("partition it"), "{big}");
     assert!(!by_bits(10.0, 1_000).to_string().contains("partition"));
+    let most = blocks(1.0, 1 << 37).unwrap();
+    assert_eq!(most.blocks(), MAX_RECOMMENDED_BLOCKS);
+    assert!(!most.to_string().contains("partition"), "{most}");
     assert_eq!(MAX_RECOMMENDED_BLOCKS, 1 << 28);
     assert_eq!(big.false_positive_rate_at(u64::MAX), 1.0);
 

@@ -62,7 +62,8 @@ fn filters_have_the_hash_and_prefixes_of_the_policy() {
         let (opened, error) = policy.open(filter.to_bytes());
         assert_eq!((opened.view(), error), (filter.view(), None));
         // The last rule that was given counts.
-        assert_eq!(policy.prefixes(rule.clone()).added().extractor(), Some(rule.id()));
+        let both = Added::WholeKeysAndPrefixes { extractor: rule.id() };
+        assert_eq!(policy.prefixes(rule.clone()).added(), both);
     }
 }
 

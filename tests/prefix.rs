@@ -308,11 +308,33 @@ fn a_filter_with_prefixes_forgets_them_when_keys_are_added() {
 }
 
 #[test]
+fn rules_and_what_was_added_have_a_text() {
+    let rule = PrefixExtractor::delimiter(b'/', 2);
+    assert_eq!(rule.to_string(), "delimiter:2f:2");
+    assert_eq!(rule.to_string().parse(), Ok(rule.clone()));
+    assert_ne!(rule, PrefixExtractor::fixed(2));
+    let error = "fixed:four".parse::<PrefixExtractor>().unwrap_err();
+    assert!(error.to_string().starts_with("no prefix rule \"fixed:four\": give fixed:BYTES"));
+    for (added, text) in [
+        (Added::WholeKeys, "whole keys"),
+        (Added::Prefixes { extractor: 42 }, "prefixes by extractor 000000000000002a"),
+        (
+            Added::WholeKeysAndPrefixes { extractor: 42 },
+            "whole keys and prefixes by extractor 000000000000002a",
+        ),
+    ] {
+        assert_eq!(added.to_string(), text);
+    }
+}
+
+#[test]
 fn hashes_have_no_prefix() {
     let extractor = PrefixExtractor::fixed(4);
     let mut builder = BloomFilterBuilder::new(sizing()).prefixes(extractor.clone());
     builder.insert("abcd/1");
     builder.insert_hash(77);
+    builder.insert_hash(78);
+    assert_eq!(builder.len(), 4, "a key, its prefix and two hashes");
     assert_eq!(builder.finish().unwrap_err(), BuildError::HashWithoutPrefix { hash: 77 });
     let caller = KeyHash::Caller { tag: 5 };
     let mut builder = BloomFilterBuilder::with_key_hash(sizing(), caller).prefixes(extractor);

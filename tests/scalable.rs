@@ -13,7 +13,9 @@ use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 fn new(rate: f64, first_items: u64) -> ScalableBloomFilter {
-    ScalableBloomFilter::new(rate, first_items).unwrap()
+    let filter = ScalableBloomFilter::new(rate, first_items).unwrap();
+    assert_eq!(filter.false_positive_rate(), rate);
+    filter
 }
 
 /// A filter of `keys` random hashes, added in batches of odd lengths.
@@ -123,6 +125,17 @@ fn a_batch_that_repeats_a_key_reports_it_once() {
         }
         assert_eq!(batched, single);
         assert_eq!(seen.count_misses() as u64, batched.keys_inserted());
+        // As keys instead of hashes.
+        let twice: Vec<[u8; 8]> = twice.into_iter().map(u64::to_le_bytes).collect();
+        let (mut batched, mut single) = (new(0.01, 7), new(0.01, 7));
+        batched.insert_batch(&twice, &mut seen).unwrap();
+        for (i, key) in twice.iter().enumerate() {
+            assert_eq!(seen.get(i), Some(!single.insert(key).unwrap()), "{keys} keys, {i}");
+        }
+        assert_eq!(batched, single);
+        // The same links for another target, and other links for the same.
+        assert_ne!(new(0.01, 7), new(0.02, 7));
+        assert_ne!(batched, new(0.01, 7));
     }
 }
 

@@ -194,6 +194,8 @@ fn ranges_of_keys_are_all_that_is_asked() {
                 assert!(pairs.keys_of(2).next().is_none() && pairs.keys_of(3).next().is_none());
                 assert_eq!(pairs.count_hits(), end);
                 for key in 0..keys {
+                    let set = [key < start, (start..end).contains(&key), false];
+                    assert_eq!([0, 1, 2].map(|filter| pairs.get(filter, key)), set.map(Some));
                     let filters = (0..3).filter(|&filter| pairs.get(filter, key) == Some(true));
                     assert!(pairs.filters_of(key).eq(filters));
                 }
@@ -202,6 +204,18 @@ fn ranges_of_keys_are_all_that_is_asked() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_absent_is_cleared_in_a_matrix() {
+    let filters = [empty(1, 6), BloomFilter::pass_all(KeyHash::default()).unwrap()];
+    let set = FilterSet::new(KeyHash::default(), &filters).unwrap();
+    let mut pairs = BitMatrix::new();
+    pairs.clear(2, 70).unwrap();
+    pairs.set_keys(0, 0..70).unwrap();
+    pairs.set_keys(1, 5..66).unwrap();
+    set.retain_hashes(&Random(5).hashes(70), &mut pairs).unwrap();
+    assert!(pairs.keys_of(0).next().is_none() && pairs.keys_of(1).eq(5..66));
 }
 
 /// A filter that was built of prefixes alone knows nothing of keys, in a set too.
@@ -248,6 +262,7 @@ fn what_a_set_refuses() {
     }
     let many = vec![BloomFilterRef::pass_all(mine); FilterSet::MAX_FILTERS + 1];
     let set = FilterSet::new(mine, many[1..].iter().copied()).unwrap();
+    assert_eq!(set.key_hash(), mine);
     let error = FilterSet::new(mine, many).unwrap_err();
     assert_eq!(error, FilterSetError::TooManyFilters { limit: 65_536 });
 

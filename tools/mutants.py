@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Which changes of src/ does no test notice?
 
-    tools/mutants.py build           makes the changes and the test binaries, and asks which test reaches which function; of an earlier
-                                     run it keeps all but what was missed, if the changes are the same
+    tools/mutants.py build           makes the changes and the test binaries, and asks which test reaches which function; of earlier
+                                     runs it keeps all but what was missed (delete results.jsonl to keep nothing)
     tools/mutants.py run ROOM...     tests every change in these rooms (src/ROOM.rs, src/ROOM/**), or in all
     tools/mutants.py table           one line a room, from all runs since the build
 
@@ -198,13 +198,14 @@ def build():
                 if m["reason"] == "compiler-artifact" and m["executable"] and m["profile"]["test"]}
     owner = {number: f for f, numbers in enumerate(functions) for number in numbers}
     tests = reach(binaries)
-    # After other tests, what was missed is tested again; after other code, everything.
-    kept = [line for line in RESULTS.read_text().splitlines() if '"missed"' not in line] if STATE.exists() else []
-    if kept and [m["name"] for m in json.loads(STATE.read_text())["mutants"]] != [m["name"] for m in mutants]:
-        kept = []
+    # What was missed is tested again; the rest is kept, by name.
+    numbers, kept = {mutant["name"]: number for number, mutant in enumerate(mutants)}, []
+    for result in map(json.loads, RESULTS.read_text().splitlines() if RESULTS.exists() else ()):
+        if result["verdict"] != "missed" and result["name"] in numbers:
+            kept.append(json.dumps({**result, "number": numbers[result["name"]]}) + "\n")
     STATE.write_text(json.dumps({"mutants": mutants, "unviable": sorted(unviable), "apart": sorted(apart),
                                  "owner": owner, "binaries": binaries, "tests": tests}))
-    RESULTS.write_text("".join(line + "\n" for line in kept))
+    RESULTS.write_text("".join(kept))
     print(f"{len(mutants)} changes: {len(unviable)} unviable, {len(apart)} apart; {len(tests)} tests")
 
 

@@ -4,10 +4,13 @@ use blocked_bloom::interop::parquet::{
     ParquetError, ParquetFile, PhysicalType, SplitBlockFilter, SplitBlockFilterRef, Value,
 };
 
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
 const I32: u8 = 5;
 const I64: u8 = 6;
 const BINARY: u8 = 8;
 const LIST: u8 = 9;
+const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 
 fn varint(mut number: u64) -> Vec<u8> {
@@ -72,8 +75,13 @@ fn columns_say_what_leads_to_their_filters() {
     filter.insert(5_i64.to_le_bytes());
     let stored = filter.to_bytes();
     let length = stored.len() as i64;
-    let plain = structure(&[(2, I64, number(0)), (3, STRUCT, metadata(4, length))]);
-    let no_filter = structure(&[(3, STRUCT, structure(&[(1, I32, number(6))]))]);
+    // Fields of later versions: a bool has no value behind its type, an empty map no types.
+    let later = [(20, TRUE, vec![]), (21, FALSE, vec![]), (22, MAP, vec![0])];
+    let known = [(2, I64, number(0)), (3, STRUCT, metadata(4, length))];
+    let plain = structure(&[&later[..], &known].concat());
+    // An empty list may be one of anything.
+    let empty_path = [(1, I32, number(6)), (3, LIST, list(I32, &[]))];
+    let no_filter = structure(&[(3, STRUCT, structure(&empty_path))]);
     let encrypted = structure(&[(3, STRUCT, metadata(4 + length, length)), (8, STRUCT, vec![0])]);
     let hidden = structure(&[(8, STRUCT, vec![0]), (9, BINARY, binary(b"secret"))]);
     let elsewhere = structure(&[(1, BINARY, binary(b"part-2")), (3, STRUCT, metadata(4, length))]);

@@ -224,6 +224,24 @@ fn folding_gives_the_filter_of_the_smaller_size() {
 }
 
 #[test]
+fn filters_tell_their_kernel_whether_they_are_empty_and_each_other() {
+    for kernel in kernels() {
+        let mut filter = SplitBlockFilter::with_blocks(2).unwrap().with_kernel(kernel);
+        let empty = filter.clone();
+        assert!(empty.view().is_empty());
+        assert_eq!(filter, empty);
+        filter.insert_hash(7);
+        assert!(!filter.view().is_empty());
+        assert!(filter != empty && filter.view() != empty.view());
+        assert_eq!(filter.view(), filter.clone().view());
+        assert_eq!(filter.view().kernel().name(), kernel.name());
+        let stored = filter.to_bytes();
+        let view = SplitBlockFilterRef::from_bytes(&stored).unwrap().with_kernel(kernel);
+        assert_eq!(view.kernel().name(), kernel.name());
+    }
+}
+
+#[test]
 fn unions_hold_the_values_of_both() {
     let (mine, others) = (Random(1).hashes(100), Random(2).hashes(100));
     for (blocks, others_blocks) in [(1, 1), (1, 2), (8, 8), (8, 64)] {
