@@ -75,8 +75,10 @@ fn memory_is_what_the_documentation_says() {
 
     for keys_now in [1_000, 100_000, KEYS] {
         let (bytes, filter) = peak(|| {
+            let before = NOW.load(Relaxed);
             let mut builder = BloomFilterBuilder::new(sizing);
             builder.extend(keys().take(keys_now));
+            assert_eq!(builder.memory_bytes() as usize, NOW.load(Relaxed) - before);
             builder.finish()
         });
         let filter_bytes = filter.unwrap().params().stored_bytes() as usize;
@@ -103,8 +105,11 @@ fn memory_is_what_the_documentation_says() {
     let limit = 1 << 20;
     let (bytes, filter) = peak(|| {
         let builder = BloomFilterBuilder::new(sizing).memory_limit(limit);
+        let before = NOW.load(Relaxed);
         let mut builder = builder.expected_items(KEYS as u64);
         builder.extend(keys());
+        let (told, held) = (builder.memory_bytes() as usize, NOW.load(Relaxed) - before);
+        assert!(told <= held && told + 1_024 >= held, "{told} bytes told, {held} held");
         builder.finish_verified().unwrap()
     });
     let beside = bytes - filter_bytes;

@@ -192,6 +192,7 @@ fn the_warning_needs_twice_the_rate_and_evidence() {
     for factor in [f64::NAN, f64::INFINITY, 0.5, -1.0] {
         assert_eq!(bad.check_beyond(0.01, factor), None, "{factor}");
     }
+    assert!(bad.check_beyond(0.01, 1.0).is_some(), "the least factor");
     assert!(bad.check_beyond(0.01, 49.0).is_some() && bad.check_beyond(0.01, 51.0).is_none());
 }
 

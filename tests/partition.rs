@@ -162,7 +162,23 @@ fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
             elsewhere += usize::from(index.partition_of(start) != index.partition_of(key));
         }
         assert_eq!(elsewhere, index.partitions() - 1);
+        let absent = |&other: &u8| !index.contains_prefix(&tenant, [other, 0], built.load()).0;
+        assert!((200..=255).filter(absent).count() > 40);
     }
+}
+
+/// The index is most of what a builder of many partitions holds.
+#[test]
+fn a_builder_tells_the_memory_of_its_index() {
+    let sink = |_| Ok::<(), Infallible>(());
+    let mut builder = PartitionedFilterBuilder::new(small_partitions(), 128, sink).unwrap();
+    let empty = builder.memory_bytes();
+    for key in 0..9_000_u32 {
+        builder.insert(key.to_be_bytes()).unwrap();
+    }
+    let told = builder.memory_bytes() - empty;
+    let index = builder.finish().unwrap().len() as u64;
+    assert!((index - 100..=2 * index + 2_000).contains(&told), "{told} bytes, an index of {index}");
 }
 
 #[test]

@@ -235,6 +235,7 @@ fn what_gets_no_filter_has_a_reason() {
     let level = Level::new(1_000_000);
     assert_eq!(skipped(level, 1 << 20), None);
     assert_eq!(skipped(Level::new(0), 1 << 20), Some(SkipReason::NoKeys));
+    assert_eq!(SkipReason::NoKeys.to_string(), "no keys");
     assert_eq!(skipped(Level::new(0).runs(0), 1 << 20), Some(SkipReason::NoKeys));
     assert_eq!(skipped(level.lookups(0.0), 1 << 20), Some(SkipReason::NeverAsked));
     assert_eq!(skipped(level.cost(0.0), 1 << 20), Some(SkipReason::NeverAsked));

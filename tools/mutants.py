@@ -172,7 +172,10 @@ def build():
             shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("target", "corpus"))
         else:
             shutil.copy(source, target)
-    unviable = set()
+    # What did not compile before does not now.
+    known = json.loads(STATE.read_text()) if STATE.exists() else {"mutants": [], "unviable": []}
+    gone = {known["mutants"][number]["name"] for number in known["unviable"]}
+    unviable = {number for number, mutant in enumerate(mutants) if mutant["name"] in gone}
     while True:
         lines, apart, functions = generate(mutants, unviable)
         code, messages, stderr = cargo("check", "--lib")

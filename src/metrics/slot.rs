@@ -48,3 +48,36 @@ impl Drop for Slot {
 pub(super) fn of_this_thread() -> Option<usize> {
     SLOT.try_with(|slot| slot.0).ok().flatten()
 }
+
+// Without threads on WebAssembly.
+#[cfg(all(test, not(target_family = "wasm")))]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Barrier;
+    use std::thread;
+    use std::vec::Vec;
+
+    use super::{SLOTS, of_this_thread};
+
+    /// Counters are added to without a locked instruction: of two threads in one slot, one would undo what the other adds.
+    #[test]
+    fn threads_have_slots_of_their_own_and_give_them_back() {
+        for _ in 0..3 {
+            let all_live = Barrier::new(SLOTS + 4);
+            let slot = || {
+                let slot = of_this_thread();
+                all_live.wait();
+                slot
+            };
+            let slots: Vec<Option<usize>> = thread::scope(|scope| {
+                let threads: Vec<_> = (0..SLOTS + 4).map(|_| scope.spawn(slot)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let taken: Vec<usize> = slots.into_iter().flatten().collect();
+            assert!(taken.iter().all(|&slot| slot < SLOTS));
+            assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), taken.len(), "{taken:?}");
+            // The threads of other tests may have some.
+            assert!(taken.len() > SLOTS / 2, "{taken:?}");
+        }
+    }
+}
