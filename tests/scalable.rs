@@ -361,6 +361,12 @@ fn filters_read_back_as_they_were_written() {
             (view.key_hash(), view.links().len()),
             (filter.key_hash(), filter.links().len())
         );
+        let asked = [Random(10).hashes(60), Random(9).hashes(60)].concat();
+        let (mut hits, mut expected) = (Bitmask::new(), Bitmask::new());
+        view.contains_hashes(&asked, &mut hits);
+        filter.contains_hashes(&asked, &mut expected);
+        assert_eq!(hits, expected);
+        assert!(asked.iter().all(|&hash| view.contains_hash(hash) == filter.contains_hash(hash)));
         let mut read = view.to_filter().unwrap();
         assert_eq!(read, filter);
         // What is read goes on as what was written would have.

@@ -138,3 +138,18 @@ impl From<AllocError> for CassandraError {
         Self::Alloc(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use core::error::Error;
+
+    use super::{AllocError, CassandraError};
+
+    #[test]
+    fn a_lack_of_memory_is_the_source() {
+        let error = CassandraError::from(AllocError { bytes: 640 });
+        assert_eq!(error.to_string(), "no memory for 640 bytes");
+        assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
+    }
+}

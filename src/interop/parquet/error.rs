@@ -272,3 +272,27 @@ impl From<AllocError> for ParquetError {
         Self::Alloc(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use core::error::Error;
+
+    use super::{AllocError, ParquetError};
+
+    #[test]
+    fn a_lack_of_memory_is_the_source() {
+        let error = ParquetError::from(AllocError { bytes: 640 });
+        assert_eq!(error.to_string(), "no memory for 640 bytes");
+        assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
+    }
+    #[test]
+    fn a_wrong_length_says_which_way() {
+        for (found, expected, text) in [
+            (1, 2, "1 bytes, expected 2: truncated"),
+            (2, 1, "2 bytes, expected 1: followed by other bytes"),
+        ] {
+            assert_eq!(ParquetError::Length { found, expected }.to_string(), text);
+        }
+    }
+}

@@ -211,3 +211,18 @@ impl From<AllocError> for RocksdbError {
         Self::Alloc(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use core::error::Error;
+
+    use super::{AllocError, RocksdbError};
+
+    #[test]
+    fn a_lack_of_memory_is_the_source() {
+        let error = RocksdbError::from(AllocError { bytes: 640 });
+        assert_eq!(error.to_string(), "no memory for 640 bytes");
+        assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
+    }
+}
