@@ -64,7 +64,7 @@ fn count(source: &str) -> Counts {
             ["fn", "(", ..] => {}
             ["fn", ..] | ["extern", "\"", _, "\"", "fn", ..] => counts[1] += 1,
             ["impl", ..] => counts[2] += 1,
-            ["extern" | "(", ..] => {
+            ["extern" | "(", ..] | ["trait", _, "{" | ":" | "<", ..] => {
                 panic!("an `unsafe` that the inventory has no column for: {:?}", &tokens[i..][..4])
             }
             // A word in a literal.
