@@ -9,9 +9,9 @@ use crate::error::FormatError;
 use crate::filter::BloomFilter;
 use crate::hash::{KeyHash, checksum};
 use crate::kernel::Kernel;
-use crate::params::HEADER_BYTES;
+use crate::params::{HEADER_BYTES, stored_bytes};
 use crate::prefix::Added;
-use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES};
+use crate::probe::{Block, MAX_PROBES};
 use crate::view::{BloomFilterRef, Meta};
 
 /// First byte not ASCII, last a line feed: a transfer in text mode shows.
@@ -257,7 +257,7 @@ fn open(bytes: &[u8]) -> Result<(BloomFilterRef<'_>, u64), FormatError> {
         return Err(FormatError::TooShort { found });
     };
     let decoded = decode(header)?;
-    let expected = HEADER_BYTES as u64 + u64::from(decoded.blocks) * BLOCK_BYTES as u64;
+    let expected = stored_bytes(decoded.blocks);
     if found != expected {
         return Err(FormatError::Length { found, expected });
     }

@@ -26,6 +26,11 @@ pub(crate) const HEADER_BYTES: usize = 64;
 /// ```
 pub const MAX_RECOMMENDED_BLOCKS: u32 = 1 << 28;
 
+/// Bytes of a stored filter of so many blocks.
+pub(crate) fn stored_bytes(blocks: u32) -> u64 {
+    HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
+}
+
 const BITS: f64 = BLOCK_BITS as f64;
 
 /// What a filter is sized by: resolved to [`Params`] once the number of keys is known.
@@ -237,7 +242,7 @@ impl Params {
     /// # Ok::<(), blocked_bloom::ParamsError>(())
     /// ```
     pub fn stored_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + u64::from(self.blocks) * BLOCK_BYTES as u64
+        stored_bytes(self.blocks)
     }
 
     /// Bits of the blocks per expected key; infinite for no key.

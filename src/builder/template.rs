@@ -3,9 +3,8 @@
 use super::{BloomFilterBuilder, Prefixes};
 use crate::error::BuildError;
 use crate::hash::KeyHash;
-use crate::params::{HEADER_BYTES, Sizing};
+use crate::params::{Sizing, stored_bytes};
 use crate::prefix::Added;
-use crate::probe::BLOCK_BYTES;
 
 impl BloomFilterBuilder {
     pub(crate) fn key_hash(&self) -> KeyHash {
@@ -35,9 +34,8 @@ impl BloomFilterBuilder {
             return Ok(u64::MAX);
         }
         // Not by the parameters: their best number of probes costs more than all the rest.
-        let stored = |blocks| HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64;
         let blocks = |keys| self.sizing.blocks_for(keys, self.foldable);
-        let fits = |keys| blocks(keys).is_ok_and(|blocks| stored(blocks) <= bytes);
+        let fits = |keys| blocks(keys).is_ok_and(|blocks| stored_bytes(blocks) <= bytes);
         let (mut most, mut too_many) = (1, u64::MAX);
         while too_many - most > 1 {
             let middle = most + (too_many - most) / 2;

@@ -6,8 +6,7 @@
 use alloc::vec::Vec;
 
 use super::most_blocks;
-use crate::params::{HEADER_BYTES, Sizing};
-use crate::probe::BLOCK_BYTES;
+use crate::params::{Sizing, stored_bytes};
 
 /// Up to so many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as
 /// many bits per key. The difference, that of a binomial from another of the same mean, is under 1 % of the rate, and moves a
@@ -83,8 +82,9 @@ impl Curve {
 
 /// The rate of a filter of exactly so many blocks, with the probes it would get.
 pub(super) fn rate(keys: u64, blocks: u32) -> f64 {
-    let bytes = HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64;
-    Sizing::MaxBytes(bytes).params(keys).map_or(1.0, |params| params.false_positive_rate())
+    Sizing::MaxBytes(stored_bytes(blocks))
+        .params(keys)
+        .map_or(1.0, |params| params.false_positive_rate())
 }
 
 /// By how much the rate falls per block.
