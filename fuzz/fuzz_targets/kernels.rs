@@ -43,6 +43,7 @@ fuzz_target!(|input: Input| {
             let block = &expected[probe::block_index(hash, blocks) as usize];
             let maybe = probe::contains(block, hash, probes);
             assert_eq!(hits.get(i), Some(maybe), "{kernel:?}, hash {hash:#x}");
+            assert_eq!(view.contains_hash(hash), maybe, "{kernel:?} asked once, hash {hash:#x}");
             assert!(maybe || i < input.asked.len(), "an inserted hash is lost");
         }
     }
