@@ -4,7 +4,7 @@ mod common;
 
 use blocked_bloom::{
     BitMatrix, Bitmask, BloomFilter, BloomFilterBuilder, BloomFilterRef, FilterSet, FilterSetError,
-    KeyHash, KeyHasher, MatrixError, PrefixExtractor, Sizing,
+    Kernel, KeyHash, KeyHasher, MatrixError, PrefixExtractor, Sizing,
 };
 use common::{Random, empty, kernels};
 
@@ -40,13 +40,15 @@ impl Tables {
         tables
     }
 
-    /// Owned and borrowed in turn.
+    /// Owned and borrowed in turn. One by one they answer by the scalar law, whatever the kernel of a set of them.
     fn views(&self) -> Vec<BloomFilterRef<'_>> {
+        let scalar = Kernel::supported().last().unwrap();
         let both = self.owned.iter().zip(&self.stored).enumerate();
         both.map(|(i, (owned, stored))| match i % 2 {
             0 => owned.into(),
             _ => BloomFilterRef::from_bytes(&stored[i % 64..]).unwrap(),
         })
+        .map(|view| view.with_kernel(scalar))
         .collect()
     }
 }
