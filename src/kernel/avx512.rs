@@ -13,7 +13,8 @@ use super::avx2;
 use super::{AHEAD, Ahead, Prefetch, Table, Tile, powers, prefetch, scalar};
 use crate::probe::Block;
 
-// AVX2 comes with every AVX-512 there is; it is asked for since AVX-512's split blocks are filled by the AVX2 kernel.
+// AVX2 comes with every AVX-512 there is; it is asked for since this kernel takes AVX2's functions for one key and for
+// filling split blocks.
 cpufeatures::new!(detect, "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi2");
 
 pub(super) const TABLE: Table = Table {
