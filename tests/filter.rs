@@ -41,7 +41,12 @@ fn filters_are_equal_if_shape_hash_count_and_bits_are() {
     other_count.insert_hash(1 << 32);
     assert_eq!(filter, filter.clone());
     assert_eq!(filter.view(), filter.clone().view());
-    for other in [other_bits, other_count, empty(2, 6)] {
+    let params = filter.params();
+    let mut other_hash = BloomFilter::with_params(params, KeyHash::Xxh3 { seed: 1 }).unwrap();
+    other_hash.insert_hash(1 << 32);
+    assert_ne!(empty(2, 5), empty(2, 6));
+    assert_ne!(empty(3, 6), empty(2, 6));
+    for other in [other_bits, other_count, other_hash, empty(2, 6)] {
         assert_ne!(filter, other);
         assert_ne!(filter.view(), other.view());
         let bytes = |filter: &BloomFilter| BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
