@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use blocked_bloom::{BloomFilter, BloomFilterBuilder, BloomFilterRef, KeyHash, Sizing};
+use blocked_bloom::{BloomFilter, BloomFilterBuilder, BloomFilterRef, Kernel, KeyHash, Sizing};
 use xxhash_rust::xxh3::xxh3_64;
 
 struct Golden {
@@ -76,12 +76,17 @@ fn contains(filter: BloomFilterRef<'_>, key: u64) -> bool {
 
 fn line(golden: &Golden, stored: &[u8]) -> String {
     let filter = BloomFilterRef::from_bytes(stored).unwrap();
-    assert!((0..golden.keys).all(|key| contains(filter, key)), "{} lost a key", golden.name);
-    let false_positives: Vec<String> = (golden.keys..20_000_000)
-        .filter(|&key| contains(filter, key))
-        .take(10)
-        .map(|key| key.to_string())
-        .collect();
+    // The last kernel is the law.
+    let kernels: Vec<Kernel> = Kernel::supported().collect();
+    let law = filter.with_kernel(*kernels.last().unwrap());
+    let false_positives: Vec<u64> =
+        (golden.keys..20_000_000).filter(|&key| contains(law, key)).take(10).collect();
+    for &kernel in &kernels {
+        let mut keys = (0..golden.keys).chain(false_positives.iter().copied());
+        let filter = filter.with_kernel(kernel);
+        assert!(keys.all(|key| contains(filter, key)), "{}: {kernel:?} lost a key", golden.name);
+    }
+    let false_positives: Vec<String> = false_positives.iter().map(u64::to_string).collect();
     let mut line = String::new();
     write!(
         line,

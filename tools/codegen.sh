@@ -65,6 +65,7 @@ while read -r kernel case probes pinned tolerance function keys wanted; do
     printf '%-9s %-13s %6s %9s %9s %5s %s\n' "$kernel" "$case" "$probes" "$count" "$pinned" "$tolerance" "$verdict"
 done < <(grep -v '^#' "$table")
 
+[ -s "$scratch/counts" ] || fail "no loop was counted"
 compilers="# Compilers: rustc $(compiler x86_64) (x86-64), rustc $(compiler aarch64) (aarch64)"
 if [ "$red" -gt 0 ]; then
     grep -qxF "$compilers" "$table" || echo "codegen: pinned by other compilers: $(grep '^# Compilers' "$table"); now $compilers" >&2
