@@ -109,6 +109,7 @@ fn batches_of_every_length_are_answered_as_single_keys_are() {
                     }
                     filter.contains_batch(keys, &mut answers);
                     assert_eq!((answers.words(), answers.len()), (&expected[..], length));
+                    let mut answers = Bitmask::new();
                     filter.contains_hashes(hashes, &mut answers);
                     assert_eq!((answers.words(), answers.len()), (&expected[..], length));
                     // What the words held before does not show.
@@ -195,6 +196,7 @@ fn every_truncation_and_extension_is_refused() {
     for (hash_count, words) in [(5, 1), (1, 2), (21, 40)] {
         let bytes = file(hash_count, words, &mut Random(7));
         for layout in Layout::ALL {
+            assert!(!CassandraFilter::from_bytes(&bytes, layout).unwrap().is_always_present());
             for length in 1..bytes.len() {
                 let error = CassandraFilter::from_bytes(&bytes[..length], layout).unwrap_err();
                 let (found, expected) = (length as u64, bytes.len() as u64);
@@ -356,6 +358,7 @@ fn insertions_say_what_was_new() {
 #[test]
 fn layouts_by_version_and_file_name() {
     use Layout::{Since3, Since4, UpTo2};
+    assert_eq!(Since4.to_string(), "Cassandra 4 and later");
     let versions =
         [(UpTo2, "ic ja jb ka la lb"), (Since3, "ma mb mc md me"), (Since4, "na nb nc oa da")];
     for (layout, versions) in versions {

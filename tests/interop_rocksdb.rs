@@ -343,12 +343,32 @@ fn check(block: &[u8], keys: &[Vec<u8>]) {
             assert_eq!(hits.get(i), Some(expected[i]), "{kernel:?} {:?}", filter.kind());
             assert_eq!(filter.contains(key), expected[i]);
         }
+        assert!(filter.view().is_none_or(|view| view.kernel() == kernel));
+        let mut hits = Bitmask::new();
         filter.contains_hashes(&hashes, &mut hits);
+        let mut words = vec![0x55; hashes.len().div_ceil(64)];
+        filter.contains_hashes_into(&hashes, &mut words).unwrap();
+        assert_eq!(words, hits.words());
         for (i, &hash) in hashes.iter().enumerate() {
             assert_eq!(hits.get(i), Some(expected[i] || !by_hash));
             assert_eq!(filter.contains_hash(hash), expected[i] || !by_hash);
         }
     }
+}
+
+#[test]
+fn blocks_are_equal_if_their_bytes_are() {
+    let block = bytes("raw/raw_n1_b10.filter");
+    let mut other = block.clone();
+    other[0] ^= 1;
+    let (filter, other) = (FilterBlock::from_bytes(&block), FilterBlock::from_bytes(&other));
+    assert_eq!(filter, FilterBlock::from_bytes(&block.clone()));
+    assert_eq!(filter.as_ref().unwrap().kind(), other.as_ref().unwrap().kind());
+    assert_ne!(filter, other);
+    let mut builder = FilterBlockBuilder::new(10.0).unwrap();
+    assert!(builder.is_empty());
+    builder.insert("a key");
+    assert!(!builder.is_empty());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
     tools/mutants.py build           makes the changes and the test binaries, and asks which test reaches which function; of earlier
                                      runs it keeps all but what was missed (delete results.jsonl to keep nothing)
-    tools/mutants.py run ROOM...     tests every change in these rooms (src/ROOM.rs, src/ROOM/**), or in all
+    tools/mutants.py run [K/N] ROOM...   tests every change in these rooms (src/ROOM.rs, src/ROOM/**), or in all; with K/N every N-th,
+                                     from the K-th on, K from 0
     tools/mutants.py table           one line a room, from all runs since the build
 
 The changes are those of `cargo mutants --list` (cargo install --locked cargo-mutants) under .cargo/mutants.toml. That tool builds
@@ -214,10 +215,13 @@ def build():
 
 def start(binary, names, environment, timeout):
     """None if every test passes, else how it failed."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    # One test maps 256 GiB without using them.
-    if any("block_counts_up_to_the_last" in name for name in names):
-        limit = None
+    def limit():
+        # A loop without end ends even if nobody waits for it.
+        resource.setrlimit(resource.RLIMIT_CPU, (4 * int(timeout) + 4,) * 2)
+        # One test maps 256 GiB without using them.
+        if not any("block_counts_up_to_the_last" in name for name in names):
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
     child = subprocess.Popen([binary, "--exact", *names], cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                              env=dict(os.environ, PROPTEST_MAX_SHRINK_ITERS="0", PROPTEST_FAILURE_PERSISTENCE="off", **environment),
                              start_new_session=True, preexec_fn=limit)
@@ -263,7 +267,7 @@ def verdict(state, number, kills):
         return "apart", ""
     function = state["owner"][str(number)]
     # Those first that noticed other changes of the file.
-    mine = sorted((-kills[f"{name}: {test}"], seconds, name, test)
+    mine = sorted((-kills[f"{name}: {test}"] if seconds < 1 else 0, seconds, name, test)
                   for name, test, seconds, reached in state["tests"] if function in reached)
     spent = 0.0
     while mine and spent < SECONDS:
@@ -282,6 +286,9 @@ def verdict(state, number, kills):
 
 
 def run(rooms):
+    first, step = 0, 1
+    if rooms and (shard := re.fullmatch(r"(\d+)/(\d+)", rooms[0])):
+        (first, step), rooms = map(int, shard.groups()), rooms[1:]
     state = json.loads(STATE.read_text())
     done, kills = set(), collections.defaultdict(collections.Counter)
     for result in map(json.loads, RESULTS.read_text().splitlines()):
@@ -290,7 +297,7 @@ def run(rooms):
     wanted = lambda file: not rooms or room_of(file) in rooms
     for room in rooms or [""]:
         for number, mutant in enumerate(state["mutants"]):
-            if number in done or not wanted(mutant["file"]) or (room and room_of(mutant["file"]) != room):
+            if number % step != first or number in done or not wanted(mutant["file"]) or (room and room_of(mutant["file"]) != room):
                 continue
             what, how = verdict(state, number, kills[mutant["file"]])
             kills[mutant["file"]][how] += 1

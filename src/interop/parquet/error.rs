@@ -286,6 +286,7 @@ mod tests {
         assert_eq!(error.to_string(), "no memory for 640 bytes");
         assert_eq!(error.source().unwrap().to_string(), "no memory for 640 bytes");
     }
+
     #[test]
     fn a_wrong_length_says_which_way() {
         for (found, expected, text) in [
