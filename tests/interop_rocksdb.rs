@@ -365,6 +365,9 @@ fn blocks_are_equal_if_their_bytes_are() {
     assert_eq!(filter, FilterBlock::from_bytes(&block.clone()));
     assert_eq!(filter.as_ref().unwrap().kind(), other.as_ref().unwrap().kind());
     assert_ne!(filter, other);
+    let legacy = bytes("raw/raw_legacy_n1000_b10.filter");
+    let kind = FilterBlock::from_bytes(&legacy).unwrap().kind();
+    assert!(matches!(kind, FilterKind::LegacyBloom { line_bytes: 64, .. }), "{kind:?}");
     let mut builder = FilterBlockBuilder::new(10.0).unwrap();
     assert!(builder.is_empty());
     builder.insert("a key");

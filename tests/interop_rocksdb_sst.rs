@@ -143,6 +143,8 @@ fn what_a_file_says_of_itself() {
         assert_eq!(filter.filter_blocks().count(), blocks, "{name}");
         assert_eq!(filter.format_version(), version, "{name}");
         assert_eq!(filter.checksum_kind(), ChecksumKind::Xxh3, "{name}");
+        assert_eq!(filter.checksum_kind().to_string().to_lowercase(), "xxh3", "{name}");
+        assert_eq!(filter.comparator(), Some("leveldb.BytewiseComparator"), "{name}");
         assert_eq!(filter.filter_policy(), Some(policy), "{name}");
         assert_eq!(filter.whole_keys(), Some(whole), "{name}");
         assert_eq!(filter.prefix_extractor(), extractor, "{name}");

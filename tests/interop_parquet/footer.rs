@@ -76,7 +76,7 @@ fn columns_say_what_leads_to_their_filters() {
     let stored = filter.to_bytes();
     let length = stored.len() as i64;
     // Fields of later versions: a bool has no value behind its type, an empty map no types.
-    let later = [(20, TRUE, vec![]), (21, FALSE, vec![]), (22, MAP, vec![0])];
+    let later = [(20, TRUE, vec![]), (31, MAP, vec![0]), (33, FALSE, vec![])];
     let known = [(2, I64, number(0)), (3, STRUCT, metadata(4, length))];
     let plain = structure(&[&later[..], &known].concat());
     // An empty list may be one of anything.
