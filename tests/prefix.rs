@@ -339,6 +339,8 @@ fn hashes_have_no_prefix() {
     let caller = KeyHash::Caller { tag: 5 };
     let mut builder = BloomFilterBuilder::with_key_hash(sizing(), caller).prefixes(extractor);
     builder.insert("abcd/1");
+    builder.insert_with_prefix("abcd/2", Some(b"abcd"));
+    assert_eq!(builder.len(), 2);
     assert_eq!(builder.finish().unwrap_err(), BuildError::KeyWithoutHash { tag: 5 });
 }
 
