@@ -90,6 +90,11 @@ fn memory_is_what_the_documentation_says() {
         assert!(beside <= keys_now * 8 * 11 / 10 + 2_048, "{beside} bytes for {keys_now} keys");
     }
 
+    let before = NOW.load(Relaxed);
+    let params = sizing.params(KEYS as u64).unwrap();
+    drop(BloomFilter::with_params(params, KeyHash::default()).unwrap());
+    assert_eq!(NOW.load(Relaxed), before, "a filter gives its memory back");
+
     let all: Vec<[u8; 8]> = keys().collect();
     let (bytes, filter) = peak(|| {
         let params = sizing.params(KEYS as u64).unwrap();
