@@ -44,10 +44,10 @@
 //!
 //! | keys in the filter | 10 k | 100 k | 1 M | 10 M | 100 M |
 //! |---|---:|---:|---:|---:|---:|
-//! | *limit* | *0.6* | *0.7* | *1.3* | *3.3* | *8.5* |
-//! | AVX2, batches of 4096 | 2.0 | 2.2 | 2.5 | 4.3 | 9.8 |
-//! | AVX2, batches of 32 | 2.3 | 2.6 | 3.2 | 6.2 | 15 |
-//! | one key at a time | 5.6 | 5.8 | 9.0 | 39 | 58 |
+//! | *limit* | *0.66* | *0.85* | *1.17* | *3.71* | *9.27* |
+//! | AVX2, batches of 4096 | 1.61 | 1.79 | 2.19 | 4.09 | 9.89 |
+//! | AVX2, batches of 32 | 1.92 | 2.09 | 2.70 | 5.37 | 15.6 |
+//! | one key at a time | 3.26 | 3.64 | 5.62 | 24.2 | 37.9 |
 //!
 //! Medians of `cargo run --release --features cli -- bench` on a virtual machine with two cores of an AMD EPYC (Zen 3, 512 KB of second-level
 //! cache), Rust 1.95, 2026-11-21. Beside other filters, on the same machine (`benches/compare`, which says how each is configured):

@@ -87,7 +87,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             role: Role::Loop,
             ways: &[
                 Way { name: SPLIT, batch: Batch::One },
-                Way { name: "the same, requested 64 keys ahead", batch: Batch::Any },
+                Way { name: "split blocks, requested 64 keys ahead", batch: Batch::Any },
             ],
             of_hashes: |hashes, bits| split_blocks(hashes, bits),
             of_keys: |keys, bits| split_blocks(&hashes_of(keys), bits),
