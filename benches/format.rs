@@ -2,14 +2,13 @@
 //!
 //! `format/open_verified/10k`: what is called, keys in the filter (ten bits each). `open_verified` is `BloomFilterRef::from_bytes`, which reads
 //! everything and is what verifying a filter costs; `open_trusted` reads the header, and its throughput is in filters. `to_bytes`
-//! allocates, `write_to` writes into a vector that has room. `limit` reads all bytes and ORs them, `copy` copies them.
+//! allocates, `write_to` writes into a vector that has room. `limit` is the memory-bound baseline, which reads all bytes and ORs them; `copy`
+//! copies them.
 //!
 //! `cargo bench --bench format` takes a minute and 500 MB of memory; `-- format/open` measures a part, `BLOCKED_BLOOM_BENCH=full`
 //! one size more.
 
 #![allow(missing_docs, reason = "criterion's macros")]
-
-mod common;
 
 use std::cell::LazyCell;
 use std::hint::black_box;
@@ -31,7 +30,7 @@ fn load_bytes(bytes: &[u8]) -> u64 {
 fn format(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("format");
     group.sampling_mode(SamplingMode::Flat);
-    for size in common::sizes() {
+    for size in benches::sizes() {
         let filter = LazyCell::new(|| size.filled(6));
         let stored = LazyCell::new(|| filter.to_bytes());
         let row = |name: &str| format!("{name}/{}", size.1);
@@ -74,5 +73,5 @@ fn format(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(name = benches; config = common::slow(); targets = format);
+criterion_group!(name = benches; config = benches::slow(env!("CARGO_CRATE_NAME")); targets = format);
 criterion_main!(benches);

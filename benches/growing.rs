@@ -1,7 +1,8 @@
-//! Questions to a growing filter of ten links, target 1 %: in batches and one by one, and two ways of answering a batch that are not used.
+//! Queries of a growing filter, a chain of ten filters, target 1 %: in batches and one by one, and two ways of answering a batch that are
+//! not used.
 //!
-//! `growing/batch/absent/100k`: how, keys asked about, keys in the filter (0.2 MB, `10M` 23 MB). `batch` is `contains_hashes`,
-//! `every_link` asks every link about everything, `moved` moves what is left after every link, `single` is `contains_hash`. An
+//! `growing/batch/absent/100k`: how, keys looked up, keys in the filter (0.2 MB, `10M` 23 MB). `batch` is `contains_hashes`,
+//! `every_link` looks everything up in every filter of the chain, `moved` moves what is left after each, `single` is `contains_hash`. An
 //! iteration is 100,000 keys.
 //!
 //! `cargo bench --bench growing` takes half a minute and 110 MB of memory, and is the whole matrix; `-- growing/batch` measures a
@@ -9,56 +10,58 @@
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
-mod common;
-#[path = "../tests/common/mod.rs"]
-mod random;
-
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use blocked_bloom::{Bitmask, ScalableBloomFilter};
+use benches::workload::key;
+use blocked_bloom::{BatchQuery, Bitmask, ScalableBloomFilter, ScalableOptions};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use random::Random;
 
-const ASKED: usize = 100_000;
+/// Keys of an iteration.
+const KEYS: usize = 100_000;
 
-/// A filter of `keys` random hashes, and some of them.
-fn filled(first_items: u64, keys: usize) -> (ScalableBloomFilter, Vec<u64>) {
-    let mut filter =
-        ScalableBloomFilter::new(0.01, first_items).expect("a rate and a number in range");
-    let (hashes, mut seen) = (Random(first_items).hashes(keys), Bitmask::new());
-    filter.insert_hashes(&hashes, &mut seen).expect("memory for the filter");
-    (filter, hashes.into_iter().step_by(keys / ASKED).collect())
+/// The hashes of keys from `first` on.
+fn hashes(first: u64, keys: usize) -> Vec<u64> {
+    (first..).map(key).take(keys).collect()
 }
 
-fn every_link(filter: &ScalableBloomFilter, asked: &[u64], hits: &mut Bitmask) {
+/// A filter of `keys` keys, and the hashes of some of them.
+fn filled(first_items: u64, keys: usize) -> (ScalableBloomFilter, Vec<u64>) {
+    let options = ScalableOptions::new(0.01, first_items);
+    let mut filter = options.build().expect("a rate and a number in range");
+    let (hashes, mut seen) = (hashes(0, keys), Bitmask::new());
+    filter.insert_hashes(&hashes, &mut seen).expect("memory for the filter");
+    (filter, hashes.into_iter().step_by(keys / KEYS).collect())
+}
+
+fn every_link(filter: &ScalableBloomFilter, hashes: &[u64], hits: &mut Bitmask) {
     for link in filter.links() {
-        link.contains_hashes(asked, hits);
+        link.contains_hashes(hashes, hits);
     }
 }
 
-fn moved(filter: &ScalableBloomFilter, asked: &[u64], hits: &mut Bitmask) {
+fn moved(filter: &ScalableBloomFilter, hashes: &[u64], hits: &mut Bitmask) {
     let mut left = Vec::new();
-    for chunk in asked.chunks(1_024) {
+    for chunk in hashes.chunks(1_024) {
         left.clear();
         left.extend_from_slice(chunk);
         for link in filter.links().iter().rev() {
             link.contains_hashes(&left, hits);
-            let asked = left.clone();
+            let all = left.clone();
             left.clear();
-            left.extend(hits.misses().map(|i| asked[i]));
+            left.extend(hits.misses().map(|i| all[i]));
         }
     }
 }
 
-fn single(filter: &ScalableBloomFilter, asked: &[u64], _: &mut Bitmask) {
-    black_box(asked.iter().filter(|&&hash| filter.contains_hash(hash)).count());
+fn single(filter: &ScalableBloomFilter, hashes: &[u64], _: &mut Bitmask) {
+    black_box(hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count());
 }
 
-type Ask = fn(&ScalableBloomFilter, &[u64], &mut Bitmask);
+type LookUp = fn(&ScalableBloomFilter, &[u64], &mut Bitmask);
 
-const WAYS: [(&str, Ask); 4] = [
-    ("batch", ScalableBloomFilter::contains_hashes),
+const WAYS: [(&str, LookUp); 4] = [
+    ("batch", BatchQuery::contains_hashes),
     ("every_link", every_link),
     ("moved", moved),
     ("single", single),
@@ -67,22 +70,22 @@ const WAYS: [(&str, Ask); 4] = [
 fn growing(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("growing");
     group.sampling_mode(SamplingMode::Flat);
-    group.throughput(Throughput::Elements(ASKED as u64));
+    group.throughput(Throughput::Elements(KEYS as u64));
     for (first_items, keys, name) in [(100, 100_000, "100k"), (10_000, 10_000_000, "10M")] {
         let filter = LazyCell::new(|| filled(first_items, keys));
-        let absent = LazyCell::new(|| Random(9).hashes(ASKED));
+        let absent = LazyCell::new(|| hashes(1 << 40, KEYS));
         for mix in ["absent", "present"] {
-            for (way, ask) in WAYS {
+            for (way, look_up) in WAYS {
                 group.bench_function(format!("{way}/{mix}/{name}"), |bencher| {
                     let (filter, present) = &*filter;
-                    let asked = if mix == "absent" { &absent[..] } else { present };
+                    let hashes = if mix == "absent" { &absent[..] } else { present };
                     let mut hits = Bitmask::new();
-                    bencher.iter(|| ask(filter, black_box(asked), &mut hits));
+                    bencher.iter(|| look_up(filter, black_box(hashes), &mut hits));
                 });
             }
         }
     }
 }
 
-criterion_group!(name = benches; config = common::slow(); targets = growing);
+criterion_group!(name = benches; config = benches::slow(env!("CARGO_CRATE_NAME")); targets = growing);
 criterion_main!(benches);

@@ -1,7 +1,8 @@
 //! Hashing keys: one by one, in batches, in parts and of a width known when compiled, beside a loop that only touches them.
 //!
 //! `hash/batch/16`: what is called, bytes of a key. `one` is `KeyHasher::hash` in a loop, `batch` `hash_batch` of slices, `array`
-//! `hash_batch` of arrays, `parts` `hash_parts` of two halves, `limit` reads a byte of every 64 and the last. An iteration is 4096 keys, or as many
+//! `hash_batch` of arrays, `parts` `hash_parts` of two halves, `limit` is the memory-bound baseline: a byte of every 64 and
+//! the last. An iteration is 4096 keys, or as many
 //! as take 256 KB.
 //!
 //! `cargo bench --bench hash` takes half a minute; `-- hash/batch` measures a part, `BLOCKED_BLOOM_BENCH=full` more lengths in
@@ -9,13 +10,11 @@
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
-mod common;
-
 use std::hint::black_box;
 
+use benches::workload::key;
+use benches::{ITERATION, is_full};
 use blocked_bloom::KeyHasher;
-use common::TURN;
-use common::workload::key;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -37,10 +36,10 @@ fn touch(key: &[u8]) -> u8 {
 fn slices(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("hash");
     for length in LENGTHS {
-        if !common::is_full() && ![8, 16, 100, 1_000].contains(&length) {
+        if !is_full() && ![8, 16, 100, 1_000].contains(&length) {
             continue;
         }
-        let count = TURN.min(256_000 / length);
+        let count = ITERATION.min(256_000 / length);
         let words = (0..(count * length).div_ceil(8) as u64).map(key);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         let keys: Vec<&[u8]> = bytes.chunks_exact(length).take(count).collect();
@@ -76,9 +75,10 @@ fn arrays(criterion: &mut Criterion) {
 }
 
 fn array<const LENGTH: usize>(group: &mut BenchmarkGroup<'_, WallTime>) {
-    let keys: Vec<[u8; LENGTH]> =
-        (0..TURN as u64).map(|i| std::array::from_fn(|j| (key(i) >> (j % 8 * 8)) as u8)).collect();
-    group.throughput(throughput(TURN, LENGTH));
+    let keys: Vec<[u8; LENGTH]> = (0..ITERATION as u64)
+        .map(|i| std::array::from_fn(|j| (key(i) >> (j % 8 * 8)) as u8))
+        .collect();
+    group.throughput(throughput(ITERATION, LENGTH));
     group.bench_function(format!("array/{LENGTH}"), |bencher| {
         let mut hashes = Vec::new();
         bencher.iter(|| {
@@ -88,5 +88,5 @@ fn array<const LENGTH: usize>(group: &mut BenchmarkGroup<'_, WallTime>) {
     });
 }
 
-criterion_group!(name = benches; config = common::criterion(); targets = slices, arrays);
+criterion_group!(name = benches; config = benches::criterion(env!("CARGO_CRATE_NAME")); targets = slices, arrays);
 criterion_main!(benches);

@@ -1,48 +1,47 @@
-//! The filters of many tables, asked at once: one key against 64, and batches against 8, beside a call for each filter and loops that load
-//! one line per filter and key and test nothing.
+//! The filters of many tables, looked up together: one key in 64, and batches in 8, beside a call for each filter and the memory-bound
+//! baseline.
 //!
 //! `set/one_key/avx2/64x10k`: kernel, filters and the keys in each (ten bits each, six probes). `set/batch/avx2/8x10k/128`: the same and
-//! keys a call. `calls` asks each filter by a call of its own; the limit of a batch is that of the eight filters laid end to end.
+//! keys a call. `calls` looks up in each filter by a call of its own. `limit` and `limit_ahead`, which prefetches, are the memory-bound baseline:
+//! they load one line per filter and key and test nothing, for batches in the eight filters laid end to end.
 //!
 //! `cargo bench --bench set` takes 40 seconds and 85 MB of memory; `-- set/one_key` measures a part, `BLOCKED_BLOOM_BENCH=full` more sizes and
 //! batches in two minutes. `blocked-bloom bench --op set` has pairs of keys and filters as well.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
-mod common;
-
 use std::cell::LazyCell;
 use std::hint::black_box;
 
+use benches::limits::{load_line_of_each, load_lines};
+use benches::workload::{for_all_keys, key};
+use benches::{BASELINES, CACHE, Lookups, Size, is_full, lines};
 use blocked_bloom::{
-    BitMatrix, Bitmask, Block, BloomFilter, BloomFilterRef, FilterSet, Kernel, KeyHash,
+    BatchQuery, BitMatrix, Bitmask, Block, BloomFilter, BloomFilterRef, FilterSet, Kernel, KeyHash,
 };
-use common::limits::{load_line_of_each, load_lines};
-use common::workload::{for_all_keys, key};
-use common::{CACHE, Questions, Size, lines};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const MANY: usize = 64;
 const FEW: usize = 8;
 
-/// Keys that an iteration asks 64 filters about, and 8.
-const TURN_OF_MANY: usize = 256;
-const TURN_OF_FEW: usize = 1024;
+/// Keys of an iteration in 64 filters, and in 8.
+const KEYS_IN_MANY: usize = 256;
+const KEYS_IN_FEW: usize = 1024;
 
 fn sizes() -> impl Iterator<Item = Size> {
     let sizes = [Size(1_000, "1k"), Size(10_000, "10k"), CACHE, Size(1_000_000, "1M")];
-    sizes.into_iter().filter(|size| common::is_full() || [10_000, 1_000_000].contains(&size.0))
+    sizes.into_iter().filter(|size| is_full() || [10_000, 1_000_000].contains(&size.0))
 }
 
 /// Filters with keys of their own.
 fn filters(size: Size, count: usize) -> Vec<BloomFilter> {
     let filter = |i| {
-        let filter = BloomFilter::with_params(size.params(), KeyHash::default());
+        let filter = BloomFilter::new(size.params(), KeyHash::default());
         let (mut filter, mut own) = (filter.expect("memory for the filter"), Vec::new());
         for_all_keys(size.0, |hashes| {
             own.clear();
             own.extend(hashes.iter().map(|hash| key(hash ^ i)));
-            filter.insert_hashes(&own);
+            filter.insert_hashes(&own).expect("a filter of whole keys");
         });
         filter
     };
@@ -50,8 +49,8 @@ fn filters(size: Size, count: usize) -> Vec<BloomFilter> {
 }
 
 /// Keys that are in no filter.
-fn absent() -> Questions {
-    Questions::new((0..1 << 14).map(|i: u64| key(key(!i))).collect())
+fn absent() -> Lookups {
+    Lookups::new((0..1 << 14).map(|i: u64| key(key(!i))).collect())
 }
 
 fn set(filters: &[BloomFilter], kernel: Kernel) -> FilterSet<'_> {
@@ -61,22 +60,22 @@ fn set(filters: &[BloomFilter], kernel: Kernel) -> FilterSet<'_> {
 
 fn one_key(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("set/one_key");
-    group.throughput(lines(TURN_OF_MANY * MANY));
-    let mut questions = absent();
+    group.throughput(lines(KEYS_IN_MANY * MANY));
+    let mut lookups = absent();
     for size in sizes() {
         let filters = LazyCell::new(|| filters(size, MANY));
         let row = |name: &str| format!("{name}/{MANY}x{}", size.1);
-        for (name, ahead) in [("limit", false), ("limit_ahead", true)] {
+        for (name, ahead) in BASELINES {
             group.bench_function(row(name), |bencher| {
                 let blocks: Vec<&[Block]> =
                     filters.iter().map(|filter| filter.view().blocks()).collect();
-                bencher.iter(|| load_line_of_each(&blocks, questions.turn(TURN_OF_MANY), ahead));
+                bencher.iter(|| load_line_of_each(&blocks, lookups.next(KEYS_IN_MANY), ahead));
             });
         }
         group.bench_function(row("calls"), |bencher| {
             let views: Vec<BloomFilterRef<'_>> = filters.iter().map(BloomFilter::view).collect();
             bencher.iter(|| {
-                for &hash in questions.turn(TURN_OF_MANY) {
+                for &hash in lookups.next(KEYS_IN_MANY) {
                     let bits = views.iter().enumerate();
                     black_box(bits.fold(0, |bits, (i, view)| {
                         bits | u64::from(view.contains_hash(hash)) << i
@@ -88,7 +87,7 @@ fn one_key(criterion: &mut Criterion) {
             group.bench_function(row(kernel.name()), |bencher| {
                 let (set, mut word) = (set(&filters, kernel), [0]);
                 bencher.iter(|| {
-                    for &hash in questions.turn(TURN_OF_MANY) {
+                    for &hash in lookups.next(KEYS_IN_MANY) {
                         let done = set.contains_hash_into(hash, &mut word);
                         done.expect("a word for 64 filters");
                         black_box(&word);
@@ -101,21 +100,21 @@ fn one_key(criterion: &mut Criterion) {
 
 fn batch(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("set/batch");
-    group.throughput(lines(TURN_OF_FEW * FEW));
-    let mut questions = absent();
+    group.throughput(lines(KEYS_IN_FEW * FEW));
+    let mut lookups = absent();
     for size in sizes() {
         let filters = LazyCell::new(|| filters(size, FEW));
         let end_to_end = LazyCell::new(|| Size(FEW as u64 * size.0, "").filled(6));
-        for batch in [8, 128, TURN_OF_FEW] {
-            if !common::is_full() && batch != 128 {
+        for batch in [8, 128, KEYS_IN_FEW] {
+            if !is_full() && batch != 128 {
                 continue;
             }
             let row = |name: &str| format!("{name}/{FEW}x{}/{batch}", size.1);
-            for (name, ahead) in [("limit", false), ("limit_ahead", true)] {
+            for (name, ahead) in BASELINES {
                 group.bench_function(row(name), |bencher| {
                     let blocks = end_to_end.view().blocks();
                     bencher.iter(|| {
-                        for hashes in questions.turn(TURN_OF_FEW * FEW).chunks(batch * FEW) {
+                        for hashes in lookups.next(KEYS_IN_FEW * FEW).chunks(batch * FEW) {
                             black_box(load_lines(blocks, hashes, ahead));
                         }
                     });
@@ -125,7 +124,7 @@ fn batch(criterion: &mut Criterion) {
                 let mut hits = Bitmask::new();
                 let filters = &filters[..];
                 bencher.iter(|| {
-                    for hashes in questions.turn(TURN_OF_FEW).chunks(batch) {
+                    for hashes in lookups.next(KEYS_IN_FEW).chunks(batch) {
                         for filter in filters {
                             filter.contains_hashes(hashes, &mut hits);
                             black_box(&hits);
@@ -137,7 +136,7 @@ fn batch(criterion: &mut Criterion) {
                 group.bench_function(row(kernel.name()), |bencher| {
                     let (set, mut hits) = (set(&filters, kernel), BitMatrix::new());
                     bencher.iter(|| {
-                        for hashes in questions.turn(TURN_OF_FEW).chunks(batch) {
+                        for hashes in lookups.next(KEYS_IN_FEW).chunks(batch) {
                             set.contains_hashes(hashes, &mut hits).expect("memory for the answers");
                             black_box(&hits);
                         }
@@ -148,5 +147,5 @@ fn batch(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(name = benches; config = common::criterion(); targets = one_key, batch);
+criterion_group!(name = benches; config = benches::criterion(env!("CARGO_CRATE_NAME")); targets = one_key, batch);
 criterion_main!(benches);

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use blocked_bloom::{Bitmask, ScalableBloomFilter};
+use blocked_bloom::{Bitmask, ScalableOptions};
 use clap::Parser;
 
 /// Prints the lines that were certainly not there before
@@ -27,7 +27,7 @@ struct Args {
     rate: f64,
 }
 
-/// Lines asked at once: enough for the batch kernel, few enough to keep them waiting.
+/// Lines looked up at once: enough for the batch kernel, few enough to keep them waiting.
 const BATCH: usize = 4_096;
 
 /// Calls `new` for each line that was certainly not there before.
@@ -36,7 +36,7 @@ fn deduplicate(
     rate: f64,
     mut new: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<(), Box<dyn Error>> {
-    let mut seen = ScalableBloomFilter::new(rate, 10_000)?;
+    let mut seen = ScalableOptions::new(rate, 10_000).build()?;
     let (mut lines, mut count, mut answers) = (lines.peekable(), 0, Bitmask::new());
     while lines.peek().is_some() {
         let batch = lines.by_ref().take(BATCH).collect::<io::Result<Vec<Vec<u8>>>>()?;
@@ -47,7 +47,7 @@ fn deduplicate(
     let (links, bytes, inserted) = (seen.links().len(), seen.memory_bytes(), seen.keys_inserted());
     let bits = 8.0 * bytes as f64 / inserted.max(1) as f64;
     eprintln!("{count} lines, {inserted} new");
-    eprintln!("{links} links, {bytes} bytes, {bits:.1} bits for each new line");
+    eprintln!("{links} filters in the chain, {bytes} bytes, {bits:.1} bits for each new line");
     eprintln!(
         "false positives: {:.4} % now, {:.4} % at most",
         100.0 * seen.estimated_false_positive_rate(),

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::fs;
 
 use blocked_bloom::{
-    Bitmask, BloomFilter, BloomFilterBuilder, BuildError, KeyHasher, PrefixExtractor, Sizing,
+    Bitmask, BloomFilter, BuildError, FilterOptions, KeyHasher, PrefixExtractor, Sizing,
 };
 
 const PATHS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/paths.txt");
@@ -43,10 +43,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all: Run<'_> = runs.iter().flatten().copied().collect();
     println!("{} paths in {TABLES} tables", all.len());
 
-    let builder = || BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    let paths = filters("paths", &runs, builder())?;
-    let both = filters("paths and directories", &runs, builder().prefixes(rule.clone()))?;
-    let only = filters("directories", &runs, builder().only_prefixes(rule.clone()))?;
+    let options = || FilterOptions::new(Sizing::BitsPerKey(10.0));
+    let paths = filters("paths", &runs, options())?;
+    let both = filters("paths and directories", &runs, options().with_prefixes(rule.clone()))?;
+    let only = filters("directories", &runs, options().with_only_prefixes(rule.clone()))?;
 
     println!();
     println!("scans of                 number   tables read   in vain   without filters");
@@ -69,16 +69,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The filters of all tables, built as `template` says.
+/// The filters of all tables, of these options.
 fn filters(
     what: &str,
     runs: &[Run<'_>],
-    template: BloomFilterBuilder,
+    options: FilterOptions,
 ) -> Result<Vec<BloomFilter>, BuildError> {
     let filters: Result<Vec<BloomFilter>, BuildError> = (runs.iter())
         .map(|run| {
-            let mut builder = template.clone();
-            builder.extend(run);
+            let mut builder = options.builder();
+            builder.extend(run)?;
             builder.finish()
         })
         .collect();

@@ -1,13 +1,12 @@
-//! Fills, folds, unites, stores and maps one filter of any size, and asks it at every step about keys that are there and keys that
-//! are not.
+//! Fills, folds, merges, stores and maps one filter of any size, and at every step looks up keys that are there and keys that are not.
 //!
 //! ```text
 //! cargo run --release --example soak                                   20 M keys, 25 MB
 //! cargo run --release --example soak -- --keys 500M --queries 1G       more than 2^32 bits, 625 MB; takes 1.3 GB of memory
 //! ```
 //!
-//! Keys are numbers, made as they are needed: no list of them, of hashes or of truths is kept. Half of the queries of a step are about
-//! keys that were added, each of which must be found; the other half about keys that were not, of which as many must be found as
+//! Keys are numbers, made as they are needed: no list of them, of hashes or of truths is kept. Half of the queries of a step are of
+//! keys that were added, each of which must be found; the other half of keys that were not, of which as many must be found as
 //! the formula says, within 2 % and five standard deviations of the count. The program fails at the first step that does not hold.
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a program for the command line")]
 
@@ -19,17 +18,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use blocked_bloom::{
-    AllocError, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, KeyHash, Params, Sizing,
+    BatchQuery, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, FilterOptions, KeyError,
+    Sizing,
 };
 use clap::{Parser, value_parser};
 use memmap2::Mmap;
 
-/// Keys added or asked about in one call.
+/// Keys added or looked up in one call.
 const BATCH: u64 = 1 << 14;
 /// Numbers from here up are never added.
 const ABSENT: u64 = 1 << 63;
 
-/// Fills, folds, unites, stores and maps one filter, and asks it at every step.
+/// Fills, folds, merges, stores and maps one filter, and looks up keys in it at every step.
 #[derive(Parser)]
 struct Args {
     /// Keys of the filter, 100K to 4G; suffixes K, M and G
@@ -62,8 +62,9 @@ fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let sizing = Sizing::BitsPerKey(args.bits_per_key.into());
-    let params = sizing.foldable_params(args.keys)?;
+    let options = FilterOptions::new(Sizing::BitsPerKey(args.bits_per_key.into())).foldable();
+    let empty = || options.empty_filter(args.keys);
+    let params = options.params(args.keys)?;
     println!("{} keys: {params}, {} bits", args.keys, u64::from(params.blocks()) * 512);
     println!();
     println!(
@@ -71,20 +72,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         "step", "items", "s", "ns/item", "MB", "peak"
     );
 
-    let mut filter = timed("allocate", params.blocks().into(), || empty(params))?;
-    timed("add", args.keys, || add(&mut filter, 0..args.keys));
-    ask("ask", filter.view(), args.keys, args.queries)?;
+    let mut filter = timed("allocate", params.blocks().into(), empty)?;
+    timed("add", args.keys, || add(&mut filter, 0..args.keys))?;
+    look_up("look up", filter.view(), args.keys, args.queries)?;
 
     let folded = timed("fold by 2", params.blocks().into(), || filter.view().folded(2))?;
-    ask("ask the folded", folded.view(), args.keys, args.queries / 4)?;
+    look_up("look up folded", folded.view(), args.keys, args.queries / 4)?;
     drop(folded);
 
     let all = args.keys + args.keys / 4;
-    let mut other = empty(params)?;
-    timed("add to another", all - args.keys, || add(&mut other, args.keys..all));
-    timed("unite", params.blocks().into(), || filter.union_with(&other))?;
+    let mut other = empty()?;
+    timed("add to another", all - args.keys, || add(&mut other, args.keys..all))?;
+    timed("merge", params.blocks().into(), || filter.union_with(&other))?;
     drop(other);
-    let before = ask("ask the union", filter.view(), all, args.queries / 4)?;
+    let before = look_up("look up merged", filter.view(), all, args.queries / 4)?;
 
     let folder = args.folder.unwrap_or_else(std::env::temp_dir);
     let path = tempfile::Builder::new().prefix("soak-").tempfile_in(folder)?.into_temp_path();
@@ -99,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("the mapped filter is another than the one that was stored".into());
     }
     drop(filter);
-    let after = ask("ask the mapped", mapped.view(), all, args.queries / 4)?;
+    let after = look_up("look up mapped", mapped.view(), all, args.queries / 4)?;
     if after != before {
         return Err(
             format!("{after} absent keys found in the mapped filter, {before} before").into()
@@ -108,10 +109,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!();
     println!("no key missing, every rate as predicted");
     Ok(())
-}
-
-fn empty(params: Params) -> Result<BloomFilter, AllocError> {
-    BloomFilter::with_params(params, KeyHash::default())
 }
 
 fn map(path: &Path) -> Result<BloomFilterBytes<Mmap>, Box<dyn Error>> {
@@ -138,13 +135,17 @@ fn batches(name: &str, count: u64, number: impl Fn(u64) -> u64, mut each: impl F
     }
 }
 
-fn add(filter: &mut BloomFilter, keys: Range<u64>) {
-    let count = keys.end - keys.start;
-    batches("add", count, |i| keys.start + i, |batch| filter.insert_batch(batch));
+fn add(filter: &mut BloomFilter, keys: Range<u64>) -> Result<(), KeyError> {
+    let mut added = Ok(());
+    let number = |i| keys.start + i;
+    batches("add", keys.end - keys.start, number, |batch| {
+        added = added.and(filter.insert_batch(batch));
+    });
+    added
 }
 
-/// Asks about keys that were added, spread over all of them, and as many that were not. Returns how many of the latter were found.
-fn ask(
+/// Looks up keys that were added, spread over all of them, and as many that were not. Returns how many of the latter were found.
+fn look_up(
     name: &str,
     filter: BloomFilterRef<'_>,
     keys: u64,
@@ -153,21 +154,17 @@ fn ask(
     let (present, absent) = (queries - queries / 2, queries / 2);
     let (mut missing, mut found, mut hits) = (0, 0, Bitmask::new());
     timed(name, queries, || {
-        // From as many queries as keys up, each key is asked about.
+        // From as many queries as keys up, each key is looked up.
         let spread = |i| i * keys / present;
         batches(name, present, spread, |batch| {
             filter.contains_batch(batch, &mut hits);
             missing += hits.count_misses() as u64;
         });
-        batches(
-            name,
-            absent,
-            |i| ABSENT + i,
-            |batch| {
-                filter.contains_batch(batch, &mut hits);
-                found += hits.count_hits() as u64;
-            },
-        );
+        let beyond = |i| ABSENT + i;
+        batches(name, absent, beyond, |batch| {
+            filter.contains_batch(batch, &mut hits);
+            found += hits.count_hits() as u64;
+        });
     });
     let rate = filter.params().false_positive_rate();
     let expected = absent as f64 * rate;

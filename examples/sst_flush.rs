@@ -6,7 +6,7 @@
 //!
 //! Four tables of dictionary words are flushed at once on tokio's current thread: each record is written and its key given to the
 //! builder, the filter is made on a thread for blocking work, and the file gets its name when all of it is stored. Then each table is
-//! opened and asked about the words in it and those in no table. Prints the bytes of each filter and what it lets pass.
+//! opened, and the words in it and those in no table are looked up. Prints the bytes of each filter and what it lets pass.
 //!
 //! ```text
 //! table    records | filter | start of the filter, u64
@@ -18,13 +18,22 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use blocked_bloom::{Bitmask, BloomFilterBuilder, BloomFilterBytes, KeyHash, KeyHasher, Sizing};
+use blocked_bloom::{
+    BatchQuery, Bitmask, BloomFilterBuilder, BloomFilterBytes, FilterOptions, KeyHasher, Sizing,
+};
 use tokio::fs::{self, File};
 use tokio::io::{AsyncWriteExt, BufWriter};
 use tokio::task;
 
 const WORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/keys/words.txt");
 const TABLES: usize = 4;
+
+/// What writers and readers must agree on is stated once.
+fn options() -> FilterOptions {
+    // Past 16 MiB of hashes the keys go straight into a filter for the number that is expected.
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    options.with_memory_limit(16 << 20).with_expected_items(5_000_000)
+}
 
 struct TableWriter {
     file: BufWriter<File>,
@@ -36,14 +45,11 @@ struct TableWriter {
 impl TableWriter {
     async fn create(path: PathBuf) -> io::Result<Self> {
         let file = BufWriter::new(File::create(path.with_extension("tmp")).await?);
-        // Past 16 MiB of hashes the keys go straight into a filter for the number that is expected.
-        let filter = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-        let filter = filter.memory_limit(16 << 20).expected_items(5_000_000);
-        Ok(TableWriter { file, filter, path, end: 0 })
+        Ok(TableWriter { file, filter: options().builder(), path, end: 0 })
     }
 
     async fn add(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
-        self.filter.insert(key);
+        self.filter.insert(key).map_err(io::Error::other)?;
         for part in [key, value] {
             self.file.write_u32_le(part.len().try_into().map_err(io::Error::other)?).await?;
             self.file.write_all(part).await?;
@@ -79,9 +85,11 @@ async fn open_filter(path: &Path) -> io::Result<BloomFilterBytes<Vec<u8>>> {
     let filter = bytes
         .split_last_chunk()
         .and_then(|(bytes, start)| bytes.get(usize::try_from(u64::from_le_bytes(*start)).ok()?..));
-    // Of a damaged table no bytes are left, which are refused as a filter.
+    // Of a damaged table no bytes are left, and those are no filter.
     let filter = BloomFilterBytes::from_bytes(filter.unwrap_or_default().to_vec());
-    filter.and_then(|filter| filter.require_key_hash(KeyHash::default())).map_err(io::Error::other)
+    filter
+        .and_then(|filter| filter.require_key_hash(options().key_hash()))
+        .map_err(io::Error::other)
 }
 
 async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
@@ -101,9 +109,9 @@ async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
     println!("table   records   filter   absent words that pass   predicted");
     for (i, run) in runs[..TABLES].iter().enumerate() {
         let (filter, mut hits) = (open_filter(&path(i)).await?, Bitmask::new());
-        filter.view().contains_batch(run, &mut hits);
+        filter.contains_batch(run, &mut hits);
         assert_eq!(hits.count_hits(), run.len());
-        filter.view().contains_batch(&runs[TABLES], &mut hits);
+        filter.contains_batch(&runs[TABLES], &mut hits);
         let passed = 100.0 * hits.count_hits() as f64 / runs[TABLES].len() as f64;
         let predicted = 100.0 * filter.view().params().false_positive_rate();
         let (records, bytes) = (run.len(), filter.get_ref().len());

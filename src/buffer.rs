@@ -1,7 +1,7 @@
-//! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux to huge pages where it is large.
+//! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux advised to be on huge pages where it is large.
 //!
-//! This file owns allocation and the only casts from bytes to blocks and to atomic words. It refuses sizes it cannot have with
-//! an error, never an abort, and hands out nothing but slices.
+//! The only place outside the kernels with casts from bytes to blocks and to atomic words. A size that cannot be had is an error,
+//! never an abort.
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
@@ -17,65 +17,114 @@ use core::sync::atomic::AtomicU64;
 use crate::error::AllocError;
 use crate::probe::{BLOCK_BYTES, Block};
 
-/// Blocks on 64-byte boundaries, so that each is one cache line.
-pub(crate) struct Buffer {
+/// Zeroed blocks of 64 bytes on 64-byte boundaries, so that each is one cache line: the memory of owned filters, for packages that
+/// make others.
+///
+/// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a large filter then misses the
+/// translation cache less (`benches/NOTES.md`). It is advice: where it is not taken, nothing else changes.
+///
+/// ```
+/// use blocked_bloom::BlockBuffer;
+/// let mut buffer = BlockBuffer::zeroed(3, true)?;
+/// buffer[2][63] = 1;
+/// assert_eq!(buffer.len(), 3);
+/// assert!(buffer.as_ptr().addr().is_multiple_of(64));
+/// # Ok::<(), blocked_bloom::AllocError>(())
+/// ```
+pub struct BlockBuffer {
     /// Start of `allocated` blocks, all initialised, of which the first `len` are in use. Owned.
     start: NonNull<Block>,
     len: usize,
     allocated: usize,
+    huge_pages: bool,
 }
 
 // SAFETY: the buffer owns its bytes and nothing else refers to them; `[u8; 64]` may go to another thread.
-unsafe impl Send for Buffer {}
+unsafe impl Send for BlockBuffer {}
 // SAFETY: a shared buffer only lends `&[Block]`, which threads may share.
-unsafe impl Sync for Buffer {}
-
-fn layout(blocks: usize) -> Result<Layout, AllocError> {
-    let error = AllocError { bytes: blocks as u64 * BLOCK_BYTES as u64 };
-    let bytes = blocks.checked_mul(BLOCK_BYTES).ok_or(error)?;
-    let align = if wants_huge_pages(bytes) { HUGE_PAGE } else { BLOCK_BYTES };
-    Layout::from_size_align(bytes, align).map_err(|_| error)
-}
+unsafe impl Sync for BlockBuffer {}
 
 /// Size and alignment of a huge page on x86-64 and aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Large filters on huge pages miss the translation cache less: 10 M keys, see `benches/NOTES.md`.
-fn wants_huge_pages(bytes: usize) -> bool {
-    cfg!(target_os = "linux") && bytes >= HUGE_PAGE
+fn layout(blocks: usize) -> Result<Layout, AllocError> {
+    let error = AllocError { bytes: blocks as u64 * BLOCK_BYTES as u64 };
+    let bytes = blocks.checked_mul(BLOCK_BYTES).ok_or(error)?;
+    // So that the first huge page is whole.
+    let align =
+        if cfg!(target_os = "linux") && bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
+    Layout::from_size_align(bytes, align).map_err(|_| error)
 }
 
-/// Asks for huge pages before the memory is first touched. Advice: where it is refused, nothing else changes.
+/// Asks for huge pages before the memory is first touched: for whole pages only, since the last part of one may belong to others.
 fn advise(start: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
-    if wants_huge_pages(bytes) {
-        // SAFETY: `start` begins `bytes` bytes that this buffer has just allocated, on a page boundary; the advice changes no
-        // contents.
-        unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    if bytes >= HUGE_PAGE {
+        let whole = bytes - bytes % HUGE_PAGE;
+        // SAFETY: `start` begins `bytes >= whole` bytes that this buffer has just allocated, on the boundary of a huge page; the
+        // advice changes no contents.
+        unsafe { libc::madvise(start.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (start, bytes);
 }
 
-impl Buffer {
-    /// `blocks` blocks of zeros, at least one.
-    pub(crate) fn zeroed(blocks: u32) -> Result<Self, AllocError> {
+impl BlockBuffer {
+    /// `blocks` blocks of zeros, at least one; on huge pages if that is wanted and can be had.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory.
+    pub fn zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
+        let (start, len) = Self::allocate(blocks, huge_pages)?;
+        // SAFETY: `start` begins as many blocks, just allocated.
+        unsafe { start.as_ptr().write_bytes(0, len) };
+        Ok(BlockBuffer { start, len, allocated: len, huge_pages })
+    }
+
+    /// [`zeroed`](Self::zeroed) by the threads of the current rayon pool: each page is first touched, and so made, by one of those
+    /// that will fill it.
+    #[cfg(feature = "rayon")]
+    pub(crate) fn par_zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
+        use core::mem::MaybeUninit;
+
+        use rayon::prelude::*;
+
+        let (start, len) = Self::allocate(blocks, huge_pages)?;
+        // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; that they are not initialised is what
+        // `MaybeUninit` says.
+        let fresh: &mut [MaybeUninit<Block>] =
+            unsafe { core::slice::from_raw_parts_mut(start.as_ptr().cast(), len) };
+        fresh
+            .par_chunks_mut(HUGE_PAGE / BLOCK_BYTES)
+            .for_each(|page| page.fill(MaybeUninit::new([0; BLOCK_BYTES])));
+        Ok(BlockBuffer { start, len, allocated: len, huge_pages })
+    }
+
+    /// Memory for at least one block, not initialised.
+    fn allocate(blocks: u32, huge_pages: bool) -> Result<(NonNull<Block>, usize), AllocError> {
         let error = AllocError { bytes: u64::from(blocks) * BLOCK_BYTES as u64 };
         let len = usize::try_from(blocks.max(1)).map_err(|_| error)?;
         let layout = layout(len)?;
         // SAFETY: the layout is of at least one block: its size is not zero.
         let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).ok_or(error)?;
-        advise(start, layout.size());
-        // SAFETY: `start` begins as many bytes, just allocated.
-        unsafe { start.as_ptr().write_bytes(0, layout.size()) };
-        Ok(Buffer { start: start.cast(), len, allocated: len })
+        if huge_pages {
+            advise(start, layout.size());
+        }
+        Ok((start.cast(), len))
     }
 
-    /// A copy of `blocks`, at least one and at most 2^32 - 1.
-    pub(crate) fn copy_of(blocks: &[Block]) -> Result<Self, AllocError> {
-        let mut copy = Buffer::zeroed(blocks.len() as u32)?;
-        copy.copy_from_slice(blocks);
+    /// A copy of the blocks, on huge pages if that is wanted and can be had; one block of zeros if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory, or there are more than 2^32 - 1 blocks.
+    pub fn copy_of(blocks: &[Block], huge_pages: bool) -> Result<Self, AllocError> {
+        let error = AllocError { bytes: size_of_val(blocks) as u64 };
+        let len = u32::try_from(blocks.len()).map_err(|_| error)?;
+        let mut copy = BlockBuffer::zeroed(len, huge_pages)?;
+        copy[..blocks.len()].copy_from_slice(blocks);
         Ok(copy)
     }
 
@@ -83,17 +132,17 @@ impl Buffer {
     ///
     /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of aligned memory would do the
     /// same, and the alignment may have to change. Without memory for the copy the blocks stay where they are.
-    pub(crate) fn keep_first(&mut self, blocks: u32) {
+    pub fn keep_first(&mut self, blocks: u32) {
         self.len = (blocks as usize).clamp(1, self.len);
         if self.len <= self.allocated / 2
-            && let Ok(copy) = Buffer::copy_of(self)
+            && let Ok(copy) = BlockBuffer::copy_of(self, self.huge_pages)
         {
             *self = copy;
         }
     }
 }
 
-impl Deref for Buffer {
+impl Deref for BlockBuffer {
     type Target = [Block];
 
     fn deref(&self) -> &[Block] {
@@ -103,14 +152,14 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for BlockBuffer {
     fn deref_mut(&mut self) -> &mut [Block] {
         // SAFETY: as in `deref`; `&mut self` makes this the only slice.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-impl Drop for Buffer {
+impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
             // SAFETY: `zeroed` allocated `start` with the layout of `allocated` blocks, which never changes.
@@ -119,10 +168,20 @@ impl Drop for Buffer {
     }
 }
 
-impl Clone for Buffer {
-    /// Aborts as `Vec` does if memory runs out; [`Buffer::copy_of`] returns an error instead.
+/// The number of blocks, without the bits.
+impl core::fmt::Debug for BlockBuffer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("BlockBuffer")
+            .field("blocks", &self.len)
+            .field("huge_pages", &self.huge_pages)
+            .finish()
+    }
+}
+
+impl Clone for BlockBuffer {
+    /// Aborts as `Vec` does if memory runs out; [`BlockBuffer::copy_of`] returns an error instead.
     fn clone(&self) -> Self {
-        Buffer::copy_of(self).unwrap_or_else(|_| match layout(self.len) {
+        BlockBuffer::copy_of(self, self.huge_pages).unwrap_or_else(|_| match layout(self.len) {
             Ok(layout) => handle_alloc_error(layout),
             Err(_) => unreachable!("the original has this layout"),
         })
@@ -139,18 +198,18 @@ pub(crate) type AtomicWord = AtomicU32;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub(crate) type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 
-/// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]` is out of reach until the atomic
+/// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]` cannot be reached until the atomic
 /// one is given up, so plain and atomic accesses never meet. `Send` and `Sync` because the buffer and atomic words are.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub(crate) struct AtomicBuffer(Buffer);
+pub(crate) struct AtomicBuffer(BlockBuffer);
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 impl AtomicBuffer {
-    pub(crate) fn new(buffer: Buffer) -> Self {
+    pub(crate) fn new(buffer: BlockBuffer) -> Self {
         AtomicBuffer(buffer)
     }
 
-    pub(crate) fn into_inner(self) -> Buffer {
+    pub(crate) fn into_inner(self) -> BlockBuffer {
         self.0
     }
 
@@ -162,7 +221,7 @@ impl AtomicBuffer {
         }
         let start = self.0.start.as_ptr().cast::<AtomicBlock>();
         // `start` is the allocator's own pointer, through which writing is allowed. While `self` is borrowed nothing but this
-        // function reaches the blocks: the field is private to this file, which lends a `Buffer` in an `AtomicBuffer` to nobody.
+        // function reaches the blocks: the field is private to this file, which lends a `BlockBuffer` in an `AtomicBuffer` to nobody.
         //
         // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self` and are written only as atomic
         // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `layout` asked for an
@@ -172,31 +231,5 @@ impl AtomicBuffer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Buffer;
-
-    #[test]
-    fn keeping_few_blocks_gives_memory_back() {
-        // From 32,768 blocks on, Linux has another alignment: crossing it must free with the layout it was allocated with.
-        for (blocks, kept, allocated) in [
-            (1, 1, 1),
-            (2, 1, 1),
-            (3, 2, 3),
-            (8, 5, 8),
-            (8, 4, 4),
-            (8, 0, 1),
-            (8, 9, 8),
-            (70_000, 35_000, 35_000),
-            (70_000, 7, 7),
-        ] {
-            let mut buffer = Buffer::zeroed(blocks).unwrap();
-            for (number, block) in buffer.iter_mut().enumerate() {
-                block[..8].copy_from_slice(&(number as u64).to_le_bytes());
-            }
-            let expected = buffer[..(kept as usize).clamp(1, blocks as usize)].to_vec();
-            buffer.keep_first(kept);
-            assert_eq!(*buffer, expected, "{kept} of {blocks} blocks");
-            assert_eq!(buffer.allocated, allocated, "{kept} of {blocks} blocks");
-        }
-    }
-}
+#[path = "../tests/unit/buffer.rs"]
+mod tests;

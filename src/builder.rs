@@ -1,26 +1,25 @@
 //! Collecting keys whose number is not known yet.
 //!
-//! This file owns the settings and the sizing at the end; beside it are the list of hashes and its limit (`list`), prefixes (`prefixes`),
-//! the proof that what went in comes out (`verify`) and the joining of builders (`join`). A builder is not a filter: it cannot be asked anything, so an unfinished one
-//! cannot give a wrong answer.
+//! A builder is not a filter: it answers nothing, so an unfinished one cannot give a wrong answer. Beside this file are the list of
+//! hashes and its limit (`list`), prefixes (`prefixes`), the proof that what went in comes out (`verify`), and, with the feature `rayon`,
+//! keys from several threads (`collect`, `join`).
 
+#[cfg(feature = "rayon")]
+mod collect;
 #[cfg(feature = "rayon")]
 mod join;
 mod list;
 mod prefixes;
-mod template;
 mod verify;
 
 use alloc::vec::Vec;
 
-use self::list::insert_all;
-use self::prefixes::Prefixes;
 use self::verify::mix;
-use crate::error::BuildError;
+use crate::buffer::BlockBuffer;
+use crate::error::{AllocError, BuildError, KeyError};
 use crate::filter::BloomFilter;
-use crate::hash::{KeyHash, KeyHasher};
-use crate::params::{Params, Sizing};
-use crate::prefix::PrefixExtractor;
+use crate::options::FilterOptions;
+use crate::params::Params;
 
 /// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
@@ -30,42 +29,39 @@ const SMALLEST_CHUNK: usize = 64;
 
 /// Collects keys while a table is written, and sizes the filter when their number is known.
 ///
-/// Memory: 8 bytes per key and a sixteenth more, then the filter beside it; nothing if the sizing means "no filter".
-/// [`memory_limit`](Self::memory_limit) bounds it. A key equal to the one added just before it is dropped, so that the versions of
-/// one key in a sorted run count once.
+/// [`FilterOptions::builder`] makes one. Memory: 8 bytes per key and a sixteenth more, then the filter beside it; nothing if the sizing
+/// means "no filter". [`FilterOptions::with_memory_limit`] bounds it. A key equal to the one added just before it is dropped, so that
+/// the versions of one key in a sorted run count once.
 ///
 /// ```
-/// use blocked_bloom::{BloomFilterBuilder, Sizing};
-/// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
 /// for key in ["apple", "apple", "banana"] {
-///     builder.insert(key);
+///     builder.insert(key)?;
 /// }
 /// assert_eq!(builder.len(), 2);
 /// let filter = builder.finish()?;
 /// assert!(filter.contains("banana"));
-/// # Ok::<(), blocked_bloom::BuildError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct BloomFilterBuilder {
-    sizing: Sizing,
-    probes: Option<u32>,
-    foldable: bool,
-    key_hash: KeyHash,
-    prefixes: Option<Prefixes>,
+    options: FilterOptions,
+    /// Hash of the prefix that was added last.
+    last_prefix: Option<u64>,
     /// Hashes that are not in `filling`.
     chunks: Vec<Vec<u64>>,
     /// Where the hashes go whenever a chunk is full, once their list has reached its limit.
     filling: Option<Filling>,
     /// Most bytes of the list.
     memory_limit: u64,
-    expected_items: Option<u64>,
     /// Keys that are not kept, since there will be no filter.
     only_counted: u64,
     first: Option<u64>,
     last: Option<u64>,
     /// Sum of all hashes that were added, mixed: what the filter is verified against.
     sum: u64,
-    /// What `finish` must report instead of a filter that lacks a key.
+    /// What `finish` must report instead of a filter in which a key is missing.
     failed: Option<BuildError>,
 }
 
@@ -79,25 +75,38 @@ struct Filling {
     missing: u64,
 }
 
+/// How a builder does what several threads can share.
+#[derive(Clone, Copy)]
+struct Threads {
+    /// An empty filter of these options.
+    empty: fn(&FilterOptions, Params) -> Result<BloomFilter, AllocError>,
+    /// Inserts every hash of the chunks, whose order may change.
+    insert: fn(&mut BloomFilter, &mut [Vec<u64>]) -> Result<(), AllocError>,
+    /// The sum of the hashes, and how many of them the filter does not contain.
+    look_up: fn(&BloomFilter, &[Vec<u64>]) -> (u64, u64),
+}
+
+/// The calling thread alone.
+const ONE_THREAD: Threads = Threads {
+    empty: |options, params| {
+        let blocks = BlockBuffer::zeroed(params.blocks(), options.huge_pages())?;
+        Ok(BloomFilter::empty(blocks, params, options.key_hash()))
+    },
+    insert: |filter, chunks| {
+        chunks.iter().for_each(|chunk| filter.insert_all(chunk));
+        Ok(())
+    },
+    look_up: verify::look_up_all,
+};
+
 impl BloomFilterBuilder {
-    /// A builder without keys. Nothing is allocated before the first; the sizing is checked by [`finish`](Self::finish).
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let builder = BloomFilterBuilder::new(Sizing::FalsePositiveRate(0.01));
-    /// assert!(builder.is_empty());
-    /// ```
-    pub fn new(sizing: Sizing) -> Self {
+    pub(crate) fn new(options: FilterOptions) -> Self {
         BloomFilterBuilder {
-            sizing,
-            probes: None,
-            foldable: false,
-            key_hash: KeyHash::default(),
-            prefixes: None,
+            memory_limit: options.memory_limit(),
+            options,
+            last_prefix: None,
             chunks: Vec::new(),
             filling: None,
-            memory_limit: u64::MAX,
-            expected_items: None,
             only_counted: 0,
             first: None,
             last: None,
@@ -106,134 +115,12 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// A builder whose keys are hashed with another seed, or by the caller.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, KeyHash, Sizing};
-    /// let sizing = Sizing::BitsPerKey(10.0);
-    /// let builder = BloomFilterBuilder::with_key_hash(sizing, KeyHash::Xxh3 { seed: 7 });
-    /// assert_eq!(builder.finish()?.view().key_hash(), KeyHash::Xxh3 { seed: 7 });
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
-    pub fn with_key_hash(sizing: Sizing, key_hash: KeyHash) -> Self {
-        BloomFilterBuilder { key_hash, ..BloomFilterBuilder::new(sizing) }
-    }
-
-    /// Sets the probes, 1 to 30, instead of letting the sizing choose; checked by [`finish`](Self::finish).
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).probes(4);
-    /// assert_eq!(builder.finish()?.params().probes(), 4);
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn probes(self, probes: u32) -> Self {
-        BloomFilterBuilder { probes: Some(probes), ..self }
-    }
-
-    /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see [`Sizing::foldable_params`].
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).foldable();
-    /// builder.extend((0..100_000_u32).map(u32::to_le_bytes));
-    /// let mut filter = builder.finish()?;
-    /// assert!(filter.fold(16).is_ok());
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn foldable(self) -> Self {
-        BloomFilterBuilder { foldable: true, ..self }
-    }
-
-    /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can be asked about scans
-    /// ([`BloomFilterRef::contains_prefix`](crate::BloomFilterRef::contains_prefix)). A prefix equal to the one added just before it
-    /// is dropped: in a sorted run each is added once. Give it before the first key: after one, [`finish`](Self::finish) will fail.
-    ///
-    /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).prefixes(tenant.clone());
-    /// builder.extend(["ab12/apple", "ab12/banana", "cd34/cherry"]);
-    /// assert_eq!(builder.len(), 3 + 2);
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains("ab12/banana") && filter.contains_prefix(&tenant, "cd34/"));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn prefixes(self, extractor: PrefixExtractor) -> Self {
-        self.with_prefixes(Prefixes::new(extractor, true))
-    }
-
-    /// Adds only the prefixes of keys, as [`prefixes`](Self::prefixes): a smaller filter, which answers "maybe" about every key.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).only_prefixes(tenant.clone());
-    /// builder.extend(["ab12/apple", "ab12/banana", "cd34/cherry"]);
-    /// assert_eq!(builder.len(), 2);
-    /// assert!(!builder.finish()?.contains_prefix(&tenant, "ef56/"));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn only_prefixes(self, extractor: PrefixExtractor) -> Self {
-        self.with_prefixes(Prefixes::new(extractor, false))
-    }
-
-    /// Bounds the memory of the list of hashes, in bytes; unbounded by default. Give it, and all other settings, before the first
-    /// key: once the limit is reached the filter has its shape.
-    ///
-    /// When the list would outgrow it, there are two ways on. With [`expected_items`](Self::expected_items) the filter is made at
-    /// once, for that many keys or as many as have come if those are more, and later keys go straight into it: nothing is lost, and
-    /// if far more keys come than were expected, the filter passes more absent ones than the sizing promised. Without, the list is
-    /// freed, keys are only counted, and [`finish`](Self::finish) fails with [`BuildError::MemoryLimit`], which has their number
-    /// for a second pass.
-    ///
-    /// The limit is looked at when a key is added, and by `par_extend` when all keys of the iterator are collected: hand it pieces.
-    /// How far the keys went past what was expected shows in the rate of the finished filter's `params()`.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, BuildError, Sizing};
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).memory_limit(8 << 10);
-    /// builder.extend((0..2_000_u32).map(u32::to_le_bytes));
-    /// let error = builder.finish().unwrap_err();
-    /// assert_eq!(error, BuildError::MemoryLimit { limit_bytes: 8 << 10, keys: 2_000 });
-    /// ```
-    #[must_use]
-    pub fn memory_limit(self, bytes: u64) -> Self {
-        BloomFilterBuilder { memory_limit: bytes, ..self }
-    }
-
-    /// How many keys are expected, and prefixes if those are added: what the filter is sized for if [`memory_limit`](Self::memory_limit) is reached, and only
-    /// then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// let mut builder = builder.memory_limit(8 << 10).expected_items(2_500);
-    /// builder.extend((0..2_000_u32).map(u32::to_le_bytes));
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains(1_999_u32.to_le_bytes()));
-    /// assert_eq!(filter.params().blocks(), Sizing::BitsPerKey(10.0).params(2_500)?.blocks());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn expected_items(self, keys: u64) -> Self {
-        BloomFilterBuilder { expected_items: Some(keys), ..self }
+    /// What the builder was made of.
+    pub fn options(&self) -> &FilterOptions {
+        &self.options
     }
 
     /// Bytes that the builder holds: the list of hashes and, once the limit was reached, the filter.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// builder.extend((0..1_000_000_u32).map(u32::to_le_bytes));
-    /// assert!(builder.memory_bytes() < 8_800_000);
-    /// ```
     pub fn memory_bytes(&self) -> u64 {
         let list = self.chunks.capacity() * size_of::<Vec<u64>>();
         let filter =
@@ -245,57 +132,47 @@ impl BloomFilterBuilder {
         self.chunks.iter().map(|chunk| 8 * chunk.capacity() as u64).sum()
     }
 
-    /// Adds a key, unless it equals the one added just before it, and its prefix, if the builder adds [prefixes](Self::prefixes).
+    /// Adds a key, unless it equals the one added just before it, and its prefix, if the options [add
+    /// prefixes](FilterOptions::with_prefixes).
     ///
-    /// With [`KeyHash::Caller`] a key cannot be hashed: [`finish`](Self::finish) will then fail.
+    /// # Errors
     ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// # let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// builder.insert("apple");
-    /// builder.insert(42_u64.to_le_bytes());
-    /// assert_eq!(builder.len(), 2);
-    /// ```
+    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then. That memory ran out is an error of
+    /// [`finish`](Self::finish).
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) {
-        match self.key_hash {
-            KeyHash::Xxh3 { seed } => {
-                let hasher = KeyHasher::with_seed(seed);
-                match &self.prefixes {
-                    None => self.add(hasher.hash(key)),
-                    Some(prefixes) => {
-                        let hashes = prefixes.hashes(hasher, key.as_ref());
-                        self.add_with_prefix(hashes);
-                    }
-                }
-            }
-            KeyHash::Caller { tag } => {
-                self.fail(BuildError::KeyWithoutHash { tag });
-                self.only_counted += 1;
-            }
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+        let hasher = self.options.key_hash().hasher()?;
+        match self.options.extractor() {
+            None => self.add(hasher.hash(key)),
+            Some(_) => self.add_with_prefix(prefixes::hashes(&self.options, hasher, key.as_ref())),
         }
+        Ok(())
     }
 
     /// Adds the key with this hash, unless it equals the one added just before it.
     ///
-    /// A builder of [prefixes](Self::prefixes) cannot cut one from a hash: [`finish`](Self::finish) will then fail.
+    /// # Errors
     ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, KeyHasher, Sizing};
-    /// # let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// builder.insert_hash(KeyHasher::default().hash("apple"));
-    /// assert!(builder.finish()?.contains("apple"));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
+    /// [`KeyError::NoPrefix`] if the options add prefixes, which cannot be cut from a hash; nothing is added then.
     #[inline]
-    pub fn insert_hash(&mut self, hash: u64) {
-        match self.prefixes {
-            None => self.add(hash),
-            Some(_) => {
-                self.fail(BuildError::HashWithoutPrefix { hash });
-                self.only_counted += 1;
-            }
+    pub fn insert_hash(&mut self, hash: u64) -> Result<(), KeyError> {
+        if self.options.extractor().is_some() {
+            return Err(KeyError::NoPrefix { contents: self.options.contents() });
         }
+        self.add(hash);
+        Ok(())
+    }
+
+    /// Adds every key, as [`insert`](Self::insert).
+    ///
+    /// # Errors
+    ///
+    /// As `insert`; nothing is added then.
+    pub fn extend<K: AsRef<[u8]>>(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<(), KeyError> {
+        keys.into_iter().try_for_each(|key| self.insert(key))
     }
 
     #[inline]
@@ -325,11 +202,6 @@ impl BloomFilterBuilder {
     }
 
     /// Keys and prefixes added so far, adjacent equal ones counted once: what the filter is sized for.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// assert_eq!(BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).len(), 0);
-    /// ```
     pub fn len(&self) -> u64 {
         let filled =
             self.filling.as_ref().map_or(0, |filling| filling.filter.view().keys_inserted());
@@ -337,12 +209,7 @@ impl BloomFilterBuilder {
         self.only_counted + filled + kept
     }
 
-    /// Whether no key was added.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// assert!(BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).is_empty());
-    /// ```
+    /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -352,13 +219,6 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As `finish` would.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// assert_eq!(builder.params()?.stored_bytes(), 128);
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
     pub fn params(&self) -> Result<Params, BuildError> {
         match (&self.filling, self.failed()) {
             (_, Some(error)) => Err(error),
@@ -367,7 +227,7 @@ impl BloomFilterBuilder {
                 let (blocks, probes) = (params.blocks(), params.probes());
                 Ok(Params::of_filter(self.len(), blocks, probes, params.is_pass_all()))
             }
-            (None, None) => self.params_for(self.len()),
+            (None, None) => Ok(self.options.params(self.len())?),
         }
     }
 
@@ -381,90 +241,55 @@ impl BloomFilterBuilder {
         }
     }
 
-    fn params_for(&self, keys: u64) -> Result<Params, BuildError> {
-        let params = match self.foldable {
-            true => self.sizing.foldable_params(keys)?,
-            false => self.sizing.params(keys)?,
-        };
-        Ok(match self.probes {
-            Some(probes) => params.with_probes(probes)?,
-            None => params,
-        })
-    }
-
-    /// Sizes the filter for the keys that were added, and inserts them.
-    ///
-    /// Without keys the filter is empty: everything is certainly absent. With the feature `rayon`, eight million keys or more are
-    /// inserted by the threads of the current pool, which rayon starts if there is none (and panics if it cannot); the bytes do
-    /// not depend on their number.
+    /// Sizes the filter for the keys that were added, and inserts them, in the calling thread. Without keys the filter is empty:
+    /// everything is certainly absent.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the sizing is out of range, memory ran out or reached its limit, a key was added that cannot be hashed, or a
-    /// hash where prefixes are needed.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, Sizing};
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(12.5));
-    /// builder.extend(["apple", "banana"]);
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains("apple"));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
-    pub fn finish(mut self) -> Result<BloomFilter, BuildError> {
-        let filter = self.fill()?;
-        Ok(self.sign(filter))
+    /// [`BuildError`] if the sizing is out of range, or memory ran out or reached its limit.
+    pub fn finish(self) -> Result<BloomFilter, BuildError> {
+        self.finish_by(ONE_THREAD)
     }
 
-    /// Records in a finished filter what was added to it. Before that, it answers about prefixes as about keys.
-    fn sign(&self, mut filter: BloomFilter) -> BloomFilter {
+    fn finish_by(mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
+        let filter = self.fill(threads)?;
+        Ok(self.with_contents(filter))
+    }
+
+    /// Records in a finished filter what it holds. Before that, it takes and answers prefixes as it does keys.
+    fn with_contents(&self, mut filter: BloomFilter) -> BloomFilter {
         let (_, meta) = filter.parts_mut();
         if !meta.pass_all {
-            meta.added = self.added();
+            meta.contents = self.options.contents();
         }
         filter
     }
 
-    /// The filter of all hashes, which are kept, in some order, unless they were poured into it.
-    fn fill(&mut self) -> Result<BloomFilter, BuildError> {
+    /// The filter of all hashes, which are kept, in some order, unless they went into it before.
+    fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
         if let Some(error) = self.failed() {
             return Err(error);
         }
-        self.pour()?;
+        self.flush(threads)?;
         if let Some(filling) = &mut self.filling {
-            return Ok(core::mem::replace(
-                &mut filling.filter,
-                BloomFilter::pass_all(self.key_hash)?,
-            ));
+            let pass_all = BloomFilter::pass_all(self.options.key_hash())?;
+            return Ok(core::mem::replace(&mut filling.filter, pass_all));
         }
-        let mut filter = BloomFilter::with_params(self.params()?, self.key_hash)?;
-        if filter.view().is_pass_all() {
+        let mut filter = (threads.empty)(&self.options, self.params()?)?;
+        if filter.is_pass_all() {
             filter.count(self.len());
             return Ok(filter);
         }
-        insert_all(&mut filter, &mut self.chunks)?;
+        (threads.insert)(&mut filter, &mut self.chunks)?;
         Ok(filter)
     }
 }
 
-/// Adds every key.
-impl<K: AsRef<[u8]>> Extend<K> for BloomFilterBuilder {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.insert(key);
-        }
-    }
-}
-
-/// The sizing and the number of keys, without the hashes.
+/// The options and the number of keys, without the hashes.
 impl core::fmt::Debug for BloomFilterBuilder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("BloomFilterBuilder")
-            .field("sizing", &self.sizing)
-            .field("probes", &self.probes)
-            .field("foldable", &self.foldable)
-            .field("key_hash", &self.key_hash)
-            .field("prefixes", &self.prefixes)
+            .field("options", &self.options)
             .field("len", &self.len())
             .field("failed", &self.failed)
             .finish()

@@ -1,20 +1,23 @@
 //! From keys to hashes: which 64-bit hash a filter was built with, and how to compute it.
 //!
-//! This file owns the identity of the hash ([`KeyHash`]), which is stored in a filter's bytes, and hashing with XXH3-64
-//! ([`KeyHasher`]). It refuses `std::hash::Hash`: its output differs between releases and machines, and filters are
-//! stored.
+//! `std::hash::Hash` is not used: its output differs between releases and machines, and filters are stored.
+
+use alloc::vec::Vec;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+use crate::error::KeyError;
+
 /// Which hash a filter holds: part of its identity, stored in its bytes.
 ///
-/// Filters with different identities cannot be united, and a question about a key is answered with the filter's own hash.
+/// Filters with different identities cannot be merged, and a key is looked up with the filter's own hash.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
 /// assert_eq!(KeyHash::default(), KeyHash::Xxh3 { seed: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum KeyHash {
     /// XXH3-64 of the key's bytes under `seed`. The default, with seed 0.
     Xxh3 {
@@ -22,7 +25,7 @@ pub enum KeyHash {
         seed: u64,
     },
     /// The caller supplies 64-bit hashes of its own. Both halves must be well mixed: the low half picks the block, the high
-    /// half the bits. The filter cannot hash a key itself: asked about a key it answers "maybe".
+    /// half the bits. The filter cannot hash a key itself: adding one is an error, looking one up answers "maybe".
     Caller {
         /// Any number that tells the caller's hash from others; compared, never interpreted.
         tag: u64,
@@ -45,34 +48,33 @@ impl core::fmt::Display for KeyHash {
 }
 
 impl KeyHash {
-    /// The hasher of this identity, or `None` if the caller hashes.
+    /// The hasher of this identity. Filters, views and sets have a `hasher` of their own, which is this one.
     ///
-    /// ```
-    /// use blocked_bloom::{KeyHash, KeyHasher};
-    /// assert_eq!(KeyHash::Xxh3 { seed: 9 }.hasher(), Some(KeyHasher::with_seed(9)));
-    /// assert_eq!(KeyHash::Caller { tag: 9 }.hasher(), None);
-    /// ```
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
     #[inline]
-    pub const fn hasher(self) -> Option<KeyHasher> {
+    pub const fn hasher(self) -> Result<KeyHasher, KeyError> {
         match self {
-            KeyHash::Xxh3 { seed } => Some(KeyHasher { seed }),
-            KeyHash::Caller { .. } => None,
+            KeyHash::Xxh3 { seed } => Ok(KeyHasher { seed }),
+            KeyHash::Caller { tag } => Err(KeyError::NoHasher { tag }),
         }
     }
 }
 
-/// Hashes keys as filters with [`KeyHash::Xxh3`] do, so that a batch is hashed once and asked of many filters.
+/// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A filter, view or set hands out its
+/// own: `filter.hasher()?`.
 ///
 /// Keys are bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`. An integer key is its little-endian bytes (`n.to_le_bytes()`).
 ///
 /// ```
-/// use blocked_bloom::{BloomFilterBuilder, KeyHasher, Sizing};
-/// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-/// builder.insert("apple");
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
+/// builder.insert("apple")?;
 /// let filter = builder.finish()?;
-/// let hasher = KeyHasher::default();
+/// let hasher = filter.hasher()?;
 /// assert!(filter.contains_hash(hasher.hash("apple")));
-/// # Ok::<(), blocked_bloom::BuildError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyHasher {
@@ -81,22 +83,12 @@ pub struct KeyHasher {
 
 impl KeyHasher {
     /// A hasher with the given seed; `KeyHasher::default()` has seed 0.
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// assert_ne!(KeyHasher::with_seed(1).hash("a"), KeyHasher::default().hash("a"));
-    /// ```
     #[inline]
     pub const fn with_seed(seed: u64) -> Self {
         KeyHasher { seed }
     }
 
     /// XXH3-64 of the key's bytes.
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// assert_eq!(KeyHasher::default().hash(b""), 0x2d06_8005_38d3_94c2);
-    /// ```
     #[inline]
     pub fn hash(self, key: impl AsRef<[u8]>) -> u64 {
         xxh3_64_with_seed(key.as_ref(), self.seed)
@@ -113,17 +105,17 @@ impl KeyHasher {
     /// Cost: some 25 ns more than hashing the same bytes in one piece; 600 bytes of stack, no allocation.
     ///
     /// ```
-    /// use blocked_bloom::{BloomFilterBuilder, KeyHasher, Sizing};
-    /// let hasher = KeyHasher::default();
-    /// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(16.0));
-    /// builder.insert_hash(hasher.hash_parts(&["row 1"]));
-    /// builder.insert_hash(hasher.hash_parts(&["row 1", "name"]));
+    /// use blocked_bloom::{FilterOptions, Sizing};
+    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(16.0)).builder();
+    /// let hasher = builder.options().hasher()?;
+    /// builder.insert_hash(hasher.hash_parts(&["row 1"]))?;
+    /// builder.insert_hash(hasher.hash_parts(&["row 1", "name"]))?;
     /// let filter = builder.finish()?;
     /// assert!(filter.contains_hash(hasher.hash_parts(&["row 1"])));
     /// assert!(!filter.contains_hash(hasher.hash_parts(&["row 2"])));
     /// assert!(!filter.contains_hash(hasher.hash_parts(&["row 1", "age"])));
     /// assert_eq!(hasher.hash_parts(&["ab", "c"]), hasher.hash(b"\x02ab\x01c"));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn hash_parts<P: AsRef<[u8]>>(self, parts: &[P]) -> u64 {
         // Short parts put together on the stack first take as long, 30 ns for 32 bytes: they are read back before they are stored.
@@ -154,7 +146,7 @@ impl KeyHasher {
     /// hasher.hash_batch(&["a", "b"], &mut hashes);
     /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
     /// ```
-    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut alloc::vec::Vec<u64>) {
+    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
         hashes.clear();
         hashes.extend(keys.iter().map(|key| self.hash(key)));
     }

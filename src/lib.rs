@@ -1,36 +1,38 @@
-//! Blocked Bloom filters for storage engines.
+//! Blocked Bloom filters for storage engines: is this key certainly absent from the table?
 //!
-//! An LSM engine asks dozens of tables "could you hold this key?" for every lookup. This crate answers with one cache line per
-//! key and filter, for whole batches at once, from bytes that are used where they lie: in a mapped file, in a block cache.
+//! A point lookup in an LSM engine concerns dozens of tables, and a filter for each says which need not be read. In this crate's filters
+//! a lookup touches one cache line; whole batches are answered by a SIMD kernel that is chosen at run time; and a stored filter is used
+//! where its bytes are, in a mapped file or in a block cache, without decoding.
 //!
-//! The answer is "maybe" or "certainly absent"; a key that was inserted is never absent. All probes of a key fall in one
-//! 64-byte block ([`probe`] has the law, 40 lines), so a query costs one cache miss at most, and a batch is answered by a
-//! SIMD kernel that is chosen at run time ([`Kernel`]).
+//! The answer is "maybe" or "certainly absent"; a key that was added is never absent. All bits of a key are in one 64-byte block of the
+//! filter. [`probe`] defines which ones, in some 40 lines of plain Rust, and every [`Kernel`] gives the same answers.
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
 //! # From flush to MultiGet
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, BloomFilterBuilder, BloomFilterBytes, KeyHash, KeyHasher, Sizing};
+//! use blocked_bloom::{BatchQuery, Bitmask, BloomFilterBytes, FilterOptions, Sizing};
 //!
-//! // Flush: keys arrive in order, their number is known at the end.
-//! let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
+//! // Decided once: size, hash and seed. Whoever opens a filter takes the hash from here.
+//! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+//!
+//! // Flush: the filter is sized when the last key has come, and written beside the data.
+//! let mut builder = options.builder();
 //! for key in ["apple", "banana", "cherry"] {
-//!     builder.insert(key);
+//!     builder.insert(key)?;
 //! }
 //! let mut table_file = Vec::new();
 //! builder.finish()?.write_to(&mut table_file)?;
 //!
-//! // Open: the bytes stay where they are, here a vector, elsewhere a mapped file.
-//! let filter = BloomFilterBytes::from_bytes(table_file)?.require_key_hash(KeyHash::default())?;
+//! // Open: the bytes stay where they are, here in a vector, elsewhere in a mapped file.
+//! let filter = BloomFilterBytes::from_bytes(table_file)?.require_key_hash(options.key_hash())?;
 //!
-//! // MultiGet: hash the batch once, ask the filter of every table, read only what may be there.
+//! // MultiGet: hash the batch once, look it up in the filter of every table, read only what may be there.
 //! let keys = ["banana", "durian", "cherry"];
-//! let mut hashes = Vec::new();
-//! KeyHasher::default().hash_batch(&keys, &mut hashes);
-//! let mut hits = Bitmask::new();
-//! filter.view().contains_hashes(&hashes, &mut hits);
+//! let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
+//! filter.hasher()?.hash_batch(&keys, &mut hashes);
+//! filter.contains_hashes(&hashes, &mut hits);
 //! for i in hits.hits() {
 //!     println!("read the block that may hold {}", keys[i]);
 //! }
@@ -38,71 +40,58 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What it costs
-//!
-//! Absent keys, hashed already, 10 bits and six probes per key, ns per key. The limit loads one cache line per key and tests nothing.
-//!
-//! | keys in the filter | 10 k | 100 k | 1 M | 10 M | 100 M |
-//! |---|---:|---:|---:|---:|---:|
-//! | *limit* | *0.66* | *0.85* | *1.17* | *3.71* | *9.27* |
-//! | AVX2, batches of 4096 | 1.61 | 1.79 | 2.19 | 4.09 | 9.89 |
-//! | AVX2, batches of 32 | 1.92 | 2.09 | 2.70 | 5.37 | 15.6 |
-//! | one key at a time | 3.26 | 3.64 | 5.62 | 24.2 | 37.9 |
-//!
-//! Medians of `cargo run --release --features cli -- bench` on a virtual machine with two cores of an AMD EPYC (Zen 3, 512 KB of second-level
-//! cache), Rust 1.95, 2026-11-21. Beside other filters, on the same machine (`benches/compare`, which says how each is configured):
-//!
-#![cfg_attr(doc, doc = include_str!("../docs/img/time-per-key.svg"))]
-//!
 //! # Types
 //!
 //! | type | what it is |
 //! |---|---|
-//! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a memory budget to blocks and probes, with the rate that follows |
-//! | [`Plan`], [`Level`] | a budget of memory shared among the filters of many levels, so that the fewest reads are wasted |
-//! | [`BloomFilterBuilder`] | collects keys of an unknown number; cannot be asked |
-//! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged, asked |
-//! | [`AtomicBloomFilter`] | shared by threads that add and ask at the same time: a memtable's; becomes a [`BloomFilter`] and back without a copy |
-//! | [`ScalableBloomFilter`], [`ScalableBloomFilterRef`] | grows with keys of an unknown number and keeps its rate: for deduplication |
-//! | [`BloomFilterRef`] | a `Copy` view of borrowed bytes at any alignment; every query is a method of it |
-//! | [`BloomFilterBytes`] | owns mapped or shared bytes, verified once; what a table object holds |
-//! | [`Bitmask`] | the answers to a batch, one bit per key, reusable |
-//! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in parts that are loaded one by one |
-//! | [`FilterMetrics`] | counters of what filters save, shared by threads; the engine records, the queries know nothing of it |
-//! | [`FilterSet`], [`BitMatrix`] | the filters of many tables, asked about a key or a batch at once, and the answers |
-//! | [`PrefixExtractor`], [`Added`] | which prefixes of keys are added for questions about scans, and what a filter can be asked about |
-//! | [`FilterPolicy`], [`TableFilter`] | an engine's decisions about filters: sizes by level, hash, prefixes, partitions |
-//! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with (part of its bytes), and how to hash a batch once |
+//! | [`FilterOptions`] | what filters are to be: size, hash, prefixes, memory limit; makes builders |
+//! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a number of bytes to blocks and probes, and the rate that follows |
+//! | [`BloomFilterBuilder`] | collects keys of an unknown number, then sizes and fills the filter |
+//! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged |
+//! | [`BloomFilterRef`], [`BloomFilterBytes`] | a stored filter, borrowed, and together with the bytes it was opened from |
+//! | [`BatchQuery`], [`Bitmask`] | lookups of whole batches in any of these filters, and the answers, one bit per key |
+//! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with, which is part of its bytes, and how to hash a batch once |
+//! | [`FilterSet`], [`BitMatrix`] | the filters of many tables, looked up together, and the answers |
+//! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, so that a filter can rule out scans, and what a filter holds |
+//! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in partitions that the engine loads one by one |
+//! | [`AtomicBloomFilter`] | threads add to it and look up in it at the same time: for a memtable |
+//! | [`ScalableOptions`], [`ScalableBloomFilter`] | grows with a number of keys that nobody knows, and keeps its rate |
+//! | [`header`], [`BlockBuffer`], [`prefetch`] | parts for other packages' filters |
 //!
-//! # Damage
-//!
-//! [`BloomFilterRef::from_bytes`] verifies checksums of header and blocks: every truncation and every flipped bit is a
-//! [`FormatError`] that says what was found where. It never panics and allocates nothing. A filter that fails must not be used to
-//! answer "absent"; [`BloomFilterRef::open_or_pass_all`] puts one in its place that keeps an engine correct, and gives the reason.
+//! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what was found and where; opening never
+//! panics. [`BloomFilterRef::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
 //!
 //! # Features
 //!
-//! | feature | default | what it adds | depends on |
+//! ```toml
+//! [dependencies]
+//! blocked-bloom = { version = "0.1", features = ["rayon"] }
+//! ```
+//!
+//! | feature | default | what it adds | crate |
 //! |---|---|---|---|
-//! | `std` | yes | `write_to` for `std::io::Write`, the kernel by environment variable; without it the crate is `no_std` with `alloc` | |
-//! | `rayon` | yes | large filters are filled and merged by the threads of the current rayon pool, keys collected from parallel iterators (`par_insert_batch`, `par_insert_hashes`, `par_extend_hashes`) | `rayon` |
-//! | `interop-rocksdb` | no | RocksDB's filter blocks and the filters in its SST files, read and written: module `interop::rocksdb` | |
-//! | `interop-parquet` | no | the filters of Parquet files, read and written: modules `interop::parquet`, `probe::split_block` | |
-//! | `interop-cassandra` | no | Cassandra's `Filter.db`, read and written: module `interop::cassandra` | |
-//! | `cli` | no | the command-line tool `blocked-bloom`; nothing in the library | `clap` and others |
+//! | `std` | yes | `write_to` for `std::io::Write`, and the choice of a kernel by an environment variable; without it the crate is `no_std` with `alloc` | |
+//! | `portable` | yes | a SIMD kernel for machines without AVX2, AVX-512 or NEON, which otherwise take the scalar one | `wide` |
+//! | `rayon` | no | the methods `par_*`, which hash, fill and merge with the threads of the caller's pool; nothing else uses threads | `rayon` |
+//! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
-//! Instruction sets are no features: every kernel is compiled, and the CPU decides.
+//! Required are `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is
+//! compiled, and the CPU decides. The oldest supported Rust is 1.89.
 //!
-//! # Guides
+//! # Guides and further packages
 //!
-//! In the package's `docs`, all code of which runs as tests: `guide.md` for authors of engines, `parameters.md`, `planning.md`,
-//! `partitioned.md`, `growing.md`, `memtable.md`, `policy.md`, `adapter.md`, `migrating.md` from other crates, one page for each foreign
-//! format, `format.md` (the bytes, normative) and `internals.md`.
+//! In `docs` of this package, all of whose code runs as tests: `guide.md` for authors of engines, `parameters.md` on sizes,
+//! `partitioned.md`, `growing.md`, `memtable.md`, `adapter.md`, `migrating.md` from other crates, `format.md` (the bytes, normative) and
+//! `internals.md`.
+//!
+//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet and Cassandra, read and written
+//! - `blocked-bloom-lsm`: memory budgets per level, policies and metrics for LSM engines
+//! - `blocked-bloom-cli`: the command-line tool `blocked-bloom`
 //!
 //! # Limits
 //!
-//! Keys cannot be removed; at equal memory a blocked filter lets some more absent keys pass than a classical one (0.97 %
-//! against 0.82 % at 10 bits per key), which is the price of the single cache line.
+//! Keys cannot be removed. At equal memory a blocked filter lets more absent keys pass than a classical one, 0.97 % against 0.82 % at
+//! 10 bits per key: the price of the single cache line.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -110,88 +99,59 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-mod atomic;
 mod bitmask;
 mod buffer;
 mod builder;
-mod bytes;
-#[cfg(feature = "rayon")]
-mod collect;
 mod error;
 mod filter;
-mod fold;
-mod format;
 mod hash;
-#[cfg(any(
-    feature = "interop-rocksdb",
-    feature = "interop-parquet",
-    feature = "interop-cassandra"
-))]
-pub mod interop;
+pub mod header;
 mod kernel;
-mod merge;
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-mod metrics;
+mod options;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
 mod partition;
-mod plan;
-mod policy;
 mod prefix;
 pub mod probe;
+mod query;
 mod scalable;
 mod set;
-mod view;
 
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use atomic::AtomicBloomFilter;
 pub use bitmask::Bitmask;
+pub use buffer::BlockBuffer;
 pub use builder::BloomFilterBuilder;
-pub use bytes::BloomFilterBytes;
 pub use error::{
-    AllocError, BuildError, FilterSetError, FoldError, FormatError, LengthError, MatrixError,
-    MergeAllError, MergeError, ParamsError, PartitionBuildError, PartitionError, PartitionFailure,
-    PartitionIndexError, PlanError, ScalableError, ScalableFormatError,
+    AllocError, BuildError, FoldError, FormatError, KeyError, LengthError, MergeError, ParamsError,
+    PartitionBuildError, ScalableError, SetError,
 };
-pub use filter::BloomFilter;
-pub use hash::{KeyHash, KeyHasher};
-pub use kernel::{KERNEL_VARIABLE, Kernel};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
+pub use filter::AtomicBloomFilter;
+pub use filter::{BloomFilter, BloomFilterBytes, BloomFilterRef};
+pub use hash::{KeyHash, KeyHasher};
+pub use kernel::{KERNEL_VARIABLE, Kernel, prefetch};
+pub use options::FilterOptions;
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
 pub use partition::{PartitionIndex, PartitionLocation, PartitionedFilterBuilder};
-pub use plan::{Level, Plan, PlannedLevel, SkipReason};
-pub use policy::{FilterPolicy, TableFilter};
-pub use prefix::{Added, ExtractorNameError, PrefixExtractor};
+pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
-pub use scalable::{ScalableBloomFilter, ScalableBloomFilterRef};
+pub use query::BatchQuery;
+pub use scalable::{ScalableBloomFilter, ScalableBloomFilterRef, ScalableOptions};
 pub use set::{BitMatrix, FilterSet};
-pub use view::BloomFilterRef;
 
-/// The code in the README and the guides compiles and runs.
+/// The code in the README and the guides compiles and runs. Pages whose code needs another package are compiled by that package.
 #[cfg(all(doctest, feature = "std"))]
 mod documents {
     #[doc = include_str!("../README.md")]
     struct Readme;
+    // The guide uses the methods `par_*`.
+    #[cfg(feature = "rayon")]
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
     #[doc = include_str!("../docs/parameters.md")]
     struct Parameters;
-    #[doc = include_str!("../docs/planning.md")]
-    struct Planning;
-    #[cfg(feature = "interop-cassandra")]
-    #[doc = include_str!("../docs/cassandra.md")]
-    struct Cassandra;
-    #[cfg(feature = "interop-rocksdb")]
-    #[doc = include_str!("../docs/rocksdb.md")]
-    struct Rocksdb;
     #[doc = include_str!("../docs/partitioned.md")]
     struct Partitioned;
-    #[cfg(feature = "interop-parquet")]
-    #[doc = include_str!("../docs/parquet.md")]
-    struct Parquet;
     #[doc = include_str!("../docs/growing.md")]
     struct Growing;
     #[doc = include_str!("../docs/adapter.md")]
@@ -200,9 +160,4 @@ mod documents {
     struct Internals;
     #[doc = include_str!("../docs/memtable.md")]
     struct Memtable;
-    #[cfg(feature = "interop-parquet")]
-    #[doc = include_str!("../docs/migrating.md")]
-    struct Migrating;
-    #[doc = include_str!("../docs/policy.md")]
-    struct Policy;
 }

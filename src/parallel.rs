@@ -1,21 +1,22 @@
-//! Filling and merging filters with several threads, in the caller's rayon pool.
+//! Filling and merging filters with several threads, in the caller's rayon pool: the only file that enters one, reached only from methods
+//! `par_*`.
 //!
 //! Filling: the block index is monotone in the low half of a hash, so cuts of the block array are cuts of the hashes: each chunk is
 //! reordered by cut, and one task per cut inserts into blocks that no other task holds. No atomics, no locks, and the same
 //! bytes at any thread count, since OR-ing bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per
-//! chunk. Merging: one task per range of blocks. This file refuses `unsafe`.
+//! chunk. Merging: one task per range of blocks.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;
 
-use crate::error::AllocError;
-use crate::filter::BloomFilter;
+use crate::error::{AllocError, BuildError, MergeError};
+use crate::filter::{BloomFilter, BloomFilterRef, ForEachRange, one_by_one, views, without_input};
 use crate::kernel::Tile;
 use crate::probe::{self, Block};
 
 /// Hashes below which one thread is as fast as two: reordering costs what the second one saves while the filter fits the
 /// last-level cache.
-const SEQUENTIAL_BELOW: usize = 1 << 23;
+pub(crate) const SEQUENTIAL_BELOW: usize = 1 << 23;
 
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
@@ -44,7 +45,7 @@ pub(crate) fn insert_chunks(
     match tasks_for(chunks.iter().map(Vec::len).sum()) {
         Some(tasks) => insert_by_cut(filter, chunks, tasks),
         None => {
-            chunks.iter().for_each(|chunk| filter.insert_hashes(chunk));
+            chunks.iter().for_each(|chunk| filter.insert_all(chunk));
             Ok(())
         }
     }
@@ -78,23 +79,16 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if that memory is not there; a part of the hashes may have been added.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).params(3)?;
-    /// let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
-    /// filter.par_insert_hashes(&[1, 2, 3])?;
-    /// assert!(filter.contains_hash(3));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), AllocError> {
+    /// [`BuildError::Key`] as `insert_hashes`, and nothing is changed; [`BuildError::Alloc`] if the memory is not there: then a part of
+    /// the hashes may have been added.
+    pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
+        self.check_insert()?;
         if tasks_for(hashes.len()).is_none() {
-            self.insert_hashes(hashes);
+            self.insert_all(hashes);
             return Ok(());
         }
         let copy = |piece: &[u64], room: &mut Vec<u64>| room.extend_from_slice(piece);
-        self.insert_windows(hashes, copy)
+        Ok(self.insert_windows(hashes, copy)?)
     }
 
     /// [`insert_batch`](Self::insert_batch) by the threads of the current rayon pool: from 65,536 keys on they are hashed in
@@ -105,32 +99,79 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// [`AllocError`] if that memory is not there; a part of the keys may have been added.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).params(3)?;
-    /// let mut filter = BloomFilter::with_params(params, KeyHash::default())?;
-    /// filter.par_insert_batch(&["apple", "banana", "cherry"])?;
-    /// assert!(filter.contains("cherry"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// As [`par_insert_hashes`](Self::par_insert_hashes), and [`BuildError::Key`] if the filter is of the caller's hashes.
     pub fn par_insert_batch<K: AsRef<[u8]> + Sync>(
         &mut self,
         keys: &[K],
-    ) -> Result<(), AllocError> {
-        match self.view().key_hash().hasher() {
-            Some(hasher) if keys.len() >= PIECE && rayon::current_num_threads() > 1 => {
-                let hash = |piece: &[K], room: &mut Vec<u64>| {
-                    room.extend(piece.iter().map(|key| hasher.hash(key)));
-                };
-                self.insert_windows(keys, hash)
-            }
-            _ => {
-                self.insert_batch(keys);
-                Ok(())
-            }
+    ) -> Result<(), BuildError> {
+        let hasher = self.hasher()?;
+        self.check_insert()?;
+        if keys.len() < PIECE || rayon::current_num_threads() < 2 {
+            return Ok(self.insert_batch(keys)?);
         }
+        let hash = |piece: &[K], room: &mut Vec<u64>| {
+            room.extend(piece.iter().map(|key| hasher.hash(key)))
+        };
+        Ok(self.insert_windows(keys, hash)?)
+    }
+
+    /// [`union_with`](Self::union_with) by the threads of the current rayon pool, if both filters have 16 MiB or more: below, one thread
+    /// is as fast.
+    ///
+    /// # Errors
+    ///
+    /// As `union_with`.
+    pub fn par_union_with<'a>(
+        &mut self,
+        other: impl Into<BloomFilterRef<'a>>,
+    ) -> Result<(), MergeError> {
+        let others = [other.into()];
+        self.or_all(&others, each_for(self.merged_bytes(1))).map_err(without_input)
+    }
+
+    /// [`union_all`](Self::union_all) by the threads of the current rayon pool, if there are 32 MiB or more in all. The bytes do not
+    /// depend on the number of threads.
+    ///
+    /// # Errors
+    ///
+    /// As `union_all`.
+    pub fn par_union_all<'a, F: Into<BloomFilterRef<'a>>>(
+        &mut self,
+        others: impl IntoIterator<Item = F>,
+    ) -> Result<(), MergeError> {
+        let others = views(others)?;
+        self.or_all(&others, each_for(self.merged_bytes(others.len())))
+    }
+
+    /// [`intersect_with`](Self::intersect_with) by the threads of the current rayon pool, as [`par_union_with`](Self::par_union_with).
+    ///
+    /// # Errors
+    ///
+    /// As `intersect_with`.
+    pub fn par_intersect_with<'a>(
+        &mut self,
+        other: impl Into<BloomFilterRef<'a>>,
+    ) -> Result<(), MergeError> {
+        let others = [other.into()];
+        self.and_all(&others, each_for(self.merged_bytes(1))).map_err(without_input)
+    }
+
+    /// [`intersect_all`](Self::intersect_all) by the threads of the current rayon pool, as [`par_union_all`](Self::par_union_all).
+    ///
+    /// # Errors
+    ///
+    /// As `intersect_all`.
+    pub fn par_intersect_all<'a, F: Into<BloomFilterRef<'a>>>(
+        &mut self,
+        others: impl IntoIterator<Item = F>,
+    ) -> Result<(), MergeError> {
+        let others = views(others)?;
+        self.and_all(&others, each_for(self.merged_bytes(others.len())))
+    }
+
+    /// Bytes that are read and written where so many others of this filter's size are merged into it.
+    fn merged_bytes(&self, others: usize) -> usize {
+        size_of_val(self.view().blocks()).saturating_mul(others + 1)
     }
 
     /// Inserts the hashes that `hash` appends for each piece of `items`, one for each.
@@ -155,7 +196,7 @@ impl BloomFilter {
             )?;
             match tasks {
                 Some(tasks) => insert_by_cut(self, &mut chunks, tasks)?,
-                None => chunks.iter().for_each(|chunk| self.insert_hashes(chunk)),
+                None => chunks.iter().for_each(|chunk| self.insert_all(chunk)),
             }
         }
         Ok(())
@@ -196,10 +237,10 @@ fn insert_by_cut(
         for (chunk, starts) in chunks.iter().zip(&starts) {
             let tile = Tile { blocks: &mut *blocks, first: (cut << shift) as u32, total };
             let hashes = &chunk[starts[cut] as usize..starts[cut + 1] as usize];
-            kernel.insert(tile, probes, hashes);
+            kernel.insert_into(tile, probes, hashes);
         }
     });
-    filter.count_keys(additions);
+    filter.count(additions);
     Ok(())
 }
 
@@ -234,67 +275,19 @@ fn partition(
     }
 }
 
-/// Calls `work` with the number of each range of `len` blocks and its blocks, in several threads.
-pub(crate) fn for_each_range(
-    blocks: &mut [Block],
-    len: usize,
-    work: impl Fn(usize, &mut [Block]) + Sync,
-) {
+/// Bytes read and written by a merge below which one thread is as fast as several.
+const MERGED_SEQUENTIALLY_BELOW: usize = 32 << 20;
+
+/// How the ranges of a merge that reads and writes so many bytes are shared out.
+fn each_for(bytes: usize) -> ForEachRange {
+    let threads = bytes >= MERGED_SEQUENTIALLY_BELOW && rayon::current_num_threads() > 1;
+    if threads { by_threads } else { one_by_one }
+}
+
+fn by_threads(blocks: &mut [Block], len: usize, work: &(dyn Fn(usize, &mut [Block]) + Sync)) {
     blocks.par_chunks_mut(len).enumerate().for_each(|(range, blocks)| work(range, blocks));
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::vec;
-    use alloc::vec::Vec;
-
-    use super::{insert_by_cut, partition};
-    use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
-
-    #[test]
-    fn every_cut_gives_the_same_bytes() {
-        let hashes: Vec<u64> =
-            (0..30_000_u64).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect();
-        // At 70,000 blocks and 5,000 tasks MAX_CUTS decides, at 9,001 and one task CUT_BLOCKS, else the tasks.
-        for blocks in [1, 2, 3, 7, 8, 1_000, 9_001, 70_000] {
-            let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
-            let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
-            let mut expected = empty.clone();
-            for &hash in &hashes {
-                expected.insert_hash(hash);
-            }
-            for (tasks, chunk) in
-                [(1, 30_000), (2, 30_000), (3, 7_000), (8, 1), (64, 999), (5_000, 999)]
-            {
-                let mut chunks: Vec<_> = hashes.chunks(chunk).map(<[u64]>::to_vec).collect();
-                let mut filter = empty.clone();
-                insert_by_cut(&mut filter, &mut chunks, tasks).unwrap();
-                assert_eq!(filter, expected, "{blocks} blocks, {tasks} tasks");
-            }
-            let mut nothing = empty.clone();
-            insert_by_cut(&mut nothing, &mut [Vec::new()], 4).unwrap();
-            assert_eq!(nothing, empty);
-        }
-    }
-
-    #[test]
-    fn partitions_keep_every_hash_and_order_the_cuts() {
-        for (len, cuts) in [(0, 1), (1, 1), (1, 5), (7, 3), (1000, 7), (1000, 64)] {
-            let hashes: Vec<u64> = (0..len).map(|i| i * i * 7919 + 13).collect();
-            let cut_of = |hash| (hash % cuts) as usize;
-            let mut parts = vec![7; hashes.len()];
-            let mut starts = vec![0; cuts as usize + 1];
-            partition(&hashes, &mut parts, &mut starts, cut_of);
-            assert_eq!(starts[0], 0);
-            for (cut, bounds) in starts.windows(2).enumerate() {
-                let part = bounds[0] as usize..bounds[1] as usize;
-                assert!(parts[part].iter().all(|&hash| cut_of(hash) == cut));
-            }
-            assert_eq!(u64::from(*starts.last().unwrap()), len);
-            let (mut before, mut after) = (hashes, parts);
-            before.sort_unstable();
-            after.sort_unstable();
-            assert_eq!(before, after);
-        }
-    }
-}
+#[path = "../tests/unit/parallel.rs"]
+mod tests;

@@ -1,49 +1,46 @@
 //! Filters of large tables, cut into partitions that are loaded one by one.
 //!
-//! This file owns the opened index: which partition a key needs and where it is. `partition/build.rs` cuts, `partition/bytes.rs` has
-//! the stored form, `partition/ask.rs` the questions. They refuse to keep partitions: loading and caching are the engine's.
+//! `build` cuts, `bytes` has the stored form. Loading and caching are the engine's: the index says which bytes it needs and takes what
+//! was loaded, so that it serves synchronous and asynchronous engines alike.
 
-mod ask;
 mod build;
 mod bytes;
 
-use crate::error::PartitionIndexError;
-use crate::hash::KeyHash;
-use crate::prefix::Added;
+use alloc::vec::Vec;
+
+use crate::error::{AllocError, FormatError, KeyError};
+use crate::filter::{BloomFilterRef, format};
+use crate::hash::{KeyHash, KeyHasher};
+use crate::header::HeaderError;
+use crate::prefix::FilterContents;
 
 pub use build::PartitionedFilterBuilder;
 use bytes::Parts;
 
-/// The opened index of a partitioned filter: says which partition a key needs, and asks it.
+/// The opened index of a partitioned filter: says which partition a key needs and where it is, and opens what was loaded.
 ///
 /// Owns or borrows the bytes that [`PartitionedFilterBuilder::finish`] gave, verified once. An engine keeps it in memory with the
-/// table (some 30 bytes per partition) and loads partitions as they are needed: each question takes a loader, a function from
-/// where a partition is to its bytes: from a cache, a file, an object store. A partition that cannot be loaded, is damaged or is
-/// not the one that the index means is answered "maybe", and reported.
+/// table (some 30 bytes per partition) and loads partitions as they are needed: from a cache, a file, an object store. A partition
+/// that cannot be loaded or opened must be answered "maybe".
 ///
 /// ```
-/// use blocked_bloom::{Bitmask, BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-/// let mut partitions = Vec::new(); // a file
-/// let template = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-/// let mut builder = PartitionedFilterBuilder::new(template, 4096, |filter| {
-///     filter.write_to(&mut partitions).map(drop)
-/// })?;
+/// use blocked_bloom::{FilterOptions, PartitionIndex, PartitionedFilterBuilder, Sizing};
+/// let mut file = Vec::new();
+/// let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 4096)?;
 /// for key in 0..100_000_u32 {
-///     builder.insert(key.to_be_bytes())?; // in ascending order
+///     if let Some(partition) = builder.insert(key.to_be_bytes())? { // in ascending order
+///         partition.write_to(&mut file)?;
+///     }
 /// }
-/// let index = PartitionIndex::from_bytes(builder.finish()?)?;
-/// assert_eq!(index.partitions(), 32);
+/// let (last, index) = builder.finish()?;
+/// last.write_to(&mut file)?;
 ///
-/// let mut loaded = Vec::new();
-/// let mut hits = Bitmask::new();
-/// let keys = [5_000, 90_000, 5_001, 1 << 20].map(u32::to_be_bytes);
-/// let failures = index.contains_batch(&keys, &mut hits, |at| {
-///     loaded.push(at.partition);
-///     let range = at.offset as usize..(at.offset + at.length) as usize;
-///     partitions.get(range).ok_or("outside the file")
-/// });
-/// assert!(failures.is_empty() && hits.hits().take(3).eq([0, 1, 2]));
-/// assert_eq!(loaded, [1, 27, 31]); // each once
+/// let index = PartitionIndex::from_bytes(index)?;
+/// let key = 90_000_u32.to_be_bytes();
+/// let at = index.locate(key);
+/// let loaded = &file[at.offset as usize..][..at.length as usize]; // however the engine loads
+/// assert_eq!(at.partition, 27);
+/// assert!(index.open(&at, loaded)?.contains(key));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -52,14 +49,13 @@ pub struct PartitionIndex<B> {
     /// Of the bytes, when they were verified.
     length: usize,
     facts: Facts,
-    trusts_blocks: bool,
 }
 
 /// What the header of an index says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Facts {
     key_hash: KeyHash,
-    added: Added,
+    contents: FilterContents,
     partitions: u32,
     keys: u64,
     /// Bytes of all partitions.
@@ -69,11 +65,10 @@ struct Facts {
 /// Where a partition is among the partitions that the builder gave out, one behind the other.
 ///
 /// ```
-/// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-/// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-/// # let builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-/// # let index = PartitionIndex::from_bytes(builder.finish()?)?;
-/// let at = index.location(0).unwrap();
+/// # use blocked_bloom::{FilterOptions, PartitionIndex, PartitionedFilterBuilder, Sizing};
+/// let builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 4096)?;
+/// let (only, index) = builder.finish()?;
+/// let at = PartitionIndex::from_bytes(index)?.locate("any key");
 /// assert_eq!((at.partition, at.offset, at.length), (0, 0, 128));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -93,70 +88,128 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     ///
     /// # Errors
     ///
-    /// [`PartitionIndexError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an
+    /// [`FormatError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an
     /// error. Without an index, read the table as if it had no filter.
-    ///
-    /// ```
-    /// use blocked_bloom::{PartitionIndex, PartitionIndexError};
-    /// let error = PartitionIndex::from_bytes(b"short").unwrap_err();
-    /// assert_eq!(error, PartitionIndexError::TooShort { found: 5 });
-    /// ```
-    pub fn from_bytes(bytes: B) -> Result<Self, PartitionIndexError> {
+    pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
         let slice = bytes.as_ref();
         let (length, facts) = (slice.len(), bytes::verify(slice)?);
-        Ok(PartitionIndex { bytes, length, facts, trusts_blocks: false })
+        Ok(PartitionIndex { bytes, length, facts })
     }
 
-    /// From now on partitions are verified as [`BloomFilterRef::from_bytes_trusted`](crate::BloomFilterRef::from_bytes_trusted) does, by header and length, and that they are
-    /// the ones that the index means: for a loader whose bytes were verified when they entered its cache. A question then reads
-    /// 64 bytes of header and a line per key instead of the partition.
+    /// Where the partition is that has a key, if any has: the last whose separator is not greater. Cost: a binary search.
     ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let mut partition = Vec::new();
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let mut builder = PartitionedFilterBuilder::new(builder, 4096, |filter| filter.write_to(&mut partition).map(drop))?;
-    /// # builder.insert("apple")?;
-    /// # let index = builder.finish()?;
-    /// let index = PartitionIndex::from_bytes(index)?.trust_loaded_blocks();
-    /// let (maybe, failure) = index.contains("apple", |_| Ok::<_, std::io::Error>(&partition));
-    /// assert!(maybe && failure.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn trust_loaded_blocks(self) -> Self {
-        PartitionIndex { trusts_blocks: true, ..self }
+    /// For a scan, locate its start: one partition answers [`contains_prefix`](BloomFilterRef::contains_prefix) for the prefix of a scan
+    /// that begins there, in either direction, since it knows the prefixes of its neighbours at the cuts. `start` may be longer than
+    /// the prefix, as where a scan goes on from some key: "absent" then means that no key from `start` on has the prefix, nor any key up
+    /// to `start` for a scan in reverse. For a custom rule that holds if every key that starts with a prefix has that prefix.
+    ///
+    /// If the owner of the index's bytes lends others than were verified, the location is of no bytes, and [`open`](Self::open) fails.
+    pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
+        let parts = self.parts();
+        let location = parts.and_then(|parts| parts.location(parts.partition_of(key.as_ref())));
+        location.unwrap_or(PartitionLocation { partition: 0, offset: 0, length: 0 })
     }
 
-    /// The partition that has a key, if any has: the last whose separator is not greater. Cost: a binary search.
+    /// Groups a batch by partition: for each partition that is needed, ascending, where it is, and the positions in `keys` of the keys
+    /// that need it, ascending. Load and open each once, and look up its keys.
+    ///
+    /// Cost: a binary search per key, and sorting by partition unless the keys are in order; 24 bytes per key are allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for the groups.
     ///
     /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// let mut builder = PartitionedFilterBuilder::new(builder, 128, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// for key in 0..200_u8 {
-    ///     builder.insert([key])?;
-    /// }
-    /// let index = PartitionIndex::from_bytes(builder.finish()?)?;
-    /// assert_eq!(index.partitions(), 4);
-    /// assert_eq!([0, 50, 51, 255].map(|key| index.partition_of([key])), [0, 0, 1, 3].map(Some));
+    /// # use blocked_bloom::{FilterOptions, PartitionIndex, PartitionedFilterBuilder, Sizing};
+    /// # let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 128)?;
+    /// # for key in 0..200_u8 {
+    /// #     builder.insert([key])?;
+    /// # }
+    /// # let (_, index) = builder.finish()?;
+    /// # let index = PartitionIndex::from_bytes(index)?;
+    /// let groups = index.locate_batch(&[[0], [170], [50], [51]])?;
+    /// let groups: Vec<_> = groups.iter().map(|(at, keys)| (at.partition, &keys[..])).collect();
+    /// assert_eq!(groups, [(0, &[0, 2][..]), (1, &[3]), (3, &[1])]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn partition_of(&self, key: impl AsRef<[u8]>) -> Option<usize> {
-        self.parts().map(|parts| parts.partition_of(key.as_ref()))
+    pub fn locate_batch<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+    ) -> Result<Vec<(PartitionLocation, Vec<usize>)>, AllocError> {
+        let error = AllocError { bytes: keys.len() as u64 * 24 };
+        let mut order = Vec::new();
+        order.try_reserve_exact(keys.len()).map_err(|_| error)?;
+        let parts = self.parts();
+        let partition_of = |key: &K| parts.map_or(0, |parts| parts.partition_of(key.as_ref()));
+        order.extend(keys.iter().enumerate().map(|(i, key)| (partition_of(key), i)));
+        // Linear if the keys are in order.
+        order.sort_unstable();
+        let mut groups = Vec::new();
+        for group in order.chunk_by(|one, next| one.0 == next.0) {
+            let partition = group[0].0;
+            let location = self.location(partition);
+            let location =
+                location.unwrap_or(PartitionLocation { partition, offset: 0, length: 0 });
+            let mut positions = Vec::new();
+            positions.try_reserve_exact(group.len()).map_err(|_| error)?;
+            groups.try_reserve(1).map_err(|_| error)?;
+            positions.extend(group.iter().map(|&(_, i)| i));
+            groups.push((location, positions));
+        }
+        Ok(groups)
+    }
+
+    /// Opens the bytes that were loaded for a location, and verifies that they are the partition that the index means and undamaged. Cost:
+    /// reads all of them once.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] as [`BloomFilterRef::from_bytes`]; [`FormatError::OtherPartition`] for an intact filter that is another
+    /// partition, or one of another table. Then answer "maybe".
+    pub fn open<'b>(
+        &self,
+        at: &PartitionLocation,
+        bytes: &'b [u8],
+    ) -> Result<BloomFilterRef<'b>, FormatError> {
+        self.require(at, bytes, BloomFilterRef::from_bytes(bytes)?)
+    }
+
+    /// [`open`](Self::open) without reading the blocks, as [`BloomFilterRef::from_bytes_trusted`]: for bytes that were verified when they
+    /// entered a cache. Cost: reads 64 bytes.
+    ///
+    /// # Errors
+    ///
+    /// As `open`, but for damaged blocks.
+    pub fn open_trusted<'b>(
+        &self,
+        at: &PartitionLocation,
+        bytes: &'b [u8],
+    ) -> Result<BloomFilterRef<'b>, FormatError> {
+        self.require(at, bytes, BloomFilterRef::from_bytes_trusted(bytes)?)
+    }
+
+    fn require<'b>(
+        &self,
+        at: &PartitionLocation,
+        bytes: &[u8],
+        filter: BloomFilterRef<'b>,
+    ) -> Result<BloomFilterRef<'b>, FormatError> {
+        let Some(parts) = self.parts() else {
+            let (found, expected) = (self.bytes.as_ref().len() as u64, self.length as u64);
+            return Err(HeaderError::Length { found, expected }.into());
+        };
+        let Some(expected) = parts.header_checksum(at.partition) else {
+            let partition = at.partition as u64;
+            return Err(HeaderError::field(12, "partition", partition, "not in the index").into());
+        };
+        let found = format::header_checksum(bytes).unwrap_or_default();
+        if found != expected {
+            return Err(FormatError::OtherPartition { found, expected });
+        }
+        filter.require_key_hash(self.facts.key_hash)
     }
 
     /// Where a partition is, or `None` past the last.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// let index = PartitionIndex::from_bytes(builder.finish()?)?;
-    /// assert_eq!(index.location(0).unwrap().length, 128);
-    /// assert_eq!(index.location(1), None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn location(&self, partition: usize) -> Option<PartitionLocation> {
         self.parts()?.location(partition)
     }
@@ -166,13 +219,13 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// The shortest bytes that are greater than every key of the partition before.
     ///
     /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// let mut builder = PartitionedFilterBuilder::new(builder, 128, |_| Ok::<(), std::fmt::Error>(()))?;
+    /// # use blocked_bloom::{FilterOptions, PartitionIndex, PartitionedFilterBuilder, Sizing};
+    /// # let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 128)?;
     /// for key in 0..200_u8 {
     ///     builder.insert([key, 1, 2, 3])?;
     /// }
-    /// let index = PartitionIndex::from_bytes(builder.finish()?)?;
+    /// let (_, index) = builder.finish()?;
+    /// let index = PartitionIndex::from_bytes(index)?;
     /// assert_eq!(index.separator(0), Some(&[][..]));
     /// assert_eq!(index.separator(1), Some(&[51][..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -182,70 +235,37 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     }
 
     /// Number of partitions, at least 1.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// assert_eq!(PartitionIndex::from_bytes(builder.finish()?)?.partitions(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn partitions(&self) -> usize {
         self.facts.partitions as usize
     }
 
     /// Keys of all partitions, equal ones counted once; prefixes are not counted.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let mut builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// builder.insert("apple")?;
-    /// builder.insert("apple")?;
-    /// assert_eq!(PartitionIndex::from_bytes(builder.finish()?)?.keys_inserted(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn keys_inserted(&self) -> u64 {
         self.facts.keys
     }
 
     /// Bytes of all partitions together, without the index.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// assert_eq!(PartitionIndex::from_bytes(builder.finish()?)?.stored_bytes(), 128);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn stored_bytes(&self) -> u64 {
         self.facts.stored_bytes
     }
 
     /// What the keys were hashed with.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBuilder, KeyHash, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// assert_eq!(PartitionIndex::from_bytes(builder.finish()?)?.key_hash(), KeyHash::default());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn key_hash(&self) -> KeyHash {
         self.facts.key_hash
     }
 
-    /// What was added: keys, prefixes of keys, or both.
+    /// The hasher of the keys.
     ///
-    /// ```
-    /// # use blocked_bloom::{Added, BloomFilterBuilder, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    /// # let builder = PartitionedFilterBuilder::new(builder, 4096, |_| Ok::<(), std::fmt::Error>(()))?;
-    /// assert_eq!(PartitionIndex::from_bytes(builder.finish()?)?.added(), Added::WholeKeys);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn added(&self) -> Added {
-        self.facts.added
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`], which an index that opens never gives.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.facts.key_hash.hasher()
+    }
+
+    /// What the partitions hold: keys, prefixes of keys, or both.
+    pub fn contents(&self) -> FilterContents {
+        self.facts.contents
     }
 
     /// The entries and separators; none if the owner lends other bytes than those that were verified.
@@ -258,9 +278,6 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
 /// What the header says, without the separators.
 impl<B> core::fmt::Debug for PartitionIndex<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("PartitionIndex")
-            .field("facts", &self.facts)
-            .field("trusts_blocks", &self.trusts_blocks)
-            .finish_non_exhaustive()
+        f.debug_struct("PartitionIndex").field("facts", &self.facts).finish_non_exhaustive()
     }
 }

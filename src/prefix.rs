@@ -1,8 +1,7 @@
-//! Prefixes of keys: what is added to a filter so that it can be asked about a scan.
+//! Prefixes of keys: what a filter holds so that it can answer for a scan.
 //!
-//! This file owns the rule that cuts a prefix off a key, its name, and what was added to a filter. The name's hash is stored with a
-//! filter: prefixes cut by another rule would be answered "absent". It refuses to guess: a key that the rule does not cover has no
-//! prefix, and a scan that it does not cover must read.
+//! The hash of the rule's name is stored with a filter, since prefixes cut by another rule would be answered "absent". A key that the
+//! rule does not cover has no prefix, and a scan that it does not cover must read.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -13,7 +12,7 @@ use core::fmt::{self, Display, Formatter};
 
 use crate::hash::checksum;
 
-/// Cuts prefixes off keys, for filters that are asked about scans: "is there any key that starts with these bytes?"
+/// Cuts prefixes off keys, for filters that answer for scans: "is there any key that starts with these bytes?"
 ///
 /// A rule with a name. The name is part of a filter's bytes (as a hash), so it must change whenever the rule does.
 ///
@@ -25,19 +24,19 @@ use crate::hash::checksum;
 /// | [`custom("tenant", …)`](Self::custom) | `custom:tenant` | what the function says | where it says `None` |
 ///
 /// ```
-/// use blocked_bloom::{BloomFilterBuilder, PrefixExtractor, Sizing};
+/// use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
 /// let directory = PrefixExtractor::delimiter(b'/', 2);
-/// let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).prefixes(directory.clone());
-/// builder.extend(["usr/bin/awk", "usr/bin/sed", "usr/lib/libc.so"]);
+/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(directory.clone()).builder();
+/// builder.extend(["usr/bin/awk", "usr/bin/sed", "usr/lib/libc.so"])?;
 /// let filter = builder.finish()?;
 ///
 /// assert!(filter.contains_prefix(&directory, "usr/bin/"));
 /// assert!(!filter.contains_prefix(&directory, "etc/init.d/"));
-/// // Every key of this scan starts with "usr/lib/", so that is what is asked about.
+/// // Every key of this scan starts with "usr/lib/", so that is what is looked up.
 /// assert!(filter.contains_prefix(&directory, "usr/lib/libz"));
 /// // The rule does not know what keys of this scan have in common: maybe.
 /// assert!(filter.contains_prefix(&directory, "opt"));
-/// # Ok::<(), blocked_bloom::BuildError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct PrefixExtractor {
@@ -73,13 +72,6 @@ impl PrefixExtractor {
     }
 
     /// The first `bytes` bytes of a key; shorter keys have no prefix.
-    ///
-    /// ```
-    /// use blocked_bloom::PrefixExtractor;
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// assert_eq!(tenant.prefix(b"ab12key"), Some(&b"ab12"[..]));
-    /// assert_eq!(tenant.prefix(b"ab1"), None);
-    /// ```
     pub fn fixed(bytes: usize) -> Self {
         PrefixExtractor::new(format!("fixed:{bytes}"), Rule::Fixed(bytes))
     }
@@ -98,13 +90,6 @@ impl PrefixExtractor {
     }
 
     /// A key up to and with the `count`-th `byte`; keys with less of them have no prefix.
-    ///
-    /// ```
-    /// use blocked_bloom::PrefixExtractor;
-    /// let directory = PrefixExtractor::delimiter(b'/', 1);
-    /// assert_eq!(directory.prefix(b"usr/bin/awk"), Some(&b"usr/"[..]));
-    /// assert_eq!(directory.prefix(b"vmlinuz"), None);
-    /// ```
     pub fn delimiter(byte: u8, count: usize) -> Self {
         let name = format!("delimiter:{byte:02x}:{count}");
         PrefixExtractor::new(name, Rule::Delimiter { byte, count })
@@ -139,30 +124,16 @@ impl PrefixExtractor {
     }
 
     /// The name, which tells the rule.
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::PrefixExtractor::fixed(8).name(), "fixed:8");
-    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The hash of the name that filters store: XXH3-64 with seed 0, never 0.
-    ///
-    /// ```
-    /// use blocked_bloom::PrefixExtractor;
-    /// assert_ne!(PrefixExtractor::fixed(8).id(), PrefixExtractor::capped(8).id());
-    /// ```
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// The prefix of a key, or `None` if the rule gives it none.
-    ///
-    /// ```
-    /// use blocked_bloom::PrefixExtractor;
-    /// assert_eq!(PrefixExtractor::fixed(2).prefix(b"abc"), Some(&b"ab"[..]));
-    /// ```
     pub fn prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) if key.len() < *bytes => return None,
@@ -176,12 +147,6 @@ impl PrefixExtractor {
 
     /// The prefix that every key has which starts with `start`, or `None` if they need not share one: such a scan cannot be
     /// answered by a filter.
-    ///
-    /// ```
-    /// use blocked_bloom::PrefixExtractor;
-    /// assert_eq!(PrefixExtractor::fixed(2).scan_prefix(b"abc"), Some(&b"ab"[..]));
-    /// assert_eq!(PrefixExtractor::fixed(2).scan_prefix(b"a"), None);
-    /// ```
     pub fn scan_prefix<'k>(&self, start: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,
@@ -278,20 +243,19 @@ impl core::str::FromStr for PrefixExtractor {
     }
 }
 
-/// What was added to a filter, and so what it can be asked about.
+/// What a filter holds, and so which lookups it can answer: keys, prefixes of keys, or both.
 ///
 /// ```
-/// use blocked_bloom::{Added, BloomFilterBuilder, PrefixExtractor, Sizing};
+/// use blocked_bloom::{FilterContents, FilterOptions, PrefixExtractor, Sizing};
 /// let tenant = PrefixExtractor::fixed(4);
-/// let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0)).only_prefixes(tenant.clone());
-/// assert_eq!(builder.finish()?.view().added(), Added::Prefixes { extractor: tenant.id() });
-/// # Ok::<(), blocked_bloom::BuildError>(())
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_only_prefixes(tenant.clone());
+/// assert_eq!(options.contents(), FilterContents::Prefixes { extractor: tenant.id() });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Added {
+pub enum FilterContents {
     /// Keys.
     WholeKeys,
-    /// Prefixes of keys; a question about a key is answered "maybe".
+    /// Prefixes of keys; looking up a key is answered "maybe".
     Prefixes {
         /// [`PrefixExtractor::id`] of the rule.
         extractor: u64,
@@ -303,41 +267,50 @@ pub enum Added {
     },
 }
 
-impl Added {
-    /// Whether whole keys were added.
-    ///
-    /// ```
-    /// assert!(blocked_bloom::Added::WholeKeys.whole_keys());
-    /// ```
+impl FilterContents {
+    /// Whether the filter holds whole keys.
     #[inline]
     pub const fn whole_keys(self) -> bool {
-        !matches!(self, Added::Prefixes { .. })
+        !matches!(self, FilterContents::Prefixes { .. })
     }
 
-    /// The rule of the prefixes that were added, as [`PrefixExtractor::id`].
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::Added::WholeKeys.extractor(), None);
-    /// ```
+    /// The rule of the prefixes that the filter holds, as [`PrefixExtractor::id`].
     #[inline]
     pub const fn extractor(self) -> Option<u64> {
         match self {
-            Added::WholeKeys => None,
-            Added::Prefixes { extractor } | Added::WholeKeysAndPrefixes { extractor } => {
-                Some(extractor)
+            FilterContents::WholeKeys => None,
+            FilterContents::Prefixes { extractor }
+            | FilterContents::WholeKeysAndPrefixes { extractor } => Some(extractor),
+        }
+    }
+}
+
+impl Display for FilterContents {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterContents::WholeKeys => f.write_str("whole keys"),
+            FilterContents::Prefixes { extractor } => {
+                write!(f, "prefixes by extractor {extractor:016x}")
+            }
+            FilterContents::WholeKeysAndPrefixes { extractor } => {
+                write!(f, "whole keys and prefixes by extractor {extractor:016x}")
             }
         }
     }
 }
 
-impl Display for Added {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Added::WholeKeys => f.write_str("whole keys"),
-            Added::Prefixes { extractor } => write!(f, "prefixes by extractor {extractor:016x}"),
-            Added::WholeKeysAndPrefixes { extractor } => {
-                write!(f, "whole keys and prefixes by extractor {extractor:016x}")
-            }
-        }
+/// By name. A rule of the caller's can be written, and not be read: its functions are not in its name.
+#[cfg(feature = "serde")]
+impl serde::Serialize for PrefixExtractor {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for PrefixExtractor {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <Cow<'_, str> as serde::Deserialize>::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
     }
 }

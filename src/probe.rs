@@ -1,7 +1,7 @@
-//! The probe law in plain scalar Rust: which bits of which block a hash means.
+//! The probe scheme in plain scalar Rust: which bits of which block a hash sets and tests.
 //!
-//! This file owns the law and nothing else: no `unsafe`, no SIMD, no memory layout beyond one block. It is the oracle that
-//! every kernel is compared with, so it is written to be read. It refuses to know about filters, keys or files.
+//! No `unsafe`, no SIMD, and nothing of filters, keys or files. It is the oracle that every kernel is compared with, so it is written
+//! to be read.
 //!
 //! A block is 64 bytes (one cache line) of 512 bits; bit `b` is bit `b % 8` of byte `b / 8`, on every machine. With
 //! `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
@@ -13,9 +13,13 @@
 //!
 //! Source: RocksDB's FastLocalBloom (`format_version` 5 and later), which this equals bit for bit; Daniel Lemire, "Fast
 //! Random Integer Generation in an Interval", 2019, for the reduction.
-
-#[cfg(feature = "interop-parquet")]
-pub mod split_block;
+//!
+//! ```
+//! use blocked_bloom::probe::{block_index, contains, insert};
+//! let (mut blocks, hash) = ([[0; 64]; 10], 0x1234_5678_9abc_def0);
+//! insert(&mut blocks[block_index(hash, 10) as usize], hash, 6);
+//! assert!(contains(&blocks[block_index(hash, 10) as usize], hash, 6));
+//! ```
 
 /// One cache line of a filter: 512 bits.
 ///
@@ -26,46 +30,18 @@ pub mod split_block;
 pub type Block = [u8; 64];
 
 /// Bytes in a block.
-///
-/// ```
-/// assert_eq!(size_of::<blocked_bloom::Block>(), blocked_bloom::probe::BLOCK_BYTES);
-/// ```
 pub const BLOCK_BYTES: usize = 64;
 
 /// Bits in a block.
-///
-/// ```
-/// use blocked_bloom::probe::{BLOCK_BITS, bits};
-/// assert!(bits(u64::MAX, 30).all(|bit| bit < BLOCK_BITS));
-/// ```
 pub const BLOCK_BITS: u32 = 512;
 
-/// Most probes the law allows: 30, as RocksDB's.
-///
-/// ```
-/// use blocked_bloom::{Sizing, probe::MAX_PROBES};
-/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// assert!(params.with_probes(MAX_PROBES).is_ok() && params.with_probes(MAX_PROBES + 1).is_err());
-/// # Ok::<(), blocked_bloom::ParamsError>(())
-/// ```
+/// Most probes of the scheme: 30, as RocksDB's.
 pub const MAX_PROBES: u32 = 30;
 
 /// Most bits per key that sizing gives: 100. Above, the 32 hash bits that pick the probes, not memory, set the rate.
-///
-/// ```
-/// use blocked_bloom::{Sizing, probe::MAX_BITS_PER_KEY};
-/// assert!(Sizing::BitsPerKey(MAX_BITS_PER_KEY).params(1_000).is_ok());
-/// assert!(Sizing::BitsPerKey(MAX_BITS_PER_KEY + 1.0).params(1_000).is_err());
-/// ```
 pub const MAX_BITS_PER_KEY: f64 = 100.0;
 
 /// The multiplier `G`: 2^32 divided by the golden ratio, odd.
-///
-/// ```
-/// use blocked_bloom::probe::{MULTIPLIER, bits};
-/// // The high half of the hash is 1: its products are the powers of `G`.
-/// assert_eq!(bits(1 << 32, 2).last(), Some(MULTIPLIER >> 23));
-/// ```
 pub const MULTIPLIER: u32 = 0x9e37_79b9;
 
 /// The block, `0 .. blocks`, that `hash` belongs to. Returns 0 if `blocks` is 0.

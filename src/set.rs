@@ -1,39 +1,38 @@
-//! Many filters asked at once: one key against the filters of all tables, or a batch of keys.
-//!
-//! This file owns the order in which filters and keys are walked and memory is requested. It refuses to own filters: it borrows
-//! their blocks, and reads no header when it is asked.
+//! Many filters looked up together: one key against the filters of all tables, or a batch of keys. Borrows the filters' blocks, and reads
+//! no header when it answers.
 
-mod ask;
 mod matrix;
+mod walk;
 
 use alloc::vec::Vec;
 
-use crate::bitmask::{self, Bitmask};
-use crate::error::{AllocError, FilterSetError, LengthError, MatrixError};
-use crate::hash::KeyHash;
+use crate::bitmask::{self, Bitmask, check_length};
+use crate::error::{AllocError, KeyError, LengthError, SetError};
+use crate::filter::BloomFilterRef;
+use crate::hash::{KeyHash, KeyHasher};
 use crate::kernel::{Kernel, Prefetch, Source, is_aligned};
-use crate::view::{BloomFilterRef, check_length};
 
 pub use matrix::BitMatrix;
 
-/// The filters of many tables, all of one hash and seed, asked together.
+/// The filters of many tables, all of one hash and seed, looked up together.
 ///
 /// A key's bits in its block depend on the hash and the number of probes only: they are computed once, the lines of all filters
-/// are requested, and each filter then costs one comparison of a line. Filters may have any sizes, numbers of probes and
+/// are prefetched, and each filter then costs one comparison of a line. Filters may have any sizes, numbers of probes and
 /// alignments; pass-all filters answer "maybe" as ever. Answers are those of
 /// [`contains_hash`](BloomFilterRef::contains_hash), filter by filter.
 ///
 /// Making one costs an allocation and some nanoseconds per filter; it holds 16 bytes for each.
 ///
 /// ```
-/// use blocked_bloom::{Bitmask, BloomFilterBuilder, FilterSet, KeyHash, Sizing};
+/// use blocked_bloom::{Bitmask, FilterOptions, FilterSet, Sizing};
+/// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
 /// let mut tables = Vec::new();
 /// for keys in [["apple", "banana"], ["cherry", "damson"]] {
-///     let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(16.0));
-///     builder.extend(keys);
+///     let mut builder = options.builder();
+///     builder.extend(keys)?;
 ///     tables.push(builder.finish()?);
 /// }
-/// let set = FilterSet::new(KeyHash::default(), &tables)?;
+/// let set = FilterSet::new(options.key_hash(), &tables)?;
 /// let mut hits = Bitmask::new();
 /// set.contains("cherry", &mut hits);
 /// assert!(hits.hits().eq([1])); // only the second table need be read
@@ -55,30 +54,19 @@ pub struct FilterSet<'a> {
 
 impl<'a> FilterSet<'a> {
     /// Most filters of a set: 65,536.
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::FilterSet::MAX_FILTERS, 65_536);
-    /// ```
     pub const MAX_FILTERS: usize = 1 << 16;
 
-    /// The filters, to be asked with hashes of `key_hash`. There may be none.
+    /// The filters, to be looked up with hashes of `key_hash`. There may be none. Lists of filters, of references to them, of views, of
+    /// [`BloomFilterBytes`](crate::BloomFilterBytes) by reference: whatever turns into a view.
     ///
     /// # Errors
     ///
-    /// [`FilterSetError::HashMismatch`] naming the first filter of another hash or seed, which would answer "absent" for keys that
-    /// it holds; [`FilterSetError::TooManyFilters`] above [`MAX_FILTERS`](Self::MAX_FILTERS); [`FilterSetError::Alloc`].
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let filters = [BloomFilterRef::pass_all(KeyHash::default()); 3];
-    /// assert_eq!(FilterSet::new(KeyHash::default(), filters)?.len(), 3);
-    /// assert!(FilterSet::new(KeyHash::Xxh3 { seed: 1 }, filters).is_err());
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
+    /// [`SetError::HashMismatch`] naming the first filter of another hash or seed, which would answer "absent" for keys that
+    /// it holds; [`SetError::TooManyFilters`] above [`MAX_FILTERS`](Self::MAX_FILTERS); [`SetError::Alloc`].
     pub fn new<F: Into<BloomFilterRef<'a>>>(
         key_hash: KeyHash,
         filters: impl IntoIterator<Item = F>,
-    ) -> Result<Self, FilterSetError> {
+    ) -> Result<Self, SetError> {
         let mut set = FilterSet {
             key_hash,
             kernel: Kernel::default(),
@@ -100,18 +88,18 @@ impl<'a> FilterSet<'a> {
         self.sources.try_reserve(filters).map_err(|_| AllocError { bytes })
     }
 
-    fn push(&mut self, filter: BloomFilterRef<'a>) -> Result<(), FilterSetError> {
+    fn push(&mut self, filter: BloomFilterRef<'a>) -> Result<(), SetError> {
         let (index, expected) = (self.len(), self.key_hash);
         match filter.key_hash() {
             _ if index == Self::MAX_FILTERS => {
-                return Err(FilterSetError::TooManyFilters { limit: Self::MAX_FILTERS });
+                return Err(SetError::TooManyFilters { limit: Self::MAX_FILTERS });
             }
             found if found != expected => {
-                return Err(FilterSetError::HashMismatch { index, found, expected });
+                return Err(SetError::HashMismatch { index, found, expected });
             }
             _ => self.reserve(1)?,
         }
-        let (blocks, probes) = filter.asked();
+        let (blocks, probes) = filter.effective();
         let probes = probes as u8;
         let which = self.probes.iter().position(|&known| known == probes);
         let which = which.unwrap_or_else(|| {
@@ -125,100 +113,55 @@ impl<'a> FilterSet<'a> {
     }
 
     /// Number of filters.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default())])?;
-    /// assert_eq!(set.len(), 1);
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
     pub fn len(&self) -> usize {
         self.sources.len()
     }
 
     /// Whether there is no filter.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let none: [BloomFilterRef; 0] = [];
-    /// assert!(FilterSet::new(KeyHash::default(), none)?.is_empty());
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
     /// The hash and seed of all filters.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default())])?;
-    /// assert_eq!(set.key_hash(), KeyHash::Xxh3 { seed: 0 });
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
     pub fn key_hash(&self) -> KeyHash {
         self.key_hash
     }
 
-    /// The kernel that answers, whichever kernels the filters had.
+    /// The hasher of the set's keys.
     ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, Kernel, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default())])?;
-    /// assert_eq!(set.kernel(), Kernel::default());
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.key_hash.hasher()
+    }
+
+    /// The kernel that answers, whichever kernels the filters had.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
 
     /// The same set, answered by `kernel`.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, Kernel, KeyHash};
-    /// # let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default())])?;
-    /// let scalar = Kernel::supported().last().unwrap();
-    /// assert_eq!(set.with_kernel(scalar).kernel().name(), "scalar");
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         FilterSet { kernel, ..self }
     }
 
-    /// Asks every filter about the key; `hits` then has one bit per filter.
+    /// Looks up the key in every filter; `hits` then has one bit per filter.
     ///
     /// Filters of [`KeyHash::Caller`] cannot hash a key and answer "maybe".
-    ///
-    /// ```
-    /// # use blocked_bloom::{Bitmask, BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default())])?;
-    /// let mut hits = Bitmask::new();
-    /// set.contains("apple", &mut hits);
-    /// assert!(hits.hits().eq([0]));
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
     pub fn contains(&self, key: impl AsRef<[u8]>, hits: &mut Bitmask) {
-        match self.key_hash.hasher() {
-            Some(hasher) => self.contains_hash(hasher.hash(key), hits),
-            None => bitmask::fill_with_hits(hits.reset(self.len()), self.len()),
+        match self.hasher() {
+            Ok(hasher) => self.contains_hash(hasher.hash(key), hits),
+            Err(_) => bitmask::fill_with_hits(hits.reset(self.len()), self.len()),
         }
     }
 
-    /// Asks every filter about the key with this hash; `hits` then has one bit per filter.
+    /// Looks up the key with this hash in every filter; `hits` then has one bit per filter.
     ///
-    /// The hash must be of the set's [`key_hash`](Self::key_hash).
+    /// The hash must be of the set's [`hasher`](Self::hasher).
     ///
-    /// Cost: one cache line per filter, all requested before the first is looked at.
-    ///
-    /// ```
-    /// # use blocked_bloom::{Bitmask, BloomFilterRef, FilterSet, KeyHash, KeyHasher};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default())])?;
-    /// let mut hits = Bitmask::new();
-    /// set.contains_hash(KeyHasher::default().hash("apple"), &mut hits);
-    /// assert!(hits.hits().eq([0]));
-    /// # Ok::<(), blocked_bloom::FilterSetError>(())
-    /// ```
+    /// Cost: one cache line per filter, all prefetched before the first is tested.
     pub fn contains_hash(&self, hash: u64, hits: &mut Bitmask) {
         self.one(hash, hits.reset(self.len()));
     }
@@ -243,26 +186,17 @@ impl<'a> FilterSet<'a> {
         Ok(())
     }
 
-    /// Asks every filter about every hash; `hits` then has one bit per filter and hash.
+    /// Looks up every hash in every filter; `hits` then has one bit per filter and hash.
     ///
-    /// The hashes must be of the set's [`key_hash`](Self::key_hash).
+    /// The hashes must be of the set's [`hasher`](Self::hasher).
     ///
     /// Cost: about one cache line per filter and hash. Filters are walked one after the other, each with the whole batch, and the next
-    /// one's lines are requested while the last keys are tested.
+    /// one's lines are prefetched while the last keys are tested.
     ///
     /// # Errors
     ///
-    /// [`MatrixError::Alloc`]; `hits` is as it was.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BitMatrix, BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default()); 3])?;
-    /// let mut hits = BitMatrix::new();
-    /// set.contains_hashes(&[1, 2], &mut hits)?;
-    /// assert_eq!(hits.words(), [0b11; 3]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut BitMatrix) -> Result<(), MatrixError> {
+    /// [`SetError::Alloc`]; `hits` is as it was.
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut BitMatrix) -> Result<(), SetError> {
         self.all(hashes, hits.reset(self.len(), hashes.len())?);
         Ok(())
     }
@@ -272,15 +206,6 @@ impl<'a> FilterSet<'a> {
     /// # Errors
     ///
     /// [`LengthError`] unless there is exactly one word per filter and 64 hashes, rounded up; nothing is written then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default()); 2])?;
-    /// let mut words = [0; 4];
-    /// set.contains_hashes_into(&[0; 65], &mut words)?;
-    /// assert_eq!(words, [u64::MAX, 1, u64::MAX, 1]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn contains_hashes_into(
         &self,
         hashes: &[u64],
@@ -291,8 +216,8 @@ impl<'a> FilterSet<'a> {
         Ok(())
     }
 
-    /// Asks about the pairs of a filter and a hash whose bits are set, and clears those that are certainly absent. Other pairs are not
-    /// asked about and stay zero: keys outside a table's range cost nothing.
+    /// Looks up the pairs of a filter and a hash whose bits are set, and clears those that are certainly absent. Other pairs are not
+    /// looked up and stay zero: keys outside a table's range cost nothing.
     ///
     /// ```
     /// use blocked_bloom::{BitMatrix, BloomFilterRef, FilterSet, KeyHash};
@@ -306,16 +231,16 @@ impl<'a> FilterSet<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Cost: about one cache line per pair that is asked about.
+    /// Cost: about one cache line per pair that is looked up.
     ///
     /// # Errors
     ///
-    /// [`MatrixError::Shape`] if the matrix is of other numbers of filters and keys; it is left as it was.
-    pub fn retain_hashes(&self, hashes: &[u64], pairs: &mut BitMatrix) -> Result<(), MatrixError> {
+    /// [`SetError::Shape`] if the matrix is of other numbers of filters and keys; it is left as it was.
+    pub fn retain_hashes(&self, hashes: &[u64], pairs: &mut BitMatrix) -> Result<(), SetError> {
         let (filters, keys) = (pairs.filters(), pairs.keys());
         let (expected_filters, expected_keys) = (self.len(), hashes.len());
         if (filters, keys) != (expected_filters, expected_keys) {
-            return Err(MatrixError::Shape { filters, keys, expected_filters, expected_keys });
+            return Err(SetError::Shape { filters, keys, expected_filters, expected_keys });
         }
         self.some(hashes, pairs.words_mut());
         Ok(())
@@ -327,15 +252,6 @@ impl<'a> FilterSet<'a> {
     /// # Errors
     ///
     /// [`LengthError`] unless there is exactly one word per filter and 64 hashes, rounded up; nothing is written then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default()); 2])?;
-    /// let mut words = [0b0011, 0b1110];
-    /// set.retain_hashes_into(&[10, 20, 30, 40], &mut words)?;
-    /// assert_eq!(words, [0b0011, 0b1110]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn retain_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         self.check_words(hashes, words)?;
         self.some(hashes, words);

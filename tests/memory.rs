@@ -1,14 +1,11 @@
-//! How much memory building takes, and opening a hostile footer, counted by an allocator: what the documentation promises.
+//! How much memory building takes, counted by an allocator: what the documentation promises.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-#[cfg(feature = "interop-parquet")]
-use blocked_bloom::interop::parquet::ParquetFile;
 use blocked_bloom::{
-    BloomFilter, BloomFilterBuilder, BuildError, KeyHash, ScalableBloomFilter, ScalableError,
-    Sizing,
+    BloomFilter, BuildError, FilterOptions, KeyHash, ScalableError, ScalableOptions, Sizing,
 };
 
 struct Counting;
@@ -70,14 +67,15 @@ const KEYS: usize = 3_000_000;
 #[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
 fn memory_is_what_the_documentation_says() {
     let sizing = Sizing::BitsPerKey(10.0);
+    let options = FilterOptions::new(sizing);
     let keys = || (0..KEYS as u64).map(u64::to_le_bytes);
     let filter_bytes = sizing.params(KEYS as u64).unwrap().stored_bytes() as usize;
 
     for keys_now in [1_000, 100_000, KEYS] {
         let (bytes, filter) = peak(|| {
             let before = NOW.load(Relaxed);
-            let mut builder = BloomFilterBuilder::new(sizing);
-            builder.extend(keys().take(keys_now));
+            let mut builder = options.builder();
+            builder.extend(keys().take(keys_now)).unwrap();
             assert_eq!(builder.memory_bytes() as usize, NOW.load(Relaxed) - before);
             builder.finish()
         });
@@ -92,14 +90,14 @@ fn memory_is_what_the_documentation_says() {
 
     let before = NOW.load(Relaxed);
     let params = sizing.params(KEYS as u64).unwrap();
-    drop(BloomFilter::with_params(params, KeyHash::default()).unwrap());
+    drop(BloomFilter::new(params, KeyHash::default()).unwrap());
     assert_eq!(NOW.load(Relaxed), before, "a filter gives its memory back");
 
     let all: Vec<[u8; 8]> = keys().collect();
     let (bytes, filter) = peak(|| {
         let params = sizing.params(KEYS as u64).unwrap();
-        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
-        filter.insert_batch(&all);
+        let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+        filter.insert_batch(&all).unwrap();
         filter
     });
     let beside = bytes.saturating_sub(filter_bytes);
@@ -109,10 +107,10 @@ fn memory_is_what_the_documentation_says() {
 
     let limit = 1 << 20;
     let (bytes, filter) = peak(|| {
-        let builder = BloomFilterBuilder::new(sizing).memory_limit(limit);
+        let limited = options.clone().with_memory_limit(limit).with_expected_items(KEYS as u64);
         let before = NOW.load(Relaxed);
-        let mut builder = builder.expected_items(KEYS as u64);
-        builder.extend(keys());
+        let mut builder = limited.builder();
+        builder.extend(keys()).unwrap();
         let (told, held) = (builder.memory_bytes() as usize, NOW.load(Relaxed) - before);
         assert!(told <= held && told + 1_024 >= held, "{told} bytes told, {held} held");
         builder.finish_verified().unwrap()
@@ -128,9 +126,9 @@ fn memory_is_what_the_documentation_says() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let (bytes, filter) = peak(|| {
             pool.install(|| {
-                let mut builder = BloomFilterBuilder::new(sizing);
-                builder.par_extend(all.par_iter());
-                builder.finish()
+                let mut builder = options.builder();
+                builder.par_extend(all.par_iter()).unwrap();
+                builder.par_finish()
             })
         });
         let beside = bytes - filter_bytes;
@@ -145,10 +143,10 @@ fn memory_is_what_the_documentation_says() {
         // Enough for two threads to fill the filter by cuts.
         const MANY: usize = 9_000_000;
         let many: Vec<u64> = (0..MANY as u64).collect();
-        let mut builder = BloomFilterBuilder::new(sizing);
+        let mut builder = options.builder();
         let (bytes, filter) = peak(|| {
-            many.iter().for_each(|&hash| builder.insert_hash(hash));
-            pool.install(|| builder.finish())
+            many.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+            pool.install(|| builder.par_finish())
         });
         let filter_bytes = filter.unwrap().params().stored_bytes() as usize;
         let beside = bytes - filter_bytes;
@@ -158,63 +156,22 @@ fn memory_is_what_the_documentation_says() {
         );
         assert!(beside <= MANY * 8 * 11 / 10, "{beside} bytes");
         let params = sizing.params(MANY as u64).unwrap();
-        let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+        let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
         let (bytes, done) = peak(|| pool.install(|| filter.par_insert_hashes(&many)));
         println!("known count by two threads: {bytes} bytes beside the filter");
         assert!(done.is_ok() && bytes <= 72 << 20, "{bytes} bytes");
     }
 
     // 125 GB.
-    let builder = BloomFilterBuilder::new(sizing).memory_limit(0).expected_items(100_000_000_000);
-    let mut builder = builder;
-    builder.insert("apple");
+    let mut builder = options.with_memory_limit(0).with_expected_items(100_000_000_000).builder();
+    builder.insert("apple").unwrap();
     let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
     assert!(filter.view().is_pass_all() && filter.contains("anything"));
     assert_eq!(filter.view().keys_inserted(), 1);
     assert!(matches!(error, Some(BuildError::Alloc(_))), "{error:?}");
 
     // 1.8 GB for the first link: refused, and nothing else happened.
-    let mut growing = ScalableBloomFilter::new(0.01, 1_000_000_000).unwrap();
+    let mut growing = ScalableOptions::new(0.01, 1_000_000_000).build().unwrap();
     assert!(matches!(growing.insert("apple"), Err(ScalableError::Alloc(_))));
     assert!(growing.links().is_empty() && !growing.contains("apple"));
-
-    #[cfg(feature = "interop-parquet")]
-    for (name, footer) in hostile_footers() {
-        let file = [b"PAR1", &footer[..], &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
-        let (bytes, _) = peak(|| ParquetFile::open(&file).map(|file| file.row_groups().len()));
-        let times = bytes as f64 / file.len() as f64;
-        println!("{name}: {times:.1} times the length of {} bytes", file.len());
-        assert!(times > 5.0 && times < 65.0, "{name}: {bytes} bytes");
-    }
-}
-
-/// Footers whose elements are as short as can be, each a power of two and one more, which a list that doubles has most room for; and
-/// lists that announce more than there is, at every level.
-#[cfg(feature = "interop-parquet")]
-fn hostile_footers() -> [(&'static str, Vec<u8>); 5] {
-    const MANY: usize = (1 << 17) + 1;
-    // The head of a list of a type (12 a structure, 8 bytes) in the next field, or the field after that.
-    let list = |field: u8, kind: u8, length: usize| {
-        let groups = [0, 7, 14].map(|shift| (length >> shift) as u8 | 0x80);
-        [&[field << 4 | 9, 0xf0 | kind][..], &groups, &[(length >> 21) as u8]].concat()
-    };
-    // One row group, and what its columns begin with; the number of rows ends it.
-    let row_group = |columns: Vec<u8>| [&[0x49, 0x1c][..], &columns, &[0x26, 0, 0, 0]].concat();
-    let all = usize::pow(2, 28) - 1;
-    [
-        ("encrypted columns", row_group([list(1, 12, MANY), [0x81, 0].repeat(MANY)].concat())),
-        ("names of a column", {
-            let path = [&[0x1c, 0x3c, 0x15, 2][..], &list(2, 8, MANY), &vec![0; MANY]].concat();
-            row_group([&[0x19][..], &path, &[0, 0]].concat())
-        }),
-        (
-            "row groups",
-            [list(4, 12, MANY), [0x19, 0x0c, 0x26, 0, 0].repeat(MANY), vec![0]].concat(),
-        ),
-        ("schema", [list(2, 12, MANY), vec![0; MANY], vec![0x29, 0x0c, 0]].concat()),
-        ("lists longer than the file", {
-            let heads = [list(4, 12, all), list(1, 12, all), vec![0x3c, 0x15, 2], list(2, 8, all)];
-            [heads.concat(), vec![0xff; MANY]].concat()
-        }),
-    ]
 }

@@ -23,12 +23,12 @@ trap 'rm -r "$scratch"' EXIT
 # Symbols that name constants, and the units of a release build, which --emit would otherwise merge.
 flags="--emit asm -C symbol-mangling-version=v0 -C codegen-units=16"
 build=(build --quiet --release --locked --manifest-path tools/codegen/Cargo.toml)
-# Assembly of an older source must not lie beside the new: the library is always compiled.
-rm -f "$target"/{native,cross/aarch64-unknown-linux-gnu}/release/deps/*blocked_bloom-*
+# Assembly of an older source must not lie beside the new: the two libraries are always compiled.
+rm -f "$target"/{native,cross/aarch64-unknown-linux-gnu}/release/deps/*blocked_bloom{,_formats}-*
 RUSTFLAGS=$flags cargo "${build[@]}" --target-dir "$target/native"
 CROSS_TEST_RUSTFLAGS=$flags CROSS_TEST_TARGET_DIR=$target/cross tools/cross-test.sh aarch64-unknown-linux-gnu "${build[@]}"
-cat "$target"/native/release/deps/blocked_bloom-*.s >"$scratch/x86_64.s"
-cat "$target"/cross/aarch64-unknown-linux-gnu/release/deps/blocked_bloom-*.s >"$scratch/aarch64.s"
+cat "$target"/native/release/deps/blocked_bloom{,_formats}-*.s >"$scratch/x86_64.s"
+cat "$target"/cross/aarch64-unknown-linux-gnu/release/deps/blocked_bloom{,_formats}-*.s >"$scratch/aarch64.s"
 compiler() { sed -nE 's/.*\.ident.*"rustc version ([^ "]*).*/\1/p' "$scratch/$1.s" | head -n 1; }
 
 instructions() { # case kernel probes rounds

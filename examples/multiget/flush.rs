@@ -4,30 +4,31 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use blocked_bloom::BloomFilterBuilder;
+use blocked_bloom::FilterOptions;
 
 use crate::block::BlockBuilder;
 use crate::footer::{MAGIC, encode};
 
 const CACHE_LINE: [u8; 64] = [0; 64];
 
-/// Writes a table file from records in ascending order of distinct keys.
+/// Writes a table file from records in ascending order of distinct keys, with a filter of these options.
 ///
 /// An engine would also sync the directory, for which the standard library has no portable way.
 pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     path: &Path,
     run: impl IntoIterator<Item = (K, V)>,
-    mut filter: BloomFilterBuilder,
+    options: &FilterOptions,
 ) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let mut file = BufWriter::new(File::create(&temporary)?);
+    let mut filter = options.builder();
     let mut block = BlockBuilder::default();
     let mut index = BlockBuilder::default();
     let mut end = 0;
 
     let mut run = run.into_iter().peekable();
     while let Some((key, value)) = run.next() {
-        filter.insert(&key);
+        filter.insert(&key).map_err(io::Error::other)?;
         block.add(key.as_ref(), value.as_ref())?;
         let fits = |(key, value): &(K, V)| block.has_room_for(key.as_ref(), value.as_ref());
         if !run.peek().is_some_and(fits) {

@@ -8,9 +8,8 @@
 //! Every answer is compared with the truth; a wrong one makes the exit status non-zero.
 //!
 //! ```text
-//! cargo run --release --example multiget -- --tables 8 --batch 128 --absent 50
+//! cargo run --release -p multiget -- --tables 8 --batch 128 --absent 50
 //! ```
-#![expect(clippy::print_stdout, reason = "the report is the purpose")]
 
 mod args;
 mod block;
@@ -24,13 +23,13 @@ mod workload;
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use blocked_bloom::BloomFilterBuilder;
-use clap::Parser;
+use blocked_bloom::FilterOptions;
 
-use crate::args::Args;
+use crate::args::{Args, Command, HELP};
 use crate::flush::flush;
 use crate::measure::{
     count_false_positives, look_up, nanos, percent, size_and_rate, time_to_build,
@@ -39,7 +38,26 @@ use crate::table::Table;
 use crate::workload::{Record, read, shuffled_lookups, shuffled_records};
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    let mut report = Vec::new();
+    let done = match args::parse(std::env::args_os()) {
+        Err(error) => {
+            eprintln!("error: {error}\n\nFor more information, try '--help'.");
+            return ExitCode::from(2);
+        }
+        Ok(Command::Help) => write!(report, "{HELP}").map(|()| 0).map_err(Into::into),
+        Ok(Command::Version) => {
+            let version = env!("CARGO_PKG_VERSION");
+            writeln!(report, "multiget {version}").map(|()| 0).map_err(Into::into)
+        }
+        Ok(Command::Run(args)) => run(&args, &mut report),
+    };
+    // Written at the end, so that wrong answers are told also if nobody reads the report.
+    let written = match io::stdout().write_all(&report) {
+        // Whoever reads it has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    };
+    match done.and_then(|wrong| Ok(written.map(|()| wrong)?)) {
         Ok(0) => return ExitCode::SUCCESS,
         Ok(wrong) => eprintln!("error: {wrong} wrong answers"),
         Err(error) => eprintln!("error: {error}"),
@@ -48,7 +66,9 @@ fn main() -> ExitCode {
 }
 
 /// Flushes, looks up and reports. Returns the number of wrong answers.
-fn run(args: &Args) -> Result<u64, Box<dyn Error>> {
+fn run(args: &Args, output: &mut Vec<u8>) -> Result<u64, Box<dyn Error>> {
+    // Everything about the filters is stated here, once: whoever builds, opens or looks them up has it from these options.
+    let options = FilterOptions::new(args.sizing);
     let lines = read(&args.keys)?;
     let records = shuffled_records(&lines);
     let (held_out, stored) = records.split_at(records.len() / 3);
@@ -60,25 +80,27 @@ fn run(args: &Args) -> Result<u64, Box<dyn Error>> {
         let mut run: Vec<Record> = every.copied().collect();
         run.sort_unstable();
         let path = folder.path().join(format!("{i}.table"));
-        flush(&path, run.iter().copied(), BloomFilterBuilder::new(args.bits_per_key))?;
-        tables.push(Table::open(&path)?);
-        build_time += time_to_build(&run, args.bits_per_key)?;
+        flush(&path, run.iter().copied(), &options)?;
+        tables.push(Table::open(&path, options.key_hash())?);
+        build_time += time_to_build(&run, &options)?;
     }
     let (filter_bytes, predicted) = size_and_rate(&tables);
-    let (false_positives, pairs) = count_false_positives(&tables, &records, stored.len());
+    let (false_positives, pairs) =
+        count_false_positives(&tables, &records, stored.len(), &options)?;
     let measured = percent(false_positives as f64, pairs as f64);
-    let kernel = tables[0].filter().kernel().name();
+    let kernel = tables[0].filter().view().kernel();
 
     let truth: HashMap<_, _> = stored.iter().copied().collect();
     let lookups = shuffled_lookups(held_out, stored, args.absent);
     let absent = lookups.iter().filter(|key| !truth.contains_key(**key));
-    let with = look_up(&tables, &lookups, args.batch, &truth)?;
+    let with = look_up(&tables, &options, &lookups, args.batch, &truth)?;
     let tables: Vec<Table> = tables.into_iter().map(Table::without_filter).collect();
-    let without = look_up(&tables, &lookups, args.batch, &truth)?;
+    let without = look_up(&tables, &options, &lookups, args.batch, &truth)?;
     let (reads, reads_without) = (with.cost.block_reads, without.cost.block_reads);
     let wrong = with.wrong + without.wrong;
 
-    print!(
+    write!(
+        output,
         "\
 keys               {keys} of {file}, {held_out} held out
 tables             {tables} of {stored} keys in all
@@ -91,7 +113,7 @@ block reads        {reads}
 false positives    {measured:.3} % of {pairs} pairs of a key and a table without it
   predicted        {predicted:.3} %, ratio {ratio:.3}
 hashing            {hashing:.1} ns/key
-asking filters     {asking:.1} ns/key and table
+filter lookups     {filters:.1} ns/key and table
 whole lookup       {whole:.0} ns/key
   without filters  {whole_without:.0} ns/key
 wrong answers      {wrong}
@@ -109,10 +131,10 @@ wrong answers      {wrong}
         saved = percent(reads_without as f64 - reads as f64, reads_without as f64),
         ratio = measured / predicted,
         hashing = nanos(with.cost.hashing, lookups.len()),
-        asking = nanos(with.cost.asking_filters, lookups.len() * tables.len()),
+        filters = nanos(with.cost.filters, lookups.len() * tables.len()),
         whole = nanos(with.time, lookups.len()),
         whole_without = nanos(without.time, lookups.len()),
-    );
+    )?;
     let paths = read(&args.paths)?;
-    Ok(wrong + scans::report(folder.path(), &paths, args.tables, args.bits_per_key)?)
+    Ok(wrong + scans::report(folder.path(), &paths, args.tables, &options, output)?)
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io;
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{Bitmask, BloomFilterBuilder, BuildError, KeyHasher, Params, Sizing};
+use blocked_bloom::{BatchQuery, Bitmask, BuildError, FilterOptions, KeyError, Params};
 
 use crate::multi_get::{Cost, MultiGet};
 use crate::table::Table;
@@ -20,30 +20,34 @@ pub(crate) fn nanos(time: Duration, count: usize) -> f64 {
 }
 
 /// Times the filter's part of a flush, which is too short per key to be timed there.
-pub(crate) fn time_to_build(run: &[Record], sizing: Sizing) -> Result<Duration, BuildError> {
+pub(crate) fn time_to_build(
+    run: &[Record],
+    options: &FilterOptions,
+) -> Result<Duration, BuildError> {
     let start = Instant::now();
-    let mut builder = BloomFilterBuilder::new(sizing);
-    builder.extend(run.iter().map(|(key, _)| key));
+    let mut builder = options.builder();
+    builder.extend(run.iter().map(|(key, _)| key))?;
     black_box(builder.finish()?);
     Ok(start.elapsed())
 }
 
 /// The stored bytes of all filters, and the mean of their predicted false-positive rates in percent.
 pub(crate) fn size_and_rate(tables: &[Table]) -> (u64, f64) {
-    let shapes: Vec<Params> = tables.iter().map(|table| table.filter().params()).collect();
+    let shapes: Vec<Params> = tables.iter().map(|table| table.filter().view().params()).collect();
     let rates = shapes.iter().map(Params::false_positive_rate);
     let rate = 100.0 * rates.sum::<f64>() / shapes.len() as f64;
     (shapes.iter().map(Params::stored_bytes).sum(), rate)
 }
 
-/// Asks every filter about every key once. Returns the hits on keys that are not in the filter's
+/// Looks up every key in every filter once. Returns the hits on keys that are not in the filter's
 /// table, and the number of pairs of a key and a table without it.
 pub(crate) fn count_false_positives(
     tables: &[Table],
     records: &[Record],
     stored: usize,
-) -> (usize, usize) {
-    let hasher = KeyHasher::default();
+    options: &FilterOptions,
+) -> Result<(usize, usize), KeyError> {
+    let hasher = options.hasher()?;
     let hashes: Vec<u64> = records.iter().map(|(key, _)| hasher.hash(key)).collect();
     let mut hits = Bitmask::new();
     let mut all_hits = 0;
@@ -53,7 +57,7 @@ pub(crate) fn count_false_positives(
     }
     // Each stored key is one true hit, in the table that has it.
     let pairs = records.len() * tables.len();
-    (all_hits.saturating_sub(stored), pairs - stored)
+    Ok((all_hits.saturating_sub(stored), pairs - stored))
 }
 
 pub(crate) struct Outcome {
@@ -64,11 +68,12 @@ pub(crate) struct Outcome {
 
 pub(crate) fn look_up(
     tables: &[Table],
+    options: &FilterOptions,
     lookups: &[&[u8]],
     batch: u32,
     truth: &HashMap<&[u8], [u8; 8]>,
 ) -> io::Result<Outcome> {
-    let mut multi_get = MultiGet::new(tables);
+    let mut multi_get = MultiGet::new(tables, options)?;
     let mut time = Duration::ZERO;
     let mut wrong = 0;
     for keys in lookups.chunks(batch as usize) {

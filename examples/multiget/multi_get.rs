@@ -1,9 +1,9 @@
-//! The read path: a batch of keys, hashed once, asked of every table's filter at once.
+//! The read path: a batch of keys is hashed once and looked up in the filters of all tables together.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{BitMatrix, FilterSet, KeyHash, KeyHasher};
+use blocked_bloom::{BitMatrix, FilterOptions, FilterSet, KeyHasher};
 
 use crate::table::Table;
 
@@ -12,13 +12,14 @@ use crate::table::Table;
 pub(crate) struct Cost {
     pub(crate) block_reads: u64,
     pub(crate) hashing: Duration,
-    pub(crate) asking_filters: Duration,
+    pub(crate) filters: Duration,
 }
 
 /// Looks up batches in tables, newest first. Its memory is reused from batch to batch.
-#[derive(Default)]
 pub(crate) struct MultiGet<'t> {
     tables: &'t [Table],
+    filters: FilterSet<'t>,
+    hasher: KeyHasher,
     hashes: Vec<u64>,
     hits: BitMatrix,
     values: Vec<Option<&'t [u8]>>,
@@ -26,8 +27,20 @@ pub(crate) struct MultiGet<'t> {
 }
 
 impl<'t> MultiGet<'t> {
-    pub(crate) fn new(tables: &'t [Table]) -> Self {
-        MultiGet { tables, ..MultiGet::default() }
+    /// For tables whose filters are of these options.
+    pub(crate) fn new(tables: &'t [Table], options: &FilterOptions) -> io::Result<Self> {
+        let filters = FilterSet::new(options.key_hash(), tables.iter().map(Table::filter));
+        let filters = filters.map_err(io::Error::other)?;
+        let hasher = filters.hasher().map_err(io::Error::other)?;
+        Ok(MultiGet {
+            tables,
+            filters,
+            hasher,
+            hashes: Vec::new(),
+            hits: BitMatrix::new(),
+            values: Vec::new(),
+            cost: Cost::default(),
+        })
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -37,17 +50,15 @@ impl<'t> MultiGet<'t> {
     /// The value of each key, `None` for a key in no table.
     pub(crate) fn get(&mut self, keys: &[&[u8]]) -> io::Result<&[Option<&'t [u8]>]> {
         let start = Instant::now();
-        KeyHasher::default().hash_batch(keys, &mut self.hashes);
+        self.hasher.hash_batch(keys, &mut self.hashes);
         self.cost.hashing += start.elapsed();
+
+        let start = Instant::now();
+        self.filters.contains_hashes(&self.hashes, &mut self.hits).map_err(io::Error::other)?;
+        self.cost.filters += start.elapsed();
 
         self.values.clear();
         self.values.resize(keys.len(), None);
-        let start = Instant::now();
-        let filters = FilterSet::new(KeyHash::default(), self.tables.iter().map(Table::filter));
-        let filters = filters.map_err(io::Error::other)?;
-        filters.contains_hashes(&self.hashes, &mut self.hits).map_err(io::Error::other)?;
-        self.cost.asking_filters += start.elapsed();
-
         for (i, table) in self.tables.iter().enumerate() {
             for key in self.hits.keys_of(i) {
                 // A value in a newer table hides those in older ones.

@@ -6,46 +6,38 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
-use blocked_bloom::{BloomFilterBuilder, KeyHasher, PrefixExtractor, Sizing};
+use blocked_bloom::{FilterOptions, KeyHasher, PrefixExtractor};
 
 use crate::flush::flush;
 use crate::table::Table;
-
-/// What a table's filter is built of.
-type Filter = (&'static str, fn(Sizing) -> BloomFilterBuilder);
 
 /// A path up to its fifth slash: `/usr/share/doc/bash/`.
 fn directory() -> PrefixExtractor {
     PrefixExtractor::delimiter(b'/', 5)
 }
 
-const FILTERS: [Filter; 4] = [
-    ("whole keys", BloomFilterBuilder::new),
-    ("keys and /usr/share/", |sizing| {
-        BloomFilterBuilder::new(sizing).prefixes(PrefixExtractor::delimiter(b'/', 3))
-    }),
-    ("keys and /usr/share/doc/bash/", |sizing| {
-        BloomFilterBuilder::new(sizing).prefixes(directory())
-    }),
-    ("/usr/share/doc/bash/ alone", |sizing| {
-        BloomFilterBuilder::new(sizing).only_prefixes(directory())
-    }),
-];
-
-/// The rules by which each filter is asked, in the order of [`FILTERS`].
-fn rules() -> [PrefixExtractor; 4] {
-    [directory(), PrefixExtractor::delimiter(b'/', 3), directory(), directory()]
+/// What the filters of tables hold, and the rule by which they are looked up.
+fn filters(options: &FilterOptions) -> [(&'static str, FilterOptions, PrefixExtractor); 4] {
+    let options = || options.clone();
+    let (coarse, fine) = (PrefixExtractor::delimiter(b'/', 3), directory());
+    [
+        ("whole keys", options(), fine.clone()),
+        ("keys and /usr/share/", options().with_prefixes(coarse.clone()), coarse),
+        ("keys and /usr/share/doc/bash/", options().with_prefixes(fine.clone()), fine.clone()),
+        ("/usr/share/doc/bash/ alone", options().with_only_prefixes(fine.clone()), fine),
+    ]
 }
 
-/// Prints a row for each kind of filter, and returns the number of wrong answers.
+/// Writes a row for each kind of filter, and returns the number of wrong answers.
 pub(crate) fn report(
     folder: &Path,
     paths: &[u8],
     tables: u16,
-    sizing: Sizing,
+    options: &FilterOptions,
+    output: &mut Vec<u8>,
 ) -> Result<u64, Box<dyn Error>> {
     let rule = directory();
     let mut paths: Vec<&[u8]> = paths.split(|&byte| byte == b'\n').collect();
@@ -65,25 +57,32 @@ pub(crate) fn report(
         }
     }
     let absent = scans.values().filter(|&&paths| paths == 0).count();
-    println!(
+    writeln!(
+        output,
         "prefix scans       {} directories, {:.1} % absent",
         scans.len(),
         100.0 * absent as f64 / scans.len() as f64
-    );
-    println!("  filters of                       bytes   tables read   block reads   wrong");
+    )?;
+    writeln!(
+        output,
+        "  filters of                       bytes   tables read   block reads   wrong"
+    )?;
     let mut wrong = 0;
-    for ((name, builder), rule) in FILTERS.into_iter().zip(rules()) {
+    for (name, options, rule) in filters(options) {
         let opened: io::Result<Vec<Table>> = (runs.iter().enumerate())
             .map(|(i, run)| {
                 let path = folder.join(format!("{i}.paths"));
-                flush(&path, run.iter().copied(), builder(sizing))?;
-                Table::open(&path)
+                flush(&path, run.iter().copied(), &options)?;
+                Table::open(&path, options.key_hash())
             })
             .collect();
         let cost = scan_all(&opened?, &scans, &rule)?;
         wrong += cost.wrong;
         let Cost { filter_bytes, table_reads, block_reads, wrong } = cost;
-        println!("  {name:<29}{filter_bytes:>9}{table_reads:>14}{block_reads:>14}{wrong:>8}");
+        writeln!(
+            output,
+            "  {name:<29}{filter_bytes:>9}{table_reads:>14}{block_reads:>14}{wrong:>8}"
+        )?;
     }
     Ok(wrong)
 }
@@ -101,11 +100,14 @@ fn scan_all(
     scans: &BTreeMap<&[u8], usize>,
     rule: &PrefixExtractor,
 ) -> io::Result<Cost> {
-    let filter_bytes = tables.iter().map(|table| table.filter().params().stored_bytes()).sum();
+    let filter_bytes =
+        tables.iter().map(|table| table.filter().view().params().stored_bytes()).sum();
     let mut cost = Cost { filter_bytes, ..Cost::default() };
     for (&start, &stored) in scans {
         let mut found = HashMap::new();
-        for table in tables.iter().filter(|table| table.filter().contains_prefix(rule, start)) {
+        for table in
+            tables.iter().filter(|table| table.filter().view().contains_prefix(rule, start))
+        {
             cost.table_reads += 1;
             found.extend(table.scan(start, &mut cost.block_reads)?);
         }

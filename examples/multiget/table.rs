@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blocked_bloom::{BloomFilterBytes, BloomFilterRef, KeyHash};
+use blocked_bloom::{BloomFilterBytes, KeyHash};
 use memmap2::Mmap;
 
 use crate::block::Block;
@@ -16,7 +16,7 @@ use crate::footer::{decode, footer};
 /// A key and its value.
 pub(crate) type Record<'t> = (&'t [u8], &'t [u8]);
 
-/// An open table: the file mapped, its index in memory, its filter asked where it lies.
+/// An open table: the file mapped, its index in memory, its filter looked up where it lies.
 pub(crate) struct Table {
     path: PathBuf,
     map: Arc<Mmap>,
@@ -26,21 +26,21 @@ pub(crate) struct Table {
 }
 
 /// Part of a mapped file, which it keeps mapped: bytes that a filter can own without a copy.
-struct Section {
+pub(crate) struct Section {
     map: Arc<Mmap>,
     range: Range<usize>,
 }
 
 impl AsRef<[u8]> for Section {
     fn as_ref(&self) -> &[u8] {
-        // A range outside the file is a damaged filter, and no bytes are refused as one.
+        // A range outside the file is a damaged filter, and no bytes are no filter.
         self.map.get(self.range.clone()).unwrap_or_default()
     }
 }
 
 impl Table {
-    /// Opens a table file. Damage is an error that names the file; in the filter, a warning.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    /// Opens a table file. Damage is an error that names the file; in the filter, or if that is not of `key_hash`, a warning.
+    pub(crate) fn open(path: &Path, key_hash: KeyHash) -> io::Result<Self> {
         let file = File::open(path)?;
         #[expect(unsafe_code, reason = "mapped bytes change if somebody changes the file")]
         // SAFETY: nothing writes to a table file once `flush` has given it its name.
@@ -50,17 +50,18 @@ impl Table {
         let index = map.get(index).and_then(read_index);
         let index = index.ok_or_else(|| damaged(path, "index"))?;
         let filter = Section { map: Arc::clone(&map), range: filter };
-        Ok(Table { path: path.to_owned(), map, index, filter: open_filter(path, filter) })
+        Ok(Table { path: path.to_owned(), map, index, filter: open_filter(path, filter, key_hash) })
     }
 
     /// The same table as if its filter were damaged.
     pub(crate) fn without_filter(self) -> Self {
         let none = Section { map: Arc::clone(&self.map), range: 0..0 };
-        Table { filter: BloomFilterBytes::open_or_pass_all(none, KeyHash::default()).0, ..self }
+        let (pass_all, _) = BloomFilterBytes::open_or_pass_all(none, self.filter.view().key_hash());
+        Table { filter: pass_all, ..self }
     }
 
-    pub(crate) fn filter(&self) -> BloomFilterRef<'_> {
-        self.filter.view()
+    pub(crate) fn filter(&self) -> &BloomFilterBytes<Section> {
+        &self.filter
     }
 
     /// The key's value, from the only block that may hold it. A key past the last costs no read.
@@ -95,10 +96,10 @@ impl Table {
     }
 }
 
-/// A filter that cannot be trusted must not say "absent", nor one that is asked with another's
-/// hashes. To do without costs block reads, not keys.
-fn open_filter(path: &Path, section: Section) -> BloomFilterBytes<Section> {
-    let (filter, error) = BloomFilterBytes::open_or_pass_all(section, KeyHash::default());
+/// A filter that cannot be trusted must not say "absent", nor one of other hashes than those it is
+/// looked up with. To do without costs block reads, not keys.
+fn open_filter(path: &Path, section: Section, key_hash: KeyHash) -> BloomFilterBytes<Section> {
+    let (filter, error) = BloomFilterBytes::open_or_pass_all(section, key_hash);
     if let Some(error) = error {
         eprintln!("warning: {}: filter not used: {error}", path.display());
     }

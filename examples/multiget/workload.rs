@@ -1,4 +1,4 @@
-//! What is stored and what is asked: the lines of a key file, in an order that has no pattern.
+//! What is stored and what is looked up: the lines of a key file, in an order that has no pattern.
 
 use std::fs;
 use std::path::Path;

@@ -1,13 +1,14 @@
 //! Property: however keys come to a builder, singly, in chunks or from threads, under whatever limit, the outcome is that of adding
-//! them one by one: the same bytes or the same error. And the filter is the one that the documented law and sizing give.
+//! them one by one: the same bytes or the same error. The filter is the one that the documented probe scheme and sizing give. What a
+//! builder cannot take, keys where the caller hashes or hashes where prefixes are added, is an error that changes nothing.
 #![no_main]
 
 use std::sync::LazyLock;
 
 use arbitrary::Arbitrary;
 use blocked_bloom::{
-    BloomFilterBuilder, BuildError, KeyHash, KeyHasher, MAX_BITS_PER_KEY, PrefixExtractor, Sizing,
-    probe,
+    BloomFilterBuilder, BuildError, FilterOptions, KeyError, KeyHash, KeyHasher, MAX_BITS_PER_KEY,
+    PrefixExtractor, Sizing, probe,
 };
 use libfuzzer_sys::fuzz_target;
 use rayon::prelude::*;
@@ -79,27 +80,27 @@ impl Input {
         self.extractor().is_none() || self.prefixes % 8 < 4
     }
 
-    fn builder(&self) -> BloomFilterBuilder {
+    fn options(&self) -> FilterOptions {
         let key_hash = if self.hashes { KeyHash::Caller { tag: 7 } } else { KeyHash::default() };
-        let mut builder = BloomFilterBuilder::with_key_hash(self.sizing(), key_hash);
+        let mut options = FilterOptions::new(self.sizing()).with_key_hash(key_hash);
         if let Some(probes) = self.probes {
-            builder = builder.probes(u32::from(probes) % 32);
+            options = options.with_probes(u32::from(probes) % 32);
         }
         if self.foldable {
-            builder = builder.foldable();
+            options = options.foldable();
         }
         match self.extractor() {
-            Some(extractor) if self.whole_keys() => builder = builder.prefixes(extractor),
-            Some(extractor) => builder = builder.only_prefixes(extractor),
+            Some(extractor) if self.whole_keys() => options = options.with_prefixes(extractor),
+            Some(extractor) => options = options.with_only_prefixes(extractor),
             None => {}
         }
         if let Some(limit) = self.memory_limit {
-            builder = builder.memory_limit(u64::from(limit) % 1_024 * 8);
+            options = options.with_memory_limit(u64::from(limit) % 1_024 * 8);
         }
         if let Some(expected) = self.expected_items {
-            builder = builder.expected_items(u64::from(expected) % 1_024);
+            options = options.with_expected_items(u64::from(expected) % 1_024);
         }
-        builder
+        options
     }
 }
 
@@ -119,17 +120,18 @@ impl Step {
         }
     }
 
-    fn add(&self, hashes: bool, builder: &mut BloomFilterBuilder) {
+    fn add(&self, hashes: bool, builder: &mut BloomFilterBuilder) -> Result<(), KeyError> {
         let keys = self.keys();
         let from_threads =
             matches!(self, Step::FromThreads(_) | Step::Many { from_threads: true, .. });
         match self {
-            Step::Clone => *builder = builder.clone(),
-            _ if from_threads && hashes => {
-                builder.par_extend_hashes(keys.par_iter().map(hash));
+            Step::Clone => {
+                *builder = builder.clone();
+                Ok(())
             }
+            _ if from_threads && hashes => builder.par_extend_hashes(keys.par_iter().map(hash)),
             _ if from_threads => builder.par_extend(keys),
-            _ if hashes => keys.iter().for_each(|key| builder.insert_hash(hash(key))),
+            _ if hashes => keys.iter().try_for_each(|key| builder.insert_hash(hash(key))),
             Step::One(key) => builder.insert(key),
             _ => builder.extend(keys),
         }
@@ -138,6 +140,24 @@ impl Step {
 
 fn hash(key: &Vec<u8>) -> u64 {
     KeyHasher::default().hash(key)
+}
+
+/// Gives the builder what it cannot take, in every way.
+fn add_wrongly(input: &Input, builder: &mut BloomFilterBuilder) {
+    let before = (builder.len(), builder.memory_bytes());
+    let key = [1, 2, 3];
+    if input.hashes {
+        let error = Err(KeyError::NoHasher { tag: 7 });
+        assert_eq!(builder.insert(key), error);
+        assert_eq!(builder.extend([key, key]), error);
+        assert_eq!(builder.par_extend([key, key]), error);
+        assert_eq!(builder.insert_with_prefix(key, Some(&key)), error);
+    } else if input.extractor().is_some() {
+        let error = Err(KeyError::NoPrefix { contents: builder.options().contents() });
+        assert_eq!(builder.insert_hash(7), error);
+        assert_eq!(builder.par_extend_hashes([7, 8]), error);
+    }
+    assert_eq!(before, (builder.len(), builder.memory_bytes()));
 }
 
 /// What is added for the keys: neighbours that are equal once, of keys and of prefixes.
@@ -159,35 +179,52 @@ fn additions(input: &Input) -> Vec<u64> {
     added
 }
 
-fn finish(builder: BloomFilterBuilder, verified: bool) -> Result<Vec<u8>, BuildError> {
-    let filter = if verified { builder.finish_verified() } else { builder.finish() };
+fn finish(
+    builder: BloomFilterBuilder,
+    verified: bool,
+    threads: bool,
+) -> Result<Vec<u8>, BuildError> {
+    let filter = match (verified, threads) {
+        (false, false) => builder.finish(),
+        (true, false) => builder.finish_verified(),
+        (false, true) => builder.par_finish(),
+        (true, true) => builder.par_finish_verified(),
+    };
     filter.map(|filter| filter.to_bytes())
 }
 
 fuzz_target!(|input: Input| {
     let build = || {
-        let mut builder = input.builder();
-        input.steps.iter().for_each(|step| step.add(input.hashes, &mut builder));
-        (builder.len(), finish(builder, input.verified))
-    };
-    let (len, built) = match POOLS.get(usize::from(input.threads)) {
-        Some(pool) => pool.install(build),
-        None => POOLS[0].install(build),
-    };
-
-    let mut one_by_one = input.builder();
-    for key in input.steps.iter().flat_map(Step::keys) {
-        match input.hashes {
-            true => one_by_one.insert_hash(hash(&key)),
-            false => one_by_one.insert(&key),
+        let mut builder = input.options().builder();
+        for step in &input.steps {
+            step.add(input.hashes, &mut builder).unwrap();
+            add_wrongly(&input, &mut builder);
         }
+        (builder.len(), finish(builder, input.verified, true))
+    };
+    let pool = POOLS.get(usize::from(input.threads)).unwrap_or(&POOLS[0]);
+    let (len, built) = pool.install(build);
+
+    let mut one_by_one = input.options().builder();
+    for (i, key) in input.steps.iter().flat_map(Step::keys).enumerate() {
+        match input.extractor() {
+            _ if input.hashes => one_by_one.insert_hash(hash(&key)),
+            Some(extractor) if i % 2 == 1 => {
+                one_by_one.insert_with_prefix(&key, extractor.prefix(&key))
+            }
+            _ => one_by_one.insert(&key),
+        }
+        .unwrap();
     }
     assert_eq!(len, one_by_one.len());
-    assert_eq!(built, finish(one_by_one.clone(), !input.verified));
+    assert_eq!(built, finish(one_by_one.clone(), !input.verified, false));
 
     let added = additions(&input);
     assert_eq!(len, added.len() as u64);
-    let Ok(filter) = one_by_one.finish() else {
+    let predicted = one_by_one.params();
+    let filter = one_by_one.finish();
+    assert_eq!(predicted, filter.as_ref().map(|filter| filter.params()).map_err(|error| *error));
+    let Ok(filter) = filter else {
         return;
     };
     let (view, params) = (filter.view(), filter.params());
@@ -195,6 +232,7 @@ fuzz_target!(|input: Input| {
     if params.is_pass_all() {
         return assert!(added.iter().all(|&hash| filter.contains_hash(hash)));
     }
+    assert_eq!(view.contents(), input.options().contents());
     let shape = |items| {
         let sizing = input.sizing();
         let shape =
@@ -216,5 +254,5 @@ fuzz_target!(|input: Input| {
     for &hash in &added {
         probe::insert(&mut blocks[probe::block_index(hash, found.0) as usize], hash, found.1);
     }
-    assert!(view.blocks() == blocks, "not the bits of the law");
+    assert!(view.blocks() == blocks, "not the bits of the probe scheme");
 });

@@ -1,12 +1,15 @@
 //! Property: any bytes are either refused as Cassandra's `Filter.db`, or answered as a naive reading of the format answers, key by key
-//! and in batches. The header is also made to fit, so that the fuzzer gets past it.
+//! and in batches; and a filter of the same shape is filled as a naive writer fills it, one by one and in batches. The header is also made
+//! to fit, so that the fuzzer gets past it.
 //!
 //! Input: one byte each for layout and size, for the probes of the header that is made to fit, and for the length of the keys'
 //! material; that material; the file.
 #![no_main]
 
 use blocked_bloom::Bitmask;
-use blocked_bloom::interop::cassandra::{CassandraFilter, Hash128, Layout, murmur3};
+use blocked_bloom_formats::cassandra::{
+    CassandraFilter, CassandraFilterRef, Hash128, Layout, hash_key,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// The numbers of the header, if the file is one.
@@ -21,9 +24,8 @@ fn header(file: &[u8]) -> Option<(i64, i64)> {
 }
 
 fn naive_hash(key: &[u8]) -> (i64, i64) {
-    let mix = |k: u64, first: u64, turn, second| {
-        k.wrapping_mul(first).rotate_left(turn).wrapping_mul(second)
-    };
+    let mix =
+        |k: u64, first: u64, by, second| k.wrapping_mul(first).rotate_left(by).wrapping_mul(second);
     let (c1, c2) = (0x87c3_7b91_1142_53d5, 0x4cf5_ad43_2745_937f);
     let (mut h1, mut h2) = (0_u64, 0_u64);
     for block in key.chunks(16) {
@@ -55,28 +57,54 @@ fn naive_hash(key: &[u8]) -> (i64, i64) {
     (h1 as i64, h2.wrapping_add(h1) as i64)
 }
 
-fn naive_contains(file: &[u8], layout: Layout, key: &[u8]) -> bool {
-    let Some((probes, words)) = header(file) else {
-        return true;
-    };
+/// The bytes and bits of a key in a file of this header.
+fn naive_bits(
+    (probes, words): (i64, i64),
+    layout: Layout,
+    key: &[u8],
+) -> impl Iterator<Item = (usize, u8)> {
     let (h1, h2) = naive_hash(key);
     let (base, step) = if layout == Layout::UpTo2 { (h1, h2) } else { (h2, h1) };
-    (0..probes).all(|i| {
+    (0..probes).map(move |i| {
         let at = base.wrapping_add(step.wrapping_mul(i)) % (64 * words);
         let bit = at.unsigned_abs() as usize;
         let (word, byte) = (bit / 64, bit % 64 / 8);
         let byte = if layout == Layout::Since4 { byte } else { 7 - byte };
-        file[8 + 8 * word + byte] & (1 << (bit % 8)) != 0
+        (8 + 8 * word + byte, 1 << (bit % 8))
     })
 }
 
+fn naive_contains(file: &[u8], layout: Layout, key: &[u8]) -> bool {
+    header(file).is_none_or(|header| {
+        naive_bits(header, layout, key).all(|(byte, bit)| file[byte] & bit != 0)
+    })
+}
+
+/// An empty filter of this shape, filled with the keys.
+fn add(filter: CassandraFilterRef<'_>, keys: &[&[u8]], hashes: &[Hash128]) {
+    let Some(shape) = filter.shape() else { return };
+    let layout = filter.layout();
+    let mut one_by_one = CassandraFilter::with_shape(layout, shape).unwrap();
+    let mut batch = one_by_one.clone();
+    let mut naive = one_by_one.as_bytes().to_vec();
+    let header = header(&naive).expect("a header that was written");
+    for key in keys {
+        let is_new = !naive_contains(&naive, layout, key);
+        naive_bits(header, layout, key).for_each(|(byte, bit)| naive[byte] |= bit);
+        assert_eq!(one_by_one.insert(key), is_new, "{layout}, {key:02x?}");
+    }
+    batch.insert_hashes(hashes);
+    assert!(one_by_one.as_bytes() == naive, "{layout}: not the bits of the format");
+    assert!(batch.as_bytes() == naive, "{layout}: not the bits of the format, in a batch");
+}
+
 fn check(file: &[u8], layout: Layout, keys: &[&[u8]]) {
-    let Ok(filter) = CassandraFilter::from_bytes(file, layout) else {
+    let Ok(filter) = CassandraFilterRef::from_bytes(file, layout) else {
         assert!(!file.is_empty() && header(file).is_none(), "a whole file is refused");
         return;
     };
     assert!(file.is_empty() || header(file).is_some(), "a broken file is accepted");
-    let hashes: Vec<Hash128> = keys.iter().map(murmur3).collect();
+    let hashes: Vec<Hash128> = keys.iter().map(hash_key).collect();
     let (mut of_keys, mut of_hashes) = (Bitmask::new(), Bitmask::new());
     filter.contains_batch(keys, &mut of_keys);
     filter.contains_hashes(&hashes, &mut of_hashes);
@@ -88,6 +116,7 @@ fn check(file: &[u8], layout: Layout, keys: &[&[u8]]) {
     }
     let fill = filter.fill_ratio();
     assert!((0.0..=1.0).contains(&fill) && filter.estimated_keys().is_none() == (fill == 1.0));
+    add(filter, keys, &hashes);
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -98,7 +127,7 @@ fuzz_target!(|input: &[u8]| {
     let keys: Vec<&[u8]> = (0..=material.len()).map(|end| &material[end / 2..end]).collect();
     check(file, layout, &keys);
 
-    // As long as the words come, or long enough to be asked in stages.
+    // As long as the words come, or long enough to be looked up in stages.
     let mut words = file.to_vec();
     if flags % 2 == 1 && !words.is_empty() {
         words = words.repeat(263_000 / words.len() + 1);

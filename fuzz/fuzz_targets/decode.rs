@@ -1,33 +1,73 @@
-//! Property: any bytes are either refused, or a filter on which every kernel agrees with the scalar law and whose
-//! re-encoding is those bytes; who asked for a filter in any case gets that one, or one that passes all. The input's checksums are made to fit, so that the fuzzer gets past them.
+//! Property: any bytes are either refused, or a filter on which every kernel agrees with the scalar probe scheme and whose re-encoding
+//! is those bytes. `open_or_pass_all` gives that filter, or one that passes all. A key or hash that is added to the opened filter is
+//! found, or cannot be taken and changes nothing. The input's checksums are made to fit, so that the fuzzer gets past them.
 #![no_main]
 
-use blocked_bloom::{Bitmask, BloomFilterBytes, BloomFilterRef, Kernel, KeyHash, KeyHasher, probe};
+use blocked_bloom::{
+    AtomicBloomFilter, BatchQuery, Bitmask, BloomFilterBytes, BloomFilterRef, FilterContents,
+    Kernel, KeyError, KeyHash, KeyHasher, probe,
+};
 use libfuzzer_sys::fuzz_target;
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
     KeyHasher::default().hash(bytes).to_le_bytes()
 }
 
+/// Adds a hash, and a key, to owned and atomic copies of the filter.
+fn add(filter: &BloomFilterRef<'_>) {
+    let key = "some key";
+    let for_hashes = match filter.contents() {
+        FilterContents::WholeKeys => Ok(()),
+        contents => Err(KeyError::NoPrefix { contents }),
+    };
+    let for_keys = filter.hasher().and_then(|_| for_hashes);
+    let hash = filter.hasher().map_or(1 << 40, |hasher| hasher.hash(key));
+    let original = filter.to_filter().unwrap();
+    for (expected, is_key) in [(for_hashes, false), (for_keys, true)] {
+        let (mut owned, atomic) = (original.clone(), AtomicBloomFilter::from(original.clone()));
+        let (is_new, of_atomic) = match is_key {
+            true => (owned.insert(key), atomic.insert(key)),
+            false => (owned.insert_hash(hash), atomic.insert_hash(hash)),
+        };
+        assert_eq!(is_new, of_atomic);
+        let mut batch = original.clone();
+        let of_batch =
+            if is_key { batch.insert_batch(&[key]) } else { batch.insert_hashes(&[hash]) };
+        assert_eq!(of_batch, expected);
+        match (is_new, expected) {
+            (Ok(is_new), Ok(())) => {
+                assert_eq!(is_new, !filter.contains_hash(hash));
+                assert!(owned.contains_hash(hash));
+            }
+            (found, expected) => {
+                assert_eq!(found.map(drop), expected);
+                assert_eq!(owned, original);
+            }
+        }
+        assert_eq!(owned, batch);
+        assert_eq!(owned, atomic.into_filter());
+    }
+}
+
 fn check(bytes: &[u8]) {
     let opened = BloomFilterRef::from_bytes(bytes);
-    for key_hash in
-        [KeyHash::default(), opened.map_or(KeyHash::default(), |filter| filter.key_hash())]
-    {
-        let expected = opened.and_then(|filter| filter.require_key_hash(key_hash));
+    let own_hash = opened.as_ref().map_or(KeyHash::default(), |filter| filter.key_hash());
+    for key_hash in [KeyHash::default(), own_hash] {
+        let expected = opened.clone().and_then(|filter| filter.require_key_hash(key_hash));
         let (in_any_case, error) = BloomFilterBytes::open_or_pass_all(bytes, key_hash);
-        assert_eq!(expected.err(), error);
         let view = in_any_case.view();
-        match expected {
-            Ok(filter) => assert_eq!(view, filter),
+        match &expected {
+            Ok(filter) => assert_eq!(view, *filter),
             Err(_) => {
                 assert!(view.is_pass_all() && view.contains("any key") && view.contains_hash(0));
                 assert_eq!(view.key_hash(), key_hash);
             }
         }
+        assert_eq!(expected.err(), error);
     }
-    let Ok(filter) = opened else {
-        return;
+    let filter = match opened {
+        Ok(filter) => filter,
+        Err(error) => return assert!(error.offset() <= bytes.len() as u64),
     };
     assert_eq!(filter.to_bytes(), bytes);
     assert_eq!(BloomFilterRef::from_bytes_trusted(bytes), Ok(filter));
@@ -40,12 +80,13 @@ fn check(bytes: &[u8]) {
             let block = &filter.blocks()[probe::block_index(hash, params.blocks()) as usize];
             // A filter of prefixes alone says "maybe" about every key.
             let expected =
-                !filter.added().whole_keys() || probe::contains(block, hash, params.probes());
+                !filter.contents().whole_keys() || probe::contains(block, hash, params.probes());
             assert_eq!(hits.get(i), Some(expected), "{kernel:?}, hash {hash:#x}");
             assert_eq!(filter.contains_hash(hash), expected);
             assert!(expected || !filter.is_pass_all());
         }
     }
+    add(&filter);
 }
 
 fuzz_target!(|bytes: &[u8]| {

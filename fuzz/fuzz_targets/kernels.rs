@@ -1,8 +1,11 @@
-//! Property: over arbitrary blocks, hashes, probes and alignments, every kernel answers and inserts as the scalar law does.
+//! Property: over arbitrary blocks, hashes, probes and alignments, every kernel answers and inserts as the scalar probe scheme does;
+//! a number of probes that the scheme does not have is an error that changes nothing.
 #![no_main]
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{Bitmask, BloomFilter, BloomFilterRef, Kernel, KeyHash, Sizing, probe};
+use blocked_bloom::{
+    BatchQuery, Bitmask, BloomFilter, BloomFilterRef, Kernel, KeyHash, ParamsError, Sizing, probe,
+};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -11,7 +14,7 @@ struct Input {
     probes: u8,
     offset: u8,
     inserted: Vec<u64>,
-    asked: Vec<u64>,
+    looked_up: Vec<u64>,
 }
 
 fuzz_target!(|input: Input| {
@@ -27,24 +30,42 @@ fuzz_target!(|input: Input| {
         probe::insert(&mut expected[probe::block_index(hash, blocks) as usize], hash, probes);
     }
     for kernel in Kernel::supported() {
-        let empty = BloomFilter::with_params(params, KeyHash::default()).unwrap();
+        let empty = BloomFilter::new(params, KeyHash::default()).unwrap();
         let mut filter = empty.with_kernel(kernel);
-        filter.insert_hashes(&input.inserted);
+        filter.insert_hashes(&input.inserted).unwrap();
         assert_eq!(filter.view().blocks(), expected, "{kernel:?}");
+
+        // Blocks of another owner, at no particular alignment.
+        let mut lent = vec![[0; 64]; blocks as usize];
+        let raw = u32::from(input.probes);
+        if !(1..=30).contains(&raw) {
+            let error = ParamsError::ProbesOutOfRange { probes: raw };
+            assert_eq!(kernel.insert(&mut lent, raw, &input.inserted), Err(error));
+            assert!(BloomFilterRef::from_blocks(&lent, raw, KeyHash::default()) == Err(error));
+            assert!(lent.iter().all(|block| *block == [0; 64]));
+        }
+        assert_eq!(kernel.insert(&mut lent, probes, &input.inserted), Ok(()));
+        assert_eq!(lent, expected, "{kernel:?}");
+        let of_blocks = BloomFilterRef::from_blocks(&lent, probes, KeyHash::default()).unwrap();
 
         let mut bytes = vec![0; usize::from(input.offset % 64)];
         let offset = bytes.len();
         bytes.extend_from_slice(&filter.to_bytes());
         let view = BloomFilterRef::from_bytes(&bytes[offset..]).unwrap().with_kernel(kernel);
-        let asked: Vec<u64> = input.asked.iter().chain(&input.inserted).copied().collect();
-        let mut hits = Bitmask::new();
-        view.contains_hashes(&asked, &mut hits);
-        for (i, &hash) in asked.iter().enumerate() {
+        let keys: Vec<u64> = input.looked_up.iter().chain(&input.inserted).copied().collect();
+        let (mut hits, mut of_lent) = (Bitmask::new(), Bitmask::new());
+        view.contains_hashes(&keys, &mut hits);
+        of_blocks.with_kernel(kernel).contains_hashes(&keys, &mut of_lent);
+        assert_eq!(hits, of_lent, "{kernel:?}");
+        for (i, &hash) in keys.iter().enumerate() {
             let block = &expected[probe::block_index(hash, blocks) as usize];
             let maybe = probe::contains(block, hash, probes);
             assert_eq!(hits.get(i), Some(maybe), "{kernel:?}, hash {hash:#x}");
-            assert_eq!(view.contains_hash(hash), maybe, "{kernel:?} asked once, hash {hash:#x}");
-            assert!(maybe || i < input.asked.len(), "an inserted hash is lost");
+            assert_eq!(view.contains_hash(hash), maybe, "{kernel:?}, one hash {hash:#x}");
+            assert!(maybe || i < input.looked_up.len(), "an inserted hash is lost");
         }
+        let mut words = vec![!0; keys.len().div_ceil(64) + 1];
+        assert!(view.contains_hashes_into(&keys, &mut words).is_err());
+        assert!(words.iter().all(|&word| word == !0), "written in spite of the wrong length");
     }
 });

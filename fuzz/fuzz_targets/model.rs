@@ -1,11 +1,12 @@
-//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a naive filter of the
-//! same shape does, which keeps one bool per bit.
+//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a naive filter of the same shape does,
+//! which keeps one bool per bit. A key that the filter cannot hash is an error that changes nothing; merging with threads or without,
+//! one filter or a list of one, gives the same.
 #![no_main]
 
 use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyHash, Params, Sizing};
+use blocked_bloom::{BloomFilter, BloomFilterBytes, KeyError, KeyHash, Params, Sizing};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -54,11 +55,21 @@ impl Naive {
 }
 
 fn empty(params: Params) -> BloomFilter {
-    BloomFilter::with_params(params, KeyHash::Caller { tag: 1 }).unwrap()
+    BloomFilter::new(params, KeyHash::Caller { tag: 1 }).unwrap()
+}
+
+/// The filter holds the caller's hashes: it takes no keys.
+fn insert_keys(filter: &mut BloomFilter) {
+    let (before, error) = (filter.clone(), KeyError::NoHasher { tag: 1 });
+    assert_eq!(filter.insert("key"), Err(error));
+    assert_eq!(filter.insert_batch(&["one", "two"]), Err(error));
+    assert!(filter.par_insert_batch(&["one", "two"]).is_err());
+    assert!(filter.contains("key"), "a key that cannot be hashed is not ruled out");
+    assert_eq!(*filter, before);
 }
 
 fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
-    let (blocks, probes, steps, asked) = input;
+    let (blocks, probes, steps, looked_up) = input;
     let (blocks, probes) = (u64::from(blocks % 8) + 1, u32::from(probes) % 30 + 1);
     let params = Sizing::MaxBytes(64 + 64 * blocks)
         .params(blocks * 51)
@@ -72,28 +83,42 @@ fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
         match step {
             Step::Insert(hash) => {
                 let was_absent = !naive.contains(hash);
-                assert_eq!(filter.insert_hash(hash), was_absent);
+                assert_eq!(filter.insert_hash(hash), Ok(was_absent));
+                insert_keys(&mut filter);
                 naive.insert(hash);
                 model.insert(hash);
             }
             Step::InsertBatch(hashes) => {
-                filter.insert_hashes(&hashes);
+                let mut by_threads = filter.clone();
+                by_threads.par_insert_hashes(&hashes).unwrap();
+                filter.insert_hashes(&hashes).unwrap();
+                assert_eq!(filter, by_threads);
                 hashes.iter().for_each(|&hash| naive.insert(hash));
                 model.extend(hashes);
             }
             Step::UnionWith(hashes) => {
                 let mut other = empty(params);
-                other.insert_hashes(&hashes);
+                other.insert_hashes(&hashes).unwrap();
                 other.fold(folded_by).unwrap();
+                let mut others = [filter.clone(), filter.clone(), filter.clone()];
+                others[0].par_union_with(&other).unwrap();
+                others[1].union_all([&other]).unwrap();
+                others[2].par_union_all([&other]).unwrap();
                 filter.union_with(&other).unwrap();
+                assert!(others.iter().all(|same| *same == filter));
                 hashes.iter().for_each(|&hash| naive.insert(hash));
                 model.extend(hashes);
             }
             Step::IntersectWith(hashes) => {
                 let mut other = empty(params);
-                other.insert_hashes(&hashes);
+                other.insert_hashes(&hashes).unwrap();
                 other.fold(folded_by).unwrap();
+                let mut others = [filter.clone(), filter.clone(), filter.clone()];
+                others[0].par_intersect_with(&other).unwrap();
+                others[1].intersect_all([&other]).unwrap();
+                others[2].par_intersect_all([&other]).unwrap();
                 filter.intersect_with(&other).unwrap();
+                assert!(others.iter().all(|same| *same == filter));
                 let mut theirs = Naive { blocks: vec![[false; 512]; naive.blocks.len()], probes };
                 hashes.iter().for_each(|&hash| theirs.insert(hash));
                 for (mine, theirs) in naive.blocks.iter_mut().zip(&theirs.blocks) {
@@ -122,7 +147,7 @@ fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
             }
         }
     }
-    for &hash in model.iter().chain(&asked) {
+    for &hash in model.iter().chain(&looked_up) {
         assert_eq!(filter.contains_hash(hash), naive.contains(hash), "hash {hash:#x}");
     }
     assert!(model.iter().all(|&hash| filter.contains_hash(hash)));

@@ -1,11 +1,12 @@
 //! Property: any bytes are either refused as a filter of Parquet, or answered as a naive reading of header and bitset answers, value
-//! by value and in batches, on every kernel. A header that every writer writes is also put before them.
+//! by value and in batches, on every kernel; and a copy that can be added to gets the bits that a naive writer sets. A header that every
+//! writer writes is also put before the bytes.
 //!
 //! Input: one byte each for the length of the values' material and for where the filter stands in a file; that material; the filter.
 #![no_main]
 
-use blocked_bloom::interop::parquet::{SplitBlockFilterRef, key_hash};
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{BatchQuery, Bitmask, Kernel};
+use blocked_bloom_formats::parquet::{SplitBlockFilterRef, hash_value};
 use libfuzzer_sys::fuzz_target;
 
 mod thrift;
@@ -47,8 +48,8 @@ fn naive_hash(bytes: &[u8]) -> u64 {
             rest = &rest[32..];
         }
         h = 0;
-        for (lane, turn) in lanes.iter().zip([1, 7, 12, 18]) {
-            h = lane.rotate_left(turn).wrapping_add(h);
+        for (lane, by) in lanes.iter().zip([1, 7, 12, 18]) {
+            h = lane.rotate_left(by).wrapping_add(h);
         }
         for lane in lanes {
             h = (h ^ round(0, lane)).wrapping_mul(P[0]).wrapping_add(P[3]);
@@ -72,13 +73,36 @@ fn naive_hash(bytes: &[u8]) -> u64 {
     h ^ h >> 32
 }
 
-fn naive_contains(bitset: &[u8], value: &[u8]) -> bool {
+/// The bytes and bits of a value in a bitset of so many bytes.
+fn naive_bits(bytes: usize, value: &[u8]) -> [(usize, u8); 8] {
     let h = naive_hash(value);
-    let block = ((h >> 32) * (bitset.len() as u64 / 32) >> 32) as usize;
-    (0..8).all(|word| {
+    let block = ((h >> 32) * (bytes as u64 / 32) >> 32) as usize;
+    std::array::from_fn(|word| {
         let bit = (h as u32).wrapping_mul(SALT[word]) >> 27;
-        bitset[32 * block + 4 * word + bit as usize / 8] >> (bit % 8) & 1 == 1
+        (32 * block + 4 * word + bit as usize / 8, 1 << (bit % 8))
     })
+}
+
+fn naive_contains(bitset: &[u8], value: &[u8]) -> bool {
+    naive_bits(bitset.len(), value).iter().all(|&(byte, bit)| bitset[byte] & bit != 0)
+}
+
+/// Adds the values to a copy of the filter, singly and by every kernel.
+fn add(filter: SplitBlockFilterRef<'_>, values: &[&[u8]], hashes: &[u64]) {
+    let mut naive = filter.blocks().as_flattened().to_vec();
+    let Ok(mut one_by_one) = filter.to_filter() else {
+        return assert!(!filter.blocks().len().is_power_of_two());
+    };
+    for value in values {
+        assert_eq!(one_by_one.insert(value), !naive_contains(&naive, value), "{value:02x?}");
+        naive_bits(naive.len(), value).iter().for_each(|&(byte, bit)| naive[byte] |= bit);
+    }
+    assert!(one_by_one.view().blocks().as_flattened() == naive);
+    for kernel in Kernel::supported() {
+        let mut batch = filter.to_filter().unwrap().with_kernel(kernel);
+        batch.insert_hashes(hashes);
+        assert!(batch == one_by_one, "{kernel:?}");
+    }
 }
 
 fn check(bytes: &[u8], before: usize, values: &[&[u8]]) {
@@ -104,7 +128,7 @@ fn check(bytes: &[u8], before: usize, values: &[&[u8]]) {
     let bitset = &bytes[header..header + length];
     assert_eq!(filter.blocks().as_flattened(), bitset);
 
-    let hashes: Vec<u64> = values.iter().map(key_hash).collect();
+    let hashes: Vec<u64> = values.iter().map(hash_value).collect();
     let expected: Vec<bool> = values.iter().map(|value| naive_contains(bitset, value)).collect();
     for kernel in Kernel::supported() {
         let filter = filter.with_kernel(kernel);
@@ -119,6 +143,7 @@ fn check(bytes: &[u8], before: usize, values: &[&[u8]]) {
     }
     let (fill, rate) = (filter.fill_ratio(), filter.estimated_false_positive_rate());
     assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&rate));
+    add(filter, values, &hashes);
 }
 
 fuzz_target!(|input: &[u8]| {
@@ -126,7 +151,7 @@ fuzz_target!(|input: &[u8]| {
     let (material, bytes) = rest.split_at(usize::from(*length).min(rest.len()));
     let values: Vec<&[u8]> = (0..=material.len()).map(|end| &material[end / 2..end]).collect();
     for value in &values {
-        assert_eq!(key_hash(value), naive_hash(value), "{} bytes", value.len());
+        assert_eq!(hash_value(value), naive_hash(value), "{} bytes", value.len());
     }
     let before = usize::from(*before);
     check(bytes, before, &values);

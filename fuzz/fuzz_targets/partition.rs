@@ -1,16 +1,17 @@
-//! Property: wherever a table's filter is cut, no key of the table and no scan that would find one is "absent"; every answer is that
-//! of the partition that a naive search by the separators gives; what cannot be loaded or is damaged is "maybe". A damaged index is
-//! refused; one whose checksums fit is refused, or asked by the same search; and one whose separators do not ascend is refused.
+//! Property: wherever a table's filter is cut, no key of the table and no scan that would find one is "absent"; every key is located in
+//! the partition that a naive search by the separators gives, singly and in batches; and what is loaded for it opens exactly if it is
+//! the partition that the index means and undamaged. A key that is out of order is an error that changes nothing. A damaged index is
+//! refused; one whose checksums fit is refused, or locates by the same search; one whose separators do not ascend is refused.
 //!
-//! Tables are of some forty keys: sizing every partition is most of the time, asking most of the rest.
+//! Tables are of some forty keys: sizing every partition is most of the time, looking up most of the rest.
 #![no_main]
 
 use std::collections::BTreeSet;
 
 use arbitrary::Arbitrary;
 use blocked_bloom::{
-    Bitmask, BloomFilterBuilder, BloomFilterRef, KeyHasher, PartitionIndex, PartitionLocation,
-    PartitionedFilterBuilder, PrefixExtractor, Sizing,
+    BloomFilter, BloomFilterRef, FilterOptions, FormatError, KeyHasher, PartitionBuildError,
+    PartitionIndex, PartitionLocation, PartitionedFilterBuilder, PrefixExtractor, Sizing,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -25,9 +26,9 @@ struct Input {
     /// Keys that are made up beside those, in so many runs of a common prefix.
     more: u16,
     runs: u8,
-    asked: Vec<Vec<u8>>,
-    /// The partitions that do not load.
-    lost: u8,
+    looked_up: Vec<Vec<u8>>,
+    /// The partition that is loaded in place of each.
+    wrong: u8,
     /// Byte of a partition that is changed, and how.
     damage: (u16, u8),
     /// Separators that are replaced: which one, by which other, and by how many bytes of it.
@@ -35,8 +36,6 @@ struct Input {
     /// Bytes of the index that are changed, and how.
     edits: Vec<(u16, u8)>,
 }
-
-type Load<'a> = dyn FnMut(PartitionLocation) -> Result<&'a [u8], &'static str> + 'a;
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
     KeyHasher::default().hash(bytes).to_le_bytes()
@@ -53,16 +52,16 @@ impl Input {
         }
     }
 
-    fn template(&self) -> BloomFilterBuilder {
+    fn options(&self) -> FilterOptions {
         let bits = f64::from(self.bits_per_key) / 2.0;
-        let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(bits));
+        let mut options = FilterOptions::new(Sizing::BitsPerKey(bits));
         if let Some(probes) = self.probes {
-            builder = builder.probes(u32::from(probes) % 30 + 1);
+            options = options.with_probes(u32::from(probes) % 30 + 1);
         }
         match self.extractor() {
-            Some(extractor) if self.only_prefixes => builder.only_prefixes(extractor),
-            Some(extractor) => builder.prefixes(extractor),
-            None => builder,
+            Some(extractor) if self.only_prefixes => options.with_only_prefixes(extractor),
+            Some(extractor) => options.with_prefixes(extractor),
+            None => options,
         }
     }
 }
@@ -95,57 +94,90 @@ fn with_separators(index: &[u8], separators: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-fn load(stored: &[u8], at: PartitionLocation) -> Result<&[u8], &'static str> {
-    let range = usize::try_from(at.offset).ok().zip(usize::try_from(at.offset + at.length).ok());
-    range.and_then(|(start, end)| stored.get(start..end)).ok_or("outside the file")
+/// The bytes of a location; none outside the file.
+fn load(stored: &[u8], at: PartitionLocation) -> &[u8] {
+    let start = usize::try_from(at.offset).ok();
+    let end = at.offset.checked_add(at.length).and_then(|end| usize::try_from(end).ok());
+    start.zip(end).and_then(|(start, end)| stored.get(start..end)).unwrap_or_default()
 }
 
-/// Whether every question is answered as the partition of the naive search answers it, or "maybe" with a failure.
-fn ask(
-    input: &Input,
+/// Opens what was loaded for a location, in both ways, exactly if it is what the index means.
+fn open<'b>(
     index: &PartitionIndex<&[u8]>,
-    intact: bool,
-    mut load: Box<Load<'_>>,
-    keys: &[&[u8]],
-) {
-    let mut one_by_one = Vec::new();
-    for key in keys {
-        let partition = naive_partition(index, key);
-        assert_eq!(index.partition_of(key), Some(partition));
-        let at = index.location(partition).unwrap();
-        let (maybe, failure) = index.contains(key, &mut load);
-        one_by_one.push(maybe);
-        if failure.is_some() {
-            assert!(maybe && !intact);
-        } else if index.added().whole_keys() {
-            let filter = load(at).unwrap();
-            assert_eq!(maybe, BloomFilterRef::from_bytes_trusted(filter).unwrap().contains(key));
-        } else {
-            assert!(maybe);
-        }
-        if let Some(extractor) = input.extractor() {
-            let (maybe, failure) = index.contains_prefix(&extractor, key, &mut load);
-            let has_prefixes = index.added().extractor() == Some(extractor.id());
-            if failure.is_some() {
-                assert!(maybe && !intact);
-            } else if has_prefixes && extractor.scan_prefix(key).is_some() {
-                let filter = load(at).unwrap();
-                let filter = BloomFilterRef::from_bytes_trusted(filter).unwrap();
-                assert_eq!(maybe, filter.contains_prefix(&extractor, key));
-            } else {
-                assert!(maybe);
-            }
+    index_bytes: &[u8],
+    at: PartitionLocation,
+    loaded: &'b [u8],
+) -> Result<BloomFilterRef<'b>, FormatError> {
+    let is_meant = |filter: &BloomFilterRef<'_>| {
+        index_bytes[64 + 24 * at.partition..][..8] == loaded[56..64]
+            && filter.key_hash() == index.key_hash()
+    };
+    let whole = BloomFilterRef::from_bytes(loaded);
+    let opened = index.open(&at, loaded);
+    assert_eq!(opened.is_ok(), whole.is_ok_and(|filter| is_meant(&filter)));
+    let trusted = BloomFilterRef::from_bytes_trusted(loaded);
+    let open_trusted = index.open_trusted(&at, loaded);
+    assert_eq!(open_trusted.is_ok(), trusted.is_ok_and(|filter| is_meant(&filter)));
+    if let Ok(filter) = &opened {
+        assert_eq!(open_trusted.as_ref(), Ok(filter));
+        assert_eq!(filter.to_bytes(), loaded);
+    }
+    opened
+}
+
+/// Locates every key as the naive search does, and the batch as its keys one by one.
+fn locate(index: &PartitionIndex<&[u8]>, keys: &[&[u8]]) -> Vec<PartitionLocation> {
+    let one_by_one: Vec<PartitionLocation> = keys
+        .iter()
+        .map(|key| {
+            let partition = naive_partition(index, key);
+            let at = index.locate(key);
+            assert_eq!(at.partition, partition, "{key:?}");
+            assert_eq!(index.location(partition), Some(at));
+            at
+        })
+        .collect();
+    let groups = index.locate_batch(keys).unwrap();
+    assert!(groups.is_sorted_by(|one, next| one.0.partition < next.0.partition));
+    let mut grouped = vec![None; keys.len()];
+    for (at, positions) in &groups {
+        assert!(!positions.is_empty() && positions.is_sorted_by(|one, next| one < next));
+        for &i in positions {
+            assert_eq!(grouped[i].replace(*at), None, "{:?} is in two groups", keys[i]);
         }
     }
-    let (mut hits, mut loaded) = (Bitmask::new(), BTreeSet::new());
-    let failures = index.contains_batch(keys, &mut hits, |at| {
-        assert!(loaded.insert(at.partition), "a partition is loaded twice");
-        load(at)
-    });
-    assert!(failures.is_empty() || !intact);
-    for (i, &expected) in one_by_one.iter().enumerate() {
-        assert_eq!(hits.get(i), Some(expected), "{:?}", keys[i]);
+    assert!(grouped.into_iter().eq(one_by_one.iter().copied().map(Some)));
+    one_by_one
+}
+
+/// Adds the keys, some of them twice and some out of order, and stores what comes.
+fn build(
+    input: &Input,
+    keys: &BTreeSet<Vec<u8>>,
+    bytes: u64,
+) -> Option<(Vec<BloomFilter>, Vec<u8>)> {
+    let mut builder = PartitionedFilterBuilder::new(input.options(), bytes).ok()?;
+    let mut partitions = Vec::new();
+    let (mut position, mut before): (u64, Option<&[u8]>) = (0, None);
+    for (i, key) in keys.iter().enumerate() {
+        partitions.extend(builder.insert(key).unwrap());
+        position += 1;
+        if i % 7 == 3 {
+            assert_eq!(builder.insert(key), Ok(None));
+            position += 1;
+        }
+        if i % 5 == 2
+            && let Some(before) = before
+        {
+            let error = PartitionBuildError::Unsorted { position };
+            assert_eq!(builder.insert(before), Err(error));
+            position += 1;
+        }
+        before = Some(key);
     }
+    let (last, index) = builder.finish().unwrap();
+    partitions.push(last);
+    Some((partitions, index))
 }
 
 fuzz_target!(|input: Input| {
@@ -153,90 +185,80 @@ fuzz_target!(|input: Input| {
     for i in 0..input.more % 30 {
         keys.insert(format!("{}/{i:04}", i % (u16::from(input.runs) + 1)).into_bytes());
     }
-    let mut stored = Vec::new();
-    let mut parts = 0;
     let bytes = 64 + 64 * [1, 1, 1, 1, 1, 2, 3, 6][usize::from(input.blocks % 8)];
-    let sink = |filter: blocked_bloom::BloomFilter| {
-        parts += 1;
-        filter.write_to(&mut stored).map(drop)
-    };
-    let Ok(mut builder) = PartitionedFilterBuilder::new(input.template(), bytes, sink) else {
+    let Some((partitions, index_bytes)) = build(&input, &keys, bytes) else {
         return;
     };
-    let mut whole = input.template();
-    for (i, key) in keys.iter().enumerate() {
-        builder.insert(key).unwrap();
-        if i % 7 == 3 {
-            builder.insert(key).unwrap();
-        }
-        whole.insert(key);
-    }
-    let index_bytes = builder.finish().unwrap();
+    let mut whole = input.options().builder();
+    whole.extend(&keys).unwrap();
     let whole = whole.finish().unwrap();
+    let stored: Vec<u8> = partitions.iter().flat_map(BloomFilter::to_bytes).collect();
+    let (stored, parts) = (&stored[..], partitions.len());
+    assert!(partitions.iter().all(|filter| filter.params().stored_bytes() <= bytes));
     let index = PartitionIndex::from_bytes(&index_bytes[..]).unwrap();
     assert_eq!(index.keys_inserted(), keys.len() as u64);
     assert_eq!((index.partitions(), index.stored_bytes()), (parts, stored.len() as u64));
+    assert_eq!(index.contents(), input.options().contents());
+    assert_eq!((index.location(parts), index.separator(parts)), (None, None));
 
-    let stored = &stored[..];
     let starts =
         keys.iter().step_by(5).flat_map(|key| (0..key.len().min(8)).map(|end| &key[..end]));
-    let asked = input.asked.iter().take(20);
-    let keys_and_more: Vec<&[u8]> = asked.chain(&keys).map(Vec::as_slice).chain(starts).collect();
-    ask(&input, &index, true, Box::new(|at| load(stored, at)), &keys_and_more);
+    let others = input.looked_up.iter().take(20);
+    let keys_and_more: Vec<&[u8]> = others.chain(&keys).map(Vec::as_slice).chain(starts).collect();
+    for (key, at) in keys_and_more.iter().zip(locate(&index, &keys_and_more)) {
+        let filter = open(&index, &index_bytes, at, load(stored, at)).unwrap();
+        assert_eq!(filter, partitions[at.partition].view());
+        assert!(filter.contains(key) || !keys.contains(*key), "{key:?} is lost");
+    }
     // From all parts of the table.
     let some = keys_and_more.iter().step_by(keys_and_more.len() / 16 + 1);
     let some = &some.copied().collect::<Vec<&[u8]>>()[..];
-    let trusted = index.clone().trust_loaded_blocks();
-    ask(&input, &trusted, true, Box::new(|at| load(stored, at)), some);
-    for key in &keys {
-        assert!(index.contains(key, |at| load(stored, at)).0, "{key:?} is lost");
-        assert!(whole.contains(key));
-    }
+    assert!(keys.iter().all(|key| whole.contains(key)));
+    let filter_of = |key: &[u8]| partitions[index.locate(key).partition].view();
     if let Some(extractor) = input.extractor() {
         let prefixes: BTreeSet<&[u8]> =
             keys.iter().filter_map(|key| extractor.prefix(key)).collect();
         for start in &keys_and_more {
             // Forward or in reverse from here, a scan of the prefix finds a key.
             if extractor.scan_prefix(start).is_some_and(|prefix| prefixes.contains(prefix)) {
-                let (maybe, _) = index.contains_prefix(&extractor, start, |at| load(stored, at));
+                let maybe = filter_of(start).contains_prefix(&extractor, start);
                 assert!(maybe, "a scan from {start:?} is lost");
                 assert!(whole.contains_prefix(&extractor, start));
             }
         }
         // Rules of an engine's own need what the format says: the prefixes of the keys beside a cut, on both of its sides.
-        let place =
-            |key: &[u8]| load(stored, index.location(naive_partition(&index, key)).unwrap());
         for (one, next) in keys.iter().zip(keys.iter().skip(1)) {
             for (at, other) in [(one, next), (next, one)] {
-                let filter = BloomFilterRef::from_bytes(place(at).unwrap()).unwrap();
+                let filter = filter_of(at).prefixes(&extractor);
                 let prefix = extractor.prefix(other);
-                assert!(prefix.is_none_or(|prefix| filter.prefixes(&extractor).contains(prefix)));
+                assert!(prefix.is_none_or(|prefix| filter.contains(prefix)));
             }
         }
     }
 
-    let lost = usize::from(input.lost);
-    ask(
-        &input,
-        &index,
-        false,
-        Box::new(move |at| match at.partition % 8 == lost % 8 {
-            true => Err("lost"),
-            false => load(stored, at),
-        }),
-        some,
-    );
+    // One partition in place of another, or cut short.
+    let wrong = index.location(usize::from(input.wrong) % parts).unwrap();
+    for partition in 0..parts {
+        let at = index.location(partition).unwrap();
+        let opened = open(&index, &index_bytes, at, load(stored, wrong));
+        assert!(opened.is_ok() || partition != wrong.partition);
+        assert!(
+            open(&index, &index_bytes, at, &load(stored, at)[..at.length as usize - 1]).is_err()
+        );
+    }
 
     let mut damaged = stored.to_vec();
     let (place, change) = (usize::from(input.damage.0) % stored.len(), input.damage.1);
     damaged[place] ^= change;
-    for key in some {
-        let (maybe, failure) = index.contains(key, |at| load(&damaged, at));
-        let at = index.location(naive_partition(&index, key)).unwrap();
-        let is_hit = (at.offset..at.offset + at.length).contains(&(place as u64));
-        let is_asked = index.added().whole_keys();
-        assert_eq!(failure.is_some(), is_hit && is_asked && change != 0);
-        assert!(maybe || failure.is_none());
+    for partition in 0..parts {
+        let at = index.location(partition).unwrap();
+        let is_hit = (at.offset..at.offset + at.length).contains(&(place as u64)) && change != 0;
+        let opened = open(&index, &index_bytes, at, load(&damaged, at));
+        assert_eq!(opened.is_err(), is_hit);
+        // The header alone is verified, and the block of a pass-all filter.
+        let is_seen = place as u64 - at.offset.min(place as u64) < 64;
+        let is_seen = is_hit && (is_seen || partitions[partition].is_pass_all());
+        assert_eq!(index.open_trusted(&at, load(&damaged, at)).is_err(), is_seen);
     }
 
     let mut edited = index_bytes.clone();
@@ -256,8 +278,9 @@ fuzz_target!(|input: Input| {
                 partition == 0 || opened.separator(partition - 1) < opened.separator(partition)
             );
             end = at.offset + at.length;
+            _ = open(&opened, &edited, at, load(stored, at));
         }
-        ask(&input, &opened, false, Box::new(|at| load(stored, at)), some);
+        locate(&opened, some);
     }
 
     let separator = |i: usize| index.separator(i % parts).unwrap();
@@ -272,6 +295,6 @@ fuzz_target!(|input: Input| {
     let opened = PartitionIndex::from_bytes(&other[..]);
     assert_eq!(opened.is_ok(), ascend, "{separators:?}");
     if let Ok(opened) = opened {
-        ask(&input, &opened, false, Box::new(|at| load(stored, at)), some);
+        locate(&opened, some);
     }
 });

@@ -1,9 +1,10 @@
 //! Property: a rule gives a scan the prefix that every key of the scan has, or none; and a filter never says "absent" about a scan
-//! that would find a key. Rules are read by their definition, a byte at a time.
+//! that would find a key. Rules are read by their definition, a byte at a time. What cannot be added to the finished filter, a key or hash
+//! without its prefix, is an error that changes nothing.
 #![no_main]
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{Added, BloomFilterBuilder, PrefixExtractor, Sizing};
+use blocked_bloom::{AtomicBloomFilter, FilterOptions, KeyError, PrefixExtractor, Sizing};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -62,13 +63,27 @@ fuzz_target!(|input: Input| {
         assert_eq!(parsed.name(), input.name);
     }
 
-    let builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    let mut builder = match input.only_prefixes {
-        true => builder.only_prefixes(rule.clone()),
-        false => builder.prefixes(rule.clone()),
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    let options = match input.only_prefixes {
+        true => options.with_only_prefixes(rule.clone()),
+        false => options.with_prefixes(rule.clone()),
     };
-    builder.extend(&input.keys);
+    let mut builder = options.builder();
+    builder.extend(&input.keys).unwrap();
     let filter = builder.finish_verified().unwrap();
+    let contents = options.contents();
+    assert_eq!(filter.view().contents(), contents);
+
+    let (mut owned, atomic) = (filter.clone(), AtomicBloomFilter::from(filter.clone()));
+    let error = KeyError::NoPrefix { contents };
+    assert_eq!([owned.insert("key"), owned.insert_hash(7)], [Err(error); 2]);
+    assert_eq!([owned.insert_batch(&["key"]), owned.insert_hashes(&[7])], [Err(error); 2]);
+    assert_eq!([atomic.insert("key"), atomic.insert_hash(7)], [Err(error); 2]);
+    assert_eq!([atomic.insert_batch(&["key"]), atomic.insert_hashes(&[7])], [Err(error); 2]);
+    assert!(options.empty_filter(1).is_err());
+    assert!(input.keys.iter().all(|key| atomic.contains(key)));
+    assert!(owned == filter && atomic.into_filter() == filter);
+
     let other = input.other.extractor();
     assert_eq!(other == rule, other.id() == rule.id());
     let starts_of_keys = input.keys.iter().flat_map(|key| (0..=key.len()).map(|end| &key[..end]));
@@ -89,7 +104,7 @@ fuzz_target!(|input: Input| {
         assert!(maybe || of_scan.count() == 0, "{rule}: a scan of {start:?} is lost");
         let alone = shared.is_none_or(|shared| filter.view().prefixes(&rule).contains(shared));
         assert_eq!(maybe, alone);
-        if other != rule && filter.view().added() != Added::WholeKeys {
+        if other != rule {
             assert!(filter.contains_prefix(&other, start), "a rule it was not built with");
         }
     }

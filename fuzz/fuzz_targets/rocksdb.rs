@@ -5,10 +5,10 @@
 //! material; the block.
 #![no_main]
 
-use blocked_bloom::interop::rocksdb::{
-    FilterBlock, FilterKind, RocksdbError, key_hash, legacy_hash,
+use blocked_bloom::{BatchQuery, Bitmask, Kernel};
+use blocked_bloom_formats::rocksdb::{
+    FilterBlock, FilterKind, RocksdbError, hash_key, legacy_hash_key,
 };
-use blocked_bloom::{Bitmask, Kernel};
 use libfuzzer_sys::fuzz_target;
 
 /// The secret of XXH3, as it is in every version.
@@ -225,11 +225,11 @@ fn check(block: &[u8], keys: &[&[u8]]) {
         FilterKind::LegacyBloom { probes, lines, line_bytes } => {
             Answers::Legacy(lines, line_bytes, probes.into())
         }
-        FilterKind::AlwaysFalse => Answers::No,
+        FilterKind::NoKeys => Answers::No,
         _ => Answers::Maybe,
     };
     assert_eq!(found, kind);
-    let hashes: Vec<u64> = keys.iter().map(|key| key_hash(key)).collect();
+    let hashes: Vec<u64> = keys.iter().map(|key| hash_key(key)).collect();
     let expected: Vec<bool> = keys.iter().map(|key| naive_contains(block, kind, key)).collect();
     for kernel in Kernel::supported() {
         let filter = filter.with_kernel(kernel);
@@ -259,8 +259,8 @@ fuzz_target!(|input: &[u8]| {
         .collect();
     keys.extend((1..8).map(|part| &long[..long.len() * part / 7]));
     for key in &keys {
-        assert_eq!(key_hash(key), naive_hash(key), "{} bytes", key.len());
-        assert_eq!(legacy_hash(key), naive_legacy_hash(key), "{} bytes", key.len());
+        assert_eq!(hash_key(key), naive_hash(key), "{} bytes", key.len());
+        assert_eq!(legacy_hash_key(key), naive_legacy_hash(key), "{} bytes", key.len());
     }
     check(block, &keys);
 

@@ -1,23 +1,27 @@
 //! Property: an SST file that was changed is refused, or no key that may have been in it becomes "absent" where checksums cover the
-//! change; whatever is in a file, singly and in batches the answers are the same. Files without checksums, and files that are put
-//! together from arbitrary blocks with fitting ones, lead the fuzzer behind them.
+//! change; whatever is in a file, singly and in batches the answers are the same, and hashes rule out no key that may be there. Files
+//! without checksums, and files that are put together from arbitrary blocks with fitting ones, lead the fuzzer behind them.
 //!
 //! Input: one byte that says which file and in what way; then changes of three bytes each (where, how), the file itself, or the
 //! properties and blocks that make one.
 #![no_main]
 
-use blocked_bloom::Bitmask;
-use blocked_bloom::interop::rocksdb::{FilterBlock, SstFilter};
+use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom_formats::rocksdb::{FilterBlock, SstFilter};
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../tests/common/sst.rs"]
+#[path = "../../crates/formats/tests/suite/sst.rs"]
 mod sst;
 
 use sst::{Sst, entries, handle};
 
 macro_rules! fixture {
     ($name:literal) => {
-        include_bytes!(concat!("../../tests/fixtures/rocksdb/matrix/", $name, ".sst"))
+        include_bytes!(concat!(
+            "../../crates/formats/tests/fixtures/rocksdb/matrix/",
+            $name,
+            ".sst"
+        ))
     };
 }
 
@@ -50,18 +54,22 @@ fn keys() -> Vec<Vec<u8>> {
 }
 
 fn answers(filter: &SstFilter<'_>, keys: &[Vec<u8>]) -> Vec<(bool, bool)> {
-    let mut hits = Bitmask::new();
+    let (mut hits, mut of_hashes) = (Bitmask::new(), Bitmask::new());
     filter.contains_batch(keys, &mut hits);
-    let is_asked = filter.whole_keys() == Some(true);
+    let mut hashes = vec![0; keys.len()];
+    filter.hash_keys(keys, &mut hashes).unwrap();
+    filter.contains_hashes(&hashes, &mut of_hashes);
+    let of_keys = filter.whole_keys() == Some(true);
     keys.iter()
         .enumerate()
         .map(|(i, key)| {
             let maybe = filter.contains(key);
             assert_eq!(hits.get(i), Some(maybe), "{key:02x?} in a batch");
+            assert!(of_hashes.get(i) == Some(true) || !maybe, "{key:02x?} is lost by its hash");
             // A block by itself knows no more than all blocks together.
             let blocks: Vec<FilterBlock<'_>> = filter.filter_blocks().collect();
             let any =
-                blocks.is_empty() || !is_asked || blocks.iter().any(|block| block.contains(key));
+                blocks.is_empty() || !of_keys || blocks.iter().any(|block| block.contains(key));
             assert!(any || !maybe, "{key:02x?} is in no block");
             let start = filter.contains_prefix(key);
             assert!(filter.contains_extracted("an extractor of no file", key));

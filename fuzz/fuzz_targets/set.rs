@@ -1,11 +1,11 @@
-//! Property: a set of filters answers as each of its filters does by itself, hash by hash, on every kernel, in whichever form it is
-//! asked; pairs that were masked out stay out.
+//! Property: a set of filters answers as each of its filters does by itself, hash by hash, on every kernel, by whichever method; pairs
+//! that were masked out stay out; a filter of another hash is refused by name.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use blocked_bloom::{
-    BitMatrix, Bitmask, BloomFilter, BloomFilterBuilder, BloomFilterRef, FilterSet, Kernel,
-    KeyHash, KeyHasher, PrefixExtractor, Sizing,
+    BitMatrix, Bitmask, BloomFilter, BloomFilterRef, FilterOptions, FilterSet, Kernel, KeyHash,
+    KeyHasher, PrefixExtractor, SetError, Sizing,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -22,7 +22,7 @@ struct Filter {
 #[derive(Arbitrary, Debug)]
 struct Input {
     filters: Vec<Filter>,
-    asked: Vec<u64>,
+    looked_up: Vec<u64>,
     /// Hashes that are made up beside those, so that batches are of every length.
     more: u8,
     masks: Vec<(u8, u16, u16)>,
@@ -35,16 +35,16 @@ impl Filter {
         match self.kind % 8 {
             0 => BloomFilter::pass_all(KeyHash::default()).unwrap(),
             1 => {
-                let builder = BloomFilterBuilder::new(sizing);
-                let mut builder = builder.only_prefixes(PrefixExtractor::fixed(1));
-                builder.extend(self.inserted.iter().map(|hash| hash.to_le_bytes()));
+                let options = FilterOptions::new(sizing);
+                let mut builder = options.with_only_prefixes(PrefixExtractor::fixed(1)).builder();
+                builder.extend(self.inserted.iter().map(|hash| hash.to_le_bytes())).unwrap();
                 builder.finish().unwrap()
             }
             _ => {
                 let params = sizing.params(51 * blocks).unwrap();
                 let params = params.with_probes(u32::from(self.probes) % 30 + 1).unwrap();
-                let mut filter = BloomFilter::with_params(params, KeyHash::default()).unwrap();
-                filter.insert_hashes(&self.inserted);
+                let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+                filter.insert_hashes(&self.inserted).unwrap();
                 filter
             }
         }
@@ -61,20 +61,25 @@ fuzz_target!(|input: Input| {
             (offset, [vec![0; offset], filter.build().to_bytes()].concat())
         })
         .collect();
-    // One by one the filters answer by the law.
+    // One by one the filters answer by the scalar probe scheme.
     let scalar = Kernel::supported().last().unwrap();
     let filters: Vec<BloomFilterRef<'_>> = stored
         .iter()
         .map(|(offset, bytes)| BloomFilterRef::from_bytes(&bytes[*offset..]).unwrap())
         .map(|filter| filter.with_kernel(scalar))
         .collect();
-    let mut hashes = input.asked;
+    let mut hashes = input.looked_up;
     hashes.extend(input.filters.iter().flat_map(|filter| filter.inserted.iter().take(8)));
     hashes.extend((0..input.more).map(|i| KeyHasher::default().hash([i])));
     let expected = |filter: usize, key: usize| filters[filter].contains_hash(hashes[key]);
 
     let set = FilterSet::new(KeyHash::default(), filters.iter().copied()).unwrap();
     assert_eq!(set.len(), filters.len());
+    let found = KeyHash::Xxh3 { seed: 1 };
+    let with_other = filters.iter().copied().chain([BloomFilterRef::pass_all(found)]);
+    let refused = FilterSet::new(KeyHash::default(), with_other).map(drop);
+    let (index, of_set) = (filters.len(), KeyHash::default());
+    assert_eq!(refused, Err(SetError::HashMismatch { index, found, expected: of_set }));
     let words_per_row = hashes.len().div_ceil(64);
     for kernel in Kernel::supported() {
         let set = set.clone().with_kernel(kernel);

@@ -6,14 +6,9 @@ use super::{BloomFilterBuilder, CHUNK};
 impl BloomFilterBuilder {
     /// An empty builder of the same kind, for keys that will be [appended](Self::append).
     pub(crate) fn part(&self) -> Self {
-        BloomFilterBuilder {
-            probes: self.probes,
-            foldable: self.foldable,
-            prefixes: self.prefixes.clone(),
-            // What a part cannot keep, only the whole can pour.
-            memory_limit: self.expected_items.map_or(self.memory_limit, |_| u64::MAX),
-            ..BloomFilterBuilder::with_key_hash(self.sizing, self.key_hash)
-        }
+        // With a number of expected items, only the whole can flush its list into a filter.
+        let memory_limit = self.options.expected_items().map_or(self.memory_limit, |_| u64::MAX);
+        BloomFilterBuilder { memory_limit, ..BloomFilterBuilder::new(self.options.clone()) }
     }
 
     /// Adds what was added to `part`, as if it had come after what is here, without copying the list.
@@ -23,7 +18,7 @@ impl BloomFilterBuilder {
         }
         let Some(first) = part.first else { return };
         if self.last == Some(first) {
-            // Equal neighbours meet at the seam.
+            // Drops a duplicate at the chunk boundary.
             part.sum = part.sum.wrapping_sub(mix(first));
             match part.chunks.first_mut() {
                 Some(chunk) => _ = chunk.remove(0),

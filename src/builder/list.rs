@@ -2,16 +2,14 @@
 
 use alloc::vec::Vec;
 
-use super::verify::ask_about_all;
-use super::{BloomFilterBuilder, CHUNK, Filling, SMALLEST_CHUNK};
+use super::{BloomFilterBuilder, CHUNK, Filling, ONE_THREAD, SMALLEST_CHUNK, Threads};
 use crate::error::{AllocError, BuildError};
-use crate::filter::BloomFilter;
 
 impl BloomFilterBuilder {
     #[cold]
     pub(super) fn grow_and_insert(&mut self, hash: u64) {
         self.first.get_or_insert(hash);
-        if self.sizing.is_no_filter() || self.failed.is_some() {
+        if self.options.sizing().is_pass_all() || self.failed.is_some() {
             self.only_counted += 1;
         } else if let Err(error) = self.grow() {
             self.fail(error);
@@ -24,7 +22,7 @@ impl BloomFilterBuilder {
     /// Makes room for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
-            self.pour()?;
+            self.flush(ONE_THREAD)?;
             // The copy of an empty chunk, in a clone, has no room.
             let error = AllocError { bytes: SMALLEST_CHUNK as u64 * 8 };
             return match self
@@ -57,44 +55,30 @@ impl BloomFilterBuilder {
     /// The list is as long as it may be: from now on hashes go into the filter.
     #[cold]
     fn stop_growing(&mut self) -> Result<(), BuildError> {
-        let Some(expected) = self.expected_items else {
+        let Some(expected) = self.options.expected_items() else {
             return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys: 0 });
         };
-        let params = self.params_for(self.len().max(expected))?;
-        let filter = BloomFilter::with_params(params, self.key_hash)?;
-        // The first chunk collects what is poured next: the largest, since the last may be what was left of the limit.
+        let params = self.options.params(self.len().max(expected))?;
+        let filter = (ONE_THREAD.empty)(&self.options, params)?;
+        // The first chunk collects what is flushed next: the largest, since the last may be what was left of the limit.
         let sizes = self.chunks.iter().map(Vec::capacity).enumerate();
         match sizes.max_by_key(|&(_, size)| size) {
             Some((largest, _)) => self.chunks.swap(0, largest),
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
         self.filling = Some(Filling { filter, sum: 0, missing: 0 });
-        self.pour()
+        self.flush(ONE_THREAD)
     }
 
-    /// Inserts the list into the filter that is being filled, and asks it about every hash: later they cannot be asked about.
-    pub(super) fn pour(&mut self) -> Result<(), BuildError> {
+    /// Inserts the list into the filter that is being filled, and looks up every hash in it: later the hashes are gone.
+    pub(super) fn flush(&mut self, threads: Threads) -> Result<(), BuildError> {
         let Some(filling) = &mut self.filling else { return Ok(()) };
-        insert_all(&mut filling.filter, &mut self.chunks)?;
-        let (sum, missing) = ask_about_all(&filling.filter, &self.chunks);
+        (threads.insert)(&mut filling.filter, &mut self.chunks)?;
+        let (sum, missing) = (threads.look_up)(&filling.filter, &self.chunks);
         filling.sum = filling.sum.wrapping_add(sum);
         filling.missing += missing;
         self.chunks.truncate(1);
         self.chunks.iter_mut().for_each(Vec::clear);
-        Ok(())
-    }
-}
-
-/// Inserts every hash of the chunks, whose order may change.
-pub(super) fn insert_all(
-    filter: &mut BloomFilter,
-    chunks: &mut [Vec<u64>],
-) -> Result<(), AllocError> {
-    #[cfg(feature = "rayon")]
-    return crate::parallel::insert_chunks(filter, chunks);
-    #[cfg(not(feature = "rayon"))]
-    {
-        chunks.iter().for_each(|chunk| filter.insert_hashes(chunk));
         Ok(())
     }
 }

@@ -1,9 +1,6 @@
-//! AVX2: eight probes of one key in a register; four keys a turn, whose results are collected together.
+//! AVX2: eight probes of one key in a register; four keys an iteration, whose results are collected together.
 //!
 //! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit word, five more the bit.
-
-#[cfg(feature = "interop-parquet")]
-pub(super) mod split;
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -12,7 +9,10 @@ use core::arch::x86_64::*;
 
 mod set;
 
-use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Table, Tile, address, powers, scalar};
+use super::driver::{batch_for, for_each_word};
+use super::prefetch::{AHEAD, Ahead, FITS_BYTES, Prefetch};
+use super::scalar;
+use super::table::{Table, Tile, address, powers};
 use crate::probe::Block;
 
 cpufeatures::new!(detect, "avx2");
@@ -24,13 +24,11 @@ pub(super) const TABLE: Table = Table {
     contains,
     insert,
     one: Some(one),
-    #[cfg(feature = "interop-parquet")]
-    split: split::TABLE,
     mask: set::mask,
     covers: set::covers,
 };
 
-/// Keys a turn: their results fill one register of bytes.
+/// Keys an iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
 
 /// # Safety
@@ -44,22 +42,12 @@ unsafe fn contains(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let batch = match (ahead.prefetch, probes) {
-        (Prefetch::No, ..=8) => batch::<0, 1>,
-        (Prefetch::No, ..=16) => batch::<0, 2>,
-        (Prefetch::No, _) => batch::<0, 4>,
-        (Prefetch::OneLine, ..=8) => batch::<1, 1>,
-        (Prefetch::OneLine, ..=16) => batch::<1, 2>,
-        (Prefetch::OneLine, _) => batch::<1, 4>,
-        (Prefetch::TwoLines, ..=8) => batch::<2, 1>,
-        (Prefetch::TwoLines, ..=16) => batch::<2, 2>,
-        (Prefetch::TwoLines, _) => batch::<2, 4>,
-    };
+    let batch = batch_for!(batch, ahead.prefetch, probes, [1, 2, 4]);
     // SAFETY: the caller's promises are passed on.
     unsafe { batch(blocks, ahead, probes, hashes, hits) }
 }
 
-/// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
+/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
 ///
 /// # Safety
 ///
@@ -67,37 +55,21 @@ unsafe fn contains(
 #[target_feature(enable = "avx2")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
-    mut ahead: Ahead<'_>,
+    ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    for (keys, word) in hashes.chunks(64).zip(hits) {
-        let mut bits = 0;
-        let (turns, rest) = keys.as_chunks::<KEYS>();
-        for (i, turn) in turns.iter().enumerate() {
-            if LINES > 0 {
-                ahead.request::<LINES>(KEYS);
-            }
-            bits |= test.four(turn) << (i * KEYS);
-        }
-        if !rest.is_empty() {
-            let mut turn = [rest[0]; KEYS];
-            turn[..rest.len()].copy_from_slice(rest);
-            let used = (1 << rest.len()) - 1;
-            bits |= (test.four(&turn) & used) << (turns.len() * KEYS);
-        }
-        *word = bits;
-    }
+    for_each_word::<KEYS, LINES>(ahead, hashes, hits, |keys| test.four(keys));
 }
 
 /// What all keys of a batch share.
 struct Test<'a, const ROUNDS: usize> {
     /// 1 to 2^32 - 1.
     blocks: &'a [Block],
-    law: Law<ROUNDS>,
+    probes: Probes<ROUNDS>,
     /// Per round, a one in every lane that probes; the other lanes make an empty mask.
     ones: [__m256i; ROUNDS],
 }
@@ -113,7 +85,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         for (round, ones) in ones.iter_mut().enumerate() {
             *ones = ones_of(probes as i32 - 8 * round as i32);
         }
-        Test { blocks, law: Law::new(), ones }
+        Test { blocks, probes: Probes::new(), ones }
     }
 
     /// One bit per key, set if it may be present.
@@ -140,8 +112,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         // SAFETY: `block` points into `blocks`.
         let (low, high) = in_registers(unsafe { load(block) });
         let mut missing = _mm256_setzero_si256();
-        for (product, &ones) in self.law.products(hi).into_iter().zip(&self.ones) {
-            missing = _mm256_or_si256(missing, lacking(low, high, product, ones));
+        for (product, &ones) in self.probes.products(hi).into_iter().zip(&self.ones) {
+            missing = _mm256_or_si256(missing, missing_bits(low, high, product, ones));
         }
         missing
     }
@@ -184,7 +156,7 @@ fn ones_of(probes: i32) -> __m256i {
 /// The bits of eight probes that are not set in the line, each in the lane of its product; none where the lane of `ones` is empty.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn lacking(low: __m256i, high: __m256i, product: __m256i, ones: __m256i) -> __m256i {
+fn missing_bits(low: __m256i, high: __m256i, product: __m256i, ones: __m256i) -> __m256i {
     let word = _mm256_srli_epi32::<28>(product);
     let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
     let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
@@ -201,19 +173,19 @@ fn lacking(low: __m256i, high: __m256i, product: __m256i, ones: __m256i) -> __m2
 pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
     // SAFETY: a reference may be read.
     let (low, high) = unsafe { load(line) };
-    let law = Law::<1>::new();
-    let [mut product] = law.products((hash >> 32) as u32);
+    let scheme = Probes::<1>::new();
+    let [mut product] = scheme.products((hash >> 32) as u32);
     let mut probes = probes as i32;
     loop {
-        let lacking = lacking(low, high, product, ones_of(probes));
-        if _mm256_testz_si256(lacking, lacking) == 0 {
+        let missing_bits = missing_bits(low, high, product, ones_of(probes));
+        if _mm256_testz_si256(missing_bits, missing_bits) == 0 {
             return false;
         }
         if probes <= 8 {
             return true;
         }
         probes -= 8;
-        product = _mm256_mullo_epi32(product, law.next_round);
+        product = _mm256_mullo_epi32(product, scheme.next_round);
     }
 }
 
@@ -284,7 +256,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     hashes: &[u64],
 ) {
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
-    let law = Law::<ROUNDS>::new();
+    let scheme = Probes::<ROUNDS>::new();
     let one = _mm256_set1_epi32(1);
     // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
@@ -300,7 +272,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for chunk in hashes.chunks(64) {
         for (hash, positions) in chunk.iter().zip(&mut positions) {
-            law.positions(hash, positions);
+            scheme.positions(hash, positions);
         }
         for (&hash, positions) in chunk.iter().zip(&positions) {
             if prefetching && let Some(&hash) = later.next() {
@@ -326,23 +298,23 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     }
 }
 
-/// Eight probes a round.
+/// The products of the probe scheme, eight a round.
 #[derive(Clone, Copy)]
-struct Law<const ROUNDS: usize> {
+struct Probes<const ROUNDS: usize> {
     /// `G^0 .. G^7`.
     powers: __m256i,
     /// `G^8`: from one round to the next.
     next_round: __m256i,
 }
 
-impl<const ROUNDS: usize> Law<ROUNDS> {
+impl<const ROUNDS: usize> Probes<ROUNDS> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new() -> Self {
         const POWERS: [u32; 9] = powers();
         // SAFETY: the first eight of nine words; the load has no alignment to respect.
         let powers = unsafe { _mm256_loadu_si256(POWERS.as_ptr().cast()) };
-        Law { powers, next_round: _mm256_set1_epi32(POWERS[8] as i32) }
+        Probes { powers, next_round: _mm256_set1_epi32(POWERS[8] as i32) }
     }
 
     /// The products of the probes of a key with this high half, whose top nine bits are the bit positions.

@@ -4,13 +4,12 @@
 //! DQ, VL and VBMI2: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
 
 mod set;
-#[cfg(feature = "interop-parquet")]
-mod split;
-
 use core::arch::x86_64::*;
 
-use super::avx2;
-use super::{AHEAD, Ahead, Prefetch, Table, Tile, powers, prefetch, scalar};
+use super::driver::batch_for;
+use super::prefetch::{AHEAD, Ahead, Prefetch, prefetch_lines};
+use super::table::{Table, Tile, powers};
+use super::{avx2, scalar};
 use crate::probe::Block;
 
 // AVX2 comes with every AVX-512 there is; it is asked for since this kernel takes AVX2's functions for one key and for
@@ -24,8 +23,6 @@ pub(super) const TABLE: Table = Table {
     contains,
     insert,
     one: Some(avx2::one),
-    #[cfg(feature = "interop-parquet")]
-    split: split::TABLE,
     mask: set::mask,
     covers: set::covers,
 };
@@ -53,17 +50,7 @@ unsafe fn contains(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let batch = match (ahead.prefetch, probes) {
-        (Prefetch::No, ..=8) => batch::<0, 8>,
-        (Prefetch::No, ..=16) => batch::<0, 16>,
-        (Prefetch::No, _) => batch::<0, 32>,
-        (Prefetch::OneLine, ..=8) => batch::<1, 8>,
-        (Prefetch::OneLine, ..=16) => batch::<1, 16>,
-        (Prefetch::OneLine, _) => batch::<1, 32>,
-        (Prefetch::TwoLines, ..=8) => batch::<2, 8>,
-        (Prefetch::TwoLines, ..=16) => batch::<2, 16>,
-        (Prefetch::TwoLines, _) => batch::<2, 32>,
-    };
+    let batch = batch_for!(batch, ahead.prefetch, probes, [8, 16, 32]);
     // SAFETY: the caller's promises are passed on.
     unsafe { batch(blocks, ahead, probes, hashes, hits) }
 }
@@ -85,7 +72,8 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     let test = unsafe { Test::<LANES>::new(blocks, probes) };
     let (turns, rest) = hashes.as_chunks::<KEYS>();
     // Through memory, and stored a turn before they are needed: taking eight numbers out of a register costs twice as much.
-    let mut offsets = [[0; KEYS]; 2];
+    let mut aligned = Offsets([[0; KEYS]; 2]);
+    let Offsets(offsets) = &mut aligned;
     let mut following = turns.iter().enumerate();
     if let Some((i, turn)) = following.next() {
         offsets[i % 2] = test.offsets(load(turn));
@@ -116,12 +104,17 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     }
 }
 
+/// Where the blocks of two times eight keys begin. Aligned, since what straddles two lines of the stack is stored and loaded twice: up to
+/// twice the time of a batch in the cache (Zen 5).
+#[repr(align(64))]
+struct Offsets([[u64; KEYS]; 2]);
+
 /// What all keys of a batch share.
 struct Test<'a, const LANES: usize> {
     /// 1 to 2^32 - 1.
     blocks: &'a [Block],
     count: __m512i,
-    law: Law,
+    probes: Probes,
     /// Lanes that probe: of both keys of a register, of one key, and of its second round.
     of_two: u16,
     of_one: u16,
@@ -142,7 +135,7 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         Test {
             blocks,
             count: _mm512_set1_epi64(blocks.len() as i64),
-            law: Law::new(LANES),
+            probes: Probes::new(LANES),
             of_two: (lanes & 0xff | lanes << 8) as u16,
             of_one: lanes as u16,
             of_second_round: (lanes >> 16) as u16,
@@ -223,7 +216,7 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         let first = unsafe { self.block(offsets[2 * PAIR]) };
         // SAFETY: the caller promised that the offset is of a block.
         let second = unsafe { self.block(offsets[2 * PAIR + 1]) };
-        let products = self.law.of_two::<PAIR>(hashes);
+        let products = self.probes.of_two::<PAIR>(hashes);
         // The top four bits of the product, and above them which of the two lines.
         let word = _mm512_shldi_epi32::<4>(self.line, products);
         let words = _mm512_permutex2var_epi32(first, word, second);
@@ -240,13 +233,13 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
     unsafe fn one<const KEY: usize>(&self, hashes: __m512i, offsets: &[u64; KEYS]) -> u64 {
         // SAFETY: the caller promised that the offset is of a block.
         let line = unsafe { self.block(offsets[KEY]) };
-        let products = self.law.of_one::<KEY>(hashes);
+        let products = self.probes.of_one::<KEY>(hashes);
         let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(products), line);
         let missing = _mm512_mask_testn_epi32_mask(self.of_one, words, self.bit(products));
         if LANES <= 16 {
             return u64::from(missing);
         }
-        let products = _mm512_mullo_epi32(products, self.law.next_round);
+        let products = _mm512_mullo_epi32(products, self.probes.next_round);
         let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(products), line);
         let bits = self.bit(products);
         u64::from(missing | _mm512_mask_testn_epi32_mask(self.of_second_round, words, bits))
@@ -358,7 +351,7 @@ struct Place {
     len: __m512i,
     first: __m512i,
     total: __m512i,
-    law: Law,
+    probes: Probes,
     prefetching: bool,
 }
 
@@ -371,7 +364,7 @@ impl Place {
             len: _mm512_set1_epi64(tile.blocks.len() as i64),
             first: _mm512_set1_epi64(i64::from(tile.first)),
             total: _mm512_set1_epi64(i64::from(tile.total)),
-            law: Law::new(lanes),
+            probes: Probes::new(lanes),
             prefetching: !matches!(Prefetch::of(tile.blocks, FITS_BYTES), Prefetch::No),
         }
     }
@@ -393,26 +386,26 @@ impl Place {
         *blocks = store(index);
         if self.prefetching {
             for &index in blocks.iter() {
-                prefetch::<1>(self.start.wrapping_add(index as usize));
+                prefetch_lines::<1>(self.start.wrapping_add(index as usize));
             }
         }
         let (registers, _) = ring.positions[turn % RING].as_flattened_mut().as_chunks_mut::<16>();
         match registers {
             [a, b, c, d] => {
-                *a = positions(self.law.of_two::<0>(hashes));
-                *b = positions(self.law.of_two::<1>(hashes));
-                *c = positions(self.law.of_two::<2>(hashes));
-                *d = positions(self.law.of_two::<3>(hashes));
+                *a = positions(self.probes.of_two::<0>(hashes));
+                *b = positions(self.probes.of_two::<1>(hashes));
+                *c = positions(self.probes.of_two::<2>(hashes));
+                *d = positions(self.probes.of_two::<3>(hashes));
             }
             [a, b, c, d, e, f, g, h] => {
-                *a = positions(self.law.of_one::<0>(hashes));
-                *b = positions(self.law.of_one::<1>(hashes));
-                *c = positions(self.law.of_one::<2>(hashes));
-                *d = positions(self.law.of_one::<3>(hashes));
-                *e = positions(self.law.of_one::<4>(hashes));
-                *f = positions(self.law.of_one::<5>(hashes));
-                *g = positions(self.law.of_one::<6>(hashes));
-                *h = positions(self.law.of_one::<7>(hashes));
+                *a = positions(self.probes.of_one::<0>(hashes));
+                *b = positions(self.probes.of_one::<1>(hashes));
+                *c = positions(self.probes.of_one::<2>(hashes));
+                *d = positions(self.probes.of_one::<3>(hashes));
+                *e = positions(self.probes.of_one::<4>(hashes));
+                *f = positions(self.probes.of_one::<5>(hashes));
+                *g = positions(self.probes.of_one::<6>(hashes));
+                *h = positions(self.probes.of_one::<7>(hashes));
             }
             _ => unreachable!("eight keys of 8 or 16 lanes"),
         }
@@ -420,14 +413,14 @@ impl Place {
 }
 
 /// Sixteen probes at once, whose products' top nine bits are the bit positions.
-struct Law {
+struct Probes {
     /// `G^0 .. G^15`, or `G^0 .. G^7` twice for two keys.
     powers: __m512i,
     /// `G^16`: from one round of a key to the next.
     next_round: __m512i,
 }
 
-impl Law {
+impl Probes {
     /// For keys with up to `lanes` probes: 8 of two keys, else 16 of one.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
@@ -439,7 +432,7 @@ impl Law {
         }
         // SAFETY: sixteen words; the load has no alignment to respect.
         let powers = unsafe { _mm512_loadu_si512(powers.as_ptr().cast()) };
-        Law { powers, next_round: _mm512_set1_epi32(POWERS[16] as i32) }
+        Probes { powers, next_round: _mm512_set1_epi32(POWERS[16] as i32) }
     }
 
     /// Eight products each of keys `2 PAIR` and `2 PAIR + 1` of the register.

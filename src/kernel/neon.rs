@@ -1,29 +1,27 @@
-//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys a turn.
+//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys an iteration.
 //!
 //! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
 //! Inserting, and the mask of a key, are scalar: there is no scatter, and 64 bytes take longer to make than the bits to set.
 
 mod set;
 
-#[cfg(feature = "interop-parquet")]
-mod split;
-
 use core::arch::aarch64::*;
 
-use super::{Ahead, Prefetch, Table, address, powers, scalar};
+use super::driver::{batch_for, for_each_word};
+use super::prefetch::{Ahead, Prefetch};
+use super::scalar;
+use super::table::{Table, address, powers};
 use crate::probe::Block;
 
 pub(super) const TABLE: Table = Table {
     name: "neon",
     is_supported: || cfg!(target_feature = "neon"),
     contains,
-    #[cfg(feature = "interop-parquet")]
-    split: split::TABLE,
     covers: set::covers,
     ..scalar::TABLE
 };
 
-/// Keys a turn: half a word of a register for each.
+/// Keys an iteration: half a word of a register for each.
 const KEYS: usize = 8;
 
 /// # Safety
@@ -37,22 +35,12 @@ unsafe fn contains(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let batch = match (ahead.prefetch, probes) {
-        (Prefetch::No, ..=8) => batch::<0, 1>,
-        (Prefetch::No, ..=16) => batch::<0, 2>,
-        (Prefetch::No, _) => batch::<0, 4>,
-        (Prefetch::OneLine, ..=8) => batch::<1, 1>,
-        (Prefetch::OneLine, ..=16) => batch::<1, 2>,
-        (Prefetch::OneLine, _) => batch::<1, 4>,
-        (Prefetch::TwoLines, ..=8) => batch::<2, 1>,
-        (Prefetch::TwoLines, ..=16) => batch::<2, 2>,
-        (Prefetch::TwoLines, _) => batch::<2, 4>,
-    };
+    let batch = batch_for!(batch, ahead.prefetch, probes, [1, 2, 4]);
     // SAFETY: the caller's promises are passed on.
     unsafe { batch(blocks, ahead, probes, hashes, hits) }
 }
 
-/// Requests `LINES` lines per key ahead, and tests `ROUNDS` times eight probes.
+/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
 ///
 /// # Safety
 ///
@@ -60,30 +48,14 @@ unsafe fn contains(
 #[target_feature(enable = "neon")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
-    mut ahead: Ahead<'_>,
+    ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    for (keys, word) in hashes.chunks(64).zip(hits) {
-        let mut bits = 0;
-        let (turns, rest) = keys.as_chunks::<KEYS>();
-        for (i, turn) in turns.iter().enumerate() {
-            if LINES > 0 {
-                ahead.request::<LINES>(KEYS);
-            }
-            bits |= test.eight(turn) << (i * KEYS);
-        }
-        if !rest.is_empty() {
-            let mut turn = [rest[0]; KEYS];
-            turn[..rest.len()].copy_from_slice(rest);
-            let used = (1 << rest.len()) - 1;
-            bits |= (test.eight(&turn) & used) << (turns.len() * KEYS);
-        }
-        *word = bits;
-    }
+    for_each_word::<KEYS, LINES>(ahead, hashes, hits, |keys| test.eight(keys));
 }
 
 /// What all keys of a batch share.
@@ -94,7 +66,7 @@ struct Test<'a, const ROUNDS: usize> {
     powers: [[uint32x4_t; 2]; ROUNDS],
     /// Per round and for both of two keys, a one in every byte that probes; the other bytes make an empty mask.
     ones: [uint8x16_t; ROUNDS],
-    /// One bit per key of a turn.
+    /// One bit per key of an iteration.
     weights: uint16x8_t,
 }
 
@@ -106,9 +78,9 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[target_feature(enable = "neon")]
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
         const POWERS: [u32; 32] = powers();
-        let mut law = [[vdupq_n_u32(0); 2]; ROUNDS];
+        let mut rounds = [[vdupq_n_u32(0); 2]; ROUNDS];
         let mut ones = [vdupq_n_u8(0); ROUNDS];
-        for (round, (powers, ones)) in law.iter_mut().zip(&mut ones).enumerate() {
+        for (round, (powers, ones)) in rounds.iter_mut().zip(&mut ones).enumerate() {
             let first = &POWERS[8 * round..][..8];
             // SAFETY: four of eight words.
             powers[0] = unsafe { vld1q_u32(first.as_ptr()) };
@@ -122,7 +94,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         let weights: [u16; 8] = core::array::from_fn(|key| 1 << key);
         // SAFETY: eight halves of words.
         let weights = unsafe { vld1q_u16(weights.as_ptr()) };
-        Test { blocks, powers: law, ones, weights }
+        Test { blocks, powers: rounds, ones, weights }
     }
 
     /// One bit per key, set if it may be present.
@@ -160,7 +132,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             let byte = vshrq_n_u8::<2>(top);
             let bit = vshrn_high_n_u16::<7>(vshrn_n_u16::<7>(top_of_first), top_of_second);
             let bit = vreinterpretq_s8_u8(vandq_u8(bit, vdupq_n_u8(7)));
-            // Both lines are asked about both keys: cheaper than moving the second key's half of the indices.
+            // Both lines are looked up for both keys: cheaper than moving the second key's half of the indices.
             let bytes = vcombine_u8(
                 vget_low_u8(vqtbl4q_u8(first, byte)),
                 vget_high_u8(vqtbl4q_u8(second, byte)),

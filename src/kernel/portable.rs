@@ -4,24 +4,18 @@
 //! bits are tested one by one. `wide` picks its instructions when the crate is compiled, so on x86 this is the kernel of machines
 //! without AVX2. Inserting is scalar.
 
-#[cfg(feature = "interop-parquet")]
-mod split;
-
 use wide::u32x4;
 
-use super::{Ahead, Prefetch, Table, scalar};
+use super::driver::for_each_word;
+use super::prefetch::{Ahead, Prefetch};
+use super::scalar;
+use super::table::Table;
 use crate::probe::{Block, MULTIPLIER, block_index};
 
-pub(super) const TABLE: Table = Table {
-    name: "portable",
-    is_supported: || true,
-    contains,
-    #[cfg(feature = "interop-parquet")]
-    split: split::TABLE,
-    ..scalar::TABLE
-};
+pub(super) const TABLE: Table =
+    Table { name: "portable", is_supported: || true, contains, ..scalar::TABLE };
 
-/// Keys a turn.
+/// Keys an iteration.
 const KEYS: usize = 4;
 
 fn contains(blocks: &[Block], ahead: Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]) {
@@ -50,33 +44,17 @@ fn with_lines<const LINES: usize>(
     }
 }
 
-/// Requests `LINES` lines per key ahead, and tests `PROBES` probes, or `probes` if `PROBES` is 0.
+/// Tests `PROBES` probes, or `probes` if `PROBES` is 0, and prefetches `LINES` lines per key.
 fn batch<const LINES: usize, const PROBES: u32>(
     blocks: &[Block],
-    mut ahead: Ahead<'_>,
+    ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     let probes = if PROBES > 0 { PROBES } else { probes };
     let line = |hash| &blocks[block_index(hash, blocks.len() as u32) as usize];
-    for (keys, word) in hashes.chunks(64).zip(hits) {
-        let mut bits = 0;
-        let (turns, rest) = keys.as_chunks::<KEYS>();
-        for (i, turn) in turns.iter().enumerate() {
-            if LINES > 0 {
-                ahead.request::<LINES>(KEYS);
-            }
-            bits |= four(turn.map(line), turn, probes) << (i * KEYS);
-        }
-        if !rest.is_empty() {
-            let mut turn = [rest[0]; KEYS];
-            turn[..rest.len()].copy_from_slice(rest);
-            let used = (1 << rest.len()) - 1;
-            bits |= (four(turn.map(line), &turn, probes) & used) << (turns.len() * KEYS);
-        }
-        *word = bits;
-    }
+    for_each_word::<KEYS, LINES>(ahead, hashes, hits, |keys| four(keys.map(line), keys, probes));
 }
 
 /// One bit per key, set if it may be present.

@@ -1,9 +1,8 @@
-//! The law, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
+//! The probe scheme, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
 
-#[cfg(feature = "interop-parquet")]
-pub(super) mod split;
-
-use super::{AHEAD, Ahead, FITS_BYTES, Prefetch, Source, Table, Tile};
+use super::prefetch::{AHEAD, Ahead, FITS_BYTES, Prefetch};
+use super::source::Source;
+use super::table::{Table, Tile};
 use crate::probe::{self, Block};
 
 pub(super) const TABLE: Table = Table {
@@ -13,13 +12,11 @@ pub(super) const TABLE: Table = Table {
     contains,
     insert,
     one: None,
-    #[cfg(feature = "interop-parquet")]
-    split: split::TABLE,
     mask: probe::mask,
     covers,
 };
 
-/// Requests nothing ahead: it is the reference, and runs on no machine by itself.
+/// Reference only; never the default where another kernel is supported. Prefetches nothing.
 pub(super) fn contains(
     blocks: &[Block],
     _ahead: Ahead<'_>,

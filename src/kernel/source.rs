@@ -1,10 +1,9 @@
-//! A filter among many, in 16 bytes: where its blocks are, how many, and which mask they are compared with.
-//!
-//! This file owns the promise that the line of any hash can be read. It refuses to know what is done with it.
+//! A filter among many, in 16 bytes: where its blocks are, how many, and which mask they are compared with. The block of any hash can be
+//! read.
 
 use core::marker::PhantomData;
 
-use super::prefetch;
+use super::prefetch::prefetch_lines;
 use crate::probe::{Block, block_index};
 
 /// A borrowed filter's blocks, laid out for kernels that look up several at once.
@@ -53,18 +52,18 @@ impl<'a> Source<'a> {
         unsafe { &*block }
     }
 
-    /// Requests the line of the hash.
+    /// Prefetches the line of the hash.
     #[inline]
     pub(super) fn request<const LINES: usize>(&self, hash: u64) {
-        prefetch::<LINES>(self.line(hash));
+        prefetch_lines::<LINES>(self.line(hash));
     }
 }
 
-/// Sources between the request of a line and its comparison. With 64 filters of 1.2 MB, 32 ahead took 6 % longer, all of them first
+/// Prefetch distance, in sources. With 64 filters of 1.2 MB, 32 ahead took 6 % longer, all of them first
 /// 12 %, none 20 to 45 % (Zen 3, AVX2).
 const SOURCES_AHEAD: usize = 16;
 
-/// Requests `LINES` lines of each of the first sources, and returns those whose lines are not requested yet.
+/// Prefetches `LINES` lines of each of the first sources, and returns those whose lines are not prefetched yet.
 #[cfg_attr(
     not(any(
         target_arch = "x86",

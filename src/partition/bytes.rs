@@ -1,23 +1,21 @@
-//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code.
-//!
-//! This file owns the layout and its checks. It refuses to trust a count, an offset or an order that it has not checked, borrows
-//! when reading and panics on no input.
+//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code. No count, offset or order is relied on before it was
+//! checked; reading borrows, and panics on no input.
 
 use alloc::vec::Vec;
 
 use super::{Facts, PartitionLocation};
-use crate::error::{AllocError, PartitionIndexError};
-use crate::hash::{KeyHash, checksum};
-use crate::params::HEADER_BYTES;
-use crate::prefix::Added;
+use crate::error::{AllocError, FormatError};
+use crate::filter::format::{contents_of, flags_of};
+use crate::hash::KeyHash;
+use crate::header::{HEADER_BYTES, Header, HeaderError};
+use crate::prefix::FilterContents;
 use crate::probe::BLOCK_BYTES;
 
-/// First byte not ASCII, last a line feed: a transfer in text mode shows.
 const MAGIC: [u8; 8] = *b"\x89BBPART\n";
 const VERSION: u16 = 1;
-const HASH_XXH3: u8 = 1;
-const FLAG_WHOLE_KEYS: u8 = 1;
-const FLAG_PREFIXES: u8 = 2;
+
+/// Where the header has the checksum of entries and separators.
+const BODY_CHECKSUM: usize = 48;
 
 const ENTRY_BYTES: usize = 24;
 
@@ -65,8 +63,8 @@ impl Draft {
     /// The stored form, of at most 2^32 - 1 partitions.
     pub(super) fn to_bytes(
         &self,
-        seed: u64,
-        added: Added,
+        key_hash: KeyHash,
+        contents: FilterContents,
         keys: u64,
     ) -> Result<Vec<u8>, AllocError> {
         let entries = self.entries.as_flattened();
@@ -77,20 +75,15 @@ impl Draft {
         bytes.resize(HEADER_BYTES, 0);
         bytes.extend_from_slice(entries);
         bytes.extend_from_slice(&self.separators);
-        let flags = if added.whole_keys() { FLAG_WHOLE_KEYS } else { 0 }
-            | if added.extractor().is_some() { FLAG_PREFIXES } else { 0 };
-        let body = checksum(&bytes[HEADER_BYTES..]);
-        put(&mut bytes, 0, &MAGIC);
-        put(&mut bytes, 8, &VERSION.to_le_bytes());
-        put(&mut bytes, 10, &[HASH_XXH3, flags]);
-        put(&mut bytes, 12, &(self.entries.len() as u32).to_le_bytes());
-        put(&mut bytes, 16, &seed.to_le_bytes());
-        put(&mut bytes, 24, &keys.to_le_bytes());
-        put(&mut bytes, 32, &(self.separators.len() as u64).to_le_bytes());
-        put(&mut bytes, 40, &added.extractor().unwrap_or(0).to_le_bytes());
-        put(&mut bytes, 48, &body.to_le_bytes());
-        let header = checksum(&bytes[..56]);
-        put(&mut bytes, 56, &header.to_le_bytes());
+        let mut header = Header::new(MAGIC, VERSION);
+        header.put_key_hash(10, 16, key_hash);
+        header.put(11, &[flags_of(contents)]);
+        header.put(12, &(self.entries.len() as u32).to_le_bytes());
+        header.put(24, &keys.to_le_bytes());
+        header.put(32, &(self.separators.len() as u64).to_le_bytes());
+        header.put(40, &contents.extractor().unwrap_or(0).to_le_bytes());
+        header.put_body_checksum(BODY_CHECKSUM, &bytes[HEADER_BYTES..]);
+        bytes[..HEADER_BYTES].copy_from_slice(&header.seal());
         Ok(bytes)
     }
 }
@@ -107,55 +100,42 @@ fn u64_at(bytes: &[u8], offset: usize) -> u64 {
 }
 
 /// Checks an index: the steps of the document, in its order.
-pub(super) fn verify(bytes: &[u8]) -> Result<Facts, PartitionIndexError> {
-    let found = bytes.len() as u64;
-    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
-        return Err(PartitionIndexError::TooShort { found });
+pub(super) fn verify(bytes: &[u8]) -> Result<Facts, FormatError> {
+    let header = Header::read(bytes, MAGIC, VERSION)?;
+    let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
+    // Partitions are found by keys, so the caller's hashes are none of the index's.
+    let key_hash = match header.key_hash_at(10, 16) {
+        Ok(key_hash @ KeyHash::Xxh3 { .. }) => key_hash,
+        _ => return Err(HeaderError::field(10, "unsupported hash", hash, "supported: 1").into()),
     };
-    if header[..8] != MAGIC {
-        let mut found = [0; 8];
-        found.copy_from_slice(&header[..8]);
-        return Err(PartitionIndexError::Magic { found });
-    }
-    let version = u16::from_le_bytes([header[8], header[9]]);
-    if version != VERSION {
-        return Err(PartitionIndexError::Version { found: version });
-    }
-    let (stored, computed) = (u64_at(header, 56), checksum(&header[..56]));
-    if stored != computed {
-        return Err(PartitionIndexError::HeaderChecksum { stored, computed });
-    }
-    let [hash, flags] = [header[10], header[11]];
-    if hash != HASH_XXH3 {
-        return Err(PartitionIndexError::Hash { found: hash });
-    }
-    let extractor = u64_at(header, 40);
-    let added = match flags {
-        FLAG_WHOLE_KEYS => Added::WholeKeys,
-        FLAG_PREFIXES => Added::Prefixes { extractor },
-        3 => Added::WholeKeysAndPrefixes { extractor },
-        _ => return Err(PartitionIndexError::Flags { found: flags }),
+    let Some(contents) = contents_of(flags, extractor) else {
+        return Err(HeaderError::field(11, "flags", flags, "allowed: 1 to 3").into());
     };
-    let partitions = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+    let partitions = header.u32_at(12);
     if partitions == 0 {
-        return Err(PartitionIndexError::PartitionCount);
+        return Err(HeaderError::field(
+            12,
+            "number of partitions",
+            0_u8,
+            "allowed: 1 to 4294967295",
+        )
+        .into());
     }
-    if added.extractor().is_some() != (extractor != 0) {
-        return Err(PartitionIndexError::Extractor { found: extractor });
+    if contents.extractor().is_some() != (extractor != 0) {
+        let expected = match extractor {
+            0 => "must not be 0, since prefixes were added",
+            _ => "must be 0, since no prefixes were added",
+        };
+        return Err(HeaderError::field(40, "extractor", extractor, expected).into());
     }
+    let found = bytes.len() as u64;
     let fixed = HEADER_BYTES as u64 + u64::from(partitions) * ENTRY_BYTES as u64;
-    let expected = fixed.saturating_add(u64_at(header, 32));
+    let expected = fixed.saturating_add(header.u64_at(32));
     let parts = Parts::of(bytes, partitions).filter(|_| found == expected);
-    let Some(parts) = parts else {
-        return Err(PartitionIndexError::Length { found, expected });
-    };
-    let (stored, computed) = (u64_at(header, 48), checksum(&bytes[HEADER_BYTES..]));
-    if stored != computed {
-        return Err(PartitionIndexError::BodyChecksum { stored, computed });
-    }
+    let Some(parts) = parts else { return Err(HeaderError::Length { found, expected }.into()) };
+    header.check_body(BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
     let stored_bytes = parts.verify()?;
-    let (key_hash, keys) = (KeyHash::Xxh3 { seed: u64_at(header, 16) }, u64_at(header, 24));
-    Ok(Facts { key_hash, added, partitions, keys, stored_bytes })
+    Ok(Facts { key_hash, contents, partitions, keys: header.u64_at(24), stored_bytes })
 }
 
 /// The entries and the separators of an index.
@@ -175,7 +155,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Checks every entry; returns the bytes of all partitions.
-    fn verify(&self) -> Result<u64, PartitionIndexError> {
+    fn verify(&self) -> Result<u64, FormatError> {
         const BLOCK: u64 = BLOCK_BYTES as u64;
         let (mut end, mut separator_end, mut last) = (0, 0, None);
         for (partition, entry) in (0_u32..).zip(self.entries) {
@@ -185,15 +165,15 @@ impl<'a> Parts<'a> {
                 length.is_multiple_of(BLOCK) && (2..=1 << 32).contains(&(length / BLOCK))
             });
             if length.is_none() {
-                return Err(PartitionIndexError::PartitionEnd { partition, end: next });
+                return Err(FormatError::PartitionEnd { partition, end: next });
             }
             let most = if partition == 0 { 0 } else { self.separators.len() as u64 };
             if next_separator < separator_end || next_separator > most {
-                return Err(PartitionIndexError::SeparatorEnd { partition, end: next_separator });
+                return Err(FormatError::SeparatorEnd { partition, end: next_separator });
             }
             let separator = self.separator(partition as usize);
             if last.is_some() && separator <= last {
-                return Err(PartitionIndexError::SeparatorOrder { partition });
+                return Err(FormatError::SeparatorOrder { partition });
             }
             (end, separator_end, last) = (next, next_separator, separator);
         }
@@ -201,7 +181,7 @@ impl<'a> Parts<'a> {
             true => Ok(end),
             false => {
                 let partition = self.entries.len() as u32 - 1;
-                Err(PartitionIndexError::SeparatorEnd { partition, end: separator_end })
+                Err(FormatError::SeparatorEnd { partition, end: separator_end })
             }
         }
     }

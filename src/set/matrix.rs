@@ -1,31 +1,31 @@
-//! The answers of many filters to a batch: a row of bits per filter, one bit per key.
-//!
-//! This file owns the words and their invariant, zero bits past the last key of a row. It refuses to know what was asked.
+//! The answers of many filters to a batch: a row of bits per filter, one bit per key, zero bits past the last key of a row.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::bitmask;
-use crate::error::{AllocError, MatrixError};
+use crate::error::{AllocError, SetError};
 
 /// One bit per filter and key: 1 means the filter may hold the key.
 ///
-/// [`FilterSet`](crate::FilterSet) writes it, and reads in it which pairs to ask about. Reuse one for many batches: it allocates
+/// [`FilterSet`](crate::FilterSet) writes it, and reads in it which pairs to look up. Reuse one for many batches: it allocates
 /// only when it is larger than any before.
 ///
 /// ```
-/// use blocked_bloom::{BitMatrix, BloomFilterBuilder, FilterSet, KeyHash, KeyHasher, Sizing};
+/// use blocked_bloom::{BitMatrix, FilterOptions, FilterSet, Sizing};
+/// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
 /// let mut tables = Vec::new();
 /// for keys in [["apple", "banana"], ["cherry", "damson"]] {
-///     let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(16.0));
-///     builder.extend(keys);
+///     let mut builder = options.builder();
+///     builder.extend(keys)?;
 ///     tables.push(builder.finish()?);
 /// }
+/// let set = FilterSet::new(options.key_hash(), &tables)?;
 /// let mut hashes = Vec::new();
-/// KeyHasher::default().hash_batch(&["banana", "elder", "cherry"], &mut hashes);
+/// set.hasher()?.hash_batch(&["banana", "elder", "cherry"], &mut hashes);
 ///
 /// let mut hits = BitMatrix::new();
-/// FilterSet::new(KeyHash::default(), &tables)?.contains_hashes(&hashes, &mut hits)?;
+/// set.contains_hashes(&hashes, &mut hits)?;
 /// assert!(hits.keys_of(0).eq([0])); // the first table may hold the banana
 /// assert!(hits.keys_of(1).eq([2]));
 /// assert!(hits.filters_of(1).eq([])); // no table holds the elder
@@ -41,10 +41,6 @@ pub struct BitMatrix {
 
 impl BitMatrix {
     /// A matrix without filters and keys. Allocates nothing yet.
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::BitMatrix::new().filters(), 0);
-    /// ```
     pub const fn new() -> Self {
         BitMatrix { words: Vec::new(), filters: 0, keys: 0 }
     }
@@ -53,25 +49,18 @@ impl BitMatrix {
     ///
     /// # Errors
     ///
-    /// [`MatrixError::Alloc`]; the matrix is as it was.
-    ///
-    /// ```
-    /// let mut matrix = blocked_bloom::BitMatrix::new();
-    /// matrix.clear(8, 128)?;
-    /// assert_eq!((matrix.filters(), matrix.keys(), matrix.count_hits()), (8, 128, 0));
-    /// # Ok::<(), blocked_bloom::MatrixError>(())
-    /// ```
-    pub fn clear(&mut self, filters: usize, keys: usize) -> Result<(), MatrixError> {
+    /// [`SetError::Alloc`]; the matrix is as it was.
+    pub fn clear(&mut self, filters: usize, keys: usize) -> Result<(), SetError> {
         self.reset(filters, keys)?.fill(0);
         Ok(())
     }
 
-    /// Sets the bits of a filter and a range of keys: those to ask it about with
+    /// Sets the bits of a filter and a range of keys: those to look up with
     /// [`retain_hashes`](crate::FilterSet::retain_hashes). In a sorted batch, the keys within a table's range follow each other.
     ///
     /// # Errors
     ///
-    /// [`MatrixError::Filter`] or [`MatrixError::Keys`] for what is not in the matrix; nothing is set then.
+    /// [`SetError::Filter`] or [`SetError::Keys`] for what is not in the matrix; nothing is set then.
     ///
     /// ```
     /// let mut matrix = blocked_bloom::BitMatrix::new();
@@ -79,15 +68,15 @@ impl BitMatrix {
     /// matrix.set_keys(1, 60..70)?;
     /// assert!(matrix.keys_of(1).eq(60..70));
     /// assert!(matrix.set_keys(1, 60..129).is_err());
-    /// # Ok::<(), blocked_bloom::MatrixError>(())
+    /// # Ok::<(), blocked_bloom::SetError>(())
     /// ```
-    pub fn set_keys(&mut self, filter: usize, keys: Range<usize>) -> Result<(), MatrixError> {
+    pub fn set_keys(&mut self, filter: usize, keys: Range<usize>) -> Result<(), SetError> {
         if filter >= self.filters {
-            return Err(MatrixError::Filter { filter, filters: self.filters });
+            return Err(SetError::Filter { filter, filters: self.filters });
         }
         if keys.start > keys.end || keys.end > self.keys {
             let (start, end) = (keys.start, keys.end);
-            return Err(MatrixError::Keys { start, end, keys: self.keys });
+            return Err(SetError::Keys { start, end, keys: self.keys });
         }
         let row = self.row(filter);
         for (i, word) in self.words[row].iter_mut().enumerate() {
@@ -97,32 +86,16 @@ impl BitMatrix {
     }
 
     /// Number of filters.
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::BitMatrix::default().filters(), 0);
-    /// ```
     pub fn filters(&self) -> usize {
         self.filters
     }
 
     /// Number of keys.
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::BitMatrix::default().keys(), 0);
-    /// ```
     pub fn keys(&self) -> usize {
         self.keys
     }
 
     /// The bit of a filter and a key, or `None` outside the matrix.
-    ///
-    /// ```
-    /// let mut matrix = blocked_bloom::BitMatrix::new();
-    /// matrix.clear(2, 128)?;
-    /// matrix.set_keys(1, 64..65)?;
-    /// assert_eq!((matrix.get(0, 64), matrix.get(1, 64), matrix.get(2, 64)), (Some(false), Some(true), None));
-    /// # Ok::<(), blocked_bloom::MatrixError>(())
-    /// ```
     pub fn get(&self, filter: usize, key: usize) -> Option<bool> {
         (filter < self.filters && key < self.keys)
             .then(|| self.words[self.row(filter)][key / 64] >> (key % 64) & 1 == 1)
@@ -130,29 +103,12 @@ impl BitMatrix {
 
     /// The keys that the filter may hold, ascending: what to read from a table. Empty outside the matrix. Cost: one step per hit and
     /// per 64 keys.
-    ///
-    /// ```
-    /// let mut matrix = blocked_bloom::BitMatrix::new();
-    /// matrix.clear(2, 128)?;
-    /// matrix.set_keys(1, 7..9)?;
-    /// assert!(matrix.keys_of(1).eq([7, 8]));
-    /// # Ok::<(), blocked_bloom::MatrixError>(())
-    /// ```
     pub fn keys_of(&self, filter: usize) -> impl Iterator<Item = usize> {
         let row = if filter < self.filters { self.row(filter) } else { 0..0 };
         bitmask::all_ones(&self.words[row])
     }
 
     /// The filters that may hold the key, ascending: where to look for it. Empty outside the matrix. Cost: one word per filter.
-    ///
-    /// ```
-    /// let mut matrix = blocked_bloom::BitMatrix::new();
-    /// matrix.clear(3, 128)?;
-    /// matrix.set_keys(0, 7..9)?;
-    /// matrix.set_keys(2, 8..128)?;
-    /// assert!(matrix.filters_of(8).eq([0, 2]));
-    /// # Ok::<(), blocked_bloom::MatrixError>(())
-    /// ```
     pub fn filters_of(&self, key: usize) -> impl Iterator<Item = usize> {
         let filters = if key < self.keys { self.filters } else { 0 };
         (0..filters).filter(move |&filter| self.get(filter, key) == Some(true))
@@ -160,23 +116,11 @@ impl BitMatrix {
 
     /// The bits, row after row: key `i` of a filter is bit `i % 64` of word `i / 64` of its row, which has one word per 64 keys, and
     /// zero bits past the last key.
-    ///
-    /// ```
-    /// let mut matrix = blocked_bloom::BitMatrix::new();
-    /// matrix.clear(2, 65)?;
-    /// matrix.set_keys(1, 0..65)?;
-    /// assert_eq!(matrix.words(), [0, 0, u64::MAX, 1]);
-    /// # Ok::<(), blocked_bloom::MatrixError>(())
-    /// ```
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
     /// Number of pairs of a filter and a key that it may hold: reads at most.
-    ///
-    /// ```
-    /// assert_eq!(blocked_bloom::BitMatrix::new().count_hits(), 0);
-    /// ```
     pub fn count_hits(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

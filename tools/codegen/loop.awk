@@ -3,14 +3,14 @@
 # Prints a number, or a reason, which does not begin with a digit.
 
 # The lines of the function from `first` to the current one, unless what was found before is shorter.
-function consider(first,    i, j, lacking, found_calls) {
+function consider(first,    i, j, missing, found_calls) {
     if (best && count - first >= best) return
-    for (j in patterns) lacking[j]
+    for (j in patterns) missing[j]
     for (i = first; i < count; i++) {
         if (line[i] ~ /^\t(call|bl|blr)[a-z]*\t/) found_calls++
-        for (j in lacking) if (line[i] ~ patterns[j]) delete lacking[j]
+        for (j in missing) if (line[i] ~ patterns[j]) delete missing[j]
     }
-    for (j in lacking) return
+    for (j in missing) return
     best = count - first
     calls = found_calls
 }

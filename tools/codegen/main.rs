@@ -1,12 +1,14 @@
 //! `codegen CASE KERNEL PROBES ROUNDS`: one hot loop, `ROUNDS` times over 4096 keys or pairs of a key and a filter.
 //!
-//! Two runs that differ in rounds differ by what the loop takes and nothing else. This file owns which loops `tools/codegen.sh` can
-//! count; which it does, and what they may take, is in `pinned.txt`.
+//! Two runs that differ in rounds differ by what the loop takes and nothing else. Which of these loops `tools/codegen.sh` counts, and what
+//! they may take, is in `pinned.txt`.
 
 use std::hint::black_box;
 
-use blocked_bloom::interop::parquet::SplitBlockFilter;
-use blocked_bloom::{BloomFilter, BloomFilterRef, FilterSet, Kernel, KeyHash, Sizing};
+use blocked_bloom::{
+    BatchQuery, BloomFilter, BloomFilterRef, FilterOptions, FilterSet, Kernel, KeyHash, Sizing,
+};
+use blocked_bloom_formats::parquet::SplitBlockFilter;
 
 /// Keys of a filter, and of a round; half of these are in the filter.
 const KEYS: u64 = 4096;
@@ -22,21 +24,21 @@ fn main() -> Result<(), Failure> {
         .find(|found| found.name() == kernel)
         .ok_or_else(|| format!("this CPU has no kernel {kernel}"))?;
     let (probes, rounds) = (probes.parse()?, 0..rounds.parse::<u32>()?);
-    // 5 KiB, or more than any kernel takes to fit the cache: then it requests lines ahead.
-    let room = if case == "query-ahead" { KEYS << 10 } else { KEYS };
-    let filter = filled(room, probes, kernel)?;
-    let asked: Vec<u64> = hashes(KEYS / 2).collect();
+    // 5 KiB, or more than any kernel takes to fit the cache: then it prefetches.
+    let expected = if case == "query-ahead" { KEYS << 10 } else { KEYS };
+    let filter = filled(expected, probes, kernel)?;
+    let lookups: Vec<u64> = hashes(KEYS / 2).collect();
     let mut words = [0; KEYS as usize / 64];
     match case.as_str() {
         "query" | "query-ahead" => {
             for _ in rounds {
-                filter.view().contains_hashes_into(black_box(&asked), &mut words)?;
+                filter.view().contains_hashes_into(black_box(&lookups), &mut words)?;
             }
         }
         // 16 bytes each, hashing included.
         "keys" => {
             let keys: Vec<[u8; 16]> =
-                asked.iter().map(|&hash| u128::from(hash).to_le_bytes()).collect();
+                lookups.iter().map(|&hash| u128::from(hash).to_le_bytes()).collect();
             for _ in rounds {
                 filter.view().contains_batch_into(black_box(&keys), &mut words)?;
             }
@@ -44,27 +46,27 @@ fn main() -> Result<(), Failure> {
         "insert" => {
             let mut filter = filter;
             for _ in rounds {
-                filter.insert_hashes(black_box(&asked));
+                filter.insert_hashes(black_box(&lookups))?;
             }
         }
         "single" => {
             for _ in rounds {
-                black_box(count_one_by_one(filter.view(), black_box(&asked)));
+                black_box(count_one_by_one(filter.view(), black_box(&lookups)));
             }
         }
-        "set-1" => ask_set::<1>(filter.view(), kernel, rounds.len(), &asked)?,
-        "set-64" => ask_set::<64>(filter.view(), kernel, rounds.len(), &asked)?,
+        "set-1" => look_up_in_set::<1>(filter.view(), kernel, rounds.len(), &lookups)?,
+        "set-64" => look_up_in_set::<64>(filter.view(), kernel, rounds.len(), &lookups)?,
         "split-query" => {
             let mut filter = SplitBlockFilter::with_blocks(1024)?.with_kernel(kernel);
             filter.insert_hashes(&hashes(0).collect::<Vec<_>>());
             for _ in rounds {
-                filter.view().contains_hashes_into(black_box(&asked), &mut words)?;
+                filter.view().contains_hashes_into(black_box(&lookups), &mut words)?;
             }
         }
         "split-insert" => {
             let mut filter = SplitBlockFilter::with_blocks(1024)?.with_kernel(kernel);
             for _ in rounds {
-                filter.insert_hashes(black_box(&asked));
+                filter.insert_hashes(black_box(&lookups));
             }
         }
         _ => return Err(format!("no case {case}").into()),
@@ -73,11 +75,11 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first `KEYS` keys, in a filter with room for `room`.
-fn filled(room: u64, probes: u32, kernel: Kernel) -> Result<BloomFilter, Failure> {
-    let params = Sizing::BitsPerKey(10.0).params(room)?.with_probes(probes)?;
-    let mut filter = BloomFilter::with_params(params, KeyHash::default())?.with_kernel(kernel);
-    filter.insert_hashes(&hashes(0).collect::<Vec<_>>());
+/// The first `KEYS` keys, in a filter for `expected`.
+fn filled(expected: u64, probes: u32, kernel: Kernel) -> Result<BloomFilter, Failure> {
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_probes(probes);
+    let mut filter = options.empty_filter(expected)?.with_kernel(kernel);
+    filter.insert_hashes(&hashes(0).collect::<Vec<_>>())?;
     Ok(filter)
 }
 
@@ -92,7 +94,7 @@ fn count_one_by_one(view: BloomFilterRef<'_>, hashes: &[u64]) -> usize {
 }
 
 /// One key after the other against `FILTERS` filters: 4096 pairs a round.
-fn ask_set<const FILTERS: usize>(
+fn look_up_in_set<const FILTERS: usize>(
     view: BloomFilterRef<'_>,
     kernel: Kernel,
     rounds: usize,

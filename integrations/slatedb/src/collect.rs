@@ -1,6 +1,5 @@
-//! The keys of a table while it is written.
-//!
-//! This file owns the end of a table: it refuses to let the table fail for its filter's sake.
+//! The keys of a table while it is written. A table never fails for its filter's sake: without one that can be trusted it gets one that
+//! answers "maybe".
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use crate::extractor::Extractor;
 use crate::filter::{BlockedBloom, Unusable};
 
 pub(crate) struct Collector {
-    /// Taken by `build`.
+    /// Taken by `build`, or when a key could not be added: a filter without it would say "absent".
     builder: Option<BloomFilterBuilder>,
     extractor: Option<Arc<Extractor>>,
     unusable: Arc<Unusable>,
@@ -29,18 +28,20 @@ impl Collector {
 
 impl FilterBuilder for Collector {
     fn add_entry(&mut self, entry: &RowEntry) {
-        // After `build` there is nothing to add to, and no filter that would lack the key.
+        // Without a builder `build` gives a filter that answers "maybe", also about this key.
         let Some(builder) = &mut self.builder else { return };
-        match &self.extractor {
+        let added = match &self.extractor {
             None => builder.insert(&entry.key),
-            Some(extractor) => {
-                builder.insert_with_prefix(&entry.key, extractor.of_key(&entry.key));
-            }
+            Some(extractor) => builder.insert_with_prefix(&entry.key, extractor.of_key(&entry.key)),
+        };
+        if let Err(error) = added {
+            self.unusable.report("could not be built", &error);
+            self.builder = None;
         }
     }
 
     fn build(&mut self) -> Arc<dyn Filter> {
-        // Built a second time, a filter would lack the keys of the first.
+        // Built a second time, a filter would not have the keys of the first.
         let Some(builder) = self.builder.take() else {
             return Arc::new(BlockedBloom::pass_all());
         };

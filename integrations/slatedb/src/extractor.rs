@@ -1,6 +1,5 @@
-//! SlateDB's prefix rule, and the same rule under the name that the core stores.
-//!
-//! This file owns the cutting of prefixes. It refuses lengths past the end of what is cut, where SlateDB's own filter panics.
+//! SlateDB's prefix rule, and the same rule under the name that the core stores. Lengths past the end of what is cut are cut off, where
+//! SlateDB's own filter panics.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ pub(crate) struct Extractor {
 
 impl Extractor {
     pub(crate) fn new(slatedb: Arc<dyn PrefixExtractor>) -> Self {
-        // These two copy what they are given, since only `Bytes` will do; keys and questions go by `of_key` and `of_target`.
+        // These two copy what they are given, since only `Bytes` will do; keys and scans go by `of_key` and `of_scan`.
         let (key, scan) = (Arc::clone(&slatedb), Arc::clone(&slatedb));
         let core = blocked_bloom::PrefixExtractor::custom(
             slatedb.name(),

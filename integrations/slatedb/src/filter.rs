@@ -1,7 +1,5 @@
-//! A table's filter, in the engine's cache.
-//!
-//! This file owns the answers to the engine's questions, and the count of filters that cannot answer. It refuses "absent" wherever what
-//! is asked about was not added.
+//! A table's filter, in the engine's cache, and the count of filters that cannot be used. "Absent" is answered only where what is looked
+//! up would have been added.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
 
-/// A filter that is shared by the copies of it. Two pointers, so that a question reads one cache line before the filter's own.
+/// A filter that is shared by the copies of it. Two pointers, so that a lookup reads one cache line before the filter's own.
 #[derive(Clone)]
 pub(crate) struct BlockedBloom {
     /// `None` answers "maybe" to everything.
@@ -30,7 +28,7 @@ impl BlockedBloom {
         BlockedBloom { filter: None, extractor: None }
     }
 
-    /// For what is not a question about a key: with two kinds of view the compiler keeps them in memory.
+    /// For what is not a lookup: with two kinds of view the compiler keeps them in memory.
     fn view(&self) -> BloomFilterRef<'_> {
         match &self.filter {
             Some(filter) => filter.view(),
@@ -44,7 +42,7 @@ impl Filter for BlockedBloom {
         let Some(filter) = &self.filter else { return true };
         let view = filter.view();
         let (extractor, prefix) = match (&query.target, self.extractor.as_deref()) {
-            (FilterTarget::Point(key), _) if view.added().whole_keys() => {
+            (FilterTarget::Point(key), _) if view.contents().whole_keys() => {
                 return view.contains(key);
             }
             // A filter of prefixes alone: the key is absent if its prefix is.
@@ -56,7 +54,7 @@ impl Filter for BlockedBloom {
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {
-        // The one error is a buffer without room, which panics in `put_slice` too.
+        // The one error is a buffer that is full, which panics in `put_slice` too.
         self.view().write_to(writer.writer()).expect("the buffer grows");
     }
 

@@ -1,30 +1,27 @@
-//! The policy: what is built, under which name, and how large.
-//!
-//! This file owns the configuration and the name. It refuses a sizing that cannot be built when it is configured, not at the first flush.
+//! The policy: what is built, under which name, and how large. A sizing that cannot be built is an error when it is configured, not at
+//! the first flush.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use blocked_bloom::{
-    BloomFilterBuilder, BloomFilterRef, KeyHash, MAX_BITS_PER_KEY, ParamsError, Sizing,
-};
+use blocked_bloom::{BloomFilterRef, FilterOptions, MAX_BITS_PER_KEY, ParamsError, Sizing};
 use slatedb::{Filter, FilterBuilder, FilterPolicy, PrefixExtractor};
 
 use crate::collect::Collector;
 use crate::extractor::Extractor;
 use crate::filter::{BlockedBloom, Unusable};
 
-/// Version of the stored format, probe law, hash and its seed: with another of them filters cannot be read, or say "absent" of keys
-/// that are there. The extractor and what was added follow.
+/// Version of the stored format, number of the probe scheme (stored names have always called it a law), hash and its seed: with another of
+/// them filters cannot be read, or say "absent" of keys that are there. What the filter holds and the extractor follow.
 const IDENTITY: &str = "blocked-bloom:v1:law1:xxh3-0";
 
-/// Keys for which the bits per key of a false-positive rate are looked up.
+/// Keys for which the bits per key of a false-positive rate are computed.
 const TYPICAL_KEYS: u64 = 1 << 20;
 
 /// A filter policy for `DbBuilder::with_filter_policies`.
 ///
-/// Its [name](FilterPolicy::name) says what a filter must agree with to be read: the stored format, the law, the hash and its seed, what
-/// was added and by which extractor. The sizing is not in it: it can be changed at any time, for tables to come.
+/// Its [name](FilterPolicy::name) says what a filter must agree with to be read: the stored format, the probe scheme, the hash and its
+/// seed, what the filter holds and by which extractor. The sizing is not in it: it can be changed at any time, for tables to come.
 ///
 /// ```
 /// use blocked_bloom::Sizing;
@@ -37,8 +34,8 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 /// # Ok::<(), blocked_bloom::ParamsError>(())
 /// ```
 pub struct BlockedBloomPolicy {
-    sizing: Sizing,
-    only_prefixes: bool,
+    /// Everything about the filters: what builds and opens them has it from here.
+    options: FilterOptions,
     extractor: Option<Arc<Extractor>>,
     /// Has the name too.
     unusable: Arc<Unusable>,
@@ -68,8 +65,7 @@ impl BlockedBloomPolicy {
             _ => typical.bits_per_key(),
         };
         let policy = BlockedBloomPolicy {
-            sizing,
-            only_prefixes: false,
+            options: FilterOptions::new(sizing),
             extractor: None,
             unusable: Arc::new(Unusable::new(String::new())),
             estimated_bits_per_key,
@@ -106,12 +102,13 @@ impl BlockedBloomPolicy {
     /// ```
     #[must_use]
     pub fn prefixes(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
-        let extractor = Some(Arc::new(Extractor::new(extractor)));
-        BlockedBloomPolicy { extractor, only_prefixes: false, ..self }.named()
+        let extractor = Extractor::new(extractor);
+        let options = self.options.with_prefixes(extractor.core().clone());
+        BlockedBloomPolicy { options, extractor: Some(Arc::new(extractor)), ..self }.named()
     }
 
-    /// Adds the prefixes of keys instead of the keys, as [`prefixes`](Self::prefixes): smaller filters. A lookup is then asked about
-    /// by the key's prefix.
+    /// Adds the prefixes of keys instead of the keys, as [`prefixes`](Self::prefixes): smaller filters. A key is then looked up
+    /// by its prefix.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -129,8 +126,9 @@ impl BlockedBloomPolicy {
     /// ```
     #[must_use]
     pub fn only_prefixes(self, extractor: Arc<dyn PrefixExtractor>) -> Self {
-        let extractor = Some(Arc::new(Extractor::new(extractor)));
-        BlockedBloomPolicy { extractor, only_prefixes: true, ..self }.named()
+        let extractor = Extractor::new(extractor);
+        let options = self.options.with_only_prefixes(extractor.core().clone());
+        BlockedBloomPolicy { options, extractor: Some(Arc::new(extractor)), ..self }.named()
     }
 
     /// How many filters answered "maybe" to everything because they were damaged when they were read, or could not be built, since the
@@ -151,11 +149,11 @@ impl BlockedBloomPolicy {
 
     fn named(self) -> Self {
         let rule = self.extractor.as_ref().map(|rule| rule.name());
-        let name = match (rule, self.only_prefixes) {
+        let name = match (rule, self.options.contents().whole_keys()) {
             (None, _) => format!("{IDENTITY}:keys"),
             // The extractor's name is last, since it may have any characters.
-            (Some(rule), false) => format!("{IDENTITY}:keys+prefixes={rule}"),
-            (Some(rule), true) => format!("{IDENTITY}:prefixes={rule}"),
+            (Some(rule), true) => format!("{IDENTITY}:keys+prefixes={rule}"),
+            (Some(rule), false) => format!("{IDENTITY}:prefixes={rule}"),
         };
         BlockedBloomPolicy { unusable: Arc::new(Unusable::new(name)), ..self }
     }
@@ -167,17 +165,12 @@ impl FilterPolicy for BlockedBloomPolicy {
     }
 
     fn builder(&self) -> Box<dyn FilterBuilder> {
-        let builder = BloomFilterBuilder::new(self.sizing);
-        let builder = match &self.extractor {
-            None => builder,
-            Some(rule) if self.only_prefixes => builder.only_prefixes(rule.core().clone()),
-            Some(rule) => builder.prefixes(rule.core().clone()),
-        };
-        Box::new(Collector::new(builder, self.extractor.clone(), Arc::clone(&self.unusable)))
+        let (builder, extractor) = (self.options.builder(), self.extractor.clone());
+        Box::new(Collector::new(builder, extractor, Arc::clone(&self.unusable)))
     }
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
-        let (view, error) = BloomFilterRef::open_or_pass_all(data, KeyHash::default());
+        let (view, error) = BloomFilterRef::open_or_pass_all(data, self.options.key_hash());
         if let Some(error) = error {
             self.unusable.report("cannot be read", &error);
             return Arc::new(BlockedBloom::pass_all());
@@ -191,11 +184,11 @@ impl FilterPolicy for BlockedBloomPolicy {
         }
     }
 
-    /// Without the prefixes, whose number is not known. The engine asks after every write, so nothing is looked up.
+    /// Without the prefixes, whose number is not known. The engine estimates after every write, so nothing is computed anew.
     fn estimate_size(&self, num_keys: usize) -> usize {
         let blocks = (num_keys as f64 * self.estimated_bits_per_key / 512.0).ceil().max(1.0);
         let bytes = 64.0 + 64.0 * blocks;
-        match self.sizing {
+        match self.options.sizing() {
             Sizing::MaxBytes(most) => bytes.min(most as f64) as usize,
             _ => bytes as usize,
         }
@@ -210,7 +203,7 @@ impl Debug for BlockedBloomPolicy {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockedBloomPolicy")
             .field("name", &self.name())
-            .field("sizing", &self.sizing)
+            .field("sizing", &self.options.sizing())
             .field("unusable_filters", &self.unusable_filters())
             .finish()
     }

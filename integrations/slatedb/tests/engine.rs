@@ -166,7 +166,7 @@ async fn no_filter_at_all_and_back() {
     assert_eq!(policy.unusable_filters(), 0);
 }
 
-/// The sizing is not part of the name: tables of both are asked.
+/// The sizing is not part of the name: keys are looked up in tables of both.
 #[tokio::test]
 async fn the_sizing_changes_between_openings() {
     let store = memory();

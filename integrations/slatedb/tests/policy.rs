@@ -1,12 +1,12 @@
-//! The policy without the engine: names, sizes, answers, and "maybe" wherever bytes are damaged or something else is asked than was
-//! added.
+//! The policy without the engine: names, sizes, answers, and "maybe" wherever bytes are damaged or something else is looked up than
+//! was added.
 
 mod common;
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use blocked_bloom::{Added, BloomFilterRef, KeyHash, PrefixExtractor as Core, Sizing};
+use blocked_bloom::{BloomFilterRef, FilterContents, KeyHash, PrefixExtractor as Core, Sizing};
 use blocked_bloom_slatedb::BlockedBloomPolicy;
 use common::{First, LastSlash, bytes, entry, ours, sizing, theirs, two};
 use proptest::prelude::*;
@@ -48,17 +48,17 @@ fn names_tell_what_the_bytes_say() {
     let rate = BlockedBloomPolicy::new(Sizing::FalsePositiveRate(0.001)).unwrap();
     assert_eq!(rate.name(), whole.name(), "the sizing may change");
     let id = Core::custom("first-2", |_| None, |_| None).id();
-    let added = [
-        Added::WholeKeys,
-        Added::WholeKeysAndPrefixes { extractor: id },
-        Added::Prefixes { extractor: id },
+    let all_contents = [
+        FilterContents::WholeKeys,
+        FilterContents::WholeKeysAndPrefixes { extractor: id },
+        FilterContents::Prefixes { extractor: id },
     ];
-    for (policy, added) in [whole, both, only].iter().zip(added) {
+    for (policy, contents) in [whole, both, only].iter().zip(all_contents) {
         let stored = encoded(&*build(policy, &keys(100)));
         let filter = BloomFilterRef::from_bytes(&stored).unwrap();
-        assert_eq!(filter.added(), added);
+        assert_eq!(filter.contents(), contents);
         assert_eq!(filter.key_hash(), KeyHash::Xxh3 { seed: 0 });
-        assert_eq!((&stored[8..10], stored[10]), (&1_u16.to_le_bytes()[..], 1), "version, law");
+        assert_eq!((&stored[8..10], stored[10]), (&1_u16.to_le_bytes()[..], 1), "version, scheme");
     }
 }
 
@@ -131,7 +131,7 @@ fn damage_of_any_byte_is_maybe_and_counted() {
     let keys = keys(200);
     for policy in ours() {
         let stored = encoded(&*build(&policy, &keys));
-        let mut refused = 0;
+        let mut unusable = 0;
         for place in 0..stored.len() {
             let mut damaged = stored.clone();
             damaged[place] ^= 1 << (place % 8);
@@ -141,16 +141,16 @@ fn damage_of_any_byte_is_maybe_and_counted() {
             // What takes its place in a cache on disk can be read.
             let replacement = encoded(&*filter);
             assert_eq!(filter.size(), replacement.len());
-            refused += 1;
-            assert_eq!(policy.unusable_filters(), refused);
+            unusable += 1;
+            assert_eq!(policy.unusable_filters(), unusable);
             assert!(has(&*policy.decode(&replacement), "99/absent"));
-            assert_eq!(policy.unusable_filters(), refused);
+            assert_eq!(policy.unusable_filters(), unusable);
         }
         for end in 0..stored.len() {
             assert!(has(&*policy.decode(&stored[..end]), "99/absent"));
         }
         assert!(has(&*policy.decode(&[&stored[..], &[0]].concat()), "99/absent"));
-        assert_eq!(policy.unusable_filters(), refused + stored.len() as u64 + 1);
+        assert_eq!(policy.unusable_filters(), unusable + stored.len() as u64 + 1);
     }
 }
 
@@ -193,7 +193,7 @@ fn sizes_are_estimated_within_a_block_and_no_filter_is_none() {
     let filter = build(&none, &keys(10));
     assert_eq!((filter.size(), none.estimate_size(10)), (128, 128));
     assert!(has(&*filter, "anything"));
-    assert_eq!(none.unusable_filters(), 0, "it was asked for");
+    assert_eq!(none.unusable_filters(), 0, "it was wanted");
     for sizing in
         [Sizing::BitsPerKey(f64::NAN), Sizing::FalsePositiveRate(0.0), Sizing::MaxBytes(1)]
     {

@@ -1,4 +1,4 @@
-//! Damage in stored tables: the engine's checksum of the filter block refuses what a disk does to it, and where that checksum is right,
+//! Damage in stored tables: the engine's checksum of the filter block finds what a disk does to it, and where that checksum is right,
 //! ours does.
 
 mod common;

@@ -5,27 +5,28 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
+use super::super::prefetch::Prefetch;
 use super::super::source::{Source, request_first};
-use super::{Law, Prefetch, load, which_are_zero};
+use super::{Probes, load, which_are_zero};
 use crate::probe::Block;
 
-/// Sources a turn: what their lines lack is collected together.
+/// Sources an iteration: their missing bits are collected together.
 const SOURCES: usize = 4;
 
 /// The bits stay in registers: those written one by one would have to be read again in wider pieces, which waits for the stores.
 ///
 /// # Safety
 ///
-/// As [`Table`](super::Table) says.
+/// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
-    let law = Law::<1>::new();
+    let scheme = Probes::<1>::new();
     let one = _mm256_set1_epi32(1);
     let eight = _mm256_set1_epi32(1 << 8);
     // Lane j of a half is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let (mut low, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
-    let [mut products] = law.products((hash >> 32) as u32);
+    let [mut products] = scheme.products((hash >> 32) as u32);
     for first in (0..probes).step_by(8) {
         let bits = _mm256_srli_epi32::<23>(products);
         for lane in 0..(probes - first).min(8) {
@@ -34,7 +35,7 @@ pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
             low = _mm256_or_si256(low, _mm256_sllv_epi32(one, counts));
             high = _mm256_or_si256(high, _mm256_sllv_epi32(one, _mm256_sub_epi32(counts, eight)));
         }
-        products = _mm256_mullo_epi32(products, law.next_round);
+        products = _mm256_mullo_epi32(products, scheme.next_round);
     }
     let mut mask = [0; 64];
     let halves = mask.as_mut_ptr().cast::<__m256i>();
@@ -47,7 +48,7 @@ pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
 
 /// # Safety
 ///
-/// As [`Table`](super::Table) says.
+/// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn covers(
     sources: &[Source<'_>],
@@ -69,7 +70,7 @@ pub(super) unsafe fn covers(
 /// In place of the single mask where there are several.
 const NO_MASK: Block = [0; 64];
 
-/// Requests `LINES` lines per source ahead. With `SINGLE`, the mask `single` is that of all and stays in registers.
+/// Prefetches `LINES` lines per source. With `SINGLE`, the mask `single` is that of all and stays in registers.
 #[target_feature(enable = "avx2")]
 fn each<const LINES: usize, const SINGLE: bool>(
     sources: &[Source<'_>],
@@ -81,26 +82,26 @@ fn each<const LINES: usize, const SINGLE: bool>(
     let compare = Compare::<SINGLE> { hash, single: halves(single), masks };
     let mut later = request_first::<LINES>(sources, hash).chunks(SOURCES);
     for (sources, word) in sources.chunks(64).zip(hits) {
-        let (turns, rest) = sources.as_chunks::<SOURCES>();
+        let (whole, rest) = sources.as_chunks::<SOURCES>();
         let mut bits = 0;
-        for (i, turn) in turns.iter().enumerate() {
+        for (i, four) in whole.iter().enumerate() {
             if LINES > 0 {
                 for source in later.next().unwrap_or_default() {
                     source.request::<LINES>(hash);
                 }
             }
-            let lacking = [
-                compare.lacking(&turn[0]),
-                compare.lacking(&turn[1]),
-                compare.lacking(&turn[2]),
-                compare.lacking(&turn[3]),
+            let missing = [
+                compare.missing(&four[0]),
+                compare.missing(&four[1]),
+                compare.missing(&four[2]),
+                compare.missing(&four[3]),
             ];
-            bits |= which_are_zero(lacking) << (i * SOURCES);
+            bits |= which_are_zero(missing) << (i * SOURCES);
         }
         for (i, source) in rest.iter().enumerate() {
-            let lacking = compare.lacking(source);
-            let covers = _mm256_testz_si256(lacking, lacking) as u64;
-            bits |= covers << (turns.len() * SOURCES + i);
+            let missing = compare.missing(source);
+            let covers = _mm256_testz_si256(missing, missing) as u64;
+            bits |= covers << (whole.len() * SOURCES + i);
         }
         *word = bits;
     }
@@ -114,10 +115,10 @@ struct Compare<'a, const SINGLE: bool> {
 }
 
 impl<const SINGLE: bool> Compare<'_, SINGLE> {
-    /// The bits of the mask that the source's line lacks, both halves in one register.
+    /// The bits of the mask that are missing in the source's line, both halves in one register.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn lacking(&self, source: &Source<'_>) -> __m256i {
+    fn missing(&self, source: &Source<'_>) -> __m256i {
         let (low, high) = halves(source.line(self.hash));
         let mask = if SINGLE { self.single } else { halves(&self.masks[source.mask()]) };
         _mm256_or_si256(_mm256_andnot_si256(low, mask.0), _mm256_andnot_si256(high, mask.1))

@@ -2,29 +2,30 @@
 
 use core::arch::x86_64::*;
 
+use super::super::prefetch::Prefetch;
 use super::super::source::{Source, request_first};
-use super::{Law, Prefetch};
+use super::Probes;
 use crate::probe::Block;
 
 /// # Safety
 ///
-/// As [`Table`](super::Table) says.
+/// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
-    let law = Law::new(16);
+    let scheme = Probes::new(16);
     let one = _mm512_set1_epi32(1);
     // Lane j of the mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let lanes = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(-32));
     let mut mask = _mm512_setzero_si512();
-    let mut products = law.of_one::<0>(_mm512_set1_epi64(hash as i64));
+    let mut products = scheme.of_one::<0>(_mm512_set1_epi64(hash as i64));
     for first in (0..probes).step_by(16) {
         let bits = _mm512_srli_epi32::<23>(products);
         for lane in 0..(probes - first).min(16) {
             let bit = _mm512_permutexvar_epi32(_mm512_set1_epi32(lane as i32), bits);
             mask = _mm512_or_si512(mask, _mm512_sllv_epi32(one, _mm512_add_epi32(bit, lanes)));
         }
-        products = _mm512_mullo_epi32(products, law.next_round);
+        products = _mm512_mullo_epi32(products, scheme.next_round);
     }
     let mut block = [0; 64];
     // SAFETY: the 64 bytes of `block`; the store has no alignment to respect.
@@ -34,7 +35,7 @@ pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
 
 /// # Safety
 ///
-/// As [`Table`](super::Table) says.
+/// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 pub(super) unsafe fn covers(
     sources: &[Source<'_>],
@@ -50,7 +51,7 @@ pub(super) unsafe fn covers(
     }
 }
 
-/// Requests `LINES` lines per source ahead.
+/// Prefetches `LINES` lines per source.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 fn each<const LINES: usize>(sources: &[Source<'_>], hash: u64, masks: &[Block], hits: &mut [u64]) {
     let mut later = request_first::<LINES>(sources, hash).iter();
@@ -63,8 +64,8 @@ fn each<const LINES: usize>(sources: &[Source<'_>], hash: u64, masks: &[Block], 
                 source.request::<LINES>(hash);
             }
             let mask = if let [mask] = masks { mask } else { &masks[source.mask()] };
-            let lacking = _mm512_andnot_si512(load(source.line(hash)), load(mask));
-            bits |= u64::from(_mm512_test_epi64_mask(lacking, lacking) == 0) << i;
+            let missing = _mm512_andnot_si512(load(source.line(hash)), load(mask));
+            bits |= u64::from(_mm512_test_epi64_mask(missing, missing) == 0) << i;
         }
         *word = bits;
     }

@@ -2,13 +2,13 @@
 
 use core::arch::aarch64::*;
 
+use super::super::prefetch::Prefetch;
 use super::super::source::{Source, request_first};
-use super::Prefetch;
 use crate::probe::Block;
 
 /// # Safety
 ///
-/// As [`Table`](super::Table) says.
+/// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn covers(
     sources: &[Source<'_>],
@@ -24,7 +24,7 @@ pub(super) unsafe fn covers(
     }
 }
 
-/// Requests `LINES` lines per source ahead.
+/// Prefetches `LINES` lines per source.
 #[target_feature(enable = "neon")]
 fn each<const LINES: usize>(sources: &[Source<'_>], hash: u64, masks: &[Block], hits: &mut [u64]) {
     let mut later = request_first::<LINES>(sources, hash).iter();
@@ -40,8 +40,8 @@ fn each<const LINES: usize>(sources: &[Source<'_>], hash: u64, masks: &[Block], 
             let mask = load(if let [mask] = masks { mask } else { &masks[source.mask()] });
             let low = vorrq_u8(vbicq_u8(mask.0, line.0), vbicq_u8(mask.1, line.1));
             let high = vorrq_u8(vbicq_u8(mask.2, line.2), vbicq_u8(mask.3, line.3));
-            let lacking = vmaxvq_u32(vreinterpretq_u32_u8(vorrq_u8(low, high)));
-            bits |= u64::from(lacking == 0) << i;
+            let missing = vmaxvq_u32(vreinterpretq_u32_u8(vorrq_u8(low, high)));
+            bits |= u64::from(missing == 0) << i;
         }
         *word = bits;
     }

@@ -1,4 +1,4 @@
-//! A program without `std`: its own panic handler, its own allocator, C's `main`. It builds filters, stores, opens and asks them, and
+//! A program without `std`: its own panic handler, its own allocator, C's `main`. It builds filters, stores, opens and queries them, and
 //! ends with 0 if every answer is right.
 //!
 //! A dependency that used `std` would bring a second panic handler, which the compiler refuses.
@@ -14,12 +14,13 @@ use core::panic::PanicInfo;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use blocked_bloom::interop::cassandra::{CassandraFilter, CassandraFilterBuilder, Layout as Words};
-use blocked_bloom::interop::parquet::{SplitBlockFilter, SplitBlockFilterRef};
-use blocked_bloom::interop::rocksdb::{FilterBlock, FilterBlockBuilder};
 use blocked_bloom::{
-    AtomicBloomFilter, Bitmask, BloomFilterBuilder, BloomFilterRef, KeyHash, Sizing,
+    AtomicBloomFilter, BatchQuery, Bitmask, BloomFilter, BloomFilterRef, FilterOptions, FilterSet,
+    KeyHash, PartitionIndex, PartitionedFilterBuilder, ScalableOptions, Sizing,
 };
+use blocked_bloom_formats::cassandra::{CassandraFilter, CassandraFilterRef, Layout as Words};
+use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlockFilterRef};
+use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 
 const ROOM: usize = 1 << 20;
 
@@ -85,9 +86,11 @@ fn run() -> Option<bool> {
             && absent.iter().filter(|&&key| contains(key)).count() < 50
     };
 
-    let mut builder = BloomFilterBuilder::new(Sizing::BitsPerKey(10.0));
-    builder.extend(present.iter().map(|key| key.to_le_bytes()));
-    let stored = builder.finish().ok()?.to_bytes();
+    let options =
+        FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 42 });
+    let mut builder = options.builder();
+    builder.extend(present.iter().map(|key| key.to_le_bytes())).ok()?;
+    let stored = builder.finish_verified().ok()?.to_bytes();
     let filter = BloomFilterRef::from_bytes(&stored).ok()?;
     let mut hits = Bitmask::new();
     let keys: Vec<[u8; 4]> = present.iter().map(|key| key.to_le_bytes()).collect();
@@ -95,11 +98,33 @@ fn run() -> Option<bool> {
     let mut all =
         hits.count_hits() == keys.len() && right(&|key| filter.contains(key.to_le_bytes()));
     all &= BloomFilterRef::from_bytes(&stored[1..]).is_err();
+    let set = FilterSet::new(options.key_hash(), [filter, filter]).ok()?;
+    set.contains(keys[0], &mut hits);
+    all &= hits.count_hits() == 2;
 
-    let params = Sizing::BitsPerKey(10.0).params(1_000).ok()?;
-    let shared = AtomicBloomFilter::with_params(params, KeyHash::default()).ok()?;
-    present.iter().for_each(|key| _ = shared.insert(key.to_le_bytes()));
+    let params = options.params(1_000).ok()?;
+    let shared = AtomicBloomFilter::new(params, options.key_hash()).ok()?;
+    shared.insert_batch(&keys).ok()?;
     all &= right(&|key| shared.contains(key.to_le_bytes()));
+
+    let mut growing = ScalableOptions::new(0.01, 100).build().ok()?;
+    growing.insert_batch(&keys, &mut hits).ok()?;
+    all &= growing.links().len() > 1 && right(&|key| growing.contains(key.to_le_bytes()));
+
+    let mut builder = PartitionedFilterBuilder::new(options, 512).ok()?;
+    let mut partitions = Vec::new();
+    for key in &present {
+        let full = builder.insert(key.to_be_bytes()).ok()?;
+        partitions.extend(full.as_ref().map(BloomFilter::to_bytes));
+    }
+    let (last, index) = builder.finish().ok()?;
+    partitions.push(last.to_bytes());
+    let index = PartitionIndex::from_bytes(index).ok()?;
+    all &= right(&|key| {
+        let at = index.locate(key.to_be_bytes());
+        let filter = index.open(&at, &partitions[at.partition]);
+        filter.map_or(true, |filter| filter.contains(key.to_be_bytes()))
+    });
 
     let mut builder = FilterBlockBuilder::new(10.0).ok()?;
     builder.extend(keys.iter());
@@ -113,10 +138,10 @@ fn run() -> Option<bool> {
     let split = SplitBlockFilterRef::from_bytes(&split_bytes).ok()?;
     all &= right(&|key| split.contains(key.to_le_bytes()));
 
-    let mut builder = CassandraFilterBuilder::new(Words::Since4, 1_000, 0.01).ok()?;
-    builder.extend(keys.iter());
-    let table = builder.finish();
-    let table = CassandraFilter::from_bytes(&table, Words::Since4).ok()?;
+    let mut table = CassandraFilter::new(Words::Since4, 1_000, 0.01).ok()?;
+    keys.iter().for_each(|key| _ = table.insert(key));
+    let table_bytes = table.into_bytes();
+    let table = CassandraFilterRef::from_bytes(&table_bytes, Words::Since4).ok()?;
     all &= right(&|key| table.contains(key.to_le_bytes()));
     Some(all)
 }

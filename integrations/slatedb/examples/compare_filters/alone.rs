@@ -1,6 +1,4 @@
-//! Filters by themselves, without the engine.
-//!
-//! This file owns the tables of what a promised rate costs in bytes, and of probes when filters outgrow the cache.
+//! Filters by themselves, without the engine: what a promised rate costs in bytes, and probes when filters outgrow the cache.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +16,7 @@ fn key(i: u64) -> Bytes {
     Bytes::from([mixed.to_be_bytes(), i.to_be_bytes()].concat())
 }
 
-fn questions(numbers: std::ops::Range<u64>) -> Vec<FilterQuery> {
+fn lookups(numbers: std::ops::Range<u64>) -> Vec<FilterQuery> {
     numbers.map(|i| FilterQuery::point(key(i))).collect()
 }
 
@@ -34,7 +32,7 @@ fn build(policy: &dyn FilterPolicy, keys: u64) -> Arc<dyn Filter> {
 /// Bytes that a promised rate takes: SlateDB's bits per key are whole numbers.
 pub(crate) fn promises() -> Result<()> {
     const KEYS: u64 = 100_000;
-    let absent = questions(KEYS..KEYS + 1_000_000);
+    let absent = lookups(KEYS..KEYS + 1_000_000);
     let measured = |policy: &dyn FilterPolicy| {
         let filter = build(policy, KEYS);
         let maybes = absent.iter().filter(|query| filter.might_match(query)).count();
@@ -65,15 +63,15 @@ pub(crate) fn probes(bits: u32) -> Result<()> {
         let theirs = build(&BloomFilterPolicy::new(bits), keys);
         let sizing = Sizing::BitsPerKey(f64::from(bits));
         let ours = build(&BlockedBloomPolicy::new(sizing)?, keys);
-        let kinds = [questions(keys..keys + 60_000), questions(0..60_000)];
+        let kinds = [lookups(keys..keys + 60_000), lookups(0..60_000)];
         let mut best = [[f64::INFINITY; 2]; 2];
         for _ in 0..7 {
             for (filter, best) in [&theirs, &ours].into_iter().zip(&mut best) {
-                for (questions, best) in kinds.iter().zip(best) {
+                for (lookups, best) in kinds.iter().zip(best) {
                     let start = Instant::now();
-                    let maybes = questions.iter().filter(|query| filter.might_match(query));
+                    let maybes = lookups.iter().filter(|query| filter.might_match(query));
                     std::hint::black_box(maybes.count());
-                    let ns = start.elapsed().as_nanos() as f64 / questions.len() as f64;
+                    let ns = start.elapsed().as_nanos() as f64 / lookups.len() as f64;
                     *best = best.min(ns);
                 }
             }

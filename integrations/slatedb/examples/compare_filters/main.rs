@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example compare_filters [-- --keys 1000000]`
 //!
-//! Sixteen tables in memory, keys spread over all of them, so that a lookup asks sixteen filters. A tenth as many absent and present
+//! Sixteen tables in memory, keys spread over all of them, so that a key is looked up in sixteen filters. A tenth as many absent and present
 //! keys are looked up, and a hundredth as many prefixes scanned, half of them absent. The policies are timed from inside, by a policy
 //! around them.
 
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
 
 /// Of absent keys.
 fn rate(outcome: &Outcome) -> f64 {
-    outcome.absent.probes.maybes as f64 / outcome.absent.probes.asked.max(1) as f64
+    outcome.absent.probes.maybes as f64 / outcome.absent.probes.count.max(1) as f64
 }
 
 fn table(outcomes: &[(String, Outcome)], keys: u64) {

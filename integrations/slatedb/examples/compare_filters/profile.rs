@@ -1,7 +1,7 @@
 //! A policy around a policy, which times it: whatever is inside pays the same.
 //!
-//! This file owns the clocks and the record of questions. It refuses to time a key at a time while a filter is built: entries are kept, and
-//! added in one go. Times are those of the middle half, or the best of some: a mean would be that of the machine's other work.
+//! While a filter is built no key is timed by itself: entries are kept, and added in one go. Times are those of the middle half, or the
+//! best of some: a mean would be that of the machine's other work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use bytes::BufMut;
 use slatedb::{Filter, FilterBuilder, FilterPolicy, FilterQuery, RowEntry};
 
-/// Most questions that are kept for [`Profile::replay`], and most times.
+/// Most probes that are kept for [`replay`], and most times.
 const KEPT: usize = 1_000_000;
 
-/// Questions that are replayed together: few enough to stay in the cache.
+/// Probes that are replayed together: few enough to stay in the cache.
 const TOGETHER: usize = 64;
 
 /// What was measured inside a policy.
@@ -27,24 +27,24 @@ pub(crate) struct Profile {
     probes: AtomicU64,
     maybes: AtomicU64,
     recording: AtomicBool,
-    questions: Mutex<Vec<Question>>,
+    kept: Mutex<Vec<Probe>>,
 }
 
-struct Question {
+struct Probe {
     filter: Arc<dyn Filter>,
     query: FilterQuery,
     /// How long the answer took in the engine.
     ns: u64,
 }
 
-/// Questions of one phase.
+/// Probes of one phase.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Probes {
-    pub(crate) asked: u64,
+    pub(crate) count: u64,
     pub(crate) maybes: u64,
     /// In the engine, whose work in between has emptied the cache: the mean of the middle half, less the clock's own time.
     pub(crate) ns: f64,
-    /// The same questions again, one after the other, without the engine and the clock between them.
+    /// The same probes again, one after the other, without the engine and the clock between them.
     pub(crate) replayed_ns: f64,
 }
 
@@ -66,20 +66,20 @@ impl Profile {
     pub(crate) fn start(&self) {
         self.probes.store(0, Relaxed);
         self.maybes.store(0, Relaxed);
-        self.questions.lock().unwrap().clear();
+        self.kept.lock().unwrap().clear();
         self.recording.store(true, Relaxed);
     }
 
     /// Ends a phase.
     pub(crate) fn stop(&self) -> Probes {
         self.recording.store(false, Relaxed);
-        let questions = self.questions.lock().unwrap();
-        let in_engine = middle(questions.iter().map(|question| question.ns).collect());
+        let kept = self.kept.lock().unwrap();
+        let in_engine = middle(kept.iter().map(|probe| probe.ns).collect());
         Probes {
-            asked: self.probes.load(Relaxed),
+            count: self.probes.load(Relaxed),
             maybes: self.maybes.load(Relaxed),
             ns: (in_engine - clock_ns()).max(0.0),
-            replayed_ns: replay(&questions),
+            replayed_ns: replay(&kept),
         }
     }
 }
@@ -88,20 +88,19 @@ fn least(times: &Mutex<Vec<u64>>) -> f64 {
     times.lock().unwrap().iter().min().copied().unwrap_or(0) as f64
 }
 
-/// The best of ten rounds of each few questions, in ns per question.
-fn replay(questions: &[Question]) -> f64 {
+/// The best of ten rounds of each few probes, in ns per probe.
+fn replay(probes: &[Probe]) -> f64 {
     let mut total = Duration::ZERO;
-    for some in questions.chunks(TOGETHER) {
+    for some in probes.chunks(TOGETHER) {
         let rounds = (0..10).map(|_| {
             let start = Instant::now();
-            let maybes =
-                some.iter().filter(|question| question.filter.might_match(&question.query));
+            let maybes = some.iter().filter(|probe| probe.filter.might_match(&probe.query));
             std::hint::black_box(maybes.count());
             start.elapsed()
         });
         total += rounds.min().unwrap_or_default();
     }
-    total.as_nanos() as f64 / questions.len().max(1) as f64
+    total.as_nanos() as f64 / probes.len().max(1) as f64
 }
 
 /// The mean of the middle half: the clock counts in tens of nanoseconds on some machines, too coarse for a median.
@@ -201,7 +200,7 @@ impl Filter for ProfiledFilter {
             self.profile.maybes.fetch_add(u64::from(maybe), Relaxed);
             if self.profile.probes.fetch_add(1, Relaxed) < KEPT as u64 {
                 let (filter, query) = (Arc::clone(&self.inner), query.clone());
-                self.profile.questions.lock().unwrap().push(Question { filter, query, ns });
+                self.profile.kept.lock().unwrap().push(Probe { filter, query, ns });
             }
         }
         maybe

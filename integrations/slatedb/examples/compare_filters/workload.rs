@@ -1,6 +1,4 @@
-//! The same keys, gets and scans for every policy.
-//!
-//! This file owns the workload and its right answers; every answer of the engine is compared with them.
+//! The same keys, gets and scans for every policy. Every answer of the engine is compared with the right one.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -15,7 +13,7 @@ use slatedb_common::metrics::{DefaultMetricsRecorder, MetricValue};
 
 use crate::profile::{Probes, Profiled};
 
-/// Tables that the keys are spread over: as many as a lookup of an absent key asks.
+/// Tables that the keys are spread over: in as many filters an absent key is looked up.
 pub(crate) const TABLES: u64 = 16;
 
 /// Keys that share a prefix.

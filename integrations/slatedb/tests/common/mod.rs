@@ -73,7 +73,7 @@ pub(crate) fn bytes(text: impl AsRef<[u8]>) -> Bytes {
     Bytes::copy_from_slice(text.as_ref())
 }
 
-/// A database that is asked about filters for every table, however small.
+/// A database with a filter for every table, however small.
 pub(crate) async fn open(
     store: &Arc<dyn ObjectStore>,
     policies: Vec<Arc<dyn FilterPolicy>>,
@@ -97,7 +97,7 @@ pub(crate) async fn open(
     let metrics = Arc::new(DefaultMetricsRecorder::new());
     let builder = Db::builder("db", Arc::clone(store)).with_settings(settings);
     let builder = builder.with_filter_policies(policies).with_metrics_recorder(metrics.clone());
-    // Without a cache each question reads its filter anew: what is on disk is what answers.
+    // Without a cache each lookup reads its filter anew: what is on disk is what answers.
     let db = builder.with_db_cache_disabled().build().await.unwrap();
     (db, metrics)
 }

@@ -1,0 +1,256 @@
+//! The kinds that are no other project's package: this library, the loops re-created here, and the memory-bound baseline.
+
+use std::hint::black_box;
+
+use blocked_bloom::{
+    BatchQuery, BloomFilter, BloomFilterBytes, BloomFilterRef, FilterOptions, Sizing,
+};
+
+use crate::baseline::load_lines;
+use crate::keys::{Key, hash_of, hashes_of};
+use crate::memory::{Lines, Pages};
+use crate::peer::{Batch, Kind, Peer, Role, Way};
+#[cfg(target_arch = "x86_64")]
+use crate::{rocksdb::FastLocalBloom, split_block::SplitBlocks};
+
+pub(crate) const OURS: &str = "blocked-bloom";
+
+/// This library, one key at a time.
+pub(crate) const OURS_SINGLE: &str = "blocked-bloom, one key a call";
+
+/// The rows of the memory-bound baseline.
+pub(crate) const BASELINE: &str = "memory-bound baseline: one line a key";
+pub(crate) const BASELINE_AHEAD: &str = "memory-bound baseline, prefetched 64 keys ahead";
+
+/// The rows of the loops written anew.
+pub(crate) const ROCKSDB: &str = "RocksDB's loop, one key";
+pub(crate) const ROCKSDB_BATCH: &str = "RocksDB's loop, batches of 32";
+pub(crate) const SPLIT: &str = "32-byte split blocks, AVX2";
+
+/// The most keys that [`Peer::count`] is given at once.
+pub(crate) const MOST: usize = 4096;
+
+pub(crate) fn kinds() -> Vec<Kind> {
+    let mut kinds = vec![
+        Kind {
+            id: "memory-bound baseline",
+            package: None,
+            configuration: "widest loads, all ORed; the lines of blocked-bloom, huge pages",
+            role: Role::Baseline,
+            ways: &[
+                Way { name: BASELINE, batch: Batch::Any },
+                Way { name: BASELINE_AHEAD, batch: Batch::Any },
+            ],
+            of_hashes: |hashes, bits| Some(Box::new(Baseline::of(hashes.len(), bits))),
+            of_keys: |keys, bits| Some(Box::new(Baseline::of(keys.len(), bits))),
+        },
+        Kind {
+            id: OURS,
+            package: None,
+            configuration: "default kernel, `contains_hashes_into` and `contains_batch_into`, \
+                            `contains_hash` and `contains`; its own memory (huge pages)",
+            role: Role::Ours,
+            ways: &[
+                Way { name: OURS, batch: Batch::Any },
+                Way { name: OURS_SINGLE, batch: Batch::One },
+            ],
+            of_hashes: |hashes, bits| Some(Box::new(filled(hashes, bits))),
+            of_keys: |keys, bits| Some(Box::new(filled_with_keys(keys, bits))),
+        },
+        Kind {
+            id: "blocked-bloom, small pages",
+            package: None,
+            configuration: "the same filter, read from its stored bytes in memory without huge pages, as a \
+                            mapped file is",
+            role: Role::Ours,
+            ways: &[Way { name: "blocked-bloom, small pages", batch: Batch::Any }],
+            of_hashes: |hashes, bits| Some(Box::new(stored(&filled(hashes, bits)))),
+            of_keys: |keys, bits| Some(Box::new(stored(&filled_with_keys(keys, bits)))),
+        },
+    ];
+    #[cfg(target_arch = "x86_64")]
+    kinds.extend([
+        Kind {
+            id: "RocksDB's loop",
+            package: None,
+            configuration: "re-creation of FastLocalBloom's AVX2 loop; aligned lines in huge pages",
+            role: Role::Loop,
+            ways: &[
+                Way { name: ROCKSDB, batch: Batch::One },
+                Way { name: ROCKSDB_BATCH, batch: Batch::Any },
+            ],
+            of_hashes: |hashes, bits| rocksdb(hashes, bits),
+            of_keys: |keys, bits| rocksdb(&hashes_of(keys), bits),
+        },
+        Kind {
+            id: "32-byte split blocks",
+            package: None,
+            configuration: "inlined AVX2 loop, hits only counted; huge pages",
+            role: Role::Loop,
+            ways: &[
+                Way { name: SPLIT, batch: Batch::One },
+                Way { name: "split blocks, prefetched 64 keys ahead", batch: Batch::Any },
+            ],
+            of_hashes: |hashes, bits| split_blocks(hashes, bits),
+            of_keys: |keys, bits| split_blocks(&hashes_of(keys), bits),
+        },
+    ]);
+    kinds
+}
+
+/// An empty filter of this library.
+pub(crate) fn empty(keys: usize, bits: f64) -> BloomFilter {
+    let options = FilterOptions::new(Sizing::BitsPerKey(bits));
+    options.empty_filter(keys as u64).expect("bits per key in range, memory for the filter")
+}
+
+fn filled(hashes: &[u64], bits: f64) -> BloomFilter {
+    let mut filter = empty(hashes.len(), bits);
+    filter.insert_hashes(hashes).expect("a filter of whole keys");
+    filter
+}
+
+fn filled_with_keys(keys: &[Key], bits: f64) -> BloomFilter {
+    let mut filter = empty(keys.len(), bits);
+    filter.insert_batch(keys).expect("a filter that hashes keys");
+    filter
+}
+
+fn hits(view: BloomFilterRef<'_>, way: usize, hashes: &[u64]) -> usize {
+    if way == 1 {
+        return hashes.iter().filter(|&&hash| view.contains_hash(hash)).count();
+    }
+    let mut words = [0; MOST / 64];
+    let words = &mut words[..hashes.len().div_ceil(64)];
+    view.contains_hashes_into(hashes, words).expect("a word for 64 hashes");
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+fn hits_of_keys(view: BloomFilterRef<'_>, way: usize, keys: &[Key]) -> usize {
+    if way == 1 {
+        return keys.iter().filter(|&key| view.contains(key)).count();
+    }
+    let mut words = [0; MOST / 64];
+    let words = &mut words[..keys.len().div_ceil(64)];
+    view.contains_batch_into(keys, words).expect("a word for 64 keys");
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+impl Peer for BloomFilter {
+    fn bytes(&self) -> usize {
+        self.view().blocks().as_flattened().len()
+    }
+
+    fn count(&self, way: usize, hashes: &[u64]) -> usize {
+        hits(self.view(), way, hashes)
+    }
+
+    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
+        hits_of_keys(self.view(), way, keys)
+    }
+}
+
+fn stored(filter: &BloomFilter) -> BloomFilterBytes<Lines> {
+    let mut bytes = Vec::new();
+    filter.write_to(&mut bytes).expect("a vector takes all");
+    let lines = Lines::copy_of(bytes.as_chunks().0, Pages::Small);
+    BloomFilterBytes::from_bytes(lines).expect("just written")
+}
+
+impl Peer for BloomFilterBytes<Lines> {
+    fn bytes(&self) -> usize {
+        self.view().blocks().as_flattened().len()
+    }
+
+    fn count(&self, way: usize, hashes: &[u64]) -> usize {
+        hits(self.view(), way, hashes)
+    }
+
+    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
+        hits_of_keys(self.view(), way, keys)
+    }
+}
+
+/// Lines to load, of a filter without keys.
+struct Baseline(BloomFilter);
+
+impl Baseline {
+    fn of(keys: usize, bits: f64) -> Self {
+        Baseline(empty(keys, bits))
+    }
+}
+
+impl Peer for Baseline {
+    fn bytes(&self) -> usize {
+        self.0.view().blocks().as_flattened().len()
+    }
+
+    fn count(&self, way: usize, hashes: &[u64]) -> usize {
+        black_box(load_lines(self.0.view().blocks(), hashes, way == 1));
+        0
+    }
+
+    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
+        let mut hashes = [0; MOST];
+        let hashes = &mut hashes[..keys.len()];
+        hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hash_of(key));
+        self.count(way, hashes)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn rocksdb(hashes: &[u64], bits: f64) -> Option<Box<dyn Peer>> {
+    // The library's size and number of probes, so that false positives are the same.
+    let params = Sizing::BitsPerKey(bits).params(hashes.len() as u64).ok()?;
+    let mut filter = FastLocalBloom::new(params.blocks() as usize, params.probes())?;
+    filter.add_all(hashes);
+    Some(Box::new(filter))
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Peer for FastLocalBloom {
+    fn bytes(&self) -> usize {
+        self.lines().as_flattened().len()
+    }
+
+    fn count(&self, way: usize, hashes: &[u64]) -> usize {
+        if way == 0 { self.count_one_by_one(hashes) } else { self.count_by_batches(hashes) }
+    }
+
+    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
+        let mut hashes = [0; crate::rocksdb::BATCH];
+        let mut hits = 0;
+        // As RocksDB, which hashes a batch before it looks it up; one key at a time makes no difference to batches of 32.
+        for keys in keys.chunks(hashes.len()) {
+            hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hash_of(key));
+            hits += self.count(way, &hashes[..keys.len()]);
+        }
+        hits
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn split_blocks(hashes: &[u64], bits: f64) -> Option<Box<dyn Peer>> {
+    let params = Sizing::BitsPerKey(bits).params(hashes.len() as u64).ok()?;
+    let mut filter = SplitBlocks::new(params.blocks() as usize)?;
+    filter.add_all(hashes);
+    Some(Box::new(filter))
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Peer for SplitBlocks {
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
+    fn count(&self, way: usize, hashes: &[u64]) -> usize {
+        self.count(hashes, way == 1)
+    }
+
+    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
+        let mut hashes = [0; MOST];
+        let hashes = &mut hashes[..keys.len()];
+        hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hash_of(key));
+        self.count(hashes, way == 1)
+    }
+}

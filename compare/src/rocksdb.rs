@@ -1,0 +1,150 @@
+//! The way RocksDB looks keys up in its Bloom filters and fills them (format_version 5 and later), re-created from a description of its format
+//! and its loops; no line of it is copied.
+//!
+//! One key at a time: a line is chosen by the low half of the hash, eight products of the high half with powers of the golden ratio
+//! give eight probes at once, words are fetched by two permutes and a blend, the number of probes is known at run time only, and the
+//! answer is a branch per eight probes. A MultiGet batch computes and prefetches up to 32 lines and then tests them. Building keeps eight
+//! prefetched lines under way and sets one bit at a time.
+//!
+//! The probe scheme is that of this library, so that the filters are equal bit for bit, and so are their false positives.
+#![expect(unsafe_code, reason = "AVX2 intrinsics, as in the original")]
+
+use core::arch::x86_64::*;
+
+use crate::memory::{Line, Lines, Pages, fastrange, prefetch};
+
+/// The most keys of a MultiGet batch.
+pub(crate) const BATCH: usize = 32;
+
+const GOLDEN: u32 = 0x9e37_79b9;
+
+/// A filter of RocksDB's probe scheme.
+#[derive(Debug)]
+pub(crate) struct FastLocalBloom {
+    lines: Lines,
+    probes: u32,
+}
+
+impl FastLocalBloom {
+    /// `None` without AVX2.
+    pub(crate) fn new(lines: usize, probes: u32) -> Option<Self> {
+        let is_supported = std::arch::is_x86_feature_detected!("avx2")
+            && u32::try_from(lines).is_ok()
+            && (1..=30).contains(&probes);
+        is_supported.then(|| FastLocalBloom { lines: Lines::zeroed(lines, Pages::Huge), probes })
+    }
+
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Adds hashes with a prefetch distance of eight.
+    pub(crate) fn add_all(&mut self, hashes: &[u64]) {
+        const AHEAD: usize = 8;
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                let index = fastrange(later as u32, self.lines.len());
+                prefetch(self.lines.as_ptr().wrapping_add(index));
+            }
+            let index = fastrange(hash as u32, self.lines.len());
+            let line = &mut self.lines[index];
+            let mut word = (hash >> 32) as u32;
+            for _ in 0..self.probes {
+                let bit = word >> 23;
+                line[bit as usize / 8] |= 1 << (bit % 8);
+                word = word.wrapping_mul(GOLDEN);
+            }
+        }
+    }
+
+    /// Hits, one key at a time.
+    pub(crate) fn count_one_by_one(&self, hashes: &[u64]) -> usize {
+        // SAFETY: `new` found AVX2.
+        unsafe { self.one_by_one(hashes) }
+    }
+
+    /// Hits, by batches of 32.
+    pub(crate) fn count_by_batches(&self, hashes: &[u64]) -> usize {
+        // SAFETY: `new` found AVX2.
+        hashes.chunks(BATCH).map(|hashes| unsafe { self.batch(hashes) }).sum()
+    }
+
+    /// # Safety
+    ///
+    /// There is AVX2.
+    #[target_feature(enable = "avx2")]
+    unsafe fn one_by_one(&self, hashes: &[u64]) -> usize {
+        let mut hits = 0;
+        for &hash in hashes {
+            let index = fastrange(hash as u32, self.lines.len());
+            // SAFETY: `fastrange` gives an index below the number of lines.
+            let line = unsafe { self.lines.get_unchecked(index) };
+            hits += usize::from(may_match((hash >> 32) as u32, self.probes, line));
+        }
+        hits
+    }
+
+    /// # Safety
+    ///
+    /// There is AVX2.
+    #[target_feature(enable = "avx2")]
+    unsafe fn batch(&self, hashes: &[u64]) -> usize {
+        let mut prepared = [(0_u32, 0_usize); BATCH];
+        for (prepared, &hash) in prepared.iter_mut().zip(hashes) {
+            let index = fastrange(hash as u32, self.lines.len());
+            prefetch(self.lines.as_ptr().wrapping_add(index));
+            *prepared = ((hash >> 32) as u32, index);
+        }
+        let mut hits = 0;
+        for &(word, index) in prepared.iter().take(hashes.len()) {
+            // SAFETY: as in `one_by_one`.
+            let line = unsafe { self.lines.get_unchecked(index) };
+            hits += usize::from(may_match(word, self.probes, line));
+        }
+        hits
+    }
+}
+
+/// Whether all probes of `word` are set in the line.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn may_match(mut word: u32, probes: u32, line: &Line) -> bool {
+    let powers = _mm256_setr_epi32(
+        1,
+        0x9e37_79b9_u32 as i32,
+        0xe35e_67b1_u32 as i32,
+        0x7342_97e9,
+        0x35fb_e861,
+        0xdeb7_c719_u32 as i32,
+        0x0448_b211,
+        0x3459_b749,
+    );
+    let (low, high) = line.split_at(32);
+    // SAFETY: 32 bytes, at any alignment.
+    let low = unsafe { _mm256_loadu_si256(low.as_ptr().cast()) };
+    // SAFETY: as above.
+    let high = unsafe { _mm256_loadu_si256(high.as_ptr().cast()) };
+    let mut left = probes as i32;
+    loop {
+        let products = _mm256_mullo_epi32(_mm256_set1_epi32(word as i32), powers);
+        // The top four bits choose one of 16 words: three of them within each half, the first which half.
+        let within = _mm256_srli_epi32::<28>(products);
+        let from_low = _mm256_permutevar8x32_epi32(low, within);
+        let from_high = _mm256_permutevar8x32_epi32(high, within);
+        let half = _mm256_srai_epi32::<31>(products);
+        let words = _mm256_blendv_epi8(from_low, from_high, half);
+        // Lanes past the number of probes have no bit to test: lane number minus probes is not negative there.
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let wanted = _mm256_srli_epi32::<31>(_mm256_sub_epi32(lanes, _mm256_set1_epi32(left)));
+        let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(products));
+        let all_set = _mm256_testc_si256(words, _mm256_sllv_epi32(wanted, bit)) != 0;
+        if left <= 8 {
+            return all_set;
+        }
+        if !all_set {
+            return false;
+        }
+        word = word.wrapping_mul(0xab25_f4c1);
+        left -= 8;
+    }
+}

@@ -1,0 +1,178 @@
+//! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load memory.
+
+mod build;
+mod limits;
+mod measure;
+mod metrics;
+mod one_filter;
+mod rows;
+mod set;
+mod split;
+mod workload;
+
+use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use self::rows::Setting;
+use self::workload::filled;
+use crate::failure::Failure;
+use crate::numbers::parse_keys;
+use crate::output::print;
+
+const SIZES: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+const EXPLANATION: &str = "\
+ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved
+ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load one line
+        per key and test nothing, with and without prefetching
+kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at the first bit
+        that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which only counts and accepts some
+        30 % more absent keys at 10 bits/key; ahead: with prefetching
+";
+
+/// Measure this machine: nanoseconds per key of every kernel, beside loops that only load memory
+///
+/// Filters of several sizes are filled, and keys that are absent, present, or half and half are looked up; keys are inserted; keys
+/// are hashed and looked up. Everything that is compared is interleaved, round after round, since machines change their speed. By
+/// default this takes about a minute and half a gigabyte.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to measure; may be repeated or a list separated by commas [default: query, single, keys, insert]
+    #[arg(long, value_name = "OP", value_delimiter = ',')]
+    op: Vec<Op>,
+
+    /// Keys in the filter; may be repeated or a list separated by commas; suffixes K, M and G
+    /// [default: 10K,100K,1M,10M,100M, with --quick without the last two]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_keys)]
+    keys: Vec<u64>,
+
+    /// Bits of memory per key, above 0 and up to 100
+    #[arg(long, value_name = "BITS", default_value_t = 10.0)]
+    bits_per_key: f64,
+
+    /// Bits set and tested per key, 1 to 30 [default: the best for the bits per key]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=30))]
+    probes: Option<u32>,
+
+    /// Keys a call; may be repeated or a list separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4096,32",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    batch: Vec<u32>,
+
+    /// Rounds, of which median and minimum are taken [default: 41 for up to a million keys, else 11; with --quick 11]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: Option<u32>,
+
+    /// Fewer rounds, and no filter above a million keys: some seconds
+    #[arg(long)]
+    quick: bool,
+
+    /// Print one JSON object per line and measurement instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Op {
+    /// Batches of hashes, by every kernel, and one by one in a loop
+    Query,
+    /// One hash a call, by every kernel
+    Single,
+    /// Batches of 16-byte keys, hashing included
+    Keys,
+    /// Inserting batches of hashes, by every kernel, and one by one
+    Insert,
+    /// Batches of hashes in a Parquet filter of the same size, by every kernel, beside the same kernel's native filter; not by default
+    Split,
+    /// Whole filters from hashes and from 16-byte keys, by one thread and by all; not by default, since 100M keys take a minute and
+    /// 7 GB
+    Build,
+    /// Batches of 128 and 4,096 hashes with and without recording metrics; not by default
+    Metrics,
+    /// One key in 64 filters and a batch in 8, each of so many keys; not by default, and then up to a million keys a filter
+    Set,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let sizes: &[u64] = match args {
+        Args { keys, .. } if !keys.is_empty() => keys,
+        Args { quick: true, .. } => &SIZES[..3],
+        Args { op, .. } if op.contains(&Op::Set) => &SIZES[..3],
+        _ => &SIZES,
+    };
+    const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
+    let ops = if args.op.is_empty() { DEFAULT } else { &args.op };
+    let progress = Progress::new((sizes.len() * ops.len()) as u64);
+    if !args.json {
+        print(EXPLANATION)?;
+        if ops.contains(&Op::Build) {
+            print(build::EXPLANATION)?;
+        }
+        if ops.contains(&Op::Metrics) {
+            print(metrics::EXPLANATION)?;
+        }
+        if ops.contains(&Op::Set) {
+            print(set::EXPLANATION)?;
+        }
+    }
+    for &keys in sizes {
+        let default_rounds = if args.quick || keys > 1_000_000 { 11 } else { 41 };
+        let setting = Setting::new(
+            keys,
+            args.bits_per_key,
+            args.probes,
+            args.rounds.unwrap_or(default_rounds) as usize,
+            args.batch.iter().map(|&batch| batch as usize).collect(),
+        )?;
+        if !args.json {
+            print(&setting.head())?;
+        }
+        let filter = filled(setting.params, keys).map_err(Failure::new)?;
+        for op in ops {
+            progress.step(&format!("{keys} keys, {op:?}"));
+            let rows = match op {
+                Op::Query => one_filter::query(&setting, &filter)?,
+                Op::Single => one_filter::single(&setting, &filter),
+                Op::Keys => one_filter::whole_keys(&setting, &filter),
+                Op::Insert => one_filter::insert(&setting)?,
+                Op::Split => split::measure(&setting, &filter)?,
+                Op::Build => build::measure(&setting)?,
+                Op::Metrics => metrics::measure(&setting, &filter)?,
+                Op::Set => set::measure(&setting)?,
+            };
+            for row in rows {
+                print(&if args.json { row.json(&setting) } else { row.text() })?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is being measured, on standard error if someone may be looking.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new(steps: u64) -> Self {
+        let bar = ProgressBar::new(steps);
+        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if !stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Progress(bar)
+    }
+
+    fn step(&self, message: &str) {
+        self.0.set_message(message.to_owned());
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,149 @@
+//! One filter, one thread: lookups of hashes and of keys, in batches and one by one, and inserts.
+
+use std::cell::Cell;
+use std::hint::black_box;
+
+use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, BloomFilterRef, Kernel, KeyHash, KeyHasher};
+
+use super::limits::{SplitBlock, early_exit};
+use super::measure::{Case, interleaved};
+use super::rows::{Group, Row, Setting};
+use super::workload::{Mix, for_all_keys, lookup_count};
+use crate::failure::Failure;
+
+/// Batches of hashes by every kernel, and by other loops.
+pub(super) fn query(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
+    let view = filter.view();
+    let blocks = view.blocks();
+    let mut split_block = SplitBlock::new(setting.params.blocks()).map_err(Failure::new)?;
+    for_all_keys(setting.keys, |hashes| split_block.insert_hashes(hashes));
+    let mut rows = Vec::new();
+    for &batch in &setting.batches {
+        for mix in Mix::ALL {
+            let hashes = mix.lookups(setting.keys, lookup_count(setting.keys));
+            let mut group =
+                Group::with_baseline("contains_hashes", mix.name(), batch, blocks, &hashes);
+            for kernel in Kernel::supported() {
+                let view = view.with_kernel(kernel);
+                let mut hits = Bitmask::new();
+                group.add_batches(kernel.name(), &hashes, move |hashes| {
+                    view.contains_hashes(hashes, &mut hits);
+                });
+            }
+            group.add_batches("one_by_one", &hashes, move |hashes| count_one_by_one(view, hashes));
+            group.add_batches("early_exit", &hashes, move |hashes| {
+                early_exit(blocks, setting.params.probes(), hashes)
+            });
+            if split_block.count_hits(&[], false).is_some() {
+                let split_block = &split_block;
+                for (name, ahead) in [("split_block", false), ("split_block_ahead", true)] {
+                    group.add_batches(name, &hashes, move |hashes| {
+                        split_block.count_hits(hashes, ahead)
+                    });
+                }
+            }
+            rows.extend(group.rows(setting.rounds));
+        }
+    }
+    Ok(rows)
+}
+
+/// One hash a call, by every kernel.
+pub(super) fn single(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
+    let view = filter.view();
+    let mut rows = Vec::new();
+    for mix in Mix::ALL {
+        let hashes = mix.lookups(setting.keys, lookup_count(setting.keys));
+        let mut group =
+            Group::with_baseline("contains_hash", mix.name(), 1, view.blocks(), &hashes);
+        for kernel in Kernel::supported() {
+            let view = view.with_kernel(kernel);
+            group.add_batches(kernel.name(), &hashes, move |hashes| view.contains_hash(hashes[0]));
+        }
+        rows.extend(group.rows(setting.rounds));
+    }
+    rows
+}
+
+fn count_one_by_one(view: BloomFilterRef<'_>, hashes: &[u64]) -> usize {
+    hashes.iter().filter(|&&hash| view.contains_hash(hash)).count()
+}
+
+/// Keys of 16 bytes that are absent: hashed and looked up in one call, or in two.
+pub(super) fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
+    let view = filter.view();
+    let count = lookup_count(setting.keys);
+    let keys: Vec<[u8; 16]> = (0..count as u128).map(|i| (i << 64 | i).to_le_bytes()).collect();
+    let hasher = KeyHasher::default();
+    let mut rows = Vec::new();
+    for &batch in &setting.batches {
+        let mut hashes = Vec::new();
+        let mut hashes_of_two_calls = Vec::new();
+        let (mut hits, mut hits_of_two_calls) = (Bitmask::new(), Bitmask::new());
+        let mut cases = [
+            Case::new(count, || {
+                for keys in keys.chunks(batch) {
+                    hasher.hash_batch(keys, &mut hashes);
+                    black_box(&hashes);
+                }
+            }),
+            Case::new(count, || {
+                for keys in keys.chunks(batch) {
+                    view.contains_batch(keys, &mut hits);
+                    black_box(&hits);
+                }
+            }),
+            Case::new(count, || {
+                for keys in keys.chunks(batch) {
+                    hasher.hash_batch(keys, &mut hashes_of_two_calls);
+                    view.contains_hashes(&hashes_of_two_calls, &mut hits_of_two_calls);
+                    black_box(&hits_of_two_calls);
+                }
+            }),
+        ];
+        let names = [
+            ("hash_batch", "-"),
+            ("contains_batch", view.kernel().name()),
+            ("hash, contains", view.kernel().name()),
+        ];
+        let times = interleaved(&mut cases, setting.rounds);
+        for ((op, kernel), time) in names.into_iter().zip(times) {
+            rows.push(Row { op, mix: "absent", kernel, threads: 1, batch, time, baseline: None });
+        }
+    }
+    rows
+}
+
+/// Keys that were not in the filter when it was made: bits that are set already cost the same, since no kernel tests them.
+pub(super) fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
+    let filter = BloomFilter::new(setting.params, KeyHash::default()).map_err(Failure::new)?;
+    let lines = filter.clone();
+    let lines = lines.view().blocks();
+    // All kernels insert into one filter, interleaved.
+    let filter = &Cell::new(Some(filter));
+    let hashes = Mix::Absent.lookups(setting.keys, lookup_count(setting.keys));
+    let mut rows = Vec::new();
+    for &batch in &setting.batches {
+        let mut group = Group::with_baseline("insert_hashes", "absent", batch, lines, &hashes);
+        for kernel in Kernel::supported() {
+            group.add_batches(kernel.name(), &hashes, move |hashes| {
+                filter.set(filter.take().map(|filter| {
+                    let mut filter = filter.with_kernel(kernel);
+                    // A filter of keys takes every hash.
+                    _ = filter.insert_hashes(hashes);
+                    filter
+                }));
+            });
+        }
+        group.add_batches("one_by_one", &hashes, |hashes| {
+            filter.set(filter.take().map(|mut filter| {
+                for &hash in hashes {
+                    _ = filter.insert_hash(hash);
+                }
+                filter
+            }));
+        });
+        rows.extend(group.rows(setting.rounds));
+    }
+    Ok(rows)
+}

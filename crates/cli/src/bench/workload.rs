@@ -1,0 +1,78 @@
+//! What is measured: filters of a number of keys, and the hashes that are looked up in them.
+//!
+//! Included by the command and by the criterion benches.
+#![allow(unreachable_pub, reason = "the benches include this file as a public module")]
+
+use blocked_bloom::{BloomFilter, BuildError, KeyHash, Params};
+
+/// The key hashes of a measurement, well mixed: key `i` of a filter is `key(i)`.
+pub fn key(i: u64) -> u64 {
+    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijection: hashes of other numbers are other hashes.
+    let mut word = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// Calls `take` with the hashes of keys `0 .. keys`, 65,536 at a time.
+pub fn for_all_keys(keys: u64, mut take: impl FnMut(&[u64])) {
+    let mut hashes = Vec::new();
+    for start in (0..keys).step_by(1 << 16) {
+        hashes.clear();
+        hashes.extend((start..keys.min(start + (1 << 16))).map(key));
+        take(&hashes);
+    }
+}
+
+/// A filter with keys `0 .. keys`.
+pub fn filled(params: Params, keys: u64) -> Result<BloomFilter, BuildError> {
+    let mut filter = BloomFilter::new(params, KeyHash::default())?;
+    let mut inserted = Ok(());
+    for_all_keys(keys, |hashes| inserted = inserted.and_then(|()| filter.insert_hashes(hashes)));
+    inserted?;
+    Ok(filter)
+}
+
+/// Which keys are looked up in a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// None that is in the filter.
+    Absent,
+    /// Half of them in the filter, in no order.
+    Half,
+    /// All of them in the filter.
+    Present,
+}
+
+impl Mix {
+    /// Every mix.
+    pub const ALL: [Mix; 3] = [Mix::Absent, Mix::Half, Mix::Present];
+
+    /// As rows are named.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mix::Absent => "absent",
+            Mix::Half => "half",
+            Mix::Present => "present",
+        }
+    }
+
+    /// `count` hashes to look up in a filter of keys `0 .. keys`, in no order.
+    pub fn lookups(self, keys: u64, count: usize) -> Vec<u64> {
+        let lookup = |i: u64| {
+            let is_present = match self {
+                Mix::Absent => false,
+                Mix::Half => key(i).is_multiple_of(2),
+                Mix::Present => true,
+            };
+            key(if is_present { key(!i) % keys } else { keys + i })
+        };
+        (0..count as u64).map(lookup).collect()
+    }
+}
+
+/// Lookups for a filter of so many keys: few enough to stay in the second-level cache while the filter does, and enough to touch it
+/// all over when it does not.
+pub fn lookup_count(keys: u64) -> usize {
+    if keys <= 1_000_000 { 1 << 14 } else { 1 << 20 }
+}

@@ -1,0 +1,273 @@
+//! `blocked-bloom build`: from a file of keys to a stored filter.
+
+mod native;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor};
+use blocked_bloom_formats::parquet::PhysicalType;
+use indicatif::BinaryBytes;
+
+use crate::detect::is_cassandra_name;
+use crate::failure::{Failure, inform, warn};
+use crate::file_format::{Format, FormatArgs, check_options};
+use crate::formats;
+use crate::formats::builder::BuildOptions;
+use crate::formats::value::parse_type;
+use crate::keys::{Key, KeyFormat, KeyReader};
+use crate::numbers::{SizingArgs, parse_bytes, parse_keys};
+use crate::output::{Output, STDIO};
+use crate::threads;
+
+/// Build a filter from a file of keys, one per line
+///
+/// A key is the bytes of its line without the line feed, which the last line need not have. An empty line
+/// is a key of no bytes. The filter is sized for the keys that were read, equal neighbours counted
+/// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
+/// keys than fit --max-memory is read twice, first to count them.
+///
+/// --format builds filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
+/// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
+/// the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does, such as nb-1-big-Filter.db; keys are
+/// the serialized bytes of partition keys, as for query). Options that a format does not have are errors.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// File of keys, or - for standard input
+    keys: PathBuf,
+
+    /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
+    /// KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    sizing: SizingArgs,
+
+    /// Size for this many keys, whatever is read: filters of equal size can be merged, and no
+    /// list of hashes is kept in memory. Suffixes K, M and G
+    #[arg(long = "keys", value_name = "N", value_parser = parse_keys)]
+    expected_keys: Option<u64>,
+
+    /// Bits set and tested per key, 1 to 30 [default: the best for the size]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=30))]
+    probes: Option<u32>,
+
+    /// Seed of the hash, 0 to 2^64 - 1; only filters of equal seed can be merged [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Add the prefixes of keys, too, for queries with the same --prefix: fixed:BYTES, capped:BYTES, or
+    /// delimiter:HEX:COUNT (delimiter:2f:1 is up to the first "/")
+    #[arg(long, value_name = "RULE", conflicts_with = "expected_keys")]
+    prefix: Option<PrefixExtractor>,
+
+    /// Add the prefixes alone
+    #[arg(long, requires = "prefix")]
+    only_prefixes: bool,
+
+    /// Threads that hash keys and fill large filters; the filter does not depend on their number [default: all
+    /// cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+
+    /// Look every inserted key up in the filter before it is written
+    #[arg(long)]
+    verify: bool,
+
+    /// Most memory for the list of keys, beside the buffers for reading; suffixes K, M, G, KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
+    max_memory: u64,
+
+    #[command(flatten)]
+    key_format: KeyFormat,
+
+    #[command(flatten)]
+    format: FormatArgs,
+
+    /// Type of the values of a parquet-filter: int32, int64, int96 (with --hex), float, double, byte-array or
+    /// fixed-len-byte-array; a value of another type than its column's is never found [default: byte-array]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    value_type: Option<PhysicalType>,
+
+    /// Print neither the progress bar nor the line about the finished filter
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let format = args.format.format()?.unwrap_or(Format::Native);
+    args.check(format)?;
+    let output = output(args, format)?;
+    match format {
+        Format::Native => native(args, &output)?,
+        _ => foreign(format, args, &output)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn native(args: &Args, output: &Output) -> Result<(), Failure> {
+    let options = args.options();
+    // Ranges do not depend on the keys: an error before they are read.
+    options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
+    let input =
+        native::Input { path: &args.keys, key_format: args.key_format, progress: !args.quiet };
+    let pool = threads::pool(args.threads.map(usize::from))?;
+    let (filter, list) =
+        pool.install(|| native::build(&options, &input, args.expected_keys, args.verify))?;
+    warn_of_more_than_expected(args, filter.view().keys_inserted());
+    output.save_filter(&filter, args.quiet)?;
+    if !args.quiet {
+        let working = pool.install(native::working_memory);
+        let (list, working) = (BinaryBytes(list), BinaryBytes(working));
+        inform(format!(
+            "memory beside the filter: {list} for the list of keys, up to {working} for reading and inserting"
+        ));
+    }
+    Ok(())
+}
+
+/// Builds a filter of another system.
+fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> {
+    let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
+    let mut builder = formats::builder(
+        format,
+        &BuildOptions {
+            bits_per_key: args.sizing.bits_per_key,
+            false_positive_rate: args.sizing.fpr,
+            expected_keys: args.expected_keys,
+            value_type: args.value_type,
+            is_hex: args.key_format.is_hex(),
+            verify: args.verify,
+            cassandra_version: args.format.cassandra_version,
+            output: &path,
+        },
+    )?;
+    let mut keys = KeyReader::open(&args.keys, args.key_format, !args.quiet)?;
+    let (mut key, mut count) = (Key::default(), 0);
+    let most = args.max_memory / builder.bytes_per_key();
+    while keys.read(&mut key)? {
+        if count == most {
+            let limit = args.max_memory;
+            let message = format!(
+                "the list of more than {count} keys does not fit --max-memory {limit}: give more memory"
+            );
+            return Err(Failure::of(keys.name(), message));
+        }
+        count += 1;
+        builder.add(&key).map_err(|problem| keys.bad_key(0, &problem))?;
+    }
+    keys.warn_of_carriage_returns();
+    let built = builder.finish(keys.name())?;
+    if built.missing > 0 {
+        let message = format!(
+            "the filter answers \"absent\" for {} keys that are in it: the memory may be bad",
+            built.missing
+        );
+        return Err(Failure::of(keys.name(), message));
+    }
+    warn_of_more_than_expected(args, built.keys);
+    let summary = (!args.quiet).then(|| format!("{format}, {}", built.summary));
+    output.save(&|writer| writer.write_all(&built.bytes), summary.as_deref())
+}
+
+/// Warns if more keys were read than the filter was sized for.
+fn warn_of_more_than_expected(args: &Args, keys: u64) {
+    if let Some(expected) = args.expected_keys
+        && keys > expected
+    {
+        warn(format!(
+            "{}: {keys} keys were read, more than the {expected} of --keys: expect more false positives",
+            args.keys.display()
+        ));
+    }
+}
+
+impl Args {
+    /// Checks that filters of the format can be built, and have every option that was given.
+    fn check(&self, format: Format) -> Result<(), Failure> {
+        use Format::{Cassandra, Native, ParquetFilter, RocksdbBlock};
+        let part = match format {
+            Format::RocksdbSst => Some(RocksdbBlock),
+            Format::Parquet => Some(ParquetFilter),
+            _ => None,
+        };
+        if let Some(part) = part {
+            return Err(Failure::new(format!(
+                "{format} is only read: --format {part} builds the filter for such a file"
+            )));
+        }
+        if let Some(path) = &self.output
+            && is_cassandra_name(path)
+            && format != Cassandra
+        {
+            let message = format!(
+                "Cassandra reads its own filters under such a name, not {format}: give --format cassandra, or another name"
+            );
+            return Err(Failure::of(&path.display().to_string(), message));
+        }
+        let sizing = &self.sizing;
+        check_options(
+            format,
+            &[
+                ("--bits-per-key", sizing.bits_per_key.is_some(), &[Native, RocksdbBlock]),
+                ("--fpr", sizing.fpr.is_some(), &[Native, ParquetFilter, Cassandra]),
+                ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
+                ("--keys", self.expected_keys.is_some(), &[Native, ParquetFilter, Cassandra]),
+                ("--probes", self.probes.is_some(), &[Native]),
+                ("--seed", self.seed.is_some(), &[Native]),
+                ("--prefix", self.prefix.is_some(), &[Native]),
+                ("--type", self.value_type.is_some(), &[ParquetFilter]),
+                ("--threads", self.threads.is_some(), &[Native]),
+            ],
+        )
+    }
+
+    fn options(&self) -> FilterOptions {
+        let mut options = FilterOptions::new(self.sizing.sizing())
+            .with_key_hash(KeyHash::Xxh3 { seed: self.seed.unwrap_or(0) })
+            .with_memory_limit(self.max_memory);
+        if let Some(probes) = self.probes {
+            options = options.with_probes(probes);
+        }
+        match self.prefix.clone() {
+            None => options,
+            Some(rule) if self.only_prefixes => options.with_only_prefixes(rule),
+            Some(rule) => options.with_prefixes(rule),
+        }
+    }
+}
+
+fn output(args: &Args, format: Format) -> Result<Output, Failure> {
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None if args.keys == Path::new(STDIO) => {
+            return Err(Failure::of(
+                "standard input",
+                "has no name to derive another from: give -o",
+            ));
+        }
+        None => {
+            let mut name = args.keys.clone().into_os_string();
+            name.push(match format {
+                Format::RocksdbBlock => ".filter",
+                Format::ParquetFilter => ".sbbf",
+                Format::Cassandra => {
+                    let advice = "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
+                    return Err(Failure::new(format!("{format}: {advice}")));
+                }
+                _ => ".bloom",
+            });
+            name.into()
+        }
+    };
+    let output = Output::new(&path)?;
+    if let (Some(replaced), Ok(keys)) = (output.replaced(), fs::canonicalize(&args.keys))
+        && replaced == keys
+    {
+        let message = "is the file of keys, which the filter would replace";
+        return Err(Failure::of(&path.display().to_string(), message));
+    }
+    Ok(output)
+}

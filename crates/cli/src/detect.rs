@@ -1,0 +1,158 @@
+//! Recognising the format of a file by its first and last bytes and its name.
+//!
+//! The rules, in this order. Each is a mark that files of other formats do not have: a filter that is read in the wrong format answers
+//! "absent" for keys that it holds.
+//!
+//! 1. The first bytes are the magic number of this crate's format: `native`.
+//! 2. The first bytes are `PAR1` or `PARE`: `parquet`.
+//! 3. The file's name ends in `Filter.db`, and its first bytes may be a number of probes: `cassandra`, which no byte marks.
+//! 4. The first bytes are a whole header of a Parquet filter: `parquet-filter`.
+//! 5. The last bytes are the magic number of an SST file: `rocksdb-sst`.
+//! 6. The last bytes are `ff 00 k 00 00` with `k` from 1 to 30, after a multiple of 64 bytes: `rocksdb-block`. Other filter blocks
+//!    of RocksDB have no mark. A file whose name ends in `.sst`, `.parquet` or `.db` is none: an SST file that is cut off behind its
+//!    filter ends in the same bytes.
+
+use std::path::Path;
+
+use blocked_bloom::header::HeaderError;
+use blocked_bloom::{BloomFilterRef, FormatError};
+use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilterRef};
+
+use crate::failure::Failure;
+use crate::file_format::Format;
+
+/// What a file's format is recognised by.
+pub(crate) struct Evidence<'a> {
+    pub(crate) path: &'a Path,
+    /// The first 64 bytes, or all if there are fewer.
+    pub(crate) head: &'a [u8],
+    /// The last bytes and the length. None for what can only be read from its start.
+    pub(crate) end: Option<(&'a [u8], u64)>,
+}
+
+const NATIVE_MAGIC: &[u8] = b"\x89BBLOOM\n";
+const PARTITION_INDEX_MAGIC: &[u8] = b"\x89BBPART\n";
+const CHAIN_MAGIC: &[u8] = b"\x89BBGROW\n";
+
+impl Evidence<'_> {
+    pub(crate) fn format(&self) -> Option<Format> {
+        if self.head.starts_with(NATIVE_MAGIC) {
+            return Some(Format::Native);
+        }
+        if self.head.starts_with(b"PAR1") || self.head.starts_with(b"PARE") {
+            return Some(Format::Parquet);
+        }
+        if is_cassandra_name(self.path) && is_cassandra_head(self.head) {
+            return Some(Format::Cassandra);
+        }
+        if is_parquet_filter(self.head) {
+            return Some(Format::ParquetFilter);
+        }
+        let (tail, length) = self.end?;
+        if is_sst(tail) {
+            return Some(Format::RocksdbSst);
+        }
+        let may_be_block = self.container_extension().is_none() && is_rocksdb_block(tail, length);
+        may_be_block.then_some(Format::RocksdbBlock)
+    }
+
+    /// The extension of the name, if it is that of files with more in them than a filter, or of Cassandra.
+    fn container_extension(&self) -> Option<&'static str> {
+        let extension = self.path.extension()?;
+        ["sst", "parquet", "db"].into_iter().find(|known| extension.eq_ignore_ascii_case(known))
+    }
+
+    /// The error for a file of no known format: what was tried, and what to do.
+    pub(crate) fn unknown(&self) -> Failure {
+        let file = self.path.display().to_string();
+        let container = match self.head {
+            head if head.starts_with(PARTITION_INDEX_MAGIC) => {
+                Some("the index of a partitioned filter")
+            }
+            head if head.starts_with(CHAIN_MAGIC) => Some("a growing filter, a chain of filters"),
+            _ => None,
+        };
+        if let Some(container) = container {
+            let message =
+                format!("this is {container}, which only the library reads: see docs/format.md");
+            return Failure::of(&file, message);
+        }
+        let (tried, advice) = match (self.end, self.container_extension()) {
+            (Some((_, 0)), _) => ("it is empty", "give --format if it is a filter"),
+            (Some(_), Some("parquet")) => (
+                "its name ends in .parquet, but its first bytes are not PAR1: it is truncated, compressed or of another kind",
+                "fetch it again; a bare filter needs --format parquet-filter",
+            ),
+            (Some(_), Some("sst")) => (
+                "its name ends in .sst, but its last bytes are no magic number of RocksDB: it is truncated, compressed or of an \
+                 unknown version",
+                "fetch it again; a filter block by itself needs --format rocksdb-block",
+            ),
+            (Some(_), Some(_)) => (
+                "its name ends in .db, but its first bytes are no number of probes and its last bytes no magic number of RocksDB: it \
+                 is truncated, compressed or of an unknown version",
+                "fetch it again, or give --format",
+            ),
+            (Some(_), None) => (
+                "native and parquet begin with a magic number, parquet-filter with its header; rocksdb-sst ends with a magic number, \
+                 rocksdb-block with ff 00 k 00 00 after a multiple of 64 bytes; cassandra is named as in nb-1-big-Filter.db",
+                "is it the file of keys? The filter comes first. Otherwise give --format: rocksdb-block for blocks of LegacyBloom and \
+                 Ribbon, which have no mark",
+            ),
+            (None, _) => (
+                "native and parquet begin with a magic number, parquet-filter with its header; the end of a pipe or a device is not \
+                 known",
+                "give --format, such as rocksdb-sst",
+            ),
+        };
+        Failure::of(&file, format!("this is no filter of a known format: {tried} ({advice})"))
+    }
+}
+
+/// The length that the header at the start of these bytes announces, for formats that have one; that of the bytes if the header is
+/// damaged.
+pub(crate) fn announced_bytes(format: Format, head: &[u8]) -> Option<u64> {
+    let announced = match format {
+        Format::Native => match BloomFilterRef::from_bytes_trusted(head) {
+            Err(FormatError::Header(HeaderError::Length { expected, .. })) => Some(expected),
+            _ => None,
+        },
+        Format::ParquetFilter => match SplitBlockFilterRef::from_bytes(head) {
+            Err(ParquetError::Length { expected, .. }) => Some(expected),
+            _ => None,
+        },
+        _ => return None,
+    };
+    Some(announced.unwrap_or(head.len() as u64))
+}
+
+/// Whether these first bytes begin with a whole header of a Parquet filter.
+fn is_parquet_filter(head: &[u8]) -> bool {
+    use ParquetError::{BitsetLength, Length};
+    matches!(
+        SplitBlockFilterRef::from_bytes(head),
+        Ok(_) | Err(Length { .. } | BitsetLength { .. })
+    )
+}
+
+/// Whether Cassandra gives such a name to a filter.
+pub(crate) fn is_cassandra_name(path: &Path) -> bool {
+    path.as_os_str().to_string_lossy().ends_with("Filter.db")
+}
+
+/// Whether these first bytes may be the number of probes, which is never above 21, or are fewer. An empty file is a filter.
+fn is_cassandra_head(head: &[u8]) -> bool {
+    head.iter().take(3).all(|&byte| byte == 0)
+}
+
+/// Whether a file with these last bytes is a block-based SST file, of any version.
+fn is_sst(tail: &[u8]) -> bool {
+    const MAGICS: [u64; 2] = [0x88e2_41b7_85f4_cff7, 0xdb47_7524_8b80_fb57];
+    MAGICS.iter().any(|magic| tail.ends_with(&magic.to_le_bytes()))
+}
+
+/// Whether a file with these last bytes and this length is a FastLocalBloom block and hardly anything else.
+fn is_rocksdb_block(tail: &[u8], length: u64) -> bool {
+    let trailer = matches!(tail, [.., 0xff, 0, 1..=30, 0, 0]);
+    trailer && length > 5 && (length - 5).is_multiple_of(64)
+}

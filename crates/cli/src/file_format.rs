@@ -1,0 +1,87 @@
+//! The formats of filters that the tool reads and writes, and the options that name one.
+
+use std::fmt::{self, Display, Formatter};
+
+use blocked_bloom_formats::cassandra::{CassandraError, Layout};
+use clap::ValueEnum;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// This tool's own
+    Native,
+    /// A filter block of RocksDB, without the SST file around it
+    RocksdbBlock,
+    /// An SST file of RocksDB, with the filter in it
+    RocksdbSst,
+    /// A Bloom filter of Parquet: header and bitset, without the file around it
+    ParquetFilter,
+    /// A Parquet file, with the filters in it
+    Parquet,
+    /// A Cassandra Filter.db
+    Cassandra,
+}
+
+/// The name that `--format` takes.
+impl Display for Format {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.to_possible_value() {
+            Some(value) => f.pad(value.get_name()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a filter is read or written.
+#[derive(clap::Args, Clone, Copy, Default)]
+pub(crate) struct FormatArgs {
+    /// Format of the filter [default: native for build, otherwise recognised by its bytes or its name]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Version of Cassandra's format, such as nb or da, if the name of Filter.db has none or a wrong one; implies --format cassandra
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    pub(crate) cassandra_version: Option<Layout>,
+}
+
+impl FormatArgs {
+    pub(crate) fn format(&self) -> Result<Option<Format>, Failure> {
+        match (self.format, self.cassandra_version) {
+            (None, Some(_)) => Ok(Some(Format::Cassandra)),
+            (Some(format), Some(_)) if format != Format::Cassandra => Err(Failure::new(format!(
+                "--cassandra-version is for --format cassandra, not for {format}"
+            ))),
+            (format, _) => Ok(format),
+        }
+    }
+}
+
+fn parse_version(version: &str) -> Result<Layout, String> {
+    Layout::of_version(version).map_err(|error| describe_version_error(&error))
+}
+
+/// The library's message about an unknown version is for those who can name a layout otherwise.
+pub(crate) fn describe_version_error(error: &CassandraError) -> String {
+    match error {
+        CassandraError::Version { found } => {
+            format!("version {found:?} is not known: give one from ic to oa, or da")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Checks that each option that was given is one of the format: name, whether it was given, formats that have it.
+pub(crate) fn check_options(
+    format: Format,
+    options: &[(&str, bool, &[Format])],
+) -> Result<(), Failure> {
+    for &(name, is_given, formats) in options {
+        if is_given && !formats.contains(&format) {
+            let formats: Vec<String> = formats.iter().map(Format::to_string).collect();
+            let formats = formats.join(" and ");
+            return Err(Failure::new(format!("{name} is for {formats}, not for {format}")));
+        }
+    }
+    Ok(())
+}

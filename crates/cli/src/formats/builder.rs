@@ -1,0 +1,53 @@
+//! Builders of filters for other systems: what they are given and what they make.
+
+use blocked_bloom_formats::cassandra::Layout;
+use blocked_bloom_formats::parquet::PhysicalType;
+
+use crate::failure::Failure;
+use crate::keys::Key;
+
+/// What a filter is built by. Options that were not given have the format's default.
+pub(crate) struct BuildOptions<'a> {
+    pub(crate) bits_per_key: Option<f64>,
+    pub(crate) false_positive_rate: Option<f64>,
+    /// Number of keys to size for, whatever is read.
+    pub(crate) expected_keys: Option<u64>,
+    pub(crate) value_type: Option<PhysicalType>,
+    /// Whether keys were given as hexadecimal digits.
+    pub(crate) is_hex: bool,
+    /// Look every key up in the finished filter.
+    pub(crate) verify: bool,
+    pub(crate) cassandra_version: Option<Layout>,
+    /// Name of the file that the filter will be written to.
+    pub(crate) output: &'a str,
+}
+
+/// Collects keys, and makes the filter when their number is known.
+pub(crate) trait Builder {
+    /// Bytes of memory for each key.
+    fn bytes_per_key(&self) -> u64;
+
+    /// Adds a key, or says why it is none.
+    fn add(&mut self, key: &Key) -> Result<(), String>;
+
+    /// `input` is where the keys came from.
+    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure>;
+}
+
+/// A filter to be written.
+pub(crate) struct Built {
+    pub(crate) bytes: Vec<u8>,
+    /// Distinct keys that it holds.
+    pub(crate) keys: u64,
+    /// Keys that it was looked up for and does not hold.
+    pub(crate) missing: usize,
+    /// Keys and geometry.
+    pub(crate) summary: String,
+}
+
+/// Adds a hash to a list, unless there is no memory for it.
+pub(crate) fn push<H>(hashes: &mut Vec<H>, hash: H) -> Result<(), String> {
+    hashes.try_reserve(1).map_err(|error| format!("no memory for this key: {error}"))?;
+    hashes.push(hash);
+    Ok(())
+}

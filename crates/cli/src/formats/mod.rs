@@ -1,0 +1,57 @@
+//! Looking up, describing and building filters of every format: one module for each system.
+
+pub(crate) mod builder;
+mod cassandra;
+pub(crate) mod lookup;
+pub(crate) mod native;
+mod parquet;
+mod rocksdb;
+pub(crate) mod value;
+
+use self::builder::{BuildOptions, Builder};
+use self::lookup::{Lookup, LookupArgs};
+use crate::facts::Facts;
+use crate::failure::Failure;
+use crate::file_format::Format;
+use crate::stored::Stored;
+
+/// Opens a filter for lookups.
+pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Lookup<'a>, Failure> {
+    args.check(stored.format)?;
+    match stored.format {
+        Format::Native => native::lookup(stored, args),
+        Format::RocksdbBlock => rocksdb::lookup_block(stored),
+        Format::RocksdbSst => rocksdb::lookup_sst(stored, args),
+        Format::ParquetFilter => parquet::lookup_filter(stored, args),
+        Format::Parquet => parquet::lookup_file(stored, args),
+        Format::Cassandra => cassandra::lookup(stored, args),
+    }
+}
+
+/// What is known of a filter, and what is wrong with it if it can be described all the same.
+pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Failure> {
+    let sound = |facts| Ok((facts, None));
+    match stored.format {
+        Format::Native => native::describe(stored),
+        Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),
+        Format::RocksdbSst => sound(rocksdb::describe_sst(stored)?),
+        Format::ParquetFilter => sound(parquet::describe_filter(stored)?),
+        Format::Parquet => parquet::describe_file(stored),
+        Format::Cassandra => sound(cassandra::describe(stored)?),
+    }
+}
+
+/// A builder of filters of another format than this crate's.
+pub(crate) fn builder(
+    format: Format,
+    options: &BuildOptions<'_>,
+) -> Result<Box<dyn Builder>, Failure> {
+    match format {
+        Format::RocksdbBlock => rocksdb::builder(options),
+        Format::ParquetFilter => parquet::builder(options),
+        Format::Cassandra => cassandra::builder(options),
+        Format::Native | Format::RocksdbSst | Format::Parquet => {
+            Err(Failure::new(format!("no builder for format {format}")))
+        }
+    }
+}

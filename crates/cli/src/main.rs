@@ -1,0 +1,102 @@
+//! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
+//!
+//! Modules import only from those below them: the commands (`build`, `query`, `info`, `merge`, `plan`, `bench`); what is known of each
+//! format (`formats`); files (`stored`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`).
+
+mod bench;
+mod build;
+mod detect;
+mod facts;
+mod failure;
+mod file_format;
+mod formats;
+mod info;
+mod keys;
+mod merge;
+mod numbers;
+mod output;
+mod plan;
+mod query;
+mod stored;
+mod threads;
+
+use std::process::ExitCode;
+
+use blocked_bloom::{KERNEL_VARIABLE, Kernel};
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+
+const AFTER_HELP: &str = "\
+EXAMPLES:
+  blocked-bloom build words.txt                    writes words.txt.bloom, 10 bits per key
+  blocked-bloom build --fpr 0.1% -o w.bloom words.txt
+  blocked-bloom query w.bloom < keys.txt           keys that may be present
+  blocked-bloom query --absent w.bloom keys.txt    keys that are certainly absent
+  blocked-bloom build --prefix delimiter:2f:1 paths.txt   and then query --prefix delimiter:2f:1
+  blocked-bloom info w.bloom
+  blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
+  blocked-bloom info 000012.sst                    and query: filters of RocksDB
+  blocked-bloom query nb-1-big-Filter.db keys.txt  and of Cassandra
+  blocked-bloom query orders.parquet --column customer.id < ids.txt
+  blocked-bloom build --format rocksdb-block words.txt
+  blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
+  blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
+  blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
+  blocked-bloom bench --quick
+
+EXIT STATUS:
+  0  success; for query: at least one key was selected
+  1  for query: no key was selected
+  2  an error, with a message on standard error
+
+ENVIRONMENT:
+  BLOCKED_BLOOM_KERNEL  name of the kernel to use instead of the fastest; info lists them";
+
+/// Blocked Bloom filters: which keys of a set may be present, and which are certainly absent
+#[derive(Parser)]
+#[command(version, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::Args),
+    Query(query::Args),
+    Info(info::Args),
+    Merge(merge::Args),
+    Plan(plan::Args),
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let done = check_kernel().and_then(|()| match command {
+        Command::Build(args) => build::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Bench(args) => bench::run(&args),
+    });
+    done.unwrap_or_else(|failure| {
+        failure.report();
+        ExitCode::from(2)
+    })
+}
+
+/// The library ignores a name that no kernel has; here it is an error.
+fn check_kernel() -> Result<(), Failure> {
+    let Some(name) = std::env::var_os(KERNEL_VARIABLE) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = Kernel::supported().map(Kernel::name).collect();
+    if names.iter().any(|&supported| name == supported) {
+        return Ok(());
+    }
+    let (name, names) = (name.display(), names.join(", "));
+    let message = format!("no kernel \"{name}\" on this machine, expected one of {names}");
+    Err(Failure::of(KERNEL_VARIABLE, message))
+}

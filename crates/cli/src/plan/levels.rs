@@ -1,0 +1,208 @@
+//! `plan --levels`: a budget shared among levels, beside the same bits per key everywhere.
+
+use blocked_bloom_lsm::{Level, Plan, PlannedLevel};
+use indicatif::BinaryBytes;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::numbers::{parse_keys, parse_rate, percent};
+use crate::output::print;
+
+const EXPLANATION: &str = "\
+Wasted reads are per lookup, each weighted by the level's cost: reads of tables that do not hold the key.
+";
+
+/// A level as it is written: KEYS, then in any order xRUNS, /TABLES, @LOOKUPS, :COST and =PRESENT.
+pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
+    let is_mark = |c: char| "x/@:=".contains(c);
+    let (keys, mut rest) = text.split_at(text.find(is_mark).unwrap_or(text.len()));
+    let keys = match keys {
+        "0" => 0,
+        keys => parse_keys(keys).map_err(|error| format!("keys \"{keys}\": {error}"))?,
+    };
+    let mut level = Level::new(keys);
+    let mut seen = String::new();
+    while let Some(mark) = rest.chars().next() {
+        let value = &rest[1..];
+        let (value, after) = value.split_at(value.find(is_mark).unwrap_or(value.len()));
+        rest = after;
+        if seen.contains(mark) {
+            return Err(format!("\"{mark}\" twice: give each part of a level once"));
+        }
+        seen.push(mark);
+        let fail = |what: &str| format!("{what} \"{mark}{value}\": give ");
+        let count = |what| {
+            let count = value.parse::<u32>().ok().filter(|&count| count > 0);
+            count.ok_or_else(|| fail(what) + "a whole number, 1 to 4294967295")
+        };
+        let number = |what| {
+            let number = value.parse::<f64>().ok().filter(|number| (0.0..=1e15).contains(number));
+            number.ok_or_else(|| fail(what) + "a number of 0 to 1e15, such as 0.5")
+        };
+        level = match mark {
+            'x' => level.runs(count("runs")?),
+            '/' => level.tables(count("tables")?),
+            '@' => level.lookups(number("lookups")?),
+            ':' => level.cost(number("cost")?),
+            _ if value == "0" => level.present(0.0),
+            _ => level.present(parse_rate(value).map_err(|_| {
+                fail("present") + "a fraction of 0 to 1, such as 0.9, or a percentage such as 90%"
+            })?),
+        };
+    }
+    Ok(level)
+}
+
+/// Prints the plan, the uniform one of the same budget, and one for each number of bits per key.
+pub(super) fn run(
+    levels: &[Level],
+    budget: u64,
+    bits_per_key: &[f64],
+    json: bool,
+) -> Result<(), Failure> {
+    let mut plans = vec![
+        ("planned".to_owned(), Plan::for_budget(levels, budget).map_err(Failure::new)?),
+        ("uniform".to_owned(), Plan::uniform(levels, budget).map_err(Failure::new)?),
+    ];
+    for &bits in bits_per_key {
+        let plan = Plan::with_bits_per_key(levels, bits).map_err(Failure::new)?;
+        plans.push((format!("{bits} bits/key"), plan));
+    }
+    if json {
+        let plans: Vec<Value> = plans.iter().map(|(name, plan)| plan_json(name, plan)).collect();
+        let all = json!({ "budget_bytes": budget, "plans": plans });
+        return print(&format!("{all:#}\n"));
+    }
+    print(&text(budget, &plans))
+}
+
+fn plan_json(name: &str, plan: &Plan) -> Value {
+    let levels: Vec<Value> = plan.levels().iter().map(level_json).collect();
+    json!({
+        "name": name,
+        "stored_bytes": bytes_of(plan.bytes()),
+        "expected_wasted_reads": plan.expected_wasted_reads(),
+        "levels": levels,
+    })
+}
+
+fn level_json(planned: &PlannedLevel) -> Value {
+    let level = &planned.level;
+    json!({
+        "keys": level.keys,
+        "runs": level.runs,
+        "tables": level.tables,
+        "lookups": level.lookups,
+        "cost": level.cost,
+        "query_cost": level.query_cost,
+        "present": level.present,
+        "bits_per_key": planned.bits_per_key(),
+        "probes": planned.params.probes(),
+        "stored_bytes": bytes_of(planned.bytes()),
+        "false_positive_rate": planned.false_positive_rate(),
+        "expected_wasted_reads": planned.expected_wasted_reads(),
+        "skipped": planned.skipped.map(|reason| reason.to_string()),
+    })
+}
+
+fn text(budget: u64, plans: &[(String, Plan)]) -> String {
+    let (_, planned) = &plans[0];
+    let mut heads = vec!["level", "keys", "runs", "bits/key", "false positives", "wasted reads"];
+    heads.resize(6 + 2 * (plans.len() - 1), "wasted reads");
+    for (head, (name, _)) in heads[6..].chunks_mut(2).zip(&plans[1..]) {
+        head[0] = name;
+    }
+    let mut rows = vec![heads.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for (index, first) in planned.levels().iter().enumerate() {
+        let rate = match first.skipped {
+            Some(reason) => reason.to_string(),
+            None => percent(first.false_positive_rate()),
+        };
+        let level = &first.level;
+        let mut row = vec![index.to_string(), level.keys.to_string(), level.runs.to_string()];
+        row.extend([bits(first), rate, reads(first.expected_wasted_reads())]);
+        for (_, plan) in &plans[1..] {
+            let other = &plan.levels()[index];
+            row.extend([bits(other), reads(other.expected_wasted_reads())]);
+        }
+        rows.push(row);
+    }
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    let mut text =
+        format!("{} levels, {budget} bytes ({})\n\n", rows.len() - 1, BinaryBytes(budget));
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
+        text += &cells.join("  ");
+        text.push('\n');
+    }
+    text.push('\n');
+    let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let least = planned.expected_wasted_reads();
+    for (place, (name, plan)) in plans.iter().enumerate() {
+        let (bytes, wasted) = (bytes_of(plan.bytes()), plan.expected_wasted_reads());
+        text += &format!(
+            "{name:<width$}  {bytes} bytes ({}), {} wasted reads per lookup",
+            BinaryBytes(bytes),
+            reads(wasted)
+        );
+        if place > 0 && wasted > 0.0 {
+            let saved = wasted - least;
+            let verb = if saved < 0.0 { "wastes more:" } else { "saves" };
+            let percent = 100.0 * saved.abs() / wasted;
+            text += &format!("; planning {verb} {} ({percent:.0} %)", reads(saved.abs()));
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    text + EXPLANATION
+}
+
+/// More bytes than anyone has are as good as the most that a number here can say.
+fn bytes_of(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+fn bits(planned: &PlannedLevel) -> String {
+    match planned.skipped {
+        Some(_) => "no filter".to_owned(),
+        None => format!("{:.2}", planned.bits_per_key()),
+    }
+}
+
+fn reads(reads: f64) -> String {
+    match reads.abs() {
+        0.0 => "0".to_owned(),
+        0.0001..1e6 => format!("{reads:.4}"),
+        _ => format!("{reads:.2e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_level;
+    use blocked_bloom_lsm::Level;
+
+    #[test]
+    fn levels_as_they_are_written() {
+        let level = Level::new(1_000_000);
+        for (text, expected) in [
+            ("1M", level),
+            ("1_000_000", level),
+            ("0", Level::new(0)),
+            ("1Mx4", level.runs(4)),
+            ("1M/16@0.5", level.tables(16).lookups(0.5)),
+            ("1M=90%:0.2x3", level.present(0.9).cost(0.2).runs(3)),
+            ("1M=0", level),
+        ] {
+            assert_eq!(parse_level(text), Ok(expected), "{text}");
+        }
+        for text in
+            ["", "x4", "1M x4", "1Mx0", "1Mx4x4", "1M@", "1M@-1", "1M=101%", "1M:nan", "1M/é"]
+        {
+            assert!(parse_level(text).is_err(), "{text}");
+        }
+    }
+}

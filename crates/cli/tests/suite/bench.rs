@@ -1,0 +1,83 @@
+//! `blocked-bloom bench`, run as a user runs it: which rows there are, and that their figures agree.
+
+use blocked_bloom::Kernel;
+use serde_json::Value;
+
+use crate::tool::{Dir, text};
+
+#[test]
+fn bench_prints_one_object_per_measurement() {
+    let printed = Dir::new().ok("bench --json --keys 1000,2K --rounds 1 --batch 64,100");
+    let rows: Vec<Value> = printed
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    assert_eq!(rows.len(), printed.iter().filter(|&&byte| byte == b'\n').count());
+    let times = ["ns_per_key", "min_ns_per_key"];
+    for row in &rows {
+        assert!(times.iter().all(|&time| row[time].as_f64().unwrap() > 0.0), "{row}");
+        assert!(row["min_ns_per_key"].as_f64() <= row["ns_per_key"].as_f64(), "{row}");
+        assert_eq!(row["probes"], 6);
+        if let Some(baseline) = row["baseline_ns_per_key"].as_f64() {
+            let ratio = row["ns_per_key"].as_f64().unwrap() / baseline;
+            assert!((row["ratio"].as_f64().unwrap() / ratio - 1.0).abs() < 1e-9, "{row}");
+        }
+    }
+    let count = |op: &str, mix: &str, kernel: &str, batch: u64| {
+        let is_it = |row: &&Value| {
+            (&row["op"], &row["mix"], &row["kernel"], &row["batch"])
+                == (&op.into(), &mix.into(), &kernel.into(), &batch.into())
+        };
+        rows.iter().filter(is_it).map(|row| row["keys"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let all = || Kernel::supported().map(Kernel::name).chain(["baseline", "baseline_ahead"]);
+    for kernel in all() {
+        for mix in ["absent", "half", "present"] {
+            assert_eq!(count("contains_hash", mix, kernel, 1), [1000, 2000], "{kernel}");
+        }
+    }
+    for kernel in all().chain(["one_by_one"]) {
+        for mix in ["absent", "half", "present"] {
+            assert_eq!(count("contains_hashes", mix, kernel, 64), [1000, 2000], "{kernel}");
+        }
+        assert_eq!(count("insert_hashes", "absent", kernel, 100), [1000, 2000], "{kernel}");
+    }
+    let default = Kernel::default().name();
+    assert!(rows.iter().all(|row| row["op"] != "hashes_to_filter"), "not by default");
+    assert_eq!(count("contains_batch", "absent", default, 100), [1000, 2000]);
+}
+
+#[test]
+fn bench_measures_each_op_and_explains_itself() {
+    let dir = Dir::new();
+    let table = text(dir.ok("bench --keys 1000 --rounds 1 --op insert --probes 9"));
+    assert!(table.contains("1000 keys, 1.25 KiB, 10.24 bits/key, 9 probes, 1 rounds"), "{table}");
+    assert!(table.contains("insert_hashes") && !table.contains("contains_hashes "), "{table}");
+    let sets = text(dir.ok("bench --json --keys 1000 --rounds 1 --op set"));
+    for kernel in Kernel::supported().map(Kernel::name) {
+        let rows = sets.lines().map(|row| serde_json::from_str::<Value>(row).unwrap());
+        let of_kernel = rows.filter(|row| row["kernel"] == kernel);
+        let ops: Vec<String> = of_kernel.map(|row| row["op"].as_str().unwrap().into()).collect();
+        assert_eq!(ops, ["one_key", "batch"]);
+    }
+    assert!(sets.contains(r#""kernel":"one_by_one""#) && sets.contains(r#""kernel":"ranges""#));
+    let built = text(dir.ok("bench --json --keys 1000 --rounds 1 --op build"));
+    for op in ["hashes_to_filter", "and_verified", "keys_to_filter", "known_count"] {
+        assert!(built.contains(&format!("\"op\":\"{op}\"")), "{built}");
+    }
+    let recorded = text(dir.ok("bench --json --keys 1000 --rounds 1 --op metrics,split"));
+    for op in ["not_recorded", "record", "not_counted", "record_batch", "split_hashes"] {
+        assert!(recorded.contains(&format!("\"op\":\"{op}\"")), "{recorded}");
+    }
+    for (args, expected) in [
+        ("bench --bits-per-key 0 --keys 10", "0 bits per key mean no filter"),
+        ("bench --bits-per-key 101 --keys 10", "101"),
+        ("bench --op nothing", "query, single, keys, insert, "),
+        ("bench --batch 0", "1..=1048576"),
+    ] {
+        let output = dir.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        let message = text(output.stderr);
+        assert!(message.contains(expected), "{args}: {message}");
+    }
+}

@@ -1,0 +1,119 @@
+//! How the tool recognises formats: by first bytes, last bytes and names; and pipes, whose end is not known.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use blocked_bloom_formats::rocksdb::FilterBlockBuilder;
+use serde_json::Value;
+
+use crate::fixtures::committed;
+use crate::tool::{self, Dir, assert_parts, files, stderr, text};
+
+/// Every file that is part of the repository has the format that its folder says, or none that shows.
+#[test]
+fn no_file_is_taken_for_another() {
+    let dir = Dir::new();
+    let mut seen = BTreeSet::new();
+    let folders = [
+        ("rocksdb", ".sst", "rocksdb-sst"),
+        ("rocksdb/raw", ".filter", "rocksdb-block"),
+        ("rocksdb/crafted", ".filter", "rocksdb-block"),
+        ("cassandra", "-Filter.db", "cassandra"),
+        ("parquet", ".parquet", "parquet"),
+        ("parquet/raw", ".sbbf", "parquet-filter"),
+        ("parquet", ".csv", "none"),
+        ("rocksdb", ".csv", "none"),
+        ("rocksdb/raw", ".hex", "none"),
+        ("../../../../tests/fixtures/keys", ".txt", "none"),
+    ];
+    for (folder, end, format) in folders {
+        for file in files(&committed(folder), end) {
+            let output = dir.run(&format!("info --json {}", file.display()));
+            if output.status.code() == Some(2) {
+                let message = stderr(&output);
+                let read_as = format!("read as {format}");
+                assert!(
+                    message.contains("no filter of a known format") || message.contains(&read_as)
+                );
+                continue;
+            }
+            let info: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(info["format"], format, "{}", file.display());
+            seen.insert(format);
+        }
+    }
+    assert_eq!(seen.len(), 5);
+}
+
+/// An SST file that is cut off behind its filter ends as a filter block does: its other blocks are taken for lines, so that it
+/// would answer "absent" for keys that are there.
+#[test]
+fn a_part_of_a_file_is_not_taken_for_a_filter() {
+    let dir = Dir::new();
+    let file = committed("rocksdb").join("bloom_b10_n5000_str.sst");
+    let bytes = fs::read(&file).unwrap();
+    let none = FilterBlockBuilder::new(10.0).unwrap().finish().unwrap();
+    let end = bytes.windows(5).rposition(|window| window == none).unwrap() + 5;
+    // Cut in front, too, so that whole lines come before the trailer.
+    let part = &bytes[(end - 5) % 64..end];
+    dir.write("part.filter", part);
+    assert_eq!(dir.info("part.filter")["format"], "rocksdb-block");
+    for name in ["part.sst", "part.SST", "part.parquet", "part.db", "nb-1-big-Filter.db"] {
+        dir.write(name, part);
+        for command in ["info", "query"] {
+            let message = dir.fails(&format!("{command} {name}"));
+            assert_parts(&message, &["no filter of a known format", "truncated", "--format"]);
+        }
+        dir.ok(&format!("info {name} --format rocksdb-block"));
+    }
+}
+
+/// Only what may be a number of probes makes a file of that name Cassandra's.
+#[test]
+fn other_formats_are_recognised_under_the_name_of_cassandras() {
+    let dir = Dir::new();
+    let name = "nb-1-big-Filter.db";
+    for (folder, file, format) in [
+        ("rocksdb", "bloom_b10_n5000_str.sst", "rocksdb-sst"),
+        ("parquet/raw", "arrowrs_ndv900_fpp0.01.sbbf", "parquet-filter"),
+        ("parquet", "duckdb_n3000.parquet", "parquet"),
+        ("cassandra", "nb-1-big-Filter.db", "cassandra"),
+    ] {
+        dir.copy(&committed(folder).join(file), name);
+        assert_eq!(dir.info(name)["format"], format);
+    }
+    let mut bytes = dir.read(name);
+    bytes[3] = 99;
+    dir.write(name, &bytes);
+    assert_parts(&dir.fails(&format!("info {name}")), &["99 probes", "read as cassandra"]);
+    bytes[0] = 1;
+    dir.write(name, &bytes);
+    assert_parts(&dir.fails(&format!("info {name}")), &["no number of probes", "--format"]);
+    for option in ["--format cassandra", "--cassandra-version nb"] {
+        let message = dir.fails(&format!("info {name} {option}"));
+        assert_parts(&message, &["16777315 probes", "read as cassandra"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_read_by_a_format_that_is_given() {
+    let dir = Dir::new();
+    let file = committed("rocksdb").join("bloom_b10_n5000_str.sst");
+    let shell = |script: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).env("TOOL", tool::TOOL).env("FILE", &file);
+        command.current_dir(dir.0.path()).output().unwrap()
+    };
+    let given = shell("cat \"$FILE\" | \"$TOOL\" info /dev/stdin --format rocksdb-sst");
+    assert_parts(&text(given.stdout), &["/dev/stdin", "98 of 64 bytes"]);
+    let unknown = shell("cat \"$FILE\" | \"$TOOL\" info /dev/stdin");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert_parts(
+        &stderr(&unknown),
+        &["the end of a pipe or a device is not known", "--format, such as rocksdb-sst"],
+    );
+    let endless = shell("\"$TOOL\" info /dev/zero");
+    assert_eq!(endless.status.code(), Some(2));
+    assert_parts(&stderr(&endless), &["/dev/zero: this is no filter"]);
+}

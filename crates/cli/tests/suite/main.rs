@@ -1,0 +1,17 @@
+//! The tests of the command-line tool: one binary, one module per area. `cargo test -p blocked-bloom-cli plan::` runs one of them.
+
+#[path = "../../../../tests/suite/common/mod.rs"]
+mod common;
+#[path = "../../../formats/tests/suite/common/fixtures.rs"]
+mod fixtures;
+mod tool;
+
+mod basics;
+mod bench;
+mod crash;
+mod detect;
+mod files;
+mod formats;
+mod parquet;
+mod plan;
+mod prefix;

@@ -1,0 +1,82 @@
+//! Which layout a file has that is not what its name says, by keys that are known to be in it.
+
+use super::error::CassandraError;
+use super::hash::hash_key;
+use super::layout::Layout;
+use super::view::CassandraFilterRef;
+
+/// How many known keys a file has in each layout: the result of [`diagnose`].
+///
+/// ```
+/// # use blocked_bloom_formats::cassandra::{Layout, diagnose};
+/// # let bytes = include_bytes!("../../tests/fixtures/cassandra/nb-1-big-Filter.db");
+/// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
+/// assert_eq!(diagnosis.found(Layout::Since4), 3);
+/// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    keys: usize,
+    /// In the order of [`Layout::ALL`].
+    found: [usize; 3],
+}
+
+impl Diagnosis {
+    /// Known keys looked up.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Known keys that the file may hold if it has this layout.
+    pub fn found(&self, layout: Layout) -> usize {
+        self.found[layout as usize]
+    }
+
+    /// The only layout in which the file may hold every known key. None if there is none (the keys are not of this file, or it is
+    /// damaged), if several fit (too few keys, or hardly a zero bit), or if no key was given.
+    ///
+    /// ```
+    /// # use blocked_bloom_formats::cassandra::diagnose;
+    /// // An empty file fits every layout.
+    /// assert_eq!(diagnose(&[], &["apple"])?.layout(), None);
+    /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+    /// ```
+    pub fn layout(&self) -> Option<Layout> {
+        let mut fitting = Layout::ALL.into_iter().filter(|&layout| self.found(layout) == self.keys);
+        let first = fitting.next()?;
+        fitting.next().is_none().then_some(first)
+    }
+}
+
+/// Looks keys up that are known to be in the file's table, once in each layout.
+///
+/// File names can be wrong: among Cassandra's own test files, one named `la` has the halves of the hash in the order of `ma`, and
+/// some named `na` were written before 4.0 was final, with the bits of 3.0. In a wrong layout hardly any key is found, so a handful
+/// of keys decides; a rare false positive does not matter unless every key has one.
+///
+/// Keys are partition keys as the table stores them, from its data or index file. Cost: three lookups per key.
+///
+/// # Errors
+///
+/// Those of [`CassandraFilterRef::from_bytes`].
+///
+/// ```
+/// use blocked_bloom_formats::cassandra::{Layout, diagnose};
+/// # let bytes = include_bytes!("../../tests/fixtures/cassandra/nb-1-big-Filter.db");
+/// let renamed = "me-1-big-Filter.db";
+/// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
+/// assert_eq!(diagnosis.layout(), Some(Layout::Since4));
+/// assert_ne!(diagnosis.layout(), Some(Layout::of_file_name(renamed)?));
+/// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+/// ```
+pub fn diagnose<K: AsRef<[u8]>>(
+    bytes: &[u8],
+    known_keys: &[K],
+) -> Result<Diagnosis, CassandraError> {
+    let mut found = [0; 3];
+    for (found, layout) in found.iter_mut().zip(Layout::ALL) {
+        let filter = CassandraFilterRef::from_bytes(bytes, layout)?;
+        *found = known_keys.iter().filter(|key| filter.contains_hash(hash_key(key))).count();
+    }
+    Ok(Diagnosis { keys: known_keys.len(), found })
+}

@@ -1,0 +1,49 @@
+//! Apache Cassandra's `Filter.db`: the Bloom filter of an SSTable's partition keys.
+//!
+//! It is a classical Bloom filter: `k` bits per key anywhere in the file, so `k` cache lines per key instead of one. SIMD kernels do not
+//! apply to it; what a batch gains is that the lines of the keys that come next are prefetched while one is tested.
+//! `docs/cassandra.md` describes the bytes, the three layouts and what validation cannot see.
+//!
+//! | | |
+//! |---|---|
+//! | [`CassandraFilterRef`] | a borrowed `Filter.db`, queried by keys or hashes |
+//! | [`CassandraFilter`] | one to which keys are added, sized as Cassandra sizes it ([`Shape`]) |
+//! | [`Layout`], [`diagnose`] | how a file is to be read, by its name or by known keys |
+//! | [`hash_key`], [`composite_key`] | the hash of a partition key, and the bytes of one of several columns |
+//!
+//! ```
+//! use blocked_bloom::Bitmask;
+//! use blocked_bloom_formats::cassandra::{CassandraFilterRef, Layout};
+//!
+//! # let bytes = include_bytes!("../../tests/fixtures/cassandra/nb-1-big-Filter.db");
+//! let layout = Layout::of_file_name("data/store/fruit-6d1e/nb-1-big-Filter.db")?;
+//! let filter = CassandraFilterRef::from_bytes(bytes, layout)?;
+//! assert!(filter.contains("apple"));
+//!
+//! let mut hits = Bitmask::new();
+//! filter.contains_batch(&["apple", "granite", "cherry"], &mut hits);
+//! assert!(hits.hits().eq([0, 2]));
+//! # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+//! ```
+
+mod batch;
+mod diagnosis;
+mod error;
+mod filter;
+mod hash;
+mod key;
+mod layout;
+mod limits;
+mod probe;
+mod shape;
+mod stored;
+mod view;
+
+pub use diagnosis::{Diagnosis, diagnose};
+pub use error::CassandraError;
+pub use filter::CassandraFilter;
+pub use hash::{Hash128, hash_key};
+pub use key::composite_key;
+pub use layout::Layout;
+pub use shape::Shape;
+pub use view::CassandraFilterRef;

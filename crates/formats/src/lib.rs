@@ -1,0 +1,82 @@
+//! The Bloom filters of RocksDB, Apache Parquet and Apache Cassandra: read where they lie, queried in batches, and written byte for byte
+//! as those systems write them.
+//!
+//! ```
+//! # #[cfg(feature = "rocksdb")] {
+//! use blocked_bloom::{BatchQuery, Bitmask};
+//! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
+//!
+//! // The filter block that RocksDB writes for these keys at 10 bits per key.
+//! let mut builder = FilterBlockBuilder::new(10.0)?;
+//! builder.extend(["apple", "banana", "cherry"]);
+//! let block: Vec<u8> = builder.finish()?;
+//!
+//! // Where the bytes lie, here in a vector, elsewhere in a block cache or a mapped file.
+//! let filter = FilterBlock::from_bytes(&block)?;
+//! let mut hits = Bitmask::new();
+//! filter.contains_batch(&["banana", "durian", "cherry"], &mut hits);
+//! assert!(hits.hits().eq([0, 2]));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Formats
+//!
+//! One module and one feature per format, all of them default. Each has a borrowed reader, a writer, the hash of keys and an error of
+//! its own; none depends on another.
+//!
+//! | module | bytes | read | written | batches |
+//! |---|---|---|---|---|
+//! | [`rocksdb`] | filter blocks, and those in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom, full and partitioned; Ribbon as "maybe" | filter blocks of both Blooms | the kernels of [`blocked_bloom`] |
+//! | [`parquet`] | split-block filters of Parquet files | all that the format defines, and the footer that leads to them | the filter with its header, folded as Arrow does | kernels of its own |
+//! | [`cassandra`] | `Filter.db`, Cassandra 1.2.5 to 5 | all three layouts | all three layouts | staged prefetch |
+//!
+//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/cassandra.md` in the repository; all code in them runs as tests.
+//!
+//! # Damage
+//!
+//! Bytes that are not a filter are a typed error that says what was found where, and must not be used to answer "absent". No input causes a
+//! panic. Of these formats only SST files have checksums: in the others a flipped bit cannot be seen, as each module says.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `rocksdb`, `parquet`, `cassandra` | yes | the module of that name |
+//! | `std` | yes | `write_to` for `std::io::Write`, the kernel by environment variable; without it the crate is `no_std` with `alloc` |
+//! | `portable` | yes | the kernels in portable SIMD, by the crate `wide`, for machines without AVX2, AVX-512 or NEON |
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+#[cfg(feature = "rocksdb")]
+pub mod rocksdb;
+#[cfg(any(feature = "cassandra", feature = "rocksdb"))]
+mod words;
+
+/// The code in the README and the guides compiles and runs.
+#[cfg(all(doctest, feature = "std"))]
+mod documents {
+    #[cfg(feature = "parquet")]
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[cfg(feature = "cassandra")]
+    #[doc = include_str!("../../../docs/cassandra.md")]
+    struct Cassandra;
+    #[cfg(feature = "parquet")]
+    #[doc = include_str!("../../../docs/parquet.md")]
+    struct Parquet;
+    #[cfg(feature = "rocksdb")]
+    #[doc = include_str!("../../../docs/rocksdb.md")]
+    struct Rocksdb;
+    #[cfg(feature = "parquet")]
+    #[doc = include_str!("../../../docs/migrating.md")]
+    struct Migrating;
+}

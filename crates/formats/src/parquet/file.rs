@@ -1,0 +1,440 @@
+//! A Parquet file in memory: where its filters are.
+//!
+//! Of the footer only what leads to filters is read: row groups, columns, offsets, lengths of values.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use blocked_bloom::AllocError;
+
+use super::error::ParquetError;
+use super::neighbour::{self, Claim, Neighbour};
+use super::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT};
+use super::value::{PhysicalType, Value};
+use super::view::SplitBlockFilterRef;
+
+/// The filters of a Parquet file that is in memory, or mapped.
+///
+/// ```no_run
+/// use blocked_bloom_formats::parquet::{ParquetFile, Value};
+/// let bytes = std::fs::read("orders.parquet")?;
+/// let file = ParquetFile::open(&bytes)?;
+/// for (row_group, columns) in file.row_groups().iter().enumerate() {
+///     let Some(column) = columns.position("customer.id") else { continue };
+///     let hash = columns.columns()[column].hash_value(Value::Int64(4711))?;
+///     let absent = file.filter(row_group, column)?.is_some_and(|filter| !filter.contains_hash(hash));
+///     println!("row group {row_group}: {}", if absent { "skip" } else { "read" });
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParquetFile<'a> {
+    /// The file up to its footer.
+    data: Data<'a>,
+    row_groups: Vec<RowGroup<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Data<'a>(&'a [u8]);
+
+/// Its length.
+impl core::fmt::Debug for Data<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+const MAGIC: [u8; 4] = *b"PAR1";
+const MAGIC_OF_ENCRYPTED_FOOTERS: [u8; 4] = *b"PARE";
+
+/// The footer's length and a magic number.
+const TAIL: usize = 8;
+
+impl<'a> ParquetFile<'a> {
+    /// Reads the footer of a whole file.
+    ///
+    /// Cost: reads the footer once; allocates a fraction of its length, and where it is hostile at most some 60 times its length.
+    /// Filters are sorted by their offsets, `O(n log n)`.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] if the bytes are no Parquet file, or the footer is encrypted or damaged. It has no checksum: damage that
+    /// leaves it well formed is not seen.
+    pub fn open(file: &'a [u8]) -> Result<Self, ParquetError> {
+        let length = file.len() as u64;
+        let truncated = ParquetError::Truncated { offset: length };
+        let head = file.first_chunk::<4>().ok_or(truncated)?;
+        let (rest, tail) = file.split_last_chunk::<TAIL>().ok_or(truncated)?;
+        let [a, b, c, d, magic @ ..] = *tail;
+        for (offset, found) in [(0, *head), (length - 4, magic)] {
+            match found {
+                MAGIC => {}
+                MAGIC_OF_ENCRYPTED_FOOTERS => return Err(ParquetError::EncryptedFooter),
+                _ => return Err(ParquetError::NotParquet { offset, found }),
+            }
+        }
+        let found = u32::from_le_bytes([a, b, c, d]);
+        let limit = rest.len().saturating_sub(MAGIC.len()) as u64;
+        if u64::from(found) > limit {
+            return Err(ParquetError::FooterLength { found, limit });
+        }
+        let (data, footer) = rest.split_at(rest.len() - found as usize);
+        let mut row_groups = file_metadata(&mut Reader::new(footer, data.len() as u64))?;
+        find_neighbours(&mut row_groups, data.len())?;
+        Ok(ParquetFile { data: Data(data), row_groups })
+    }
+
+    /// The row groups, in the file's order.
+    pub fn row_groups(&self) -> &[RowGroup<'a>] {
+        &self.row_groups
+    }
+
+    /// The filter of a column of a row group, or `None` if it has none: then the row group must be read.
+    ///
+    /// Cost: reads the filter's header.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] if there is no such column, if it is encrypted, in another file or of booleans, if its filter overlaps that of
+    /// another column chunk, or if the filter is damaged. Then, too, the row group must be read.
+    ///
+    /// ```
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
+    /// let may_hold_it = match file.filter(0, 4) {
+    ///     Ok(Some(filter)) => filter.contains("word"),
+    ///     Ok(None) => true,
+    ///     Err(error) => {
+    ///         eprintln!("filter ignored: {error}");
+    ///         true
+    ///     }
+    /// };
+    /// assert!(!may_hold_it);
+    /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+    /// ```
+    pub fn filter(
+        &self,
+        row_group: usize,
+        column: usize,
+    ) -> Result<Option<SplitBlockFilterRef<'a>>, ParquetError> {
+        let columns = self.row_groups.get(row_group).map(RowGroup::columns);
+        let found = columns.and_then(|columns| columns.get(column));
+        let found = found.ok_or(ParquetError::NoSuchColumn { row_group, column })?;
+        if found.encrypted {
+            return Err(ParquetError::EncryptedColumn { row_group, column });
+        }
+        let Some(offset) = found.filter_offset else { return Ok(None) };
+        if found.other_file {
+            return Err(ParquetError::OtherFile { row_group, column });
+        }
+        if found.physical_type == Some(PhysicalType::Boolean) {
+            return Err(ParquetError::BooleanColumn { row_group, column });
+        }
+        if let Neighbour::Overlapping(other) = found.neighbour {
+            return Err(ParquetError::Overlapping { offset, other });
+        }
+        let (filter, end) = SplitBlockFilterRef::within(self.data.0, offset, found.filter_length)?;
+        match found.neighbour {
+            Neighbour::Next(other) if other.unsigned_abs() < end => {
+                Err(ParquetError::Overlapping { offset, other })
+            }
+            _ => Ok(Some(filter)),
+        }
+    }
+}
+
+/// The columns of a part of the rows.
+///
+/// ```
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+/// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
+/// for row_group in file.row_groups() {
+///     println!("{} rows in {} columns", row_group.rows(), row_group.columns().len());
+/// }
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowGroup<'a> {
+    rows: i64,
+    columns: Vec<Column<'a>>,
+}
+
+impl<'a> RowGroup<'a> {
+    /// Rows, as the file says.
+    pub fn rows(&self) -> i64 {
+        self.rows
+    }
+
+    /// The leaf columns, in the schema's order.
+    pub fn columns(&self) -> &[Column<'a>] {
+        &self.columns
+    }
+
+    /// The index of the column with this [`name`](Column::name).
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name() == name)
+    }
+}
+
+/// A leaf column's part in a row group: what leads to its filter.
+///
+/// ```
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+/// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
+/// let row_group = &file.row_groups()[0];
+/// let column = &row_group.columns()[row_group.position("i64").unwrap()];
+/// assert!(column.filter_offset().is_some());
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column<'a> {
+    path: Vec<&'a str>,
+    physical_type: Option<PhysicalType>,
+    type_length: Option<u32>,
+    filter_offset: Option<i64>,
+    filter_length: Option<i32>,
+    encrypted: bool,
+    other_file: bool,
+    neighbour: Neighbour,
+}
+
+impl<'a> Column<'a> {
+    /// The names from the schema's root to the column, without the root's. Empty if the column's metadata is encrypted.
+    pub fn path(&self) -> &[&'a str] {
+        &self.path
+    }
+
+    /// The [`path`](Self::path) joined by dots. Names may have dots of their own: then only the path is unambiguous.
+    pub fn name(&self) -> String {
+        self.path.join(".")
+    }
+
+    /// How values are stored. `None` if the column's metadata is encrypted.
+    pub fn physical_type(&self) -> Option<PhysicalType> {
+        self.physical_type
+    }
+
+    /// Bytes of each value of a column of [`FixedLenByteArray`](PhysicalType::FixedLenByteArray), by the schema: `type_length`. `None`
+    /// for every other column, and if the schema does not say it or has other columns than the row group.
+    pub fn type_length(&self) -> Option<u32> {
+        self.type_length
+    }
+
+    /// The hash of a value, to look up in the column's filters.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::ValueType`] if the column stores values of another type, [`ParquetError::ValueLength`] if of another
+    /// [length](Self::type_length): its filter would answer "absent" whatever it holds.
+    pub fn hash_value(&self, value: Value<'_>) -> Result<u64, ParquetError> {
+        let found = value.physical_type();
+        if let Some(expected) = self.physical_type
+            && found != expected
+        {
+            return Err(ParquetError::ValueType { found, expected });
+        }
+        if let (Value::FixedLenByteArray(bytes), Some(expected)) = (value, self.type_length)
+            && bytes.len() as u64 != u64::from(expected)
+        {
+            return Err(ParquetError::ValueLength { found: bytes.len() as u64, expected });
+        }
+        Ok(value.hash())
+    }
+
+    /// Where the filter's header begins in the file, if there is a filter: `bloom_filter_offset`, unchecked.
+    pub fn filter_offset(&self) -> Option<i64> {
+        self.filter_offset
+    }
+
+    /// Bytes of the filter's header and bitset: `bloom_filter_length`, unchecked; files of older writers do not have it.
+    pub fn filter_length(&self) -> Option<i32> {
+        self.filter_length
+    }
+}
+
+/// Compares the filters of all columns by their places; those in other files, or not before `end`, where the footer begins, have none.
+fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: usize) -> Result<(), AllocError> {
+    let mut claims: Vec<Claim<'_>> = Vec::new();
+    for column in row_groups.iter_mut().flat_map(|row_group| &mut row_group.columns) {
+        let Some(offset) = column.filter_offset.filter(|_| !column.other_file) else { continue };
+        if usize::try_from(offset).is_ok_and(|offset| offset < end) {
+            let bytes = (claims.len() as u64 + 1) * size_of::<Claim<'_>>() as u64;
+            claims.try_reserve(1).map_err(|_| AllocError::new(bytes))?;
+            let (length, neighbour) = (column.filter_length, &mut column.neighbour);
+            claims.push(Claim { offset, length, neighbour });
+        }
+    }
+    neighbour::find(&mut claims);
+    Ok(())
+}
+
+/// `FileMetaData` of `parquet.thrift`.
+fn file_metadata<'a>(reader: &mut Reader<'a>) -> Result<Vec<RowGroup<'a>>, ParquetError> {
+    let (mut schema, mut row_groups) = (Vec::new(), None);
+    reader.structure(|reader, field| match field.id {
+        2 => {
+            schema = list(reader, field, (STRUCT, 1), "schema", schema_element)?;
+            Ok(())
+        }
+        4 => {
+            row_groups = Some(list(reader, field, (STRUCT, 5), "row_groups", row_group)?);
+            Ok(())
+        }
+        _ => reader.skip(field.kind),
+    })?;
+    let missing = ParquetError::MissingField { offset: reader.offset(), field: "row_groups" };
+    let mut row_groups = row_groups.ok_or(missing)?;
+    schema.retain(|element| element.physical_type.is_some());
+    for row_group in &mut row_groups {
+        set_type_lengths(&mut row_group.columns, &schema);
+    }
+    Ok(row_groups)
+}
+
+/// What a `SchemaElement` says of its values. Groups of columns have no type.
+struct SchemaElement {
+    physical_type: Option<i32>,
+    type_length: Option<i32>,
+}
+
+fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError> {
+    let mut element = SchemaElement { physical_type: None, type_length: None };
+    reader.structure(|reader, field| {
+        let (number, name) = match field.id {
+            1 => (&mut element.physical_type, "type"),
+            2 => (&mut element.type_length, "type_length"),
+            _ => return reader.skip(field.kind),
+        };
+        field.expect(I32, name)?;
+        *number = Some(reader.i32()?);
+        Ok(())
+    })?;
+    Ok(element)
+}
+
+/// The schema's leaves and a row group's columns are in the same order. Where they are not of the same number and types, nothing is
+/// known of any length. Cost: by the columns, however long a hostile schema is.
+fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
+    let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
+        let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
+        column.physical_type.is_none() || column.physical_type == physical_type
+    };
+    if leaves.len() != columns.len() || !columns.iter().zip(leaves).all(fits) {
+        return;
+    }
+    for (column, leaf) in columns.iter_mut().zip(leaves) {
+        if column.physical_type == Some(PhysicalType::FixedLenByteArray) {
+            column.type_length = leaf.type_length.and_then(|length| u32::try_from(length).ok());
+        }
+    }
+}
+
+/// `RowGroup`: at least its two fields and the end.
+fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> {
+    let (mut columns, mut rows) = (None, None);
+    reader.structure(|reader, field| match field.id {
+        1 => {
+            columns = Some(list(reader, field, (STRUCT, 2), "columns", column_chunk)?);
+            Ok(())
+        }
+        3 => {
+            field.expect(I64, "num_rows")?;
+            rows = Some(reader.i64()?);
+            Ok(())
+        }
+        _ => reader.skip(field.kind),
+    })?;
+    let missing = |field| ParquetError::MissingField { offset: reader.offset(), field };
+    Ok(RowGroup {
+        rows: rows.ok_or(missing("num_rows"))?,
+        columns: columns.ok_or(missing("columns"))?,
+    })
+}
+
+/// `ColumnChunk`: at least one field, of a byte if it is a bool, and the end.
+fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError> {
+    let mut column = Column::default();
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => column.other_file = true,
+            3 => {
+                field.expect(STRUCT, "meta_data")?;
+                return column_metadata(reader, &mut column);
+            }
+            // How it is encrypted; without it, but with encrypted metadata, nothing is known of it.
+            8 | 9 => column.encrypted = true,
+            _ => {}
+        }
+        reader.skip(field.kind)
+    })?;
+    if column.physical_type.is_none() && !column.encrypted {
+        let offset = reader.offset();
+        return Err(ParquetError::MissingField { offset, field: "meta_data" });
+    }
+    Ok(column)
+}
+
+/// `ColumnMetaData`.
+fn column_metadata<'a>(
+    reader: &mut Reader<'a>,
+    column: &mut Column<'a>,
+) -> Result<(), ParquetError> {
+    reader.structure(|reader, field| {
+        match field.id {
+            1 => {
+                field.expect(I32, "type")?;
+                let problem = "no such physical type";
+                let unknown = ParquetError::Thrift { offset: reader.offset(), problem };
+                let found = PhysicalType::from_number(reader.i32()?);
+                column.physical_type = Some(found.ok_or(unknown)?);
+            }
+            3 => column.path = list(reader, field, (BINARY, 1), "path_in_schema", name)?,
+            14 => {
+                field.expect(I64, "bloom_filter_offset")?;
+                column.filter_offset = Some(reader.i64()?);
+            }
+            15 => {
+                field.expect(I32, "bloom_filter_length")?;
+                column.filter_length = Some(reader.i32()?);
+            }
+            _ => reader.skip(field.kind)?,
+        }
+        Ok(())
+    })?;
+    match column.physical_type {
+        Some(_) => Ok(()),
+        None => Err(ParquetError::MissingField { offset: reader.offset(), field: "type" }),
+    }
+}
+
+fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
+    let offset = reader.offset();
+    let problem = "a name is not UTF-8";
+    let name = reader.binary()?;
+    core::str::from_utf8(name).map_err(|_| ParquetError::Thrift { offset, problem })
+}
+
+/// A list of elements of the type `kind`, of at least `least` bytes each: whatever length is announced, memory is taken for as many as
+/// the bytes that are left can hold, and no more.
+fn list<'a, T>(
+    reader: &mut Reader<'a>,
+    field: Field,
+    (kind, least): (u8, u64),
+    name: &'static str,
+    mut read: impl FnMut(&mut Reader<'a>) -> Result<T, ParquetError>,
+) -> Result<Vec<T>, ParquetError> {
+    field.expect(LIST, name)?;
+    let offset = reader.offset();
+    let (found, length) = reader.list()?;
+    if found != kind && length > 0 {
+        return Err(ParquetError::FieldType { offset, field: name, found, expected: kind });
+    }
+    let capacity = length.min(reader.left() / least);
+    let error = AllocError::new(capacity.saturating_mul(size_of::<T>() as u64));
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(capacity as usize).map_err(|_| error)?;
+    for _ in 0..length {
+        elements.push(read(reader)?);
+    }
+    Ok(elements)
+}

@@ -1,0 +1,204 @@
+//! A split-block filter that owns its blocks: sizing, adding values, and the bytes that go into a file.
+//!
+//! The number of blocks is a power of two, always: some readers open no others.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::{BatchQuery, Block, BlockBuffer, Kernel, KeyError, LengthError};
+
+use super::error::{MAX_BITSET_BYTES, ParquetError};
+use super::header::{self, Written};
+use super::kernel;
+use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
+use super::value::hash_value;
+use super::view::SplitBlockFilterRef;
+
+/// A split-block filter in memory of its own, for one column of one row group.
+///
+/// Sized for a number of distinct values and a rate, it can be queried, added to, folded to a smaller size once the values are known,
+/// and written. It has a power of two of blocks, from 1 to 4,194,304 (128 MiB). Its [`view`](Self::view) has the statistics; batches are
+/// looked up by the methods of [`BatchQuery`].
+///
+/// ```
+/// use blocked_bloom_formats::parquet::SplitBlockFilter;
+/// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // no more rows than that
+/// for word in ["apple", "banana", "apple"] {
+///     filter.insert(word);
+/// }
+/// filter.shrink_to_false_positive_rate(0.01);
+/// assert_eq!(filter.view().blocks().len(), 1);
+/// assert!(filter.contains("apple"));
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
+#[derive(Clone)]
+pub struct SplitBlockFilter {
+    /// [`SPLIT_BLOCKS_PER_BLOCK`] split blocks in each.
+    buffer: BlockBuffer,
+    /// Split blocks: a power of two. What the buffer has beyond them means nothing.
+    len: usize,
+    kernel: Kernel,
+}
+
+/// Split blocks in a block of the buffer's, which is a cache line.
+const SPLIT_BLOCKS_PER_BLOCK: u32 = (size_of::<Block>() / SPLIT_BLOCK_BYTES) as u32;
+
+impl SplitBlockFilter {
+    /// An empty filter for so many distinct values, that lets this fraction of absent ones pass.
+    ///
+    /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, cut to whole bytes, at least 32 bytes and at most 128 MiB, rounded up to a
+    /// power of two. Beyond that, some 104 million values at 1 %, the rate is higher than the one given. The formula is that of a filter
+    /// without blocks: with blocks, and the size not rounded up, 1 % becomes some 1.4 %.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::RateOutOfRange`] unless `0 < rate < 1`, and [`ParquetError::Alloc`].
+    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(ParquetError::RateOutOfRange { rate });
+        }
+        let bits = -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0));
+        // A rate so small that the logarithm is 0: no size is enough, and only no values need none. Conversion saturates.
+        let bytes = if bits.is_finite() { bits as u64 / 8 } else { u64::MAX };
+        let bytes = if distinct_values == 0 { 0 } else { bytes };
+        let bytes = bytes.clamp(SPLIT_BLOCK_BYTES as u64, u64::from(MAX_BITSET_BYTES));
+        Self::with_blocks((bytes.next_power_of_two() / SPLIT_BLOCK_BYTES as u64) as u32)
+    }
+
+    /// An empty filter of so many blocks of 32 bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::NotAPowerOfTwo`], [`ParquetError::BitsetLength`] for more than 4,194,304, and [`ParquetError::Alloc`].
+    pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
+        if !blocks.is_power_of_two() {
+            return Err(ParquetError::NotAPowerOfTwo { blocks });
+        }
+        let bytes = i64::from(blocks) * SPLIT_BLOCK_BYTES as i64;
+        header::bitset_length(bytes)?;
+        let buffer = BlockBuffer::zeroed(blocks.div_ceil(SPLIT_BLOCKS_PER_BLOCK), true)?;
+        Ok(SplitBlockFilter { buffer, len: blocks as usize, kernel: Kernel::default() })
+    }
+
+    pub(super) fn blocks(&self) -> &[SplitBlock] {
+        let (blocks, _) = self.buffer.as_flattened().as_chunks();
+        &blocks[..self.len]
+    }
+
+    pub(super) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
+        let (blocks, _) = self.buffer.as_flattened_mut().as_chunks_mut();
+        &mut blocks[..self.len]
+    }
+
+    /// Keeps the first `blocks` blocks, a power of two and no more than there are.
+    pub(super) fn keep_first(&mut self, blocks: usize) {
+        self.len = blocks;
+        self.buffer.keep_first((blocks as u32).div_ceil(SPLIT_BLOCKS_PER_BLOCK));
+    }
+
+    /// The filter, borrowed: every query and the statistics.
+    #[inline]
+    pub fn view(&self) -> SplitBlockFilterRef<'_> {
+        SplitBlockFilterRef::new(self.blocks(), self.kernel)
+    }
+
+    /// Whether a value with these plain-encoded bytes may have been added: false means certainly not.
+    #[inline]
+    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
+        self.view().contains(plain)
+    }
+
+    /// Whether a value with this [`hash`](super::Value::hash) may have been added.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.view().contains_hash(hash)
+    }
+
+    /// Adds a value by its plain-encoded bytes. True if it was certainly not there.
+    pub fn insert(&mut self, plain: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(hash_value(plain))
+    }
+
+    /// Adds a value by its [`hash`](super::Value::hash). True if it was certainly not there.
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        let index = split_block::block_index(hash, self.len as u32) as usize;
+        split_block::insert(&mut self.blocks_mut()[index], hash)
+    }
+
+    /// Adds values by their hashes. Cost: about one cache line per hash, prefetched where the filter outgrows the cache.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        kernel::insert(self.kernel, self.blocks_mut(), hashes);
+    }
+
+    /// The header and the bitset, as all writers write them: what `bloom_filter_offset` points to and `bloom_filter_length` counts.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [self.header().bytes(), self.blocks().as_flattened()].concat()
+    }
+
+    /// Writes what [`to_bytes`](Self::to_bytes) gives, without a copy, and returns its length.
+    ///
+    /// # Errors
+    ///
+    /// The writer's.
+    #[cfg(feature = "std")]
+    pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
+        let (header, bitset) = (self.header(), self.blocks().as_flattened());
+        writer.write_all(header.bytes())?;
+        writer.write_all(bitset)?;
+        Ok((header.bytes().len() + bitset.len()) as u64)
+    }
+
+    fn header(&self) -> Written {
+        Written::new((self.len * SPLIT_BLOCK_BYTES) as u32)
+    }
+
+    /// The same filter, with batches answered and inserted by `kernel`.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        SplitBlockFilter { kernel, ..self }
+    }
+}
+
+impl SplitBlockFilterRef<'_> {
+    /// A copy that owns its blocks and can be added to, folded and written.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some readers do not open, and
+    /// [`ParquetError::Alloc`].
+    pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
+        let mut copy = SplitBlockFilter::with_blocks(self.blocks().len() as u32)?;
+        copy.blocks_mut().copy_from_slice(self.blocks());
+        Ok(copy.with_kernel(self.kernel()))
+    }
+}
+
+impl BatchQuery for SplitBlockFilter {
+    #[inline]
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.view().contains_hashes_into(hashes, words)
+    }
+
+    #[inline]
+    fn hash_keys<K: AsRef<[u8]>>(&self, plain: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
+        self.view().hash_keys(plain, hashes)
+    }
+}
+
+/// Same blocks; the kernel does not matter.
+impl PartialEq for SplitBlockFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.view() == other.view()
+    }
+}
+
+impl Eq for SplitBlockFilter {}
+
+/// The shape, without the bits.
+impl core::fmt::Debug for SplitBlockFilter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SplitBlockFilter")
+            .field("blocks", &self.len)
+            .field("kernel", &self.kernel)
+            .finish()
+    }
+}

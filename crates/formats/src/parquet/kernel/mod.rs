@@ -1,0 +1,234 @@
+//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by the name of a [`Kernel`] of the core.
+//!
+//! A kernel decides speed, never an answer: all give the bits of [`split_block`](super::split_block). A new instruction set is one
+//! file and one line of [`table`]; until it has them, the kernel of that name is the scalar one here.
+
+// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these two safe ones")]
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not provide for.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
+#[cfg(feature = "portable")]
+mod portable;
+mod scalar;
+
+use blocked_bloom::{Kernel, LengthError};
+
+use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
+
+/// Keys between the prefetch of a block and its test: the core's distance, whose figures hold here too.
+const DISTANCE: usize = 64;
+
+/// One instruction set's functions.
+///
+/// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
+/// `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch so many cache lines per block: none where the filter fits
+/// the cache, two where blocks straddle lines, which they do not in memory that is written.
+///
+/// # Safety
+///
+/// All: the CPU has the features of the kernel of that name, and `1 <= blocks.len() < 2^32`. `contains`:
+/// `hits.len() == hashes.len().div_ceil(64)`.
+struct Table {
+    contains: [Contains; 3],
+    insert: [Insert; 2],
+}
+
+type Contains = unsafe fn(&[SplitBlock], hashes: &[u64], hits: &mut [u64]);
+type Insert = unsafe fn(&mut [SplitBlock], hashes: &[u64]);
+
+fn table(kernel: Kernel) -> &'static Table {
+    match kernel.name() {
+        #[cfg(target_arch = "x86_64")]
+        "avx512" => &avx512::TABLE,
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        "avx2" => &avx2::TABLE,
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        "neon" => &neon::TABLE,
+        #[cfg(feature = "portable")]
+        "portable" => &portable::TABLE,
+        _ => &scalar::TABLE,
+    }
+}
+
+/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are zero.
+///
+/// # Errors
+///
+/// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+///
+/// # Panics
+///
+/// If there is no block or more than 2^32 - 1: a bug of this package, not an input.
+#[inline]
+pub(super) fn contains(
+    kernel: Kernel,
+    blocks: &[SplitBlock],
+    hashes: &[u64],
+    words: &mut [u64],
+) -> Result<(), LengthError> {
+    LengthError::check(hashes.len(), words)?;
+    check_count(blocks);
+    let lines = match blocks.as_ptr().addr().is_multiple_of(SPLIT_BLOCK_BYTES) {
+        _ if !outgrows_cache(kernel, blocks) => 0,
+        true => 1,
+        false => 2,
+    };
+    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the
+    // name; the numbers of blocks and of words are checked above.
+    unsafe { table(kernel).contains[lines](blocks, hashes, words) };
+    Ok(())
+}
+
+/// Sets the bits of every hash. The blocks are memory of our own: none straddles two cache lines.
+///
+/// # Panics
+///
+/// If there is no block or more than 2^32 - 1: a bug of this package, not an input.
+pub(super) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) {
+    check_count(blocks);
+    let lines = usize::from(outgrows_cache(kernel, blocks));
+    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the
+    // name; the number of blocks is checked above.
+    unsafe { table(kernel).insert[lines](blocks, hashes) }
+}
+
+#[inline]
+fn check_count(blocks: &[SplitBlock]) {
+    assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+}
+
+#[inline]
+fn outgrows_cache(kernel: Kernel, blocks: &[SplitBlock]) -> bool {
+    size_of_val(blocks) > kernel.prefetch_threshold()
+}
+
+/// Looks up a batch: calls `test` with `KEYS` hashes at a time, in their order, and `test_rest` with the fewer at the end, of whose
+/// answer the bits above theirs are ignored. Both return one bit per key, set if it may be present. The blocks of later keys are
+/// prefetched, `LINES` cache lines of each.
+///
+/// Always inlined, so that `test` is compiled for the instruction set of the caller.
+#[inline(always)]
+fn for_each_word<const KEYS: usize, const LINES: usize>(
+    blocks: &[SplitBlock],
+    hashes: &[u64],
+    hits: &mut [u64],
+    mut test: impl FnMut(&[u64; KEYS]) -> u64,
+    test_rest: impl Fn(&[u64]) -> u64,
+) {
+    let mut ahead = Ahead::<LINES>::start(blocks, hashes);
+    for (keys, word) in hashes.chunks(64).zip(hits) {
+        let mut bits = 0;
+        let (iterations, rest) = keys.as_chunks::<KEYS>();
+        for (i, keys) in iterations.iter().enumerate() {
+            ahead.prefetch(KEYS);
+            bits |= test(keys) << (i * KEYS);
+        }
+        if !rest.is_empty() {
+            let used = (1 << rest.len()) - 1;
+            bits |= (test_rest(rest) & used) << (iterations.len() * KEYS);
+        }
+        *word = bits;
+    }
+}
+
+/// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched, `LINES` cache lines of each.
+///
+/// Always inlined, so that `set` is compiled for the instruction set of the caller.
+#[inline(always)]
+fn for_each_block<const LINES: usize>(
+    blocks: &mut [SplitBlock],
+    hashes: &[u64],
+    set: impl Fn(&mut SplitBlock, u64),
+) {
+    let count = blocks.len() as u32;
+    let (first, later) = hashes.split_at(DISTANCE.min(hashes.len()));
+    first.iter().for_each(|&hash| prefetch::<LINES>(blocks, hash));
+    let mut later = later.iter();
+    for &hash in hashes {
+        if LINES > 0
+            && let Some(&hash) = later.next()
+        {
+            prefetch::<LINES>(blocks, hash);
+        }
+        set(&mut blocks[block_index(hash, count) as usize], hash);
+    }
+}
+
+/// The prefetches of a batch of queries: one for each key that is tested, [`DISTANCE`] keys before its own test.
+struct Ahead<'a, const LINES: usize> {
+    blocks: &'a [SplitBlock],
+    /// Hashes whose blocks are not prefetched yet.
+    later: &'a [u64],
+}
+
+impl<'a, const LINES: usize> Ahead<'a, LINES> {
+    /// Prefetches the blocks of a batch's first hashes.
+    #[inline(always)]
+    fn start(blocks: &'a [SplitBlock], hashes: &'a [u64]) -> Self {
+        let (first, later) = hashes.split_at(DISTANCE.min(hashes.len()));
+        first.iter().for_each(|&hash| prefetch::<LINES>(blocks, hash));
+        Ahead { blocks, later }
+    }
+
+    /// Prefetches the blocks of the next `keys` hashes.
+    #[inline(always)]
+    fn prefetch(&mut self, keys: usize) {
+        if LINES == 0 {
+            return;
+        }
+        let (next, later) = self.later.split_at(keys.min(self.later.len()));
+        self.later = later;
+        next.iter().for_each(|&hash| prefetch::<LINES>(self.blocks, hash));
+    }
+}
+
+/// Prefetches the hash's block: its first cache line, and with `LINES = 2` the one that its last byte is in.
+#[inline(always)]
+fn prefetch<const LINES: usize>(blocks: &[SplitBlock], hash: u64) {
+    let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
+    for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
+        blocked_bloom::prefetch(blocks.as_flattened(), offset);
+    }
+}
+
+/// Where the hash's block begins.
+///
+/// # Safety
+///
+/// `1 <= blocks.len() < 2^32`.
+#[cfg_attr(
+    not(any(
+        target_arch = "x86",
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    )),
+    expect(dead_code, reason = "for the SIMD kernels")
+)]
+#[inline]
+unsafe fn address(blocks: &[SplitBlock], hash: u64) -> *const SplitBlock {
+    let index = block_index(hash, blocks.len() as u32) as usize;
+    // SAFETY: `index = hi * len / 2^32 < len`, since `hi < 2^32` and `0 < len < 2^32`.
+    unsafe { blocks.as_ptr().add(index) }
+}
+
+/// The hashes, at least one, and the first again until there are `KEYS`.
+#[cfg_attr(
+    not(any(
+        target_arch = "x86",
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    )),
+    expect(dead_code, reason = "for the SIMD kernels")
+)]
+#[inline]
+fn padded<const KEYS: usize>(rest: &[u64]) -> [u64; KEYS] {
+    let mut keys = [rest[0]; KEYS];
+    keys[..rest.len()].copy_from_slice(rest);
+    keys
+}

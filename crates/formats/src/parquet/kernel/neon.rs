@@ -1,0 +1,103 @@
+//! NEON: one split block in two registers; eight keys per iteration, whose results are collected together. Inserting is scalar, which the
+//! compiler turns into the same instructions.
+
+use core::arch::aarch64::*;
+
+use super::super::split_block::{SALTS, SplitBlock};
+use super::{Table, address, for_each_word, padded, scalar};
+
+pub(super) const TABLE: Table =
+    Table { contains: [contains::<0>, contains::<1>, contains::<2>], ..scalar::TABLE };
+
+/// Keys per iteration: their results fill two registers of words.
+const KEYS: usize = 8;
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    // SAFETY: the caller promised the number of blocks.
+    let test = unsafe { Test::new(blocks) };
+    for_each_word::<KEYS, LINES>(
+        blocks,
+        hashes,
+        hits,
+        |keys| test.eight(keys),
+        |rest| test.eight(&padded(rest)),
+    );
+}
+
+/// What all keys of a batch share.
+struct Test<'a> {
+    /// 1 to 2^32 - 1.
+    blocks: &'a [SplitBlock],
+    salts: [uint32x4_t; 2],
+    one: uint32x4_t,
+    /// One bit per key of an iteration.
+    weights: [uint32x4_t; 2],
+}
+
+impl<'a> Test<'a> {
+    /// # Safety
+    ///
+    /// `1 <= blocks.len() < 2^32`.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    unsafe fn new(blocks: &'a [SplitBlock]) -> Self {
+        const WEIGHTS: [u32; KEYS] = [1, 2, 4, 8, 16, 32, 64, 128];
+        Test { blocks, salts: registers(&SALTS), one: vdupq_n_u32(1), weights: registers(&WEIGHTS) }
+    }
+
+    /// One bit per key, set if it may be present.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn eight(&self, hashes: &[u64; KEYS]) -> u64 {
+        let &[a, b, c, d, e, f, g, h] = hashes;
+        let low = vandq_u32(self.four([a, b, c, d]), self.weights[0]);
+        let high = vandq_u32(self.four([e, f, g, h]), self.weights[1]);
+        u64::from(vaddvq_u32(vorrq_u32(low, high)))
+    }
+
+    /// One word per key, all ones if it may be present, else zero.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn four(&self, hashes: [u64; 4]) -> uint32x4_t {
+        let [a, b, c, d] = hashes;
+        // Pairwise maxima keep what is not zero: four words per key, two, one.
+        let low = vpmaxq_u32(self.missing(a), self.missing(b));
+        let high = vpmaxq_u32(self.missing(c), self.missing(d));
+        vceqzq_u32(vpmaxq_u32(low, high))
+    }
+
+    /// The bits of the key that are not set in its block, of word `i` and word `4 + i` together.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn missing(&self, hash: u64) -> uint32x4_t {
+        // SAFETY: `new` was promised the number of blocks.
+        let block = unsafe { address(self.blocks, hash) };
+        // SAFETY: the 32 bytes of a block in `blocks`; the load is of bytes and has no alignment to respect.
+        let words = unsafe { vld1q_u8_x2(block.cast()) };
+        let low = vbicq_u32(self.bits::<0>(hash), vreinterpretq_u32_u8(words.0));
+        let high = vbicq_u32(self.bits::<1>(hash), vreinterpretq_u32_u8(words.1));
+        vorrq_u32(low, high)
+    }
+
+    /// The key's bit in each word of half `HALF` of its block.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn bits<const HALF: usize>(&self, hash: u64) -> uint32x4_t {
+        let products = vmulq_n_u32(self.salts[HALF], hash as u32);
+        vshlq_u32(self.one, vreinterpretq_s32_u32(vshrq_n_u32::<27>(products)))
+    }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn registers(words: &[u32; 8]) -> [uint32x4_t; 2] {
+    // SAFETY: four of eight words.
+    let low = unsafe { vld1q_u32(words.as_ptr()) };
+    // SAFETY: the other four.
+    let high = unsafe { vld1q_u32(words[4..].as_ptr()) };
+    [low, high]
+}

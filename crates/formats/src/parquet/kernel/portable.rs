@@ -1,0 +1,29 @@
+//! Portable SIMD through the crate `wide`: the eight words of one key in a register or two.
+//!
+//! Without a shift by different counts, which SSE2 does not have, the masks take longer than all else. Inserting is scalar.
+
+use wide::u32x8;
+
+use super::super::split_block::{SALTS, SplitBlock, block_index};
+use super::{Table, for_each_word, scalar};
+
+pub(super) const TABLE: Table =
+    Table { contains: [contains::<0>, contains::<1>, contains::<2>], ..scalar::TABLE };
+
+fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    let count = blocks.len() as u32;
+    let test =
+        |&[hash]: &[u64; 1]| u64::from(has_all(&blocks[block_index(hash, count) as usize], hash));
+    // One at a time leaves no rest.
+    for_each_word::<1, LINES>(blocks, hashes, hits, test, |_| 0);
+}
+
+/// Whether every bit of the key is set in its block.
+#[inline]
+fn has_all(block: &SplitBlock, hash: u64) -> bool {
+    let (words, _) = block.as_chunks();
+    let words = u32x8::new(core::array::from_fn(|i| u32::from_le_bytes(words[i])));
+    let products = u32x8::splat(hash as u32) * u32x8::new(SALTS);
+    let masks = u32x8::splat(1) << (products >> 27_u32);
+    (!words & masks) == u32x8::ZERO
+}

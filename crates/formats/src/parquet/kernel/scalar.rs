@@ -1,0 +1,25 @@
+//! The probe scheme one key at a time: runs everywhere, and is what the other kernels are compared with.
+
+use super::super::split_block::{self, SplitBlock};
+use super::{Table, for_each_block, for_each_word};
+
+pub(super) const TABLE: Table = Table {
+    contains: [contains::<0>, contains::<1>, contains::<2>],
+    insert: [insert::<0>, insert::<1>],
+};
+
+fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    let count = blocks.len() as u32;
+    let test = |&[hash]: &[u64; 1]| {
+        let block = &blocks[split_block::block_index(hash, count) as usize];
+        u64::from(split_block::contains(block, hash))
+    };
+    // One at a time leaves no rest.
+    for_each_word::<1, LINES>(blocks, hashes, hits, test, |_| 0);
+}
+
+fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) {
+    for_each_block::<LINES>(blocks, hashes, |block, hash| {
+        split_block::insert(block, hash);
+    });
+}

@@ -1,0 +1,59 @@
+//! The probe scheme of LegacyBloom, RocksDB's filter before `format_version` 5, and the shape of its blocks.
+//!
+//! In plain scalar Rust: such filters die out with compaction. A key's probes fall in one line, as in FastLocalBloom, but 32 bits of
+//! hash choose both, so that large filters let more keys pass. The line is a cache line of the machine that wrote the filter: 64
+//! bytes, 128 on POWER, 256 on IBM Z.
+//!
+//! Source: `LegacyLocalityBloomImpl` in RocksDB's `util/bloom_impl.h`.
+
+/// The bits of a filter that can be read.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<B> {
+    /// `lines * line_bytes` bytes.
+    bits: B,
+    /// At least 1.
+    lines: u32,
+    /// A power of two.
+    line_bytes: u32,
+    probes: u8,
+}
+
+impl<B: AsRef<[u8]>> Lines<B> {
+    /// `None` where RocksDB's reader gives up and answers "maybe": no lines, or lines whose length is not a power of two.
+    pub(super) fn new(bits: B, lines: u32, probes: u8) -> Option<Self> {
+        let bytes = u32::try_from(bits.as_ref().len()).ok()?;
+        let line_bytes = bytes.checked_div(lines)?;
+        let fits = bytes % lines == 0 && line_bytes.is_power_of_two();
+        fits.then_some(Lines { bits, lines, line_bytes, probes })
+    }
+
+    pub(super) fn line_bytes(&self) -> u32 {
+        self.line_bytes
+    }
+
+    pub(super) fn contains(&self, hash: u32) -> bool {
+        let bits = self.bits.as_ref();
+        self.probes_of(hash).all(|(byte, mask)| bits[byte] & mask != 0)
+    }
+
+    pub(super) fn insert(&mut self, hash: u32)
+    where
+        B: AsMut<[u8]>,
+    {
+        for (byte, mask) in self.probes_of(hash) {
+            self.bits.as_mut()[byte] |= mask;
+        }
+    }
+
+    /// Byte and bit of every probe.
+    fn probes_of(&self, mut hash: u32) -> impl Iterator<Item = (usize, u8)> + use<B> {
+        let start = (hash % self.lines) as usize * self.line_bytes as usize;
+        let bits = u64::from(self.line_bytes) * 8 - 1;
+        let delta = hash.rotate_right(17);
+        (0..self.probes).map(move |_| {
+            let bit = u64::from(hash) & bits;
+            hash = hash.wrapping_add(delta);
+            (start + (bit / 8) as usize, 1 << (bit % 8))
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! RocksDB's filters: the filter block, the filters inside an SST file, and a writer of filter blocks.
+//!
+//! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) has the core's probe scheme, so its blocks are looked up by the
+//! core's kernels where they lie, at any alignment. What was written before, by LegacyBloom, is looked up in scalar code. Ribbon
+//! filters are recognised and answered "maybe".
+//!
+//! | | |
+//! |---|---|
+//! | [`FilterBlock`] | a borrowed filter block, queried by keys or hashes |
+//! | [`SstFilter`] | the filter of an SST file, full or partitioned, found and verified |
+//! | [`FilterBlockBuilder`] | collects keys and writes the block that RocksDB would write |
+//! | [`hash_key`], [`legacy_hash_key`] | the hashes of RocksDB's keys |
+//!
+//! ```
+//! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
+//! let mut builder = FilterBlockBuilder::new(10.0)?;
+//! builder.insert("apple");
+//! let block = builder.finish()?;
+//!
+//! let filter = FilterBlock::from_bytes(&block)?;
+//! assert!(filter.contains("apple"));
+//! # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
+//! ```
+//!
+//! `docs/rocksdb.md` has the guide. Source of the format: RocksDB 7.8 to 10, `table/block_based/filter_policy.cc`,
+//! `util/bloom_impl.h`, `table/format.cc`, `table/block_based/partitioned_filter_block.cc`.
+
+mod block;
+mod builder;
+mod checksum;
+mod error;
+mod hash;
+mod legacy;
+mod sst;
+
+pub use block::{FilterBlock, FilterKind};
+pub use builder::FilterBlockBuilder;
+pub use checksum::ChecksumKind;
+pub use error::RocksdbError;
+pub use hash::{KEY_HASH, hash_key, legacy_hash_key};
+pub use sst::{FilterLayout, SstFilter};

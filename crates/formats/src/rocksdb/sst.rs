@@ -1,0 +1,318 @@
+//! The filter of an SST file: found by way of footer, metaindex and properties, verified, and queried.
+//!
+//! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the extractor it was built with. Every other
+//! query is answered "maybe". A damaged file is an error that says where.
+
+mod block;
+mod entries;
+mod metaindex;
+mod partitions;
+mod properties;
+mod table;
+
+use blocked_bloom::{BatchQuery, Kernel, KeyError, LengthError};
+
+pub use self::metaindex::FilterLayout;
+use self::metaindex::Metaindex;
+use self::partitions::Partitions;
+use self::properties::Properties;
+use self::table::Table;
+use super::block::FilterBlock;
+use super::checksum::ChecksumKind;
+use super::error::RocksdbError;
+use super::hash;
+use crate::words::fill_with_maybe;
+
+#[derive(Clone, PartialEq, Eq)]
+enum Filters<'a> {
+    /// No filter that is read; every answer is "maybe".
+    Unread(FilterLayout),
+    Full(FilterBlock<'a>),
+    Partitioned(Partitions<'a>),
+}
+
+/// The filter of a block-based SST file, borrowed from the file's bytes.
+///
+/// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range deletions are not in the filter:
+/// a file with [`range_deletions`](Self::range_deletions) may delete the key all the same. Keys are user keys, without sequence
+/// number, type and timestamp. Batches are looked up by the methods of [`BatchQuery`].
+///
+/// ```
+/// use blocked_bloom_formats::rocksdb::SstFilter;
+/// # if cfg!(not(target_family = "wasm")) {
+/// let file = std::fs::read("tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst")?;
+/// let filter = SstFilter::open(&file)?;
+/// assert!(filter.contains("user00000000"));
+/// assert!(!filter.contains("nobody"));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct SstFilter<'a> {
+    format_version: u32,
+    checksum: ChecksumKind,
+    properties: Properties<'a>,
+    filters: Filters<'a>,
+}
+
+impl<'a> SstFilter<'a> {
+    /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every block on the way.
+    ///
+    /// Allocates nothing for a full filter, some 120 bytes per partition for a partitioned one. Data blocks and their index are
+    /// not read. A filter block of five bytes or fewer, which RocksDB writes where there is no key, is answered "maybe".
+    ///
+    /// Cost: one pass over the filter's bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`RocksdbError`]: this is no such file, or it is damaged. A file without a filter is no error.
+    pub fn open(file: &'a [u8]) -> Result<Self, RocksdbError> {
+        let table = Table::open(file)?;
+        let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
+        let properties = match names.properties {
+            None => Properties::default(),
+            Some(handle) => Properties::of(table.block_with_sequence_number(
+                "properties block",
+                handle,
+                Properties::sequence_number,
+            )?)?,
+        };
+        let filters = match names {
+            Metaindex { full: Some(handle), .. } => {
+                Filters::Full(table.block("filter block", handle, 0)?.filter()?)
+            }
+            Metaindex { partitioned: Some(handle), .. } => {
+                let index = table.block("partition index", handle, 0)?;
+                Filters::Partitioned(Partitions::of(&table, index, &properties)?)
+            }
+            Metaindex { unread, .. } => Filters::Unread(unread),
+        };
+        let Table { format_version, checksum, .. } = table;
+        Ok(SstFilter { format_version, checksum, properties, filters })
+    }
+
+    /// Whether the file may hold this user key: false means certainly not.
+    ///
+    /// A file whose filter is of prefixes only, or that does not say, answers "maybe": give the key to
+    /// [`contains_prefix`](Self::contains_prefix).
+    ///
+    /// Cost: one hash, one cache line, and for a partitioned filter a binary search.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self.of_whole_keys() {
+            Filters::Unread(_) => true,
+            Filters::Full(filter) => filter.contains(key),
+            Filters::Partitioned(partitions) => partitions.contains(key.as_ref()),
+        }
+    }
+
+    /// The filters, if whole keys are in them.
+    fn of_whole_keys(&self) -> &Filters<'a> {
+        match self.properties.whole_keys {
+            Some(true) => &self.filters,
+            _ => &Filters::Unread(FilterLayout::None),
+        }
+    }
+
+    /// Whether the file may hold a key that begins with these bytes: false means certainly not.
+    ///
+    /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and `rocksdb.CappedPrefix.N`: the first `N`
+    /// bytes are looked up. "Maybe" is the answer where fewer are given, of filters without prefixes, and under other extractors,
+    /// for which there is [`contains_extracted`](Self::contains_extracted).
+    ///
+    /// Cost: as [`contains`](Self::contains); in a partitioned filter each partition that may hold such keys is looked up.
+    ///
+    /// ```
+    /// # use blocked_bloom_formats::rocksdb::SstFilter;
+    /// # if cfg!(not(target_family = "wasm")) {
+    /// # let file = std::fs::read("tests/fixtures/rocksdb/bloom_b10_n3000_whole_and_prefix4.sst")?;
+    /// let filter = SstFilter::open(&file)?;
+    /// assert_eq!(filter.prefix_extractor(), Some("rocksdb.FixedPrefix.4"));
+    /// assert!(filter.contains_prefix("p000"));
+    /// assert!(!filter.contains_prefix("zzzz"));
+    /// assert!(filter.contains_prefix("zzz")); // too short to say
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_prefix(&self, start: impl AsRef<[u8]>) -> bool {
+        let start = start.as_ref();
+        // What the extractor makes of every key that begins so, if it makes the same of all.
+        let Some(prefix) = self.prefix_length().and_then(|length| start.get(..length)) else {
+            return true;
+        };
+        match &self.filters {
+            Filters::Unread(_) => true,
+            Filters::Full(filter) => filter.contains(prefix),
+            Filters::Partitioned(partitions) => partitions.contains_start(start, prefix),
+        }
+    }
+
+    /// Whether the file may hold a key from which the extractor of this name makes this prefix: false means certainly not.
+    ///
+    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with another, and of filters without
+    /// prefixes. Cost: in a partitioned filter, every partition is looked up.
+    ///
+    /// ```
+    /// # use blocked_bloom_formats::rocksdb::SstFilter;
+    /// # if cfg!(not(target_family = "wasm")) {
+    /// # let file = std::fs::read("tests/fixtures/rocksdb/bloom_b10_n3000_whole_and_prefix4.sst")?;
+    /// let filter = SstFilter::open(&file)?;
+    /// assert!(!filter.contains_extracted("rocksdb.FixedPrefix.4", "zzzz"));
+    /// assert!(filter.contains_extracted("my.UserId", "zzzz"));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_extracted(&self, extractor: &str, prefix: impl AsRef<[u8]>) -> bool {
+        match &self.filters {
+            _ if self.prefix_extractor() != Some(extractor) => true,
+            Filters::Unread(_) => true,
+            Filters::Full(filter) => filter.contains(prefix),
+            Filters::Partitioned(partitions) => partitions.contains_prefix(prefix.as_ref()),
+        }
+    }
+
+    /// How the filter is stored.
+    pub fn layout(&self) -> FilterLayout {
+        match self.filters {
+            Filters::Unread(layout) => layout,
+            Filters::Full(_) => FilterLayout::Full,
+            Filters::Partitioned(_) => FilterLayout::Partitioned,
+        }
+    }
+
+    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none without a filter.
+    pub fn filter_blocks(&self) -> impl Iterator<Item = FilterBlock<'a>> {
+        let (full, partitions) = match &self.filters {
+            Filters::Unread(_) => (None, None),
+            Filters::Full(filter) => (Some(*filter), None),
+            Filters::Partitioned(partitions) => (None, Some(partitions.filters())),
+        };
+        full.into_iter().chain(partitions.into_iter().flatten())
+    }
+
+    /// The `format_version` of the file, 2 to 7.
+    pub fn format_version(&self) -> u32 {
+        self.format_version
+    }
+
+    /// How the file's blocks are checked.
+    pub fn checksum_kind(&self) -> ChecksumKind {
+        self.checksum
+    }
+
+    /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it wrote (see
+    /// [`FilterBlock::kind`]). `None` if there is no such property, or it is no text, here and in those below.
+    pub fn filter_policy(&self) -> Option<&'a str> {
+        self.properties.policy
+    }
+
+    /// The property `rocksdb.num.filter_entries`: keys and prefixes in the filter.
+    pub fn filter_entries(&self) -> Option<u64> {
+        self.properties.filter_entries
+    }
+
+    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a key of which its filter says "absent":
+    /// `None` if the file does not have the property, so that nothing is known.
+    pub fn range_deletions(&self) -> Option<u64> {
+        self.properties.range_deletions
+    }
+
+    /// The property `rocksdb.block.based.table.whole.key.filtering`: whether whole keys are in the filter.
+    pub fn whole_keys(&self) -> Option<bool> {
+        self.properties.whole_keys
+    }
+
+    /// The name of the extractor whose prefixes are in the filter; `None` if there are none.
+    pub fn prefix_extractor(&self) -> Option<&'a str> {
+        if self.properties.prefixes == Some(true) { self.properties.extractor } else { None }
+    }
+
+    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor: `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`,
+    /// with `N` in decimal digits. If not, or if there is none, its every answer is "maybe".
+    pub fn knows_its_extractor(&self) -> bool {
+        self.prefix_length().is_some()
+    }
+
+    /// Bytes of the prefixes of an extractor that is known.
+    fn prefix_length(&self) -> Option<usize> {
+        let names = ["rocksdb.FixedPrefix.", "rocksdb.CappedPrefix."];
+        let extractor = self.prefix_extractor()?;
+        let digits = names.iter().find_map(|name| extractor.strip_prefix(name))?;
+        // Parsing alone would take a sign.
+        digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
+    }
+
+    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than `leveldb.BytewiseComparator` every
+    /// partition is looked up, since here only the order of bytes is known: its false positives add up.
+    pub fn comparator(&self) -> Option<&'a str> {
+        self.properties.comparator
+    }
+
+    /// The same filter, with batches answered by `kernel` where kernels answer.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        let filters = match self.filters {
+            Filters::Full(filter) => Filters::Full(filter.with_kernel(kernel)),
+            Filters::Partitioned(partitions) => {
+                Filters::Partitioned(partitions.with_kernel(kernel))
+            }
+            unread => unread,
+        };
+        SstFilter { filters, ..self }
+    }
+}
+
+/// Batches of keys, or of their hashes by [`hash_key`](super::hash_key), which serve the filters of many files. A file whose filter is
+/// of prefixes only answers "maybe" to each.
+impl BatchQuery for SstFilter<'_> {
+    /// A LegacyBloom filter, which has another hash, answers "maybe" to each. Of a partitioned filter every partition is looked up, since
+    /// a hash does not tell which one its key is in: the false positives of all partitions add up, so give it keys instead.
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        match self.of_whole_keys() {
+            Filters::Full(filter) => filter.contains_hashes_into(hashes, words),
+            Filters::Partitioned(partitions) => partitions.contains_hashes_into(hashes, words),
+            Filters::Unread(_) => {
+                LengthError::check(hashes.len(), words)?;
+                fill_with_maybe(words, hashes.len());
+                Ok(())
+            }
+        }
+    }
+
+    /// [`hash_key`](super::hash_key) of each, which is not the hash of a LegacyBloom filter. Never an error.
+    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
+        hash::hash_keys(keys, hashes);
+        Ok(())
+    }
+
+    /// For a partitioned filter the keys are grouped by partition first, which allocates 32 bytes per key.
+    fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        match self.of_whole_keys() {
+            Filters::Full(filter) => filter.contains_batch_into(keys, words),
+            Filters::Partitioned(partitions) => partitions.contains_batch_into(keys, words),
+            Filters::Unread(_) => {
+                LengthError::check(keys.len(), words)?;
+                fill_with_maybe(words, keys.len());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What the file says of itself, without the bits.
+impl core::fmt::Debug for SstFilter<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SstFilter")
+            .field("format_version", &self.format_version)
+            .field("checksum", &self.checksum)
+            .field("layout", &self.layout())
+            .field("filter_blocks", &self.filter_blocks().count())
+            .field("filter_policy", &self.filter_policy())
+            .field("whole_keys", &self.whole_keys())
+            .field("prefix_extractor", &self.prefix_extractor())
+            .finish_non_exhaustive()
+    }
+}

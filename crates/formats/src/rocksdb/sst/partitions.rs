@@ -1,0 +1,275 @@
+//! A filter in partitions: which of them a key or prefix falls into.
+//!
+//! The partition index has separators, each not below the last key of its partition, and handles. Partitions that overlap or lie in
+//! another order than their keys are errors, and so are long runs of separators that share bytes: a search reads one run. Only keys
+//! that are ordered by their bytes are searched for; under another comparator every partition is looked up.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::slice;
+
+use blocked_bloom::{AllocError, BatchQuery, Kernel, LengthError};
+
+use super::super::block::FilterBlock;
+use super::super::error::RocksdbError;
+use super::block::{Block, Handle};
+use super::entries::{Cursor, Entries, Key};
+use super::properties::Properties;
+use super::table::Table;
+use crate::words::fill_with_maybe;
+
+/// The comparator under which keys are ordered by their bytes.
+const BYTEWISE: &str = "leveldb.BytewiseComparator";
+
+/// Sequence number and type, which follow the user key in an internal key.
+const INTERNAL_BYTES: usize = 8;
+
+/// Most separators from one that shares no bytes with the last to the next such: what a query may cost, whatever the file. RocksDB's
+/// `index_block_restart_interval`, 1 by default.
+const MAX_RUN: usize = 4_096;
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Partitions<'a> {
+    /// At least one, in the order of their keys.
+    list: Vec<Partition<'a>>,
+    /// The indices of those whose separators share nothing: the first, and one at least every [`MAX_RUN`] if `bytewise`.
+    runs: Vec<usize>,
+    /// Bytes at the end of a separator that do not belong to the user key.
+    suffix: usize,
+    /// Whether the keys are ordered by their bytes.
+    bytewise: bool,
+}
+
+/// Separators are kept as they are stored, in terms of the one before: decoded they may be as long as the square of the index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Partition<'a> {
+    separator: Key<'a>,
+    filter: FilterBlock<'a>,
+}
+
+impl<'a> Partitions<'a> {
+    pub(super) fn of(
+        table: &Table<'a>,
+        index: Block<'a>,
+        properties: &Properties<'_>,
+    ) -> Result<Self, RocksdbError> {
+        let mut partitions = Partitions {
+            list: Vec::new(),
+            runs: Vec::new(),
+            suffix: if properties.user_key_separators { 0 } else { INTERNAL_BYTES },
+            bytewise: properties.comparator == Some(BYTEWISE),
+        };
+        let mut entries = Entries::of(index)?;
+        let mut last_key = Vec::new();
+        let mut last = Handle { offset: 0, size: 0 };
+        while !entries.is_at_end() {
+            let start = entries.cursor;
+            let (separator, handle) = if properties.delta_handles {
+                let separator = entries.next_key()?;
+                (separator, delta_handle(&mut entries.cursor, separator, last)?)
+            } else {
+                let (separator, value) = entries.next()?;
+                (separator, Cursor::new(value).handle()?)
+            };
+            if separator.len() < partitions.suffix {
+                return Err(start.malformed("a separator of at least 8 bytes"));
+            }
+            if partitions.bytewise && !partitions.are_in_order(&last_key, separator) {
+                return Err(start.malformed("a separator that is not below the one before it"));
+            }
+            let index = partitions.list.len();
+            if separator.shared == 0 {
+                let error = AllocError::new(size_of_val(partitions.runs.as_slice()) as u64);
+                partitions.runs.try_reserve(1).map_err(|_| error)?;
+                partitions.runs.push(index);
+            }
+            let run = partitions.runs.last().map_or(0, |start| index - start);
+            if partitions.bytewise && run >= MAX_RUN {
+                return Err(
+                    start.malformed("a separator that shares no bytes, after 4,096 that do")
+                );
+            }
+            separator.follow(&mut last_key)?;
+            // In the order of the file, so that each byte is verified once, whatever the index says.
+            let first = if partitions.list.is_empty() { 0 } else { last.end() };
+            let filter = table.block("filter partition", handle, first)?.filter()?;
+            last = handle;
+            let error = AllocError::new(size_of_val(partitions.list.as_slice()) as u64);
+            partitions.list.try_reserve(1).map_err(|_| error)?;
+            partitions.list.push(Partition { separator, filter });
+        }
+        match partitions.list.is_empty() {
+            true => Err(entries.cursor.malformed("at least one partition")),
+            false => Ok(partitions),
+        }
+    }
+
+    /// Whether the user key of a separator is at least that of the key before it. Bytes that they share are not read again.
+    fn are_in_order(&self, before: &[u8], separator: Key<'_>) -> bool {
+        let before = &before[..before.len().saturating_sub(self.suffix)];
+        let length = separator.len() - self.suffix;
+        let equal = separator.shared.min(before.len()).min(length);
+        let own =
+            length.checked_sub(separator.shared).map_or(&[][..], |own| &separator.suffix[..own]);
+        match equal == separator.shared {
+            true => &before[equal..] <= own,
+            // One of the two ends within the bytes that they share.
+            false => before.len() <= length,
+        }
+    }
+
+    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = FilterBlock<'a>> {
+        self.list.iter().map(|partition| partition.filter)
+    }
+
+    pub(super) fn with_kernel(mut self, kernel: Kernel) -> Self {
+        for partition in &mut self.list {
+            partition.filter = partition.filter.with_kernel(kernel);
+        }
+        self
+    }
+
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        let list =
+            if self.bytewise { slice::from_ref(&self.list[self.of_key(key)]) } else { &self.list };
+        list.iter().any(|partition| partition.filter.contains(key))
+    }
+
+    /// Whether any partition may hold the prefix.
+    pub(super) fn contains_prefix(&self, prefix: &[u8]) -> bool {
+        self.list.iter().any(|partition| partition.filter.contains(prefix))
+    }
+
+    /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be present.
+    ///
+    /// The partitions whose keys may begin so are looked up, usually one or two: not every release of RocksDB adds a prefix to the
+    /// partition before its keys as well.
+    pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
+        if !self.bytewise {
+            return self.contains_prefix(prefix);
+        }
+        let first = self.of_key(start);
+        let last = self.first(start, start.len(), |order| order == Ordering::Greater);
+        self.list[first..=last].iter().any(|partition| partition.filter.contains(prefix))
+    }
+
+    /// Looks up every hash in every partition: a hash does not tell which one its key is in.
+    pub(super) fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        self.in_any(words, |filter, hits| filter.contains_hashes_into(hashes, hits))
+    }
+
+    pub(super) fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        // If a key panics when it is read, what is left says "maybe".
+        fill_with_maybe(words, keys.len());
+        if !self.bytewise {
+            return self.in_any(words, |filter, hits| filter.contains_batch_into(keys, hits));
+        }
+        let place = |(i, key): (usize, &K)| (self.of_key(key.as_ref()), i);
+        let mut places: Vec<(usize, usize)> = keys.iter().enumerate().map(place).collect();
+        places.sort_unstable();
+        let (mut group, mut hits) = (Vec::new(), Vec::new());
+        for places in places.chunk_by(|a, b| a.0 == b.0) {
+            group.clear();
+            group.extend(places.iter().map(|&(_, i)| keys[i].as_ref()));
+            hits.resize(group.len().div_ceil(64), 0);
+            self.list[places[0].0].filter.contains_batch_into(&group, &mut hits)?;
+            for (at, &(_, i)) in places.iter().enumerate() {
+                let miss = !hits[at / 64] >> (at % 64) & 1;
+                words[i / 64] &= !(miss << (i % 64));
+            }
+        }
+        Ok(())
+    }
+
+    /// The hits of any partition.
+    fn in_any(
+        &self,
+        words: &mut [u64],
+        look_up: impl Fn(&FilterBlock<'a>, &mut [u64]) -> Result<(), LengthError>,
+    ) -> Result<(), LengthError> {
+        let (mut any, mut hits) = (vec![0; words.len()], vec![0; words.len()]);
+        for partition in &self.list {
+            look_up(&partition.filter, &mut hits)?;
+            any.iter_mut().zip(&hits).for_each(|(any, hits)| *any |= hits);
+        }
+        words.copy_from_slice(&any);
+        Ok(())
+    }
+
+    /// The partition that holds the key if any does.
+    fn of_key(&self, key: &[u8]) -> usize {
+        self.first(key, usize::MAX, |order| order != Ordering::Less)
+    }
+
+    /// The first partition of which `holds` is true, or the last of all: of the order of the first `most` bytes of its separator's user
+    /// key and `key`. `holds` is false up to some partition.
+    ///
+    /// Cost: a binary search for the run, then one step for each separator in it.
+    fn first(&self, key: &[u8], most: usize, holds: impl Fn(Ordering) -> bool) -> usize {
+        let order = |walk: &mut Walk<'_>, i: usize| {
+            let separator = self.list[i].separator;
+            walk.step(separator, (separator.len() - self.suffix).min(most))
+        };
+        let start = Walk { key, common: 0, next: None };
+        let run = self.runs.partition_point(|&i| !holds(order(&mut start.clone(), i)));
+        let Some(before) = run.checked_sub(1) else { return 0 };
+        let end = self.runs.get(run).map_or(self.list.len(), |&end| end);
+        let mut walk = start;
+        let found = (self.runs[before]..end).find(|&i| holds(order(&mut walk, i)));
+        found.unwrap_or(end).min(self.list.len() - 1)
+    }
+}
+
+/// Compares separator after separator of a run with a key, without decoding them.
+#[derive(Clone)]
+struct Walk<'k> {
+    key: &'k [u8],
+    /// Bytes that the last separator and the key have in common,
+    common: usize,
+    /// and the separator's byte after them.
+    next: Option<u8>,
+}
+
+impl Walk<'_> {
+    /// The order of the next separator's first `length` bytes and the key. The first separator shares nothing.
+    fn step(&mut self, separator: Key<'_>, length: usize) -> Ordering {
+        let Key { shared, suffix } = separator;
+        // Where it shares more than is common, what was not common still is not.
+        if shared <= self.common {
+            let own = suffix.iter().zip(&self.key[shared..]).take_while(|(a, b)| a == b).count();
+            self.common = shared + own;
+            self.next = suffix.get(own).copied();
+        }
+        match (self.next, self.key.get(self.common)) {
+            (Some(next), Some(byte)) if self.common < length => next.cmp(byte),
+            _ => length.cmp(&self.key.len()),
+        }
+    }
+}
+
+/// A handle that is stored as the difference from the last one's size, except where its key shares nothing with the last.
+fn delta_handle(
+    cursor: &mut Cursor<'_>,
+    separator: Key<'_>,
+    last: Handle,
+) -> Result<Handle, RocksdbError> {
+    if separator.shared == 0 {
+        return cursor.handle();
+    }
+    let error = cursor.malformed("a size that differs from the last by less than that");
+    let zigzag = cursor.varint()?;
+    let difference = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
+    let size = last.size.checked_add_signed(difference).ok_or(error)?;
+    Ok(Handle { offset: last.end(), size })
+}

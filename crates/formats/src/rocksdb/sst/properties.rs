@@ -1,0 +1,79 @@
+//! The properties of an SST file that say what can be looked up in its filter.
+//!
+//! Where a property is missing, queries that depend on it are answered "maybe".
+
+use core::ops::Range;
+
+use super::super::error::RocksdbError;
+use super::block::Block;
+use super::entries::{Cursor, Entries};
+
+/// What is known of a table; nothing of one without properties.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Properties<'a> {
+    pub(super) comparator: Option<&'a str>,
+    pub(super) policy: Option<&'a str>,
+    pub(super) extractor: Option<&'a str>,
+    pub(super) whole_keys: Option<bool>,
+    pub(super) prefixes: Option<bool>,
+    pub(super) filter_entries: Option<u64>,
+    pub(super) range_deletions: Option<u64>,
+    /// Whether the separators of the partition index are user keys; without the property they are internal keys.
+    pub(super) user_key_separators: bool,
+    /// Whether handles of the partition index are stored as differences.
+    pub(super) delta_handles: bool,
+}
+
+impl<'a> Properties<'a> {
+    pub(super) fn of(block: Block<'a>) -> Result<Self, RocksdbError> {
+        let mut properties = Properties::default();
+        Entries::for_each(block, |name, value| {
+            let number = || Cursor::new(value).varint();
+            match name {
+                b"rocksdb.comparator" => properties.comparator = text(value),
+                b"rocksdb.filter.policy" => properties.policy = text(value),
+                b"rocksdb.prefix.extractor.name" => properties.extractor = text(value),
+                b"rocksdb.block.based.table.whole.key.filtering" => {
+                    properties.whole_keys = flag(value);
+                }
+                b"rocksdb.block.based.table.prefix.filtering" => properties.prefixes = flag(value),
+                b"rocksdb.num.filter_entries" => properties.filter_entries = Some(number()?),
+                b"rocksdb.num.range-deletions" => properties.range_deletions = Some(number()?),
+                b"rocksdb.index.key.is.user.key" => {
+                    properties.user_key_separators = number()? != 0;
+                }
+                b"rocksdb.index.value.is.delta.encoded" => {
+                    properties.delta_handles = number()? != 0;
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(properties)
+    }
+
+    /// Where in the block the sequence number is that RocksDB writes when it ingests a file.
+    pub(super) fn sequence_number(block: Block<'a>) -> Option<Range<usize>> {
+        let mut place = None;
+        let outcome = Entries::for_each(block, |name, value| {
+            if name == b"rocksdb.external_sst_file.global_seqno" && value.bytes.len() == 8 {
+                let start = (value.offset - block.offset) as usize;
+                place = Some(start..start + 8);
+            }
+            Ok(())
+        });
+        outcome.ok().and(place)
+    }
+}
+
+fn text(value: Block<'_>) -> Option<&str> {
+    core::str::from_utf8(value.bytes).ok()
+}
+
+fn flag(value: Block<'_>) -> Option<bool> {
+    match value.bytes {
+        b"1" => Some(true),
+        b"0" => Some(false),
+        _ => None,
+    }
+}

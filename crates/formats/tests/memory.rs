@@ -1,0 +1,97 @@
+//! How much memory opening a hostile footer takes, counted by an allocator: what the documentation promises.
+
+#![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use blocked_bloom_formats::parquet::ParquetFile;
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+impl Counting {
+    fn grow(bytes: usize) {
+        PEAK.fetch_max(NOW.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+    }
+}
+
+// SAFETY: `System` does the work; the counters change nothing about it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::grow(layout.size());
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both may be there at once while the contents are moved.
+        Counting::grow(size);
+        // SAFETY: the caller's promises are passed on.
+        let moved = unsafe { System.realloc(pointer, layout, size) };
+        NOW.fetch_sub(layout.size(), Relaxed);
+        moved
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Most bytes that were allocated at once while `run` ran, above what was before.
+fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
+    let before = NOW.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = run();
+    (PEAK.load(Relaxed) - before, result)
+}
+
+/// One test: others at the same time would be counted too.
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
+fn hostile_footers_take_no_more_than_the_documentation_says() {
+    for (name, footer) in hostile_footers() {
+        let file = [b"PAR1", &footer[..], &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
+        let (bytes, _) = peak(|| ParquetFile::open(&file).map(|file| file.row_groups().len()));
+        let times = bytes as f64 / file.len() as f64;
+        println!("{name}: {times:.1} times the length of {} bytes", file.len());
+        assert!(times > 5.0 && times < 65.0, "{name}: {bytes} bytes");
+    }
+}
+
+/// Footers whose elements are as short as can be, each a power of two and one more, for which a list that doubles takes most memory; and
+/// lists that announce more than there is, at every level.
+fn hostile_footers() -> [(&'static str, Vec<u8>); 5] {
+    const MANY: usize = (1 << 17) + 1;
+    // The head of a list of a type (12 a structure, 8 bytes) in the next field, or the field after that.
+    let list = |field: u8, kind: u8, length: usize| {
+        let groups = [0, 7, 14].map(|shift| (length >> shift) as u8 | 0x80);
+        [&[field << 4 | 9, 0xf0 | kind][..], &groups, &[(length >> 21) as u8]].concat()
+    };
+    // One row group, and what its columns begin with; the number of rows ends it.
+    let row_group = |columns: Vec<u8>| [&[0x49, 0x1c][..], &columns, &[0x26, 0, 0, 0]].concat();
+    let all = usize::pow(2, 28) - 1;
+    [
+        ("encrypted columns", row_group([list(1, 12, MANY), [0x81, 0].repeat(MANY)].concat())),
+        ("names of a column", {
+            let path = [&[0x1c, 0x3c, 0x15, 2][..], &list(2, 8, MANY), &vec![0; MANY]].concat();
+            row_group([&[0x19][..], &path, &[0, 0]].concat())
+        }),
+        (
+            "row groups",
+            [list(4, 12, MANY), [0x19, 0x0c, 0x26, 0, 0].repeat(MANY), vec![0]].concat(),
+        ),
+        ("schema", [list(2, 12, MANY), vec![0; MANY], vec![0x29, 0x0c, 0]].concat()),
+        ("lists longer than the file", {
+            let heads = [list(4, 12, all), list(1, 12, all), vec![0x3c, 0x15, 2], list(2, 8, all)];
+            [heads.concat(), vec![0xff; MANY]].concat()
+        }),
+    ]
+}

@@ -1,0 +1,14 @@
+//! The tests of the formats: one binary, one module per format, and one of damage for all of them.
+//! `cargo test -p blocked-bloom-formats --test suite parquet::` runs one of them.
+
+#[path = "../../../../tests/suite/common/mod.rs"]
+mod common;
+#[path = "common/fixtures.rs"]
+mod fixtures;
+mod sst;
+
+mod batch_query;
+mod cassandra;
+mod damage;
+mod parquet;
+mod rocksdb;

@@ -1,0 +1,66 @@
+//! What an LSM engine decides about its Bloom filters, for filters of [`blocked_bloom`]: how a memory budget is shared among levels, what
+//! each table gets, and whether the filters do what was predicted.
+//!
+//! - [`Plan`]: sizes for the filters of all [`Level`]s, so that lookups waste the fewest reads.
+//! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every flush.
+//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent keys pass too often.
+//!
+//! ```
+//! use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom_lsm::{FilterMetrics, FilterPolicy, Level, Plan, TableFilter};
+//!
+//! // Start: 11 million keys on three levels under 12 MB.
+//! let plan = Plan::for_budget(&[100_000, 1_000_000, 10_000_000].map(Level::new), 12_000_000)?;
+//! println!("{plan}");
+//! let policy = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(10.0))).with_sizings(plan.sizings());
+//!
+//! // Flush: a table of the top level.
+//! let TableFilter::Whole(options) = policy.for_table(0, 10_000) else { panic!("this plan has filters on all levels") };
+//! let mut builder = options.builder();
+//! builder.extend((0..10_000_u32).map(u32::to_le_bytes))?;
+//! let filter = builder.finish_verified()?;
+//!
+//! // MultiGet: count what the filter saved, and check it against its prediction now and then.
+//! let (metrics, mut hits) = (FilterMetrics::new(), Bitmask::new());
+//! let keys: Vec<[u8; 4]> = (9_900..14_000_u32).map(u32::to_le_bytes).collect();
+//! filter.contains_batch(&keys, &mut hits);
+//! metrics.record(&hits);
+//! metrics.record_true_positives(100); // what the reads found
+//! let predicted = plan.levels()[0].false_positive_rate();
+//! assert_eq!(metrics.snapshot().check(predicted), None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | `std` in the core; without it both crates are `no_std` with `alloc` |
+//! | `serde` | no | `Serialize` and `Deserialize` for levels, plans and policies |
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+
+mod error;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+mod metrics;
+mod plan;
+mod policy;
+
+pub use error::PlanError;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
+pub use plan::{Level, Plan, PlannedLevel, SkipReason};
+pub use policy::{FilterPolicy, TableFilter};
+
+/// The code in the README and the guides compiles and runs.
+#[cfg(all(doctest, feature = "std"))]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/planning.md")]
+    struct Planning;
+    #[doc = include_str!("../../../docs/policy.md")]
+    struct Policy;
+}

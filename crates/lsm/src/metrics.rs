@@ -1,0 +1,352 @@
+//! Counting what filters save: counters that threads share, the rates that follow, and when these are worth a warning.
+//!
+//! Queries count nothing: the engine records a batch after it was answered, and an engine that does not pays nothing.
+
+use core::fmt::{self, Debug, Display, Formatter};
+#[cfg(not(target_has_atomic = "64"))]
+use core::sync::atomic::AtomicU32 as Counter;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::AtomicU64 as Counter;
+use core::sync::atomic::Ordering::Relaxed;
+
+use blocked_bloom::Bitmask;
+
+#[cfg(not(target_has_atomic = "64"))]
+type Count = u32;
+#[cfg(target_has_atomic = "64")]
+type Count = u64;
+
+/// How many times the predicted rate [`MetricsSnapshot::check`] lets pass.
+const FACTOR: f64 = 2.0;
+
+/// Natural logarithm of the chance that a filter which keeps its predicted rate is warned about: 3 in ten million, that of five
+/// standard deviations.
+const LOG_CHANCE: f64 = -15.0;
+
+/// Counters of queries and their outcomes, for one filter, one level or the whole engine. Share it by `&`, in an `Arc` or a
+/// `static`.
+///
+/// | counter | RocksDB's ticker | meaning |
+/// |---|---|---|
+/// | `useful` | `bloom.filter.useful` | keys that were certainly absent: a read was saved |
+/// | `positives` | `bloom.filter.full.positive` | keys that may be present |
+/// | `true_positives` | `bloom.filter.full.true.positive` | of the positives, the keys that a read then found |
+/// | `pass_all` | | keys that a pass-all filter answered, and which are in none of the others |
+///
+/// The engine records a batch after it was answered, and feeds back what its reads found. Cost: one relaxed atomic addition for each
+/// counter that a call changes, all in one cache line: for [`record_batch`](Self::record_batch) some 15 ns, twice that while another
+/// thread records. If many threads record small batches, let them have counters of their own.
+///
+/// Every call counts exactly. A counter stays at its largest number, 2^64 - 1; on targets without atomic words of 64 bits it is
+/// 2^32 - 1, and without any of 32 bits the type is not there.
+///
+/// ```
+/// use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, Sizing};
+/// use blocked_bloom_lsm::FilterMetrics;
+/// static METRICS: FilterMetrics = FilterMetrics::new();
+///
+/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(16.0)).builder();
+/// builder.extend(["apple", "banana"])?;
+/// let filter = builder.finish()?;
+/// let mut hits = Bitmask::new();
+/// filter.contains_batch(&["apple", "cherry", "damson"], &mut hits);
+/// METRICS.record(&hits);
+/// let found = hits.hits().count(); // here: read the blocks, count the keys that are there
+/// METRICS.record_true_positives(found);
+///
+/// let counts = METRICS.snapshot();
+/// assert_eq!((counts.queries(), counts.useful(), counts.false_positives()), (3, 2, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+#[repr(align(64))] // a cache line, so that counting does not slow what lies beside it
+pub struct FilterMetrics {
+    useful: Counter,
+    positives: Counter,
+    true_positives: Counter,
+    pass_all: Counter,
+}
+
+impl FilterMetrics {
+    /// All counters at zero. Allocates nothing.
+    pub const fn new() -> Self {
+        FilterMetrics {
+            useful: Counter::new(0),
+            positives: Counter::new(0),
+            true_positives: Counter::new(0),
+            pass_all: Counter::new(0),
+        }
+    }
+
+    /// Counts the answers to a batch: each hit as a positive, each miss as useful. For a pass-all filter, call
+    /// [`record_pass_all`](Self::record_pass_all) instead.
+    #[inline]
+    pub fn record(&self, hits: &Bitmask) {
+        self.record_batch(hits.len(), hits.count_hits());
+    }
+
+    /// Counts `queried` keys of which `positives` may be present: for an engine that has counted the hits anyway, and for single
+    /// queries. More positives than keys count as that many keys.
+    #[inline]
+    pub fn record_batch(&self, queried: usize, positives: usize) {
+        let positives = positives.min(queried);
+        add(&self.useful, queried - positives);
+        add(&self.positives, positives);
+    }
+
+    /// Counts positives whose key a read then found, except those of pass-all filters.
+    ///
+    /// Until it is fed back every positive counts as false: an engine that records queries and never this sees a false-positive rate
+    /// that is far too high.
+    #[inline]
+    pub fn record_true_positives(&self, found: usize) {
+        add(&self.true_positives, found);
+    }
+
+    /// Counts keys that a pass-all filter answered, such as the stand-in for a damaged one. They do not belong in the observed rate, which
+    /// is that of the other filters; a [warning](RateWarning) that they cause says so.
+    ///
+    /// ```
+    /// # use blocked_bloom::{BatchQuery, Bitmask, BloomFilterBytes, KeyHash};
+    /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
+    /// let (filter, error) = BloomFilterBytes::open_or_pass_all(b"damaged", KeyHash::default());
+    /// let mut hits = Bitmask::new();
+    /// filter.contains_batch(&["apple", "cherry"], &mut hits);
+    /// match filter.view().is_pass_all() {
+    ///     true => metrics.record_pass_all(hits.len()),
+    ///     false => metrics.record(&hits),
+    /// }
+    /// assert_eq!((metrics.snapshot().pass_all(), metrics.snapshot().positives()), (2, 0));
+    /// ```
+    #[inline]
+    pub fn record_pass_all(&self, queried: usize) {
+        add(&self.pass_all, queried);
+    }
+
+    /// The counters now. While other threads record, each counter is one that was true at some moment of the call; calls that
+    /// this one happens after are all in it.
+    pub fn snapshot(&self) -> MetricsSnapshot {
+        let [useful, positives, true_positives, pass_all] =
+            [&self.useful, &self.positives, &self.true_positives, &self.pass_all].map(|counter| {
+                #[allow(clippy::useless_conversion, reason = "a counter may have 32 bits")]
+                u64::from(counter.load(Relaxed))
+            });
+        MetricsSnapshot { useful, positives, true_positives, pass_all }
+    }
+}
+
+/// Adds, and stays at the largest number.
+#[inline]
+fn add(counter: &Counter, amount: usize) {
+    let amount = Count::try_from(amount).unwrap_or(Count::MAX);
+    if amount == 0 {
+        return;
+    }
+    if cfg!(not(target_has_atomic = "64")) {
+        // Full within minutes on a busy machine. The closure never declines.
+        _ = counter.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_add(amount)));
+    } else if counter.fetch_add(amount, Relaxed).checked_add(amount).is_none() {
+        // No loop that other threads make try again, at the price that a snapshot may come before this line. 64 bits are full after 584
+        // years of a billion keys a second, or by an absurd amount.
+        counter.store(Count::MAX, Relaxed);
+    }
+}
+
+/// The counters, as [`snapshot`](FilterMetrics::snapshot) reads them.
+impl Debug for FilterMetrics {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FilterMetrics").field(&self.snapshot()).finish()
+    }
+}
+
+/// Counters of a [`FilterMetrics`] at one moment, or the difference of two moments.
+///
+/// `Display` prints one line per counter, as RocksDB's statistics do.
+///
+/// ```
+/// # use blocked_bloom_lsm::FilterMetrics;
+/// let metrics = FilterMetrics::new();
+/// metrics.record_batch(1_000, 10);
+/// metrics.record_true_positives(4);
+/// let counts = metrics.snapshot();
+/// assert_eq!((counts.queries(), counts.useful(), counts.positives()), (1_000, 990, 10));
+/// assert_eq!(counts.observed_false_positive_rate(), Some(6.0 / 996.0));
+/// assert!(counts.to_string().contains("bloom.filter.useful COUNT : 990\n"));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetricsSnapshot {
+    useful: u64,
+    positives: u64,
+    true_positives: u64,
+    pass_all: u64,
+}
+
+impl MetricsSnapshot {
+    /// Keys that were looked up, in pass-all filters too; saturating.
+    pub fn queries(&self) -> u64 {
+        self.useful.saturating_add(self.positives).saturating_add(self.pass_all)
+    }
+
+    /// Keys that were certainly absent: `bloom.filter.useful`.
+    pub fn useful(&self) -> u64 {
+        self.useful
+    }
+
+    /// Keys that may be present: `bloom.filter.full.positive`.
+    pub fn positives(&self) -> u64 {
+        self.positives
+    }
+
+    /// Positives whose key was found: `bloom.filter.full.true.positive`.
+    pub fn true_positives(&self) -> u64 {
+        self.true_positives
+    }
+
+    /// Keys that were looked up in pass-all filters.
+    pub fn pass_all(&self) -> u64 {
+        self.pass_all
+    }
+
+    /// Positives whose key was not found, or not yet; 0 if more were fed back than recorded.
+    pub fn false_positives(&self) -> u64 {
+        self.positives.saturating_sub(self.true_positives)
+    }
+
+    /// Keys that were looked up and not there: the false positives and the useful, saturating.
+    pub fn absent_queries(&self) -> u64 {
+        self.useful.saturating_add(self.false_positives())
+    }
+
+    /// False positives per absent key that was looked up, 0 to 1, without those of pass-all filters; `None` if there was none.
+    pub fn observed_false_positive_rate(&self) -> Option<f64> {
+        let absent = self.absent_queries();
+        (absent > 0).then(|| self.false_positives() as f64 / absent as f64)
+    }
+
+    /// What was counted since `earlier`, a snapshot of the same counters. A counter that was higher then gives 0.
+    #[must_use]
+    pub fn since(&self, earlier: &MetricsSnapshot) -> MetricsSnapshot {
+        MetricsSnapshot {
+            useful: self.useful.saturating_sub(earlier.useful),
+            positives: self.positives.saturating_sub(earlier.positives),
+            true_positives: self.true_positives.saturating_sub(earlier.true_positives),
+            pass_all: self.pass_all.saturating_sub(earlier.pass_all),
+        }
+    }
+
+    /// A warning if absent keys passed at more than twice the predicted rate, and chance does not explain it: see
+    /// [`check_beyond`](Self::check_beyond).
+    ///
+    /// `predicted_rate` is what [`PlannedLevel`](crate::PlannedLevel::false_positive_rate) or
+    /// [`Params`](blocked_bloom::Params::false_positive_rate) gives, 0 to 1; for several filters under one set of counters, the mean by
+    /// queries. Do not take that of a pass-all filter: it is 1, and no rate is above it.
+    pub fn check(&self, predicted_rate: f64) -> Option<RateWarning> {
+        self.check_beyond(predicted_rate, FACTOR)
+    }
+
+    /// A warning if absent keys passed at more than `factor` times the predicted rate, and chance does not explain it.
+    ///
+    /// With `m` false positives predicted and `f` counted, the chance of `f` or more is at most `e^-(f ln(f/m) - f + m)`
+    /// (Chernoff's bound for a sum of independent events). Both must hold: `f > factor m`, and that chance is under `e^-15`, 3 in ten
+    /// million or five standard deviations. At twice the rate that takes 78 false positives, at ten times 11. The keys that pass-all
+    /// filters answered count here as absent keys that passed, since which of them were found is not recorded; the warning tells the two
+    /// causes apart.
+    ///
+    /// A hot key that is absent and passes is counted each time it is looked up: then the observed rate is high, and the reads are wasted
+    /// indeed, while the filter is as good as predicted. A rate or factor that is no number, and a factor below 1, give no warning.
+    ///
+    /// ```
+    /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
+    /// metrics.record_batch(10_000, 150);
+    /// assert!(metrics.snapshot().check_beyond(0.01, 1.2).is_none()); // 2 in 100,000
+    /// metrics.record_batch(10_000, 150);
+    /// assert!(metrics.snapshot().check_beyond(0.01, 1.2).is_some());
+    /// ```
+    pub fn check_beyond(&self, predicted_rate: f64, factor: f64) -> Option<RateWarning> {
+        let (false_positives, absent_queries) = (self.false_positives(), self.absent_queries());
+        let is_beyond = |pass_all: u64| {
+            let passed = false_positives.saturating_add(pass_all) as f64;
+            let absent = absent_queries.saturating_add(pass_all) as f64;
+            let predicted = absent * predicted_rate.max(0.0);
+            // With none predicted the quotient is infinite, and so is the bound.
+            let log_chance = passed - predicted - passed * libm::log(passed / predicted);
+            factor >= 1.0 && passed > factor * predicted && log_chance < LOG_CHANCE
+        };
+        // Pass-all lookups only add to the excess, so that this covers the other filters' own.
+        (!predicted_rate.is_nan() && is_beyond(self.pass_all)).then(|| RateWarning {
+            observed_rate: self.observed_false_positive_rate().unwrap_or(0.0),
+            predicted_rate,
+            false_positives,
+            absent_queries,
+            pass_all: self.pass_all,
+            queries: self.queries(),
+            filters_are_as_predicted: !is_beyond(0),
+        })
+    }
+}
+
+impl Display for MetricsSnapshot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "bloom.filter.queries COUNT : {}", self.queries())?;
+        writeln!(f, "bloom.filter.useful COUNT : {}", self.useful)?;
+        writeln!(f, "bloom.filter.full.positive COUNT : {}", self.positives)?;
+        writeln!(f, "bloom.filter.full.true.positive COUNT : {}", self.true_positives)?;
+        writeln!(f, "bloom.filter.pass.all COUNT : {}", self.pass_all)
+    }
+}
+
+/// Absent keys pass more often than the filters' shape predicts: [`MetricsSnapshot::check`].
+///
+/// ```
+/// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
+/// metrics.record_batch(20_000, 200);
+/// metrics.record_pass_all(5_000);
+/// let warning = metrics.snapshot().check(0.01).unwrap();
+/// assert!(warning.to_string().starts_with("5000 of 25000 lookups went to pass-all tables"));
+/// assert_eq!((warning.observed_rate, warning.pass_all), (0.01, 5_000));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RateWarning {
+    /// False positives per absent key, 0 to 1, without the lookups of pass-all filters.
+    pub observed_rate: f64,
+    /// What was expected.
+    pub predicted_rate: f64,
+    /// Positives whose key was not found.
+    pub false_positives: u64,
+    /// Keys that were looked up and not there.
+    pub absent_queries: u64,
+    /// Keys that were looked up in pass-all filters.
+    pub pass_all: u64,
+    /// All keys that were looked up.
+    pub queries: u64,
+    /// Whether the lookups of pass-all filters are the only cause: the other filters are as good as predicted.
+    pub filters_are_as_predicted: bool,
+}
+
+impl Display for RateWarning {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let percent = |rate: f64| libm::round(rate * 1e6) / 1e4;
+        let (observed, predicted) = (percent(self.observed_rate), percent(self.predicted_rate));
+        let RateWarning { false_positives, absent_queries, pass_all, queries, .. } = self;
+        if self.filters_are_as_predicted {
+            return write!(
+                f,
+                "{pass_all} of {queries} lookups went to pass-all tables, which save no read: rebuild their filters; {observed} % of \
+                 absent keys pass the others, {predicted} % predicted ({false_positives} of {absent_queries})"
+            );
+        }
+        write!(
+            f,
+            "{observed} % of absent keys pass the filter, {predicted} % predicted ({false_positives} of {absent_queries}): feed back \
+             true positives, look for hot absent keys, and rebuild the filter for the keys it has"
+        )?;
+        match pass_all {
+            0 => Ok(()),
+            _ => write!(
+                f,
+                "; {pass_all} of {queries} lookups went to pass-all tables, which save no read"
+            ),
+        }
+    }
+}

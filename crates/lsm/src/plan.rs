@@ -1,0 +1,313 @@
+//! Planning: how a budget of memory is shared among the filters of many levels, so that lookups waste the fewest reads.
+//!
+//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `curve` the rate as a function of memory, `spend` the
+//! search, `table` the printed form; `docs/planning.md` derives it.
+
+mod curve;
+mod level;
+mod spend;
+#[cfg(feature = "serde")]
+mod stored;
+mod table;
+
+use alloc::vec::Vec;
+
+use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::probe::{BLOCK_BITS, BLOCK_BYTES};
+use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
+
+use crate::error::PlanError;
+
+pub use level::Level;
+
+/// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
+const MAX_LEVELS: usize = 4_096;
+
+/// The sizing of a level that is skipped.
+const NO_FILTER: Sizing = Sizing::BitsPerKey(0.0);
+
+/// Why a level gets no filter.
+///
+/// ```
+/// use blocked_bloom_lsm::{Level, Plan, SkipReason};
+/// let levels = [Level::new(1_000_000), Level::new(100_000_000).present(0.9999)];
+/// let plan = Plan::for_budget(&levels, 1 << 30)?;
+/// assert_eq!(plan.levels()[1].skipped, Some(SkipReason::MostlyPresent));
+/// # Ok::<(), blocked_bloom_lsm::PlanError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The level has no key.
+    NoKeys,
+    /// No lookup reaches the level, or a read of it costs nothing.
+    NeverQueried,
+    /// Most lookups that reach the level find their key there: the filter would save fewer reads than its queries cost, or than its
+    /// memory saves elsewhere.
+    MostlyPresent,
+    /// A filter that pays for its queries does not fit what the budget leaves: with less than about one bit per key most blocks
+    /// are full, and its memory saves more reads elsewhere.
+    Saturated,
+}
+
+impl core::fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(match self {
+            Self::NoKeys => "no keys",
+            Self::NeverQueried => "never queried",
+            Self::MostlyPresent => "keys mostly present",
+            Self::Saturated => "would be saturated",
+        })
+    }
+}
+
+/// What a plan decided for one level.
+///
+/// With the feature `serde` it implements `Serialize`. It is deserialized as part of a [`Plan`] only, whose errors name the level.
+///
+/// ```
+/// use blocked_bloom::FilterOptions;
+/// use blocked_bloom_lsm::{Level, Plan};
+/// let plan = Plan::for_budget(&[Level::new(1_000), Level::new(10_000)], 16_384)?;
+/// let first = &plan.levels()[0];
+/// let mut builder = FilterOptions::new(first.sizing).builder();
+/// builder.extend((0..1_000_u32).map(u32::to_le_bytes))?;
+/// assert_eq!(builder.finish()?.params().blocks(), first.params.blocks());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct PlannedLevel {
+    /// What was given.
+    pub level: Level,
+    /// What to build each of its filters with: [`Sizing::BitsPerKey`], 0 if the level is skipped.
+    pub sizing: Sizing,
+    /// The shape of each of its filters, for its share of the level's keys (rounded up); pass-all if the level is skipped.
+    pub params: Params,
+    /// Why the level gets no filter; `None` if it gets one.
+    pub skipped: Option<SkipReason>,
+}
+
+impl PlannedLevel {
+    /// A level whose filters have this sizing.
+    fn new(level: &Level, sizing: Sizing) -> Result<Self, ParamsError> {
+        let keys = level.keys_per_filter();
+        let params = sizing.params(keys)?;
+        if level.keys > 0 && !params.is_pass_all() {
+            return Ok(PlannedLevel { level: *level, sizing, params, skipped: None });
+        }
+        let reason = if level.keys == 0 {
+            SkipReason::NoKeys
+        } else if level.lookups == 0.0 || level.cost == 0.0 {
+            SkipReason::NeverQueried
+        } else if level.absent_queries() < 0.5 * level.queries() {
+            SkipReason::MostlyPresent
+        } else {
+            SkipReason::Saturated
+        };
+        let params = NO_FILTER.params(keys)?;
+        Ok(PlannedLevel { level: *level, sizing: NO_FILTER, params, skipped: Some(reason) })
+    }
+
+    /// A level whose filters have this many blocks, 0 for none.
+    fn with_blocks(level: &Level, blocks: u32) -> Result<Self, ParamsError> {
+        /// So far under the number of blocks that rounding does not add one, not even if a text format changes the last bit.
+        const UNDER: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
+        let keys = level.keys_per_filter().max(1) as f64;
+        let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * UNDER;
+        PlannedLevel::new(level, Sizing::BitsPerKey(bits.min(MAX_BITS_PER_KEY)))
+    }
+
+    /// Bytes of all stored filters of the level, headers included; 0 if it is skipped. (A builder that is told to build
+    /// "no filter" still stores 128 bytes; store none.)
+    pub fn bytes(&self) -> u128 {
+        match self.skipped {
+            Some(_) => 0,
+            None => u128::from(self.level.filters()) * u128::from(self.params.stored_bytes()),
+        }
+    }
+
+    /// Bits of memory per key; 0 if the level is skipped.
+    pub fn bits_per_key(&self) -> f64 {
+        if self.skipped.is_some() { 0.0 } else { self.params.bits_per_key() }
+    }
+
+    /// Predicted false-positive rate of each filter; 1 if the level is skipped.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.params.false_positive_rate()
+    }
+
+    /// Reads of the level's tables that a lookup wastes, on average, each weighted by its [`cost`](Level#structfield.cost).
+    pub fn expected_wasted_reads(&self) -> f64 {
+        self.level.weight() * self.false_positive_rate()
+    }
+
+    fn expected_cost(&self) -> f64 {
+        let queries = if self.skipped.is_some() { 0.0 } else { self.level.cost_of_queries() };
+        self.expected_wasted_reads() + queries
+    }
+}
+
+/// Sizes for the filters of all levels, and what they cost. Prints as a table.
+///
+/// With the feature `serde`, all of its figures are serialized. Deserializing takes the [`Level`]s and their sizings and computes the rest
+/// anew: a plan that was edited by hand is consistent or an error.
+///
+/// ```
+/// use blocked_bloom_lsm::{Level, Plan};
+/// let levels: Vec<Level> = [1_000_000, 10_000_000, 100_000_000].map(Level::new).into();
+/// let plan = Plan::for_budget(&levels, 100 << 20)?;
+/// let uniform = Plan::uniform(&levels, 100 << 20)?;
+/// assert!(plan.bytes() <= 100 << 20 && uniform.bytes() <= 100 << 20);
+/// assert!(plan.expected_wasted_reads() < 0.75 * uniform.expected_wasted_reads());
+/// println!("{plan}");
+/// # Ok::<(), blocked_bloom_lsm::PlanError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "stored::StoredPlan"))]
+pub struct Plan {
+    levels: Vec<PlannedLevel>,
+}
+
+impl Plan {
+    /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most `bytes` when stored, headers
+    /// included.
+    ///
+    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few keys. Equal levels get
+    /// equal filters, give or take a block, as long as there is a bit per key for all of them. No plan is worse than the
+    /// [uniform](Self::uniform) one. Within what sizes in whole blocks allow it is the best: `docs/planning.md` has the
+    /// derivation and how far off it can be.
+    ///
+    /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory that would
+    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left unused: cut a level of so many keys into
+    /// [`tables`](Level#structfield.tables).
+    ///
+    /// Cost: milliseconds for a few levels, under a second for thousands.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if a level's numbers are out of their range, or there are more than 4096 levels.
+    pub fn for_budget(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
+        check(levels)?;
+        let blocks = spend::spend(levels, bytes);
+        let plan = Plan::of(levels.iter().zip(blocks), PlannedLevel::with_blocks)?;
+        let uniform = Plan::uniform(levels, bytes)?;
+        Ok(if uniform.expected_cost() < plan.expected_cost() { uniform } else { plan })
+    }
+
+    /// What engines do without a plan: the same bits per key for every level, the most that fit `bytes`, whether or not a filter
+    /// pays. What [`for_budget`](Self::for_budget) is to be compared with.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_budget`](Self::for_budget).
+    pub fn uniform(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
+        /// Steps of a bit per key: fine enough for 2^28 blocks to differ by few.
+        const STEPS: f64 = (1_u64 << 30) as f64;
+        check(levels)?;
+        let bits_of = |step: u64| step as f64 / STEPS;
+        let fits = |step: u64| {
+            let total: u128 =
+                levels.iter().map(|level| bytes_of(level, blocks_at(level, bits_of(step)))).sum();
+            total <= u128::from(bytes)
+        };
+        // `low` fits: without bits there are no filters.
+        let (mut low, mut high) = (0, (MAX_BITS_PER_KEY * STEPS) as u64 + 1);
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        let blocks = levels.iter().map(|level| blocks_at(level, bits_of(low)));
+        Plan::of(levels.iter().zip(blocks), PlannedLevel::with_blocks)
+    }
+
+    /// The same bits per key for every level, whatever it takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless `0 <= bits_per_key <= 100`, or if a filter would
+    /// need more than 2^32 - 1 blocks.
+    pub fn with_bits_per_key(levels: &[Level], bits_per_key: f64) -> Result<Self, PlanError> {
+        check(levels)?;
+        let sizing = Sizing::BitsPerKey(bits_per_key);
+        Plan::of(levels.iter().map(|level| (level, sizing)), PlannedLevel::new)
+    }
+
+    /// The plan that gives each level what comes with it.
+    fn of<'l, T>(
+        levels: impl Iterator<Item = (&'l Level, T)>,
+        decide: fn(&Level, T) -> Result<PlannedLevel, ParamsError>,
+    ) -> Result<Self, PlanError> {
+        let planned = levels.enumerate().map(|(index, (level, size))| {
+            decide(level, size).map_err(|error| PlanError::Params { level: index, error })
+        });
+        Ok(Plan { levels: planned.collect::<Result<_, _>>()? })
+    }
+
+    /// What was decided for each level, in the order they were given.
+    pub fn levels(&self) -> &[PlannedLevel] {
+        &self.levels
+    }
+
+    /// The sizing of each level, in the same order: what a [`FilterPolicy`](crate::FilterPolicy) takes. 0 bits per key for a level
+    /// that is skipped.
+    pub fn sizings(&self) -> impl Iterator<Item = Sizing> {
+        self.levels.iter().map(|level| level.sizing)
+    }
+
+    /// Bytes of all stored filters, headers included.
+    pub fn bytes(&self) -> u128 {
+        self.levels.iter().map(PlannedLevel::bytes).sum()
+    }
+
+    /// Reads that a lookup wastes, on average, each weighted by its [`cost`](Level#structfield.cost).
+    pub fn expected_wasted_reads(&self) -> f64 {
+        self.levels.iter().map(PlannedLevel::expected_wasted_reads).sum()
+    }
+
+    /// What a plan keeps low: [wasted reads](Self::expected_wasted_reads) and, for every query of a filter, its
+    /// [`query_cost`](Level#structfield.query_cost).
+    pub fn expected_cost(&self) -> f64 {
+        self.levels.iter().map(PlannedLevel::expected_cost).sum()
+    }
+}
+
+fn check(levels: &[Level]) -> Result<(), PlanError> {
+    if levels.len() > MAX_LEVELS {
+        return Err(PlanError::TooManyLevels { levels: levels.len(), limit: MAX_LEVELS });
+    }
+    levels.iter().enumerate().try_for_each(|(index, level)| level.check(index))
+}
+
+/// The most blocks a plan gives to one filter of so many keys.
+fn most_blocks(keys: u64) -> u32 {
+    let sizing = Sizing::BitsPerKey(MAX_BITS_PER_KEY);
+    let blocks = sizing.params(keys).map_or(u32::MAX, |params| params.blocks());
+    blocks.min(MAX_RECOMMENDED_BLOCKS)
+}
+
+/// Blocks of each filter of a level at these bits per key, as [`Sizing::BitsPerKey`] rounds them; 0 for no filter.
+fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
+    if level.keys == 0 || bits_per_key == 0.0 {
+        return 0;
+    }
+    let keys = level.keys_per_filter() as f64;
+    let most = f64::from(MAX_RECOMMENDED_BLOCKS);
+    libm::ceil(keys * bits_per_key / f64::from(BLOCK_BITS)).clamp(1.0, most) as u32
+}
+
+/// Bytes of a stored filter of so many blocks.
+fn stored_bytes(blocks: u32) -> u64 {
+    HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
+}
+
+/// Stored bytes of all filters of a level, if each has this many blocks.
+fn bytes_of(level: &Level, blocks: u32) -> u128 {
+    match blocks {
+        0 => 0,
+        _ => u128::from(level.filters()) * u128::from(stored_bytes(blocks)),
+    }
+}

@@ -1,0 +1,150 @@
+//! The cost model of a level: how many lookups its filters answer, and what a lookup costs with and without them.
+//!
+//! Numbers are checked against their ranges before they are used, so that no sum of costs overflows.
+
+use crate::error::PlanError;
+
+/// Largest number of lookups and largest cost: products and sums of them stay finite.
+const MOST: f64 = 1e15;
+
+/// What a plan knows of a level of a tree, or of one table.
+///
+/// The defaults are those of a tree in which absent keys are looked up: every lookup reaches every level, and every read costs the same.
+///
+/// ```
+/// use blocked_bloom_lsm::Level;
+/// let level = Level::new(100_000_000).runs(4).present(0.25);
+/// assert_eq!((level.keys, level.runs, level.lookups), (100_000_000, 4, 1.0));
+/// ```
+///
+/// With the feature `serde`, all fields but `keys` may be left out of a configuration file and then have these defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Level {
+    /// Distinct keys of all its tables together. A level of 0 keys gets no filter and costs nothing.
+    pub keys: u64,
+    /// Sorted runs, each of which a lookup has to try: 1 with leveled compaction, several with tiered compaction and for level 0.
+    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    pub runs: u32,
+    /// Tables with disjoint key ranges that a run is cut into, of which a lookup tries one. Each has a filter of its own.
+    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    pub tables: u32,
+    /// Lookups that reach the level, per lookup of the tree (or in any other unit that all levels share).
+    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    pub lookups: f64,
+    /// What a wasted read costs, in reads: less than 1 where the data blocks are often cached, more where they are remote.
+    #[cfg_attr(feature = "serde", serde(default = "one"))]
+    pub cost: f64,
+    /// What a query of one run's filter costs, in reads: 0.001 is 100 ns of memory beside 100 us of storage.
+    #[cfg_attr(feature = "serde", serde(default = "query_cost"))]
+    pub query_cost: f64,
+    /// Fraction of the lookups that reach the level whose key is in it. They try half of its other runs, on average.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub present: f64,
+}
+
+#[cfg(feature = "serde")]
+fn one<T: From<u8>>() -> T {
+    T::from(1)
+}
+
+#[cfg(feature = "serde")]
+fn query_cost() -> f64 {
+    Level::new(0).query_cost
+}
+
+impl Level {
+    /// A level of one run and one table, in which every lookup of the tree looks for a key that it does not hold; a wasted read costs 1,
+    /// a query of the filter 0.001.
+    pub const fn new(keys: u64) -> Self {
+        Level { keys, runs: 1, tables: 1, lookups: 1.0, cost: 1.0, query_cost: 0.001, present: 0.0 }
+    }
+
+    /// Sets [`runs`](Self#structfield.runs), at least 1.
+    #[must_use]
+    pub const fn runs(self, runs: u32) -> Self {
+        Level { runs, ..self }
+    }
+
+    /// Sets [`tables`](Self#structfield.tables), at least 1.
+    #[must_use]
+    pub const fn tables(self, tables: u32) -> Self {
+        Level { tables, ..self }
+    }
+
+    /// Sets [`lookups`](Self#structfield.lookups), 0 to 10^15.
+    #[must_use]
+    pub const fn lookups(self, lookups: f64) -> Self {
+        Level { lookups, ..self }
+    }
+
+    /// Sets [`cost`](Self#structfield.cost), 0 to 10^15.
+    #[must_use]
+    pub const fn cost(self, cost: f64) -> Self {
+        Level { cost, ..self }
+    }
+
+    /// Sets [`query_cost`](Self#structfield.query_cost), 0 to 10^15.
+    #[must_use]
+    pub const fn query_cost(self, query_cost: f64) -> Self {
+        Level { query_cost, ..self }
+    }
+
+    /// Sets [`present`](Self#structfield.present), 0 to 1.
+    #[must_use]
+    pub const fn present(self, present: f64) -> Self {
+        Level { present, ..self }
+    }
+
+    pub(super) fn check(&self, level: usize) -> Result<(), PlanError> {
+        if !(0.0..=MOST).contains(&self.lookups) {
+            return Err(PlanError::LookupsOutOfRange { level, lookups: self.lookups });
+        }
+        if let Some(cost) =
+            [self.cost, self.query_cost].into_iter().find(|c| !(0.0..=MOST).contains(c))
+        {
+            return Err(PlanError::CostOutOfRange { level, cost });
+        }
+        if !(0.0..=1.0).contains(&self.present) {
+            return Err(PlanError::PresentOutOfRange { level, present: self.present });
+        }
+        if self.keys > 0 && (self.runs == 0 || self.tables == 0) {
+            return Err(PlanError::NoTables { level });
+        }
+        Ok(())
+    }
+
+    pub(super) fn filters(&self) -> u64 {
+        u64::from(self.runs) * u64::from(self.tables)
+    }
+
+    /// Keys of one table, rounded up.
+    pub(super) fn keys_per_filter(&self) -> u64 {
+        self.keys.div_ceil(self.filters().max(1))
+    }
+
+    /// Queries of a run that does not hold the key, per lookup of the tree.
+    pub(super) fn absent_queries(&self) -> f64 {
+        if self.keys == 0 {
+            return 0.0;
+        }
+        let runs = f64::from(self.runs);
+        self.lookups * ((1.0 - self.present) * runs + self.present * (runs - 1.0) / 2.0)
+    }
+
+    /// Queries of a run, per lookup of the tree.
+    pub(super) fn queries(&self) -> f64 {
+        self.absent_queries() + if self.keys == 0 { 0.0 } else { self.lookups * self.present }
+    }
+
+    /// Weighted reads that are wasted without a filter: what the rate multiplies.
+    pub(super) fn weight(&self) -> f64 {
+        self.absent_queries() * self.cost
+    }
+
+    /// What the queries of the filters cost if there are any.
+    pub(super) fn cost_of_queries(&self) -> f64 {
+        self.queries() * self.query_cost
+    }
+}

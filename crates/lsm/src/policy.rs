@@ -1,0 +1,152 @@
+//! What an engine decides once about its filters: how large on which level, of what, whole or in partitions.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+
+/// An engine's decisions about filters, in one value that it configures at start and consults at every flush.
+///
+/// [`FilterOptions`] for every filter, a sizing for each level, and from which size on a filter is cut into partitions. With the feature
+/// `serde` it is part of a configuration file.
+///
+/// ```
+/// use blocked_bloom::{BloomFilterBytes, FilterOptions, PrefixExtractor, Sizing};
+/// use blocked_bloom_lsm::{FilterPolicy, Level, Plan, TableFilter};
+///
+/// // Two levels share 20 MB: the small one gets more bits per key.
+/// let plan = Plan::for_budget(&[Level::new(1_000_000), Level::new(15_000_000)], 20_000_000)?;
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
+/// let policy = FilterPolicy::new(options).with_sizings(plan.sizings()).with_partitions(1 << 20, 16 << 10);
+///
+/// // Flush: what this table gets.
+/// match policy.for_table(0, 1_000) {
+///     TableFilter::None => {}
+///     TableFilter::Whole(options) => {
+///         let mut builder = options.builder();
+///         builder.insert("ab12/apple")?;
+///         let stored = builder.finish()?.to_bytes();
+///         // Open: a damaged filter is one that answers "maybe", and a line in the log.
+///         let (filter, error) = BloomFilterBytes::open_or_pass_all(stored, policy.options().key_hash());
+///         assert!(error.is_none() && filter.contains("ab12/apple"));
+///     }
+///     TableFilter::Partitioned { .. } => unreachable!("a thousand keys do not fill 1 MiB"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct FilterPolicy {
+    options: FilterOptions,
+    /// By level, 0 first; deeper levels have the last. If there is none, that of the options.
+    #[cfg_attr(feature = "serde", serde(default))]
+    sizings: Vec<Sizing>,
+    #[cfg_attr(feature = "serde", serde(default))]
+    partitions: Option<Partitions>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Partitions {
+    above: u64,
+    bytes: u64,
+}
+
+/// What a table gets, as [`FilterPolicy::for_table`] decides it.
+///
+/// ```
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom_lsm::{FilterPolicy, TableFilter};
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let policy = FilterPolicy::new(options).with_partitions(1 << 20, 16 << 10);
+/// assert!(matches!(policy.for_table(0, 100_000), TableFilter::Whole(_)));
+/// assert!(matches!(policy.for_table(0, 10_000_000), TableFilter::Partitioned { .. }));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableFilter {
+    /// No filter: the level's sizing says that none is worth its memory.
+    None,
+    /// One filter, of these options.
+    Whole(FilterOptions),
+    /// A filter in partitions: both are for [`PartitionedFilterBuilder::new`](blocked_bloom::PartitionedFilterBuilder::new).
+    Partitioned {
+        /// The options of every partition.
+        options: FilterOptions,
+        /// Most bytes of a partition.
+        partition_bytes: u64,
+    },
+}
+
+impl FilterPolicy {
+    /// Filters of these options on every level, never in partitions.
+    pub fn new(options: FilterOptions) -> Self {
+        FilterPolicy { options, sizings: Vec::new(), partitions: None }
+    }
+
+    /// A sizing for each level, the top one first, in place of that of the options: those of a [plan](crate::Plan::sizings), or the
+    /// caller's own. Levels past the last have that of the last.
+    ///
+    /// A plan's budget holds for what its levels count: if prefixes are added, count them as keys.
+    #[must_use]
+    pub fn with_sizings(self, sizings: impl IntoIterator<Item = Sizing>) -> Self {
+        FilterPolicy { sizings: sizings.into_iter().collect(), ..self }
+    }
+
+    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most `partition_bytes`.
+    #[must_use]
+    pub fn with_partitions(self, above: u64, partition_bytes: u64) -> Self {
+        FilterPolicy { partitions: Some(Partitions { above, bytes: partition_bytes }), ..self }
+    }
+
+    /// The options of all filters but for their sizes: hash and contents. Whoever opens filters takes the hash from here.
+    pub fn options(&self) -> &FilterOptions {
+        &self.options
+    }
+
+    /// What a table of this level gets, 0 being the top one, that is expected to have so many keys, and prefixes if those are added. The
+    /// number decides between one filter and partitions, and is what a builder of one filter sizes for if it reaches the options'
+    /// [memory limit](FilterOptions::with_memory_limit); else a builder sizes for what comes.
+    ///
+    /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing that is out of range is reported by the
+    /// builder's `finish`.
+    pub fn for_table(&self, level: usize, expected_keys: u64) -> TableFilter {
+        let sizing = self.sizings.get(level).or(self.sizings.last());
+        let sizing = sizing.copied().unwrap_or(self.options.sizing());
+        if sizing.is_pass_all() {
+            return TableFilter::None;
+        }
+        let options = self.options.clone().with_sizing(sizing);
+        let bytes = options.params(expected_keys).map_or(0, |params| params.stored_bytes());
+        let can_be_cut = options.hasher().is_ok() && !matches!(sizing, Sizing::MaxBytes(_));
+        match self.partitions {
+            Some(partitions) if bytes > partitions.above && can_be_cut => {
+                TableFilter::Partitioned { options, partition_bytes: partitions.bytes }
+            }
+            _ => TableFilter::Whole(options.with_expected_items(expected_keys)),
+        }
+    }
+
+    /// A name for all that decides whether a filter can answer: the probe scheme, the hash and its seed, what is added. Sizes and
+    /// partitions are not in it: they may change between tables. Filters carry all of this in their bytes; the name is for engines that
+    /// record a policy's name beside a table.
+    ///
+    /// ```
+    /// # use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
+    /// # use blocked_bloom_lsm::FilterPolicy;
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
+    /// assert_eq!(FilterPolicy::new(options).name(), "blocked-bloom.scheme1.xxh3-0.keys+fixed:4");
+    /// ```
+    pub fn name(&self) -> String {
+        let hash = match self.options.key_hash() {
+            KeyHash::Xxh3 { seed } => format!("xxh3-{seed}"),
+            KeyHash::Caller { tag } => format!("caller-{tag}"),
+        };
+        let contents = match self.options.extractor() {
+            None => "keys".into(),
+            Some(rule) if self.options.contents().whole_keys() => format!("keys+{rule}"),
+            Some(rule) => format!("{rule}"),
+        };
+        format!("blocked-bloom.scheme1.{hash}.{contents}")
+    }
+}

@@ -1,0 +1,9 @@
+//! The tests of what engines decide about filters: one binary, one module per area.
+
+#[path = "../../../../tests/suite/common/mod.rs"]
+mod common;
+
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+mod metrics;
+mod plan;
+mod policy;

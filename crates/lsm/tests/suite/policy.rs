@@ -1,0 +1,159 @@
+//! What a policy hands out is what it was told, on every level.
+
+use blocked_bloom::{
+    BloomFilterRef, BuildError, FilterOptions, KeyHash, PartitionIndex, PartitionedFilterBuilder,
+    PrefixExtractor, Sizing,
+};
+use blocked_bloom_lsm::{FilterPolicy, Level, Plan, TableFilter};
+
+const TEN_BITS: FilterOptions = FilterOptions::new(Sizing::BitsPerKey(10.0));
+
+fn whole(policy: &FilterPolicy, level: usize, keys: u64) -> FilterOptions {
+    match policy.for_table(level, keys) {
+        TableFilter::Whole(options) => options,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_level_gets_its_planned_size() {
+    let levels = [10_000, 100_000, 1_000_000].map(Level::new);
+    let plan = Plan::for_budget(&levels, 1_200_000).unwrap();
+    let policy = FilterPolicy::new(TEN_BITS).with_sizings(plan.sizings());
+    for (level, planned) in plan.levels().iter().enumerate() {
+        let mut builder = whole(&policy, level, planned.level.keys).builder();
+        builder.extend((0..planned.level.keys).map(u64::to_le_bytes)).unwrap();
+        let filter = builder.finish().unwrap();
+        assert_eq!(filter.params().blocks(), planned.params.blocks(), "level {level}");
+    }
+    assert_eq!(whole(&policy, 99, 1).sizing(), plan.levels()[2].sizing);
+    // Without levels, that of the options.
+    let nothing = Plan::for_budget(&[], 1_000).unwrap();
+    for policy in [policy.with_sizings(nothing.sizings()), FilterPolicy::new(TEN_BITS)] {
+        assert_eq!(whole(&policy, 3, 1).sizing(), Sizing::BitsPerKey(10.0));
+    }
+}
+
+/// A level that a plan skips must get no filter, not one that passes everything.
+#[test]
+fn a_skipped_level_gets_none() {
+    let levels = [Level::new(1_000), Level::new(1_000_000_000).present(1.0)];
+    let plan = Plan::for_budget(&levels, 100_000).unwrap();
+    assert!(plan.levels()[1].skipped.is_some());
+    let policy = FilterPolicy::new(TEN_BITS).with_sizings(plan.sizings());
+    assert!(matches!(policy.for_table(0, 1_000), TableFilter::Whole(_)));
+    assert_eq!(policy.for_table(1, 1_000_000), TableFilter::None);
+    let none = FilterPolicy::new(FilterOptions::new(Sizing::FalsePositiveRate(1.0)));
+    assert_eq!(none.with_partitions(0, 1_000).for_table(0, 1_000_000), TableFilter::None);
+}
+
+/// All options but the size are those of the policy, in filters and in partitions.
+#[test]
+fn filters_have_the_hash_contents_and_probes_of_the_policy() {
+    let rule = PrefixExtractor::fixed(4);
+    let seeded = TEN_BITS.with_key_hash(KeyHash::Xxh3 { seed: 9 }).with_probes(3).foldable();
+    let twelve = Sizing::BitsPerKey(12.0);
+    for options in [
+        seeded.clone(),
+        seeded.clone().with_prefixes(rule.clone()),
+        seeded.with_only_prefixes(rule.clone()),
+    ] {
+        let policy = FilterPolicy::new(options.clone()).with_sizings([twelve]);
+        assert_eq!(policy.options(), &options);
+        let found = whole(&policy, 0, 2);
+        assert_eq!(found, options.clone().with_sizing(twelve).with_expected_items(2));
+        let mut builder = found.builder();
+        builder.extend(["abcd/1", "abcd/2"]).unwrap();
+        let filter = builder.finish().unwrap();
+        assert_eq!(filter.view().contents(), options.contents());
+        assert_eq!(filter.view().key_hash(), options.key_hash());
+        assert_eq!(filter.params().probes(), 3);
+
+        let found = policy.with_partitions(0, 1_000).for_table(0, 2);
+        let options = options.with_sizing(twelve);
+        assert_eq!(found, TableFilter::Partitioned { options, partition_bytes: 1_000 });
+    }
+}
+
+#[test]
+fn partitions_begin_above_their_limit_and_find_every_key() {
+    let policy = FilterPolicy::new(TEN_BITS).with_partitions(10_000, 1_000);
+    let fits = |&keys: &u64| TEN_BITS.params(keys).unwrap().stored_bytes() <= 10_000;
+    let largest = (1..).take_while(fits).last().unwrap();
+    assert!(matches!(policy.for_table(0, largest), TableFilter::Whole(_)));
+    let TableFilter::Partitioned { options, partition_bytes: 1_000 } =
+        policy.for_table(0, largest + 1)
+    else {
+        panic!("one key more");
+    };
+    let mut stored: Vec<u8> = Vec::new();
+    let mut builder = PartitionedFilterBuilder::new(options, 1_000).unwrap();
+    for key in 0..=largest {
+        if let Some(partition) = builder.insert(key.to_be_bytes()).unwrap() {
+            stored.extend(partition.to_bytes());
+        }
+    }
+    let (last, index) = builder.finish().unwrap();
+    stored.extend(last.to_bytes());
+    let index = PartitionIndex::from_bytes(index).unwrap();
+    assert!(index.partitions() > 9);
+    for key in 0..=largest {
+        let at = index.locate(key.to_be_bytes());
+        let bytes = &stored[at.offset as usize..][..at.length as usize];
+        let (filter, error) = BloomFilterRef::open_or_pass_all(bytes, policy.options().key_hash());
+        assert!(error.is_none() && filter.contains(key.to_be_bytes()));
+    }
+}
+
+#[test]
+fn what_cannot_be_cut_into_partitions_stays_whole() {
+    for options in [
+        FilterOptions::new(Sizing::MaxBytes(1 << 20)),
+        TEN_BITS.with_key_hash(KeyHash::Caller { tag: 1 }),
+    ] {
+        whole(&FilterPolicy::new(options).with_partitions(1_000, 1_000), 0, 1_000_000);
+    }
+    // A sizing that is none is the builder's to report.
+    let absurd = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(-1.0)));
+    let absurd = whole(&absurd.with_partitions(0, 1_000), 0, 1);
+    assert!(matches!(absurd.builder().finish(), Err(BuildError::Params(_))));
+}
+
+/// Without the number, a builder that reaches its limit could make no filter.
+#[test]
+fn a_builder_with_a_limit_sizes_for_the_expected_keys() {
+    let policy = FilterPolicy::new(TEN_BITS.with_memory_limit(8 << 10));
+    let mut builder = whole(&policy, 0, 3_000).builder();
+    builder.extend((0..2_500_u32).map(u32::to_le_bytes)).unwrap();
+    let filter = builder.finish().unwrap();
+    assert_eq!(filter.params().blocks(), TEN_BITS.params(3_000).unwrap().blocks());
+}
+
+/// Engines record these names beside their tables: a name that changes makes filters look unreadable.
+#[test]
+fn names_tell_what_filters_must_agree_on() {
+    let fixed = PrefixExtractor::fixed(4);
+    for (options, name) in [
+        (TEN_BITS, "blocked-bloom.scheme1.xxh3-0.keys"),
+        (FilterOptions::new(Sizing::MaxBytes(1_000)), "blocked-bloom.scheme1.xxh3-0.keys"),
+        (TEN_BITS.with_key_hash(KeyHash::Xxh3 { seed: 7 }), "blocked-bloom.scheme1.xxh3-7.keys"),
+        (TEN_BITS.with_key_hash(KeyHash::Caller { tag: 5 }), "blocked-bloom.scheme1.caller-5.keys"),
+        (TEN_BITS.with_prefixes(fixed.clone()), "blocked-bloom.scheme1.xxh3-0.keys+fixed:4"),
+        (TEN_BITS.with_only_prefixes(fixed), "blocked-bloom.scheme1.xxh3-0.fixed:4"),
+    ] {
+        let policy = FilterPolicy::new(options).with_partitions(1, 1_000);
+        assert_eq!(policy.name(), name);
+    }
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_policy_is_read_as_it_was_written() {
+    let sizings = [Sizing::BitsPerKey(20.0), Sizing::BitsPerKey(0.0)];
+    let options = TEN_BITS.with_prefixes(PrefixExtractor::delimiter(b'/', 2));
+    let policy = FilterPolicy::new(options).with_sizings(sizings).with_partitions(1 << 20, 4_096);
+    let text = serde_json::to_string(&policy).unwrap();
+    assert_eq!(serde_json::from_str::<FilterPolicy>(&text).unwrap(), policy);
+    let short = r#"{ "options": { "sizing": { "BitsPerKey": 10.0 } } }"#;
+    assert_eq!(serde_json::from_str::<FilterPolicy>(short).unwrap(), FilterPolicy::new(TEN_BITS));
+}

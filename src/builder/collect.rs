@@ -1,0 +1,128 @@
+//! Keys from several threads, and finishing with several threads: the methods `par_*`.
+//!
+//! Each thread collects into a builder of its own, and the builders are joined in the order of the iterator, so that the result is
+//! that of one thread.
+
+use alloc::boxed::Box;
+use alloc::collections::LinkedList;
+use alloc::vec::Vec;
+
+use rayon::prelude::*;
+
+use super::{BloomFilterBuilder, Threads, prefixes, verify};
+use crate::buffer::BlockBuffer;
+use crate::error::{BuildError, KeyError};
+use crate::filter::BloomFilter;
+use crate::parallel;
+
+/// The threads of the current rayon pool, where there are enough hashes for them.
+const POOL: Threads = Threads {
+    empty: |options, params| {
+        let huge = options.huge_pages();
+        let blocks = match params.expected_items() < parallel::SEQUENTIAL_BELOW as u64 {
+            true => BlockBuffer::zeroed(params.blocks(), huge)?,
+            false => BlockBuffer::par_zeroed(params.blocks(), huge)?,
+        };
+        Ok(BloomFilter::empty(blocks, params, options.key_hash()))
+    },
+    insert: parallel::insert_chunks,
+    look_up: |filter, chunks| {
+        let look_up = |chunk: &Vec<u64>| verify::look_up(filter, chunk);
+        parallel::map_and_fold(chunks, look_up, verify::add, (0, 0))
+    },
+};
+
+impl BloomFilterBuilder {
+    /// [`extend`](Self::extend) with keys that several threads produce, in the order of the iterator: the same builder, whatever the
+    /// threads.
+    ///
+    /// If the iterator panics, nothing was added. Before the [memory limit](crate::FilterOptions::with_memory_limit) is checked, all
+    /// keys of the iterator may be held, 8 bytes each; without a number of expected items, a part of the iterator that reaches the
+    /// limit by itself holds no more. A builder of prefixes holds 32 bytes for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert); nothing is added then.
+    ///
+    /// ```
+    /// # use blocked_bloom::{FilterOptions, Sizing};
+    /// use rayon::prelude::*;
+    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
+    /// builder.par_extend((0..1_000_u64).into_par_iter().map(u64::to_le_bytes))?;
+    /// assert!(builder.par_finish()?.contains(999_u64.to_le_bytes()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn par_extend<K: AsRef<[u8]> + Send>(
+        &mut self,
+        keys: impl IntoParallelIterator<Item = K>,
+    ) -> Result<(), KeyError> {
+        let hasher = self.options.hasher()?;
+        let keys = keys.into_par_iter();
+        if self.options.extractor().is_none() {
+            self.extend_by(keys.map(|key| hasher.hash(key)));
+            return Ok(());
+        }
+        let options = self.options.clone();
+        let pairs: LinkedList<Vec<_>> = keys
+            .map(|key| prefixes::hashes(&options, hasher, key.as_ref()))
+            .fold(Vec::new, |mut pairs, pair| {
+                pairs.push(pair);
+                pairs
+            })
+            .collect();
+        pairs.into_iter().flatten().for_each(|pair| self.add_with_prefix(pair));
+        Ok(())
+    }
+
+    /// [`par_extend`](Self::par_extend) for hashes.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_hash`](Self::insert_hash); nothing is added then.
+    pub fn par_extend_hashes(
+        &mut self,
+        hashes: impl IntoParallelIterator<Item = u64>,
+    ) -> Result<(), KeyError> {
+        if self.options.extractor().is_some() {
+            return Err(KeyError::NoPrefix { contents: self.options.contents() });
+        }
+        self.extend_by(hashes.into_par_iter());
+        Ok(())
+    }
+
+    fn extend_by(&mut self, hashes: impl ParallelIterator<Item = u64>) {
+        let empty = self.part();
+        // Boxed, since `fold` moves its state for every item.
+        let parts = hashes.fold(
+            || Box::new(empty.clone()),
+            |mut part, hash| {
+                part.add(hash);
+                part
+            },
+        );
+        // A list keeps the order and moves no part.
+        let parts: LinkedList<Box<BloomFilterBuilder>> = parts.collect();
+        for part in parts {
+            self.append(*part);
+        }
+    }
+
+    /// [`finish`](Self::finish) by the threads of the current rayon pool, if there are eight million keys or more: below, one thread is
+    /// as fast. The bytes do not depend on the number of threads.
+    ///
+    /// # Errors
+    ///
+    /// As `finish`.
+    pub fn par_finish(self) -> Result<BloomFilter, BuildError> {
+        self.finish_by(POOL)
+    }
+
+    /// [`finish_verified`](Self::finish_verified) by the threads of the current rayon pool, as [`par_finish`](Self::par_finish).
+    ///
+    /// # Errors
+    ///
+    /// As `finish_verified`.
+    pub fn par_finish_verified(self) -> Result<BloomFilter, BuildError> {
+        self.finish_verified_by(POOL)
+    }
+}

@@ -1,0 +1,198 @@
+//! Folding: making a filter smaller after its keys are gone, as exactly as if it had been built smaller. The probe count cannot change
+//! after insertion.
+//!
+//! Exact, since the block index is monotone: with `n` blocks and `g` a divisor of `n`, block `i` of `n` and block `i / g` of
+//! `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) = floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks
+//! gives the bits that inserting the same keys into `n / g` blocks gives.
+
+use super::owned::BloomFilter;
+use super::statistics::{Fills, rate_at};
+use super::view::BloomFilterRef;
+use crate::buffer::BlockBuffer;
+use crate::error::{FoldError, ParamsError};
+use crate::params;
+use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
+
+impl BloomFilter {
+    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing so many adjacent blocks into one.
+    ///
+    /// Exact: the bytes are then those of a filter that was built with that many blocks, the same probes and the same keys. The
+    /// number of keys inserted stays, and so do the probes, which fit the size the filter was made for: fold a filter that
+    /// received fewer keys than it was sized for. [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that
+    /// can be folded by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as it is.
+    ///
+    /// Cost: reads every block once. Works in place; then what is left moves to memory of its own size, so that for a moment the
+    /// filter takes `1 + 1 / divisor` times its memory. Without memory for that it keeps what it has, and only
+    /// [`to_bytes`](Self::to_bytes) and copies are smaller.
+    ///
+    /// # Errors
+    ///
+    /// [`FoldError::NotADivisor`] naming the nearest divisors; the filter is then unchanged. 0 divides nothing.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::BitsPerKey(10.0).foldable_params(100_000)?;
+    /// let mut filter = BloomFilter::new(params, KeyHash::default())?;
+    /// filter.insert("one key came instead of a hundred thousand")?;
+    /// filter.fold(16)?;
+    /// assert_eq!(filter.params().blocks(), params.blocks() / 16);
+    /// assert!(filter.contains("one key came instead of a hundred thousand"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fold(&mut self, divisor: u32) -> Result<(), FoldError> {
+        let left = blocks_left(&self.view(), divisor)?;
+        let (blocks, _) = self.parts_mut();
+        let group = blocks.len() / left as usize;
+        if group > 1 {
+            for to in 0..left as usize {
+                blocks[to] = or_of(&blocks[to * group..][..group]);
+            }
+            blocks.keep_first(left);
+        }
+        Ok(())
+    }
+
+    /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and returns the divisor it was folded
+    /// by: 1 if no smaller size keeps the rate, or if the filter itself exceeds it.
+    ///
+    /// The rate is that of the bits ([`BloomFilterRef::largest_fold`] says how and why). The probes stay those the filter was
+    /// made with, also where its new size would have been given others.
+    ///
+    /// Cost: that of [`BloomFilterRef::largest_fold`] and [`fold`](Self::fold).
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`; the filter is then unchanged.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+    /// let params = Sizing::FalsePositiveRate(0.01).foldable_params(1_000_000)?;
+    /// let mut filter = BloomFilter::new(params, KeyHash::default())?;
+    /// for key in 0..100_000_u32 {
+    ///     filter.insert(key.to_le_bytes())?; // a tenth of what was expected
+    /// }
+    /// let divisor = filter.shrink_to_false_positive_rate(0.01)?;
+    /// assert!(divisor >= 8);
+    /// assert!(filter.estimated_false_positive_rate() <= 0.01);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> Result<u32, ParamsError> {
+        let divisor = self.view().largest_fold(rate)?;
+        let folded = self.fold(divisor);
+        debug_assert_eq!(folded, Ok(()), "it divides the blocks");
+        Ok(divisor)
+    }
+}
+
+impl BloomFilterRef<'_> {
+    /// A smaller copy: [`BloomFilter::fold`] without the filter of full size in owned memory.
+    ///
+    /// Cost: reads every block once; allocates the folded filter only.
+    ///
+    /// # Errors
+    ///
+    /// [`FoldError`] if the divisor does not divide the number of blocks or there is no memory for the copy.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, BloomFilterRef, KeyHash, Sizing};
+    /// let params = Sizing::BitsPerKey(10.0).foldable_params(100_000)?;
+    /// let mut filter = BloomFilter::new(params, KeyHash::default())?;
+    /// filter.insert("apple")?;
+    /// let stored = filter.to_bytes();
+    ///
+    /// // A coarser filter to keep in memory, where the stored one is too large for it.
+    /// let coarse = BloomFilterRef::from_bytes(&stored)?.folded(4)?;
+    /// assert!(coarse.contains("apple"));
+    /// filter.fold(4)?;
+    /// assert_eq!(coarse, filter);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn folded(&self, divisor: u32) -> Result<BloomFilter, FoldError> {
+        let left = blocks_left(self, divisor)?;
+        let group = self.blocks().len() / left as usize;
+        let mut folded = BlockBuffer::zeroed(left, true)?;
+        for (to, from) in folded.iter_mut().zip(self.blocks().chunks_exact(group)) {
+            *to = or_of(from);
+        }
+        Ok(BloomFilter::from_parts(folded, self.meta(), self.kernel()))
+    }
+
+    /// The largest divisor of the number of blocks by which the filter can be folded so that its false-positive rate stays at or
+    /// below `rate`; 1 if there is none, or if the filter itself exceeds it.
+    ///
+    /// The rate meant is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) gives after the fold,
+    /// computed from the bits without folding. The prediction from the number of keys inserted would be cheaper, but counts
+    /// repeated keys and the keys that merged filters share more than once, which would leave a filter larger than it need
+    /// be, and knows nothing of the bits of a filter from elsewhere.
+    ///
+    /// Cost: reads the blocks once for each larger divisor, from the largest down, but of a much too large one only about the
+    /// fraction `rate` of them. For rates of a tenth and less, one to five passes over the filter were measured; for a rate of
+    /// one half and 288 divisors, fifteen.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`.
+    pub fn largest_fold(&self, rate: f64) -> Result<u32, ParamsError> {
+        params::check_rate(rate)?;
+        let mut divisors = divisors_down(self.blocks().len() as u32);
+        Ok(divisors.find(|&divisor| divisor == 1 || keeps(self, divisor, rate)).unwrap_or(1))
+    }
+}
+
+/// Whether the rate after folding by `divisor` is at or below `rate`.
+fn keeps(filter: &BloomFilterRef<'_>, divisor: u32, rate: f64) -> bool {
+    let probes = filter.meta().probes;
+    let mut rates = [0.0; BLOCK_BITS as usize + 1];
+    for (ones, rate) in rates.iter_mut().enumerate() {
+        *rate = rate_at(ones as f64 / f64::from(BLOCK_BITS), probes);
+    }
+    let groups = filter.blocks().chunks_exact(divisor as usize);
+    // More than this is over the rate, however the sums are rounded.
+    let too_much = rate * groups.len() as f64 * (1.0 + 1e-9);
+    let (mut fills, mut sum) = (Fills::none(), 0.0);
+    for group in groups {
+        sum += rates[fills.count(&or_of(group))];
+        if sum > too_much {
+            return false;
+        }
+    }
+    fills.mean(|fill| rate_at(fill, probes)) <= rate
+}
+
+/// Blocks that a fold leaves.
+fn blocks_left(filter: &BloomFilterRef<'_>, divisor: u32) -> Result<u32, FoldError> {
+    let blocks = filter.blocks().len() as u32;
+    if divisor != 0 && filter.is_pass_all() {
+        return Ok(1);
+    }
+    if divisor != 0 && blocks.is_multiple_of(divisor) {
+        return Ok(blocks / divisor);
+    }
+    let below = divisors_down(blocks).find(|&candidate| candidate < divisor);
+    let above = divisors_down(blocks).take_while(|&candidate| candidate > divisor).last();
+    Err(FoldError::NotADivisor { divisor, blocks, below, above })
+}
+
+/// Every divisor of `blocks`, at least 1, the largest first; the root of a square twice. Cost: 2^17 divisions at most.
+fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
+    let divides = move |small: &u32| blocks.is_multiple_of(*small);
+    let small = 1..=blocks.isqrt();
+    let large = small.clone().filter(divides).map(move |small| blocks / small);
+    large.chain(small.rev().filter(divides))
+}
+
+/// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is full after a few blocks.
+fn or_of(blocks: &[Block]) -> Block {
+    let mut or = [0; BLOCK_BYTES];
+    for some in blocks.chunks(16) {
+        for block in some {
+            for (or, byte) in or.iter_mut().zip(block) {
+                *or |= byte;
+            }
+        }
+        if or == [0xff; BLOCK_BYTES] {
+            break;
+        }
+    }
+    or
+}

@@ -1,0 +1,356 @@
+//! The 64-byte header that begins every stored container of this family of crates: filters, partition indexes, chains of filters, and
+//! the containers of satellite packages.
+//!
+//! ```text
+//! offset  bytes
+//! 0       8      magic: which container this is. The first byte is not ASCII and the last a line feed, so that text mode shows
+//! 8       2      version of the container
+//! 10      46     fields of the container
+//! 56      8      XXH3-64, seed 0, of bytes 0 .. 56
+//! ```
+//!
+//! All numbers are little-endian. `docs/format.md` is normative.
+//!
+//! ```
+//! use blocked_bloom::header::Header;
+//! use blocked_bloom::{FilterOptions, Sizing};
+//! let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
+//! let header = Header::read(&stored, *b"\x89BBLOOM\n", 1)?;
+//! assert_eq!(header.u32_at(24), 1); // one block
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use core::fmt::{self, Display, Formatter};
+
+use crate::hash::{KeyHash, checksum};
+
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 64;
+
+/// Where the header's checksum is, and how many bytes it covers.
+const CHECKSUM: usize = 56;
+
+const HASH_CALLER: u8 = 0;
+const HASH_XXH3: u8 = 1;
+
+/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56.
+///
+/// ```
+/// use blocked_bloom::header::{Header, HeaderError};
+/// const MAGIC: [u8; 8] = *b"\x89BBTEST\n";
+/// let mut header = Header::new(MAGIC, 1);
+/// header.put(16, &7_u64.to_le_bytes());
+/// let stored = header.seal();
+///
+/// let header = Header::read(&stored, MAGIC, 1)?;
+/// assert_eq!(header.u64_at(16), 7);
+/// assert!(matches!(Header::read(&stored, MAGIC, 2), Err(HeaderError::Version { found: 1, supported: 2 })));
+/// # Ok::<(), HeaderError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header([u8; HEADER_BYTES]);
+
+impl Header {
+    /// A header whose fields are zero.
+    pub fn new(magic: [u8; 8], version: u16) -> Self {
+        let mut header = Header([0; HEADER_BYTES]);
+        header.put(0, &magic);
+        header.put(8, &version.to_le_bytes());
+        header
+    }
+
+    /// Checks length, magic, version and checksum of the header at the start of `bytes`, in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError`] for the first of them that is wrong.
+    #[inline]
+    pub fn read(bytes: &[u8], magic: [u8; 8], version: u16) -> Result<Self, HeaderError> {
+        let Some(header) = bytes.first_chunk() else {
+            return Err(HeaderError::TooShort { found: bytes.len() as u64 });
+        };
+        let header = Header(*header);
+        let found = header.bytes_at(0);
+        if found != magic {
+            return Err(HeaderError::Magic { found, expected: magic });
+        }
+        let found = u16::from_le_bytes(header.bytes_at(8));
+        if found != version {
+            return Err(HeaderError::Version { found, supported: version });
+        }
+        let (stored, computed) = (header.checksum(), checksum(&header.0[..CHECKSUM]));
+        if stored != computed {
+            return Err(HeaderError::Checksum { stored, computed });
+        }
+        Ok(header)
+    }
+
+    /// Writes a field.
+    ///
+    /// # Panics
+    ///
+    /// If the field is not inside the header.
+    #[inline]
+    pub fn put(&mut self, offset: usize, field: &[u8]) {
+        self.0[offset..offset + field.len()].copy_from_slice(field);
+    }
+
+    /// Writes which hash a filter holds: the hash's id, one byte, at `id_offset`, and its seed or tag, eight bytes, at `seed_offset`.
+    pub fn put_key_hash(&mut self, id_offset: usize, seed_offset: usize, key_hash: KeyHash) {
+        let (id, seed) = match key_hash {
+            KeyHash::Caller { tag } => (HASH_CALLER, tag),
+            KeyHash::Xxh3 { seed } => (HASH_XXH3, seed),
+        };
+        self.put(id_offset, &[id]);
+        self.put(seed_offset, &seed.to_le_bytes());
+    }
+
+    /// What [`put_key_hash`](Self::put_key_hash) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::Field`] for an unknown id.
+    #[inline]
+    pub fn key_hash_at(
+        &self,
+        id_offset: usize,
+        seed_offset: usize,
+    ) -> Result<KeyHash, HeaderError> {
+        let seed = self.u64_at(seed_offset);
+        match self.u8_at(id_offset) {
+            HASH_CALLER => Ok(KeyHash::Caller { tag: seed }),
+            HASH_XXH3 => Ok(KeyHash::Xxh3 { seed }),
+            found => {
+                Err(HeaderError::field(id_offset, "unsupported hash", found, "supported: 0 and 1"))
+            }
+        }
+    }
+
+    /// Writes the checksum, and gives the bytes.
+    pub fn seal(mut self) -> [u8; HEADER_BYTES] {
+        let sum = checksum(&self.0[..CHECKSUM]);
+        self.put(CHECKSUM, &sum.to_le_bytes());
+        self.0
+    }
+
+    /// The checksum that ends a header that was read, which tells one container from another.
+    #[inline]
+    pub fn checksum(&self) -> u64 {
+        self.u64_at(CHECKSUM)
+    }
+
+    #[inline]
+    fn bytes_at<const N: usize>(&self, offset: usize) -> [u8; N] {
+        core::array::from_fn(|i| self.0[offset + i])
+    }
+
+    /// A field of one byte.
+    #[inline]
+    pub fn u8_at(&self, offset: usize) -> u8 {
+        self.0[offset]
+    }
+
+    /// A field of four bytes.
+    #[inline]
+    pub fn u32_at(&self, offset: usize) -> u32 {
+        u32::from_le_bytes(self.bytes_at(offset))
+    }
+
+    /// A field of eight bytes.
+    #[inline]
+    pub fn u64_at(&self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.bytes_at(offset))
+    }
+
+    /// Checks that reserved bytes are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::Field`] with the offset of the first byte that is not.
+    pub fn check_zero(&self, offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
+        match self.0[offsets.clone()].iter().position(|&byte| byte != 0) {
+            None => Ok(()),
+            Some(at) => {
+                let (offset, found) = (offsets.start + at, self.0[offsets.start + at]);
+                Err(HeaderError::field(offset, "reserved byte", found, "must be 0"))
+            }
+        }
+    }
+
+    /// Checks a container's length in bytes, header included.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::Length`].
+    #[inline]
+    pub fn check_length(found: u64, expected: u64) -> Result<(), HeaderError> {
+        if found == expected { Ok(()) } else { Err(HeaderError::Length { found, expected }) }
+    }
+
+    /// Checks the bytes behind the header against their checksum, XXH3-64 with seed 0, which the header has at `offset`. Cost: reads
+    /// `body` once, at several GB/s.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::BodyChecksum`].
+    pub fn check_body(&self, offset: usize, body: &[u8]) -> Result<(), HeaderError> {
+        let (stored, computed) = (self.u64_at(offset), checksum(body));
+        match stored == computed {
+            true => Ok(()),
+            false => Err(HeaderError::BodyChecksum { offset: offset as u64, stored, computed }),
+        }
+    }
+
+    /// Writes the checksum of the bytes behind the header at `offset`.
+    pub fn put_body_checksum(&mut self, offset: usize, body: &[u8]) {
+        self.put(offset, &checksum(body).to_le_bytes());
+    }
+}
+
+/// What is wrong with the header of a stored container, or with its length or checksum.
+///
+/// ```
+/// use blocked_bloom::header::HeaderError;
+/// let error = HeaderError::field(10, "unsupported probe scheme", 9_u8, "supported: 1");
+/// assert_eq!(error.to_string(), "offset 10: unsupported probe scheme 9 (supported: 1)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// Shorter than a header.
+    TooShort {
+        /// Length in bytes.
+        found: u64,
+    },
+    /// Not the expected container, or its first bytes are damaged.
+    Magic {
+        /// The first eight bytes.
+        found: [u8; 8],
+        /// Those of the container.
+        expected: [u8; 8],
+    },
+    /// Written by a later release, or damaged.
+    Version {
+        /// Version in the header.
+        found: u16,
+        /// The only one this release reads.
+        supported: u16,
+    },
+    /// The header is damaged.
+    Checksum {
+        /// Checksum in the header.
+        stored: u64,
+        /// Checksum of the header's bytes.
+        computed: u64,
+    },
+    /// A field has a value that it cannot have.
+    Field {
+        /// Where the field is.
+        offset: u64,
+        /// What it is.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+        /// What it could be.
+        expected: &'static str,
+    },
+    /// A field that is a floating-point number has a value that it cannot have.
+    Number {
+        /// Where the field is.
+        offset: u64,
+        /// What it is.
+        field: &'static str,
+        /// Its value.
+        found: f64,
+        /// What it could be.
+        expected: &'static str,
+    },
+    /// Truncated, or followed by other bytes.
+    Length {
+        /// Length in bytes.
+        found: u64,
+        /// Length that the header asks for; 2^64 - 1 if it asks for more than that.
+        expected: u64,
+    },
+    /// What follows the header is damaged.
+    BodyChecksum {
+        /// Where the header has the checksum.
+        offset: u64,
+        /// Checksum in the header.
+        stored: u64,
+        /// Checksum of the bytes that it covers.
+        computed: u64,
+    },
+}
+
+impl HeaderError {
+    /// [`HeaderError::Field`].
+    pub fn field(
+        offset: usize,
+        field: &'static str,
+        found: impl Into<u64>,
+        expected: &'static str,
+    ) -> Self {
+        HeaderError::Field { offset: offset as u64, field, found: found.into(), expected }
+    }
+
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
+    /// whichever comes first.
+    pub fn offset(&self) -> u64 {
+        match *self {
+            Self::Magic { .. } => 0,
+            Self::Version { .. } => 8,
+            Self::Checksum { .. } => CHECKSUM as u64,
+            Self::TooShort { found } => found,
+            Self::Length { found, expected } => found.min(expected),
+            Self::Field { offset, .. }
+            | Self::Number { offset, .. }
+            | Self::BodyChecksum { offset, .. } => offset,
+        }
+    }
+}
+
+impl Display for HeaderError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "offset {}: ", self.offset())?;
+        match *self {
+            Self::TooShort { .. } => {
+                write!(f, "the bytes end, expected a header of {HEADER_BYTES} bytes")
+            }
+            Self::Magic { found, expected } => {
+                write!(
+                    f,
+                    "magic {found:02x?}, expected {expected:02x?}: another kind of file, or damaged"
+                )
+            }
+            Self::Version { found, supported } => {
+                write!(
+                    f,
+                    "unsupported version {found} (supported: {supported}): a later release wrote it, or it is damaged"
+                )
+            }
+            Self::Checksum { stored, computed } => {
+                write!(
+                    f,
+                    "header checksum {stored:016x}, expected {computed:016x}: the header is damaged"
+                )
+            }
+            Self::Field { field, found, expected, .. } => write!(f, "{field} {found} ({expected})"),
+            Self::Number { field, found, expected, .. } => {
+                write!(f, "{field} {found} ({expected})")
+            }
+            Self::Length { found, expected } => {
+                let what = if found < expected { "truncated" } else { "followed by other bytes" };
+                write!(f, "{found} bytes in all, expected {expected}: {what}")
+            }
+            Self::BodyChecksum { stored, computed, .. } => {
+                write!(
+                    f,
+                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header are damaged"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for HeaderError {}

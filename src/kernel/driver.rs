@@ -1,0 +1,54 @@
+//! What all batch queries have in common: the loop over words of answers, the prefetch of later keys, and the choice of the loop that fits
+//! the prefetch and the number of probes. The arithmetic is each instruction set's own.
+
+use super::prefetch::Ahead;
+
+/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines are prefetched for as many later keys.
+///
+/// Always inlined, so that `test` is compiled for the instruction set of the caller.
+#[inline(always)]
+pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
+    mut ahead: Ahead<'_>,
+    hashes: &[u64],
+    hits: &mut [u64],
+    test: impl Fn(&[u64; KEYS]) -> u64,
+) {
+    for (keys, word) in hashes.chunks(64).zip(hits) {
+        let mut bits = 0;
+        let (whole, rest) = keys.as_chunks::<KEYS>();
+        for (i, keys) in whole.iter().enumerate() {
+            if LINES > 0 {
+                ahead.request::<LINES>(KEYS);
+            }
+            bits |= test(keys) << (i * KEYS);
+        }
+        if !rest.is_empty() {
+            let mut keys = [rest[0]; KEYS];
+            keys[..rest.len()].copy_from_slice(rest);
+            let used = (1 << rest.len()) - 1;
+            bits |= (test(&keys) & used) << (whole.len() * KEYS);
+        }
+        *word = bits;
+    }
+}
+
+/// The instance of `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is `$low` up to 8 probes, `$middle` up to 16,
+/// and `$high` for more.
+#[allow(unused_macros, reason = "not every machine has a SIMD kernel")]
+macro_rules! batch_for {
+    ($batch:ident, $prefetch:expr, $probes:expr, [$low:literal, $middle:literal, $high:literal]) => {
+        match ($prefetch, $probes) {
+            (Prefetch::No, ..=8) => $batch::<0, $low>,
+            (Prefetch::No, ..=16) => $batch::<0, $middle>,
+            (Prefetch::No, _) => $batch::<0, $high>,
+            (Prefetch::OneLine, ..=8) => $batch::<1, $low>,
+            (Prefetch::OneLine, ..=16) => $batch::<1, $middle>,
+            (Prefetch::OneLine, _) => $batch::<1, $high>,
+            (Prefetch::TwoLines, ..=8) => $batch::<2, $low>,
+            (Prefetch::TwoLines, ..=16) => $batch::<2, $middle>,
+            (Prefetch::TwoLines, _) => $batch::<2, $high>,
+        }
+    };
+}
+#[allow(unused_imports, reason = "not every machine has a SIMD kernel")]
+pub(super) use batch_for;

@@ -1,0 +1,282 @@
+//! What a filter is to be: its size, its hash, what it holds. A plain value that makes builders.
+
+use crate::buffer::BlockBuffer;
+use crate::builder::BloomFilterBuilder;
+use crate::error::{BuildError, KeyError, ParamsError};
+use crate::filter::BloomFilter;
+use crate::hash::{KeyHash, KeyHasher};
+use crate::params::{Params, Sizing, stored_bytes};
+use crate::prefix::{FilterContents, PrefixExtractor};
+
+/// What an engine decides once about its filters. Every builder is made of one, and whoever opens the filters takes the hash from it,
+/// so that it is stated in one place.
+///
+/// Sizes are checked when a filter is made: a number out of range is an error of [`finish`](BloomFilterBuilder::finish).
+///
+/// ```
+/// use blocked_bloom::{BloomFilterBytes, FilterOptions, KeyHash, Sizing};
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 42 });
+///
+/// // Flush.
+/// let mut builder = options.builder();
+/// builder.extend(["apple", "banana"])?;
+/// let stored = builder.finish()?.to_bytes();
+///
+/// // Open.
+/// let filter = BloomFilterBytes::from_bytes(stored)?.require_key_hash(options.key_hash())?;
+/// assert!(filter.contains("apple"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+pub struct FilterOptions {
+    sizing: Sizing,
+    probes: Option<u32>,
+    foldable: bool,
+    key_hash: KeyHash,
+    prefixes: Option<PrefixExtractor>,
+    whole_keys: bool,
+    memory_limit: Option<u64>,
+    expected_items: Option<u64>,
+    huge_pages: bool,
+}
+
+impl Default for FilterOptions {
+    /// Ten bits per key: one absent key in a hundred passes.
+    fn default() -> Self {
+        FilterOptions::new(Sizing::BitsPerKey(10.0))
+    }
+}
+
+impl FilterOptions {
+    /// Filters of whole keys of this size, hashed with XXH3-64 and seed 0.
+    pub const fn new(sizing: Sizing) -> Self {
+        FilterOptions {
+            sizing,
+            probes: None,
+            foldable: false,
+            key_hash: KeyHash::Xxh3 { seed: 0 },
+            prefixes: None,
+            whole_keys: true,
+            memory_limit: None,
+            expected_items: None,
+            huge_pages: true,
+        }
+    }
+
+    /// The same filters in another size: for an engine that sizes them by level.
+    #[must_use]
+    pub fn with_sizing(self, sizing: Sizing) -> Self {
+        FilterOptions { sizing, ..self }
+    }
+
+    /// Hashes keys with another seed, or leaves hashing to the caller.
+    #[must_use]
+    pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
+        FilterOptions { key_hash, ..self }
+    }
+
+    /// Sets the probes, 1 to 30, instead of letting the sizing choose.
+    #[must_use]
+    pub fn with_probes(self, probes: u32) -> Self {
+        FilterOptions { probes: Some(probes), ..self }
+    }
+
+    /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see [`Sizing::foldable_params`].
+    ///
+    /// ```
+    /// # use blocked_bloom::{FilterOptions, Sizing};
+    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable().builder();
+    /// builder.extend((0..100_000_u32).map(u32::to_le_bytes))?;
+    /// let mut filter = builder.finish()?;
+    /// assert!(filter.fold(16).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn foldable(self) -> Self {
+        FilterOptions { foldable: true, ..self }
+    }
+
+    /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can answer for scans
+    /// ([`BloomFilterRef::contains_prefix`](crate::BloomFilterRef::contains_prefix)). A prefix equal to the one added just before it
+    /// is dropped: in a sorted run each is added once.
+    ///
+    /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
+    ///
+    /// ```
+    /// # use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
+    /// let tenant = PrefixExtractor::fixed(4);
+    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(tenant.clone()).builder();
+    /// builder.extend(["ab12/apple", "ab12/banana", "cd34/cherry"])?;
+    /// assert_eq!(builder.len(), 3 + 2);
+    /// let filter = builder.finish()?;
+    /// assert!(filter.contains("ab12/banana") && filter.contains_prefix(&tenant, "cd34/"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_prefixes(self, extractor: PrefixExtractor) -> Self {
+        FilterOptions { prefixes: Some(extractor), whole_keys: true, ..self }
+    }
+
+    /// Adds only the prefixes of keys, as [`with_prefixes`](Self::with_prefixes): a smaller filter, which answers "maybe" for every key.
+    #[must_use]
+    pub fn with_only_prefixes(self, extractor: PrefixExtractor) -> Self {
+        FilterOptions { prefixes: Some(extractor), whole_keys: false, ..self }
+    }
+
+    /// Bounds the memory of a builder's list of hashes, in bytes; unbounded by default.
+    ///
+    /// When the list would outgrow it, there are two ways on. With [`with_expected_items`](Self::with_expected_items) the filter is
+    /// made at once, for that many keys or as many as have come if those are more, and later keys go straight into it: nothing is lost,
+    /// and if far more keys come than were expected, the filter passes more absent ones than the sizing promised. Without, the list
+    /// is freed, keys are only counted, and [`finish`](BloomFilterBuilder::finish) fails with [`BuildError::MemoryLimit`], which has
+    /// their number for a second pass.
+    ///
+    /// The limit is checked when a key is added, and by `par_extend` when all keys of the iterator are collected: hand it pieces.
+    /// How far the keys went past what was expected shows in the rate of the finished filter's `params()`.
+    #[must_use]
+    pub fn with_memory_limit(self, bytes: u64) -> Self {
+        FilterOptions { memory_limit: Some(bytes), ..self }
+    }
+
+    /// How many keys are expected, and prefixes if those are added: what the filter is sized for if the
+    /// [memory limit](Self::with_memory_limit) is reached, and only then.
+    ///
+    /// ```
+    /// # use blocked_bloom::{FilterOptions, Sizing};
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    /// let mut builder = options.with_memory_limit(8 << 10).with_expected_items(2_500).builder();
+    /// builder.extend((0..2_000_u32).map(u32::to_le_bytes))?;
+    /// let filter = builder.finish()?;
+    /// assert!(filter.contains(1_999_u32.to_le_bytes()));
+    /// assert_eq!(filter.params().blocks(), Sizing::BitsPerKey(10.0).params(2_500)?.blocks());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_expected_items(self, keys: u64) -> Self {
+        FilterOptions { expected_items: Some(keys), ..self }
+    }
+
+    /// Whether filters of 2 MiB and more are advised to be on huge pages, on Linux; they are by default. Turn it off where the memory
+    /// of the process is counted in small pages.
+    #[must_use]
+    pub fn with_huge_pages(self, huge_pages: bool) -> Self {
+        FilterOptions { huge_pages, ..self }
+    }
+
+    /// A builder without keys. Nothing is allocated before the first.
+    pub fn builder(&self) -> BloomFilterBuilder {
+        BloomFilterBuilder::new(self.clone())
+    }
+
+    /// An empty filter for so many keys, to be added to: where their number is known before they come.
+    ///
+    /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
+    /// options add prefixes.
+    pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
+        if self.prefixes.is_some() {
+            return Err(KeyError::NoPrefix { contents: self.contents() }.into());
+        }
+        let params = self.params(keys)?;
+        Ok(BloomFilter::empty(
+            BlockBuffer::zeroed(params.blocks(), self.huge_pages)?,
+            params,
+            self.key_hash,
+        ))
+    }
+
+    /// How filters are sized.
+    pub fn sizing(&self) -> Sizing {
+        self.sizing
+    }
+
+    /// The shape of a filter of so many keys, counting prefixes if those are added.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError`] if the sizing or the number of probes is out of range.
+    pub fn params(&self, keys: u64) -> Result<Params, ParamsError> {
+        let params = match self.foldable {
+            true => self.sizing.foldable_params(keys)?,
+            false => self.sizing.params(keys)?,
+        };
+        match self.probes {
+            Some(probes) => params.with_probes(probes),
+            None => Ok(params),
+        }
+    }
+
+    /// The hash and seed of the keys.
+    pub fn key_hash(&self) -> KeyHash {
+        self.key_hash
+    }
+
+    /// The hasher of the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.key_hash.hasher()
+    }
+
+    /// What the filters will hold: keys, prefixes of keys, or both.
+    pub fn contents(&self) -> FilterContents {
+        match &self.prefixes {
+            None => FilterContents::WholeKeys,
+            Some(rule) if self.whole_keys => {
+                FilterContents::WholeKeysAndPrefixes { extractor: rule.id() }
+            }
+            Some(rule) => FilterContents::Prefixes { extractor: rule.id() },
+        }
+    }
+
+    /// The rule that cuts the prefixes, if any are added.
+    pub fn extractor(&self) -> Option<&PrefixExtractor> {
+        self.prefixes.as_ref()
+    }
+
+    pub(crate) fn memory_limit(&self) -> u64 {
+        self.memory_limit.unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn expected_items(&self) -> Option<u64> {
+        self.expected_items
+    }
+
+    pub(crate) fn huge_pages(&self) -> bool {
+        self.huge_pages
+    }
+
+    /// Most additions whose stored filter takes at most so many bytes; 2^64 - 1 if there will be no filter. Cost: for a rate, 64
+    /// times that of sizing a filter; else that of sizing one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sizing; `Err(Ok(smallest))` if not even one addition fits, with the bytes that it takes.
+    pub(crate) fn most_additions(&self, bytes: u64) -> Result<u64, Result<u64, ParamsError>> {
+        let smallest = self.params(1).map_err(Err)?.stored_bytes();
+        if smallest > bytes {
+            return Err(Ok(smallest));
+        }
+        if self.sizing.is_pass_all() {
+            return Ok(u64::MAX);
+        }
+        // Not by the parameters: their best number of probes costs more than all the rest.
+        let blocks = |keys| self.sizing.blocks_for(keys, self.foldable);
+        let fits = |keys| blocks(keys).is_ok_and(|blocks| stored_bytes(blocks) <= bytes);
+        let (mut most, mut too_many) = (1, u64::MAX);
+        while too_many - most > 1 {
+            let middle = most + (too_many - most) / 2;
+            match fits(middle) {
+                true => most = middle,
+                false => too_many = middle,
+            }
+        }
+        Ok(most)
+    }
+}

@@ -1,0 +1,125 @@
+//! The words of the atomic filter under a model checker: every execution of a block of two words that the memory model allows, up to
+//! what loom leaves out (it does not let a relaxed load see a store that is made later). And the machine's own words against the
+//! probe scheme.
+#![cfg(test)]
+
+#[path = "../../src/filter/atomic/word.rs"]
+mod word;
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use loom::sync::Arc;
+use loom::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Release},
+};
+use loom::thread::spawn;
+use word::{Word, copy_words, set};
+
+impl Word for AtomicU64 {
+    const BYTES: usize = 8;
+
+    fn load(&self) -> u64 {
+        u64::from_le(self.load(Relaxed))
+    }
+
+    fn fetch_or(&self, bits: u64) -> u64 {
+        u64::from_le(self.fetch_or(bits.to_le(), Relaxed))
+    }
+}
+
+#[derive(Default)]
+struct Block([AtomicU64; 2]);
+
+impl Block {
+    fn insert(&self, bits: [u32; 2]) -> bool {
+        set(&self.0, bits.into_iter())
+    }
+
+    fn holds(&self, bits: [u32; 2]) -> bool {
+        let mut copy = [0; 16];
+        copy_words(&self.0, &mut copy);
+        bits.iter().all(|bit| copy[*bit as usize / 8] >> (bit % 8) & 1 == 1)
+    }
+}
+
+/// A bit of its own in each word, so that the key's words can be seen in any order.
+const KEY: [u32; 2] = [3, 70];
+/// Shares a bit with `KEY`.
+const OTHER: [u32; 2] = [3, 127];
+
+/// Fails if a `fetch_or` could lose another's bit, or a query miss one.
+#[test]
+fn who_learns_of_an_insertion_finds_the_key_while_others_insert() {
+    loom::model(|| {
+        let shared = Arc::new((Block::default(), AtomicBool::new(false)));
+        let writer = Arc::clone(&shared);
+        let other = Arc::clone(&shared);
+        let writer = spawn(move || {
+            writer.0.insert(KEY);
+            writer.1.store(true, Release);
+        });
+        let other = spawn(move || other.0.insert(OTHER));
+        if shared.1.load(Acquire) {
+            assert!(shared.0.holds(KEY));
+        }
+        writer.join().unwrap();
+        other.join().unwrap();
+        assert!(shared.0.holds(KEY) && shared.0.holds(OTHER));
+        assert!(!shared.0.holds([3, 4]));
+    });
+}
+
+/// Fails if each could take the other for the first.
+#[test]
+fn of_two_that_insert_one_key_at_least_one_finds_it_new() {
+    loom::model(|| {
+        let block = Arc::new(Block::default());
+        let shared = Arc::clone(&block);
+        let other = spawn(move || shared.insert(KEY));
+        let new = block.insert(KEY);
+        assert!(other.join().unwrap() | new);
+        assert_eq!(block.0.each_ref().map(Word::load), [1 << 3, 1 << 6]);
+        assert!(!block.insert(KEY));
+    });
+}
+
+/// Fails if what a thread saw set, and therefore did not set, could be missed by one that it tells. The main thread inserts
+/// first in the schedule that loom starts from, and what the other sees of that is varied.
+#[test]
+fn who_learns_of_a_repeated_insertion_finds_the_key() {
+    loom::model(|| {
+        let block = Arc::new(Block::default());
+        let [repeats, is_told] = [(); 2].map(|()| Arc::clone(&block));
+        let repeats = spawn(move || {
+            repeats.insert(KEY);
+            spawn(move || assert!(is_told.holds(KEY))).join().unwrap();
+        });
+        block.insert(KEY);
+        repeats.join().unwrap();
+    });
+}
+
+/// Two keys after another, as the probe scheme has them, at every number of probes.
+fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
+    for probes in 1..=30 {
+        for i in 0..200_u64 {
+            let words: [W; N] = core::array::from_fn(|_| W::default());
+            let (mut block, mut copy) = ([0; 64], [7; 64]);
+            for hash in [i, i + 1, i].map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+                let new = blocked_bloom::probe::insert(&mut block, hash, probes);
+                assert_eq!(set(&words, blocked_bloom::probe::bits(hash, probes)), new);
+                copy_words(&words, &mut copy);
+                assert_eq!(copy, block, "{probes} probes");
+            }
+        }
+    }
+}
+
+/// Those of 32 bits also on machines that have wider ones.
+#[test]
+fn the_machines_words_of_either_width_follow_the_probe_scheme() {
+    #[cfg(target_has_atomic = "64")]
+    follows_the_probe_scheme::<core::sync::atomic::AtomicU64, 8>();
+    follows_the_probe_scheme::<core::sync::atomic::AtomicU32, 16>();
+}

@@ -1,0 +1,87 @@
+//! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global pool that was started stays.
+#![cfg(feature = "rayon")]
+
+use blocked_bloom::{
+    BatchQuery, BitMatrix, Bitmask, BloomFilter, FilterOptions, FilterSet, KeyHash, KeyHasher,
+    PartitionedFilterBuilder, ScalableOptions, Sizing,
+};
+
+/// From so many on, the methods `par_*` use the pool; merges do with filters of this many keys, too.
+const MANY: u64 = (1 << 23) + 1;
+
+fn key(i: u64) -> [u8; 8] {
+    i.to_be_bytes()
+}
+
+/// One test: another would start the pool.
+#[test]
+fn only_the_methods_par_start_the_global_pool() {
+    // Over 16 MiB, so that two of them are what `par_union_with` merges by threads.
+    let options = FilterOptions::new(Sizing::BitsPerKey(20.0));
+    let params = options.params(MANY).unwrap();
+    let keys: Vec<[u8; 8]> = (0..MANY).map(key).collect();
+    let mut hashes = Vec::new();
+    KeyHasher::default().hash_batch(&keys, &mut hashes);
+
+    // Building: collected, flushed at a limit, and into a filter that is there.
+    let mut builder = options.builder();
+    builder.extend(&keys).unwrap();
+    let mut filter = builder.clone().finish().unwrap();
+    assert!(builder.clone().finish_verified().unwrap() == filter);
+    let (verified, error) = builder.clone().finish_verified_or_pass_all().unwrap();
+    assert!(verified == filter && error.is_none());
+    let limited = options.clone().with_memory_limit(1 << 20).with_expected_items(MANY);
+    let mut flushing = limited.builder();
+    hashes.iter().for_each(|&hash| flushing.insert_hash(hash).unwrap());
+    assert!(flushing.finish_verified().unwrap() == filter);
+    let mut direct = options.empty_filter(MANY).unwrap();
+    direct.insert_batch(&keys).unwrap();
+    assert!(direct == filter);
+    direct.insert_hashes(&hashes).unwrap();
+    let mut partitions = PartitionedFilterBuilder::new(options.clone(), 64 << 20).unwrap();
+    assert!(keys.iter().all(|key| partitions.insert(key).unwrap().is_none()));
+    partitions.finish().unwrap();
+    let mut growing = ScalableOptions::new(0.01, MANY).build().unwrap();
+    growing.insert_hashes(&hashes, &mut Bitmask::new()).unwrap();
+
+    // Merging and folding, 80 MiB at once.
+    let inputs = [&direct, &filter, &direct].map(BloomFilter::clone);
+    filter.union_with(&direct).unwrap();
+    filter.union_all(&inputs).unwrap();
+    filter.intersect_with(&direct).unwrap();
+    filter.intersect_all(&inputs).unwrap();
+    filter.shrink_to_false_positive_rate(0.5).unwrap();
+    growing.union_with(growing.clone()).unwrap();
+
+    // Storing, sharing, looking up.
+    let stored = direct.to_bytes();
+    let opened = blocked_bloom::BloomFilterBytes::from_bytes(stored).unwrap();
+    let (mut hits, mut matrix) = (Bitmask::new(), BitMatrix::new());
+    opened.contains_batch(&keys, &mut hits);
+    assert_eq!(hits.count_misses(), 0);
+    let set = FilterSet::new(KeyHash::default(), &inputs).unwrap();
+    set.contains_hashes(&hashes, &mut matrix).unwrap();
+    let shared = blocked_bloom::AtomicBloomFilter::from(direct);
+    shared.insert_hashes(&hashes).unwrap();
+
+    // Of few keys, the methods `par_*` do without threads as well.
+    let few = options.empty_filter(1_000).unwrap();
+    let mut small = few.clone();
+    small.par_insert_hashes(&hashes[..65_536]).unwrap();
+    small.par_insert_batch(&keys[..65_535]).unwrap();
+    small.par_union_with(&few).unwrap();
+    small.par_union_all([&few, &few]).unwrap();
+    small.par_intersect_with(&few).unwrap();
+    small.par_intersect_all([&few, &few]).unwrap();
+    let mut builder_of_few = options.builder();
+    builder_of_few.extend(&keys[..65_536]).unwrap();
+    builder_of_few.clone().par_finish().unwrap();
+    builder_of_few.par_finish_verified().unwrap();
+
+    // A pool that was started cannot be built: that it can be says that none was.
+    rayon::ThreadPoolBuilder::new().num_threads(2).build_global().expect("no pool was started");
+    assert!(rayon::ThreadPoolBuilder::new().build_global().is_err(), "one was started now");
+    let mut same = BloomFilter::new(params, KeyHash::default()).unwrap();
+    same.par_insert_hashes(&hashes).unwrap();
+    assert!(same == inputs[1] && builder.par_finish().unwrap() == same);
+}

@@ -1,0 +1,446 @@
+//! The filter that threads share: its bits against those of an owned filter, what readers find while others insert, and the
+//! conversions.
+#![cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use crate::common::{Random, empty, filled, kernels};
+use blocked_bloom::{
+    AtomicBloomFilter, BatchQuery, Bitmask, BloomFilter, BloomFilterRef, FilterContents,
+    FilterOptions, KeyError, KeyHash, KeyHasher, PrefixExtractor, Sizing,
+};
+
+/// Over 1 MiB, above which all kernels prefetch.
+const OUTGROWS_THE_CACHE: u32 = 16_385;
+
+fn caller_hashed() -> AtomicBloomFilter {
+    let params = Sizing::BitsPerKey(10.0).params(1_000).unwrap();
+    AtomicBloomFilter::new(params, KeyHash::Caller { tag: 5 }).unwrap()
+}
+
+/// Finds a wrong bit, word or block, on machines of either byte order, a bit that another thread's `fetch_or` loses, and
+/// additions that are not counted.
+#[test]
+fn threads_make_the_filter_that_one_would() {
+    for (blocks, probes) in
+        [(1, 1), (1, 6), (2, 30), (7, 17), (64, 6), (OUTGROWS_THE_CACHE, 6), (20_000, 9)]
+    {
+        let hashes = Random(u64::from(blocks)).hashes(blocks as usize * 51);
+        let mut expected = empty(blocks, probes);
+        expected.insert_hashes(&hashes).unwrap();
+        expected.insert_hashes(&hashes[..hashes.len() / 2]).unwrap();
+        for threads in [1, 2, 5] {
+            let filter = AtomicBloomFilter::from(empty(blocks, probes));
+            thread::scope(|scope| {
+                for part in hashes.chunks(hashes.len().div_ceil(threads)) {
+                    scope.spawn(|| filter.insert_hashes(part).unwrap());
+                }
+                // Again, one by one, the first half.
+                scope.spawn(|| {
+                    for &hash in &hashes[..hashes.len() / 2] {
+                        filter.insert_hash(hash).unwrap();
+                    }
+                });
+            });
+            assert_eq!(filter.keys_inserted(), expected.view().keys_inserted());
+            assert_eq!(filter.params(), expected.params());
+            let filter = filter.into_filter();
+            assert_eq!(filter, expected, "{blocks} blocks, {probes} probes, {threads} threads");
+            assert_eq!(filter.to_bytes(), expected.to_bytes());
+        }
+    }
+}
+
+/// Finds a wrong count of probes in single insertions, and a wrong return value.
+#[test]
+fn one_thread_sees_what_an_owned_filter_says() {
+    for blocks in [1, 3, 100] {
+        for probes in [1, 2, 6, 8, 9, 16, 17, 30] {
+            let mut owned = empty(blocks, probes);
+            let shared = AtomicBloomFilter::from(owned.clone());
+            for hash in Random(9).hashes(60 * blocks as usize) {
+                assert_eq!(shared.contains_hash(hash), owned.contains_hash(hash));
+                assert_eq!(shared.insert_hash(hash), owned.insert_hash(hash));
+                assert!(shared.contains_hash(hash) && !shared.insert_hash(hash).unwrap());
+                owned.insert_hash(hash).unwrap();
+            }
+            assert_eq!(shared.into_filter(), owned, "{blocks} blocks, {probes} probes");
+        }
+    }
+}
+
+/// Finds a seed that is ignored and a key that is hashed differently when inserted and when looked up.
+#[test]
+fn keys_are_hashed_with_the_filters_seed() {
+    let params = Sizing::BitsPerKey(30.0).params(5).unwrap();
+    let words = ["", "a", "apple", "a key that is longer than sixteen bytes", "ключ"];
+    for seed in [0, 1, u64::MAX] {
+        let key_hash = KeyHash::Xxh3 { seed };
+        let filter = AtomicBloomFilter::new(params, key_hash).unwrap();
+        assert_eq!(filter.key_hash(), key_hash);
+        for word in words {
+            assert!(filter.insert(word).unwrap() && filter.contains(word));
+            assert!(filter.contains_hash(KeyHasher::with_seed(seed).hash(word)));
+            assert!(!filter.contains_hash(KeyHasher::with_seed(seed ^ 2).hash(word)));
+        }
+        let owned = filter.into_filter();
+        assert!(words.iter().all(|word| owned.contains(word)));
+        assert_eq!(owned.view().key_hash(), key_hash);
+    }
+}
+
+/// Finds an insertion whose bits are published too late, and a query that tears: readers use each method, in a filter that
+/// fits the cache and in one that does not, for keys of which only an index tells them.
+#[test]
+fn an_inserted_key_is_found_by_whoever_learned_of_it() {
+    for blocks in [40, OUTGROWS_THE_CACHE] {
+        let filter = AtomicBloomFilter::from(empty(blocks, 6));
+        let keys: Vec<[u8; 8]> =
+            Random(3).hashes(blocks as usize * 20).into_iter().map(u64::to_le_bytes).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| KeyHasher::default().hash(key)).collect();
+        let published = AtomicUsize::new(0);
+        let writers = AtomicUsize::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for (i, key) in keys.iter().enumerate() {
+                    filter.insert(key).unwrap();
+                    published.store(i + 1, Ordering::Release);
+                }
+                writers.fetch_sub(1, Ordering::Release);
+            });
+            // Writes to the same blocks, and half the keys of the first writer too.
+            scope.spawn(|| {
+                let others = Random(4).hashes(keys.len());
+                for (other, hash) in others.chunks(10).zip(hashes.chunks(20)) {
+                    filter.insert_hashes(other).unwrap();
+                    filter.insert_hashes(&hash[..hash.len() / 2]).unwrap();
+                }
+                writers.fetch_sub(1, Ordering::Release);
+            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut hits = Bitmask::new();
+                    loop {
+                        let done = writers.load(Ordering::Acquire) == 0;
+                        let known = published.load(Ordering::Acquire);
+                        let newest = known.saturating_sub(200)..known;
+                        for i in newest.clone() {
+                            assert!(filter.contains(keys[i]) && filter.contains_hash(hashes[i]));
+                        }
+                        filter.contains_hashes(&hashes[newest.clone()], &mut hits);
+                        assert_eq!(hits.count_misses(), 0);
+                        filter.contains_batch(&keys[newest], &mut hits);
+                        assert_eq!(hits.count_misses(), 0);
+                        if done {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        let filter = filter.into_filter();
+        assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+    }
+}
+
+/// The same through a channel, with the filter in an `Arc`, and what a flush does when the last writer is gone.
+#[test]
+fn a_channel_tells_of_insertions() {
+    let filter = Arc::new(AtomicBloomFilter::from(empty(30, 8)));
+    let (sender, receiver) = mpsc::channel();
+    let writer = thread::spawn({
+        let filter = Arc::clone(&filter);
+        move || {
+            for hash in Random(5).hashes(1_000) {
+                filter.insert_hash(hash).unwrap();
+                sender.send(hash).unwrap();
+            }
+        }
+    });
+    assert!(receiver.iter().all(|hash| filter.contains_hash(hash)));
+    writer.join().unwrap();
+    let filter = Arc::into_inner(filter).unwrap().into_filter();
+    let stored = filter.to_bytes();
+    let opened = BloomFilterRef::from_bytes(&stored).unwrap();
+    assert!(Random(5).hashes(1_000).into_iter().all(|hash| opened.contains_hash(hash)));
+}
+
+/// Finds threads that all take another for the first to insert a key.
+#[test]
+fn of_threads_that_race_for_a_key_at_least_one_finds_it_new() {
+    let hashes = Random(6).hashes(20_000);
+    // So sparse that no key's bits are all set by others.
+    let filter = AtomicBloomFilter::from(empty(4_000, 16));
+    let new: Vec<Vec<bool>> = thread::scope(|scope| {
+        let insert = || hashes.iter().map(|&hash| filter.insert_hash(hash).unwrap()).collect();
+        let threads = [scope.spawn(insert), scope.spawn(insert)];
+        threads.map(|thread| thread.join().unwrap()).into()
+    });
+    assert!(new[0].iter().zip(&new[1]).all(|(left, right)| left | right));
+    assert!(hashes.iter().all(|&hash| !filter.insert_hash(hash).unwrap()));
+}
+
+/// Finds a copied block array, a kernel or count that gets lost, and bits that change on the way.
+#[test]
+fn conversions_keep_the_blocks_where_they_are() {
+    for kernel in kernels() {
+        let (owned, hashes) = filled(500, 6, 1);
+        let owned = owned.with_kernel(kernel);
+        let (expected, before) = (owned.clone(), owned.view().blocks().as_ptr());
+        let shared = AtomicBloomFilter::from(owned);
+        assert!(hashes.iter().all(|&hash| shared.contains_hash(hash)));
+        assert_eq!(shared.keys_inserted(), hashes.len() as u64);
+        let owned: BloomFilter = shared.into();
+        assert_eq!(owned.view().blocks().as_ptr(), before);
+        assert_eq!((owned.view().kernel(), &owned), (kernel, &expected));
+    }
+}
+
+/// Finds a batch whose order, length or tail is wrong, below, at and above the prefetch distance.
+#[test]
+fn batches_answer_as_single_lookups_at_every_length() {
+    for blocks in [50, OUTGROWS_THE_CACHE] {
+        let (owned, present) = filled(blocks, 4, 7);
+        let filter = AtomicBloomFilter::from(owned);
+        let absent = Random(8).hashes(6_000);
+        let mut hits = Bitmask::new();
+        for length in (0..=130).chain([191, 192, 193, 5_000]) {
+            let hashes: Vec<u64> = (0..length)
+                .map(|i| if i % 3 == 0 { present[i % 2_000] } else { absent[i] })
+                .collect();
+            filter.contains_hashes(&hashes, &mut hits);
+            let mut words = vec![u64::MAX; length.div_ceil(64)];
+            filter.contains_hashes_into(&hashes, &mut words).unwrap();
+            assert_eq!((hits.len(), hits.words()), (length, &words[..]));
+            for (i, &hash) in hashes.iter().enumerate() {
+                assert_eq!(hits.get(i), Some(filter.contains_hash(hash)), "hash {i} of {length}");
+            }
+            assert_eq!(hits.count_hits(), hits.hits().count());
+
+            let keys: Vec<[u8; 8]> = hashes.iter().map(|hash| hash.to_le_bytes()).collect();
+            keys.iter().step_by(5).for_each(|key| {
+                filter.insert(key).unwrap();
+            });
+            filter.contains_batch(&keys, &mut hits);
+            let mut words = vec![u64::MAX; length.div_ceil(64)];
+            filter.contains_batch_into(&keys, &mut words).unwrap();
+            assert_eq!((hits.len(), hits.words()), (length, &words[..]));
+            for (i, key) in keys.iter().enumerate() {
+                assert_eq!(hits.get(i), Some(filter.contains(key)), "key {i} of {length}");
+            }
+        }
+    }
+}
+
+/// Finds a batch insertion that drops, repeats or misplaces a hash around the prefetch distance.
+#[test]
+fn batches_insert_every_hash_at_every_length() {
+    for blocks in [3, OUTGROWS_THE_CACHE] {
+        for length in (0..=130).step_by(if blocks > 3 { 13 } else { 1 }).chain([64, 65, 128, 129]) {
+            let hashes = Random(length as u64).hashes(length);
+            let mut expected = empty(blocks, 6);
+            expected.insert_hashes(&hashes).unwrap();
+            let filter = AtomicBloomFilter::from(empty(blocks, 6));
+            filter.insert_hashes(&hashes).unwrap();
+            assert_eq!(filter.into_filter(), expected, "{length} hashes, {blocks} blocks");
+        }
+    }
+}
+
+#[test]
+fn word_slices_of_the_wrong_length_are_refused_and_untouched() {
+    let filter = AtomicBloomFilter::from(empty(2, 6));
+    for keys in [0_usize, 1, 64, 65] {
+        let expected = keys.div_ceil(64);
+        for words in (0..4).filter(|&words| words != expected) {
+            let mut slice = vec![7; words];
+            let error = filter.contains_hashes_into(&vec![1; keys], &mut slice).unwrap_err();
+            assert_eq!((error.words, error.expected), (words, expected));
+            assert_eq!(filter.contains_batch_into(&vec!["a"; keys], &mut slice), Err(error));
+            assert_eq!(slice, vec![7; words]);
+        }
+    }
+}
+
+/// Finds a pass-all filter whose shape or answers change by being shared.
+#[test]
+fn a_filter_that_passes_all_stays_so() {
+    let shared = AtomicBloomFilter::from(BloomFilter::pass_all(KeyHash::default()).unwrap());
+    assert!(shared.is_pass_all() && shared.contains("anything") && shared.contains_hash(1));
+    assert_eq!((shared.insert("a"), shared.insert_hash(7)), (Ok(false), Ok(false)));
+    shared.insert_hashes(&[1, 2, 3]).unwrap();
+    let mut hits = Bitmask::new();
+    shared.contains_hashes(&[9; 70], &mut hits);
+    assert_eq!(hits.words(), [u64::MAX, 0b11_1111]);
+    assert_eq!(shared.params().false_positive_rate(), 1.0);
+    let owned = shared.into_filter();
+    let mut expected = BloomFilter::pass_all(KeyHash::default()).unwrap();
+    expected.insert_hashes(&[0; 5]).unwrap();
+    assert_eq!(owned, expected);
+    assert_eq!(BloomFilterRef::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
+}
+
+/// Everything that can be seen of a filter without giving it up.
+fn seen(filter: &AtomicBloomFilter, hashes: &[u64]) -> (u64, bool, Vec<bool>, bool) {
+    let answers = hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
+    (filter.keys_inserted(), filter.is_pass_all(), answers, filter.contains("a key"))
+}
+
+/// Finds a key that nobody can hash and that is counted, changes a bit, or makes the filter useless: one by one, in batches, by
+/// several threads, before a conversion and after.
+#[test]
+fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
+    // Bits of their own: the high half picks them.
+    const ADDED: [u64; 2] = [77 << 32, 79 << 32];
+    const ABSENT: u64 = 78 << 32;
+    let refused = KeyError::NoHasher { tag: 5 };
+    let filter = caller_hashed();
+    assert_eq!(filter.hasher(), Err(refused));
+    let mut hits = Bitmask::new();
+    filter.contains_batch(&["a"; 70], &mut hits);
+    assert_eq!(hits.words(), [u64::MAX, 0b11_1111]);
+    assert!(filter.contains("a") && !filter.contains_hash(ADDED[0]));
+    assert_eq!(filter.insert_hash(ADDED[0]), Ok(true));
+    assert!(filter.contains_hash(ADDED[0]) && !filter.is_pass_all());
+    filter.contains_hashes(&[ADDED[0], ABSENT], &mut hits);
+    assert_eq!(hits.words(), [0b01]);
+
+    let before = seen(&filter, &[ADDED[0], ADDED[1], ABSENT]);
+    assert_eq!(before, (1, false, vec![true, false, false], true));
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(filter.insert("a"), Err(refused)));
+        scope.spawn(|| assert_eq!(filter.insert_batch(&["b"; 100]), Err(refused)));
+    });
+    // Not even a batch of none: the mistake shows before the first key comes.
+    assert_eq!(filter.insert_batch::<&str>(&[]), Err(refused));
+    assert_eq!(seen(&filter, &[ADDED[0], ADDED[1], ABSENT]), before);
+    filter.contains_hashes(&[ADDED[0], ABSENT], &mut hits);
+    assert_eq!(hits.words(), [0b01]);
+    let mut words = [7, 7];
+    filter.contains_hashes_into(&[ABSENT; 65], &mut words).unwrap();
+    assert_eq!(words, [0, 0]);
+    filter.insert_hash(ADDED[1]).unwrap();
+
+    let mut expected = caller_hashed().into_filter();
+    expected.insert_hashes(&ADDED).unwrap();
+    assert_eq!(filter.params(), expected.params());
+    let owned = filter.into_filter();
+    assert_eq!(owned.to_bytes(), expected.to_bytes());
+    assert_eq!(BloomFilterRef::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
+}
+
+/// Finds prefixes that are forgotten when a filter is shared: a key added to it without its prefix would be missed by scans.
+#[test]
+fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
+    let (tenant, hashes) = (PrefixExtractor::fixed(4), Random(2).hashes(50));
+    let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
+    for options in
+        [options.clone().with_prefixes(tenant.clone()), options.with_only_prefixes(tenant.clone())]
+    {
+        let contents = options.contents();
+        let mut builder = options.builder();
+        builder.extend((0..300_u32).map(|key| format!("t{:03}/{key}", key % 20))).unwrap();
+        let owned = builder.finish().unwrap();
+        let (stored, count) = (owned.to_bytes(), owned.view().keys_inserted());
+        let shared = AtomicBloomFilter::from(owned);
+        let before = seen(&shared, &hashes);
+        let refused = KeyError::NoPrefix { contents };
+        assert_eq!(shared.insert("t001/1"), Err(refused));
+        assert_eq!(shared.insert_hash(hashes[0]), Err(refused));
+        assert_eq!(shared.insert_batch(&["t001/1", "t999/1"]), Err(refused));
+        assert_eq!(shared.insert_hashes(&hashes), Err(refused));
+        assert_eq!(
+            (shared.insert_batch::<&str>(&[]), shared.insert_hashes(&[])),
+            (Err(refused), Err(refused))
+        );
+        assert_eq!(seen(&shared, &hashes), before);
+        assert_eq!(shared.keys_inserted(), count);
+        let mut hits = Bitmask::new();
+        shared.contains_hashes(&hashes, &mut hits);
+        match contents {
+            // Of keys it knows nothing.
+            FilterContents::Prefixes { .. } => {
+                assert!(shared.contains("t001/1") && shared.contains("of no tenant"));
+                assert_eq!(hits.count_misses(), 0);
+            }
+            _ => {
+                assert!(shared.contains("t001/1") && !shared.contains("of no tenant"));
+                assert!(hits.count_misses() > 40);
+            }
+        }
+        let owned = shared.into_filter();
+        assert_eq!(owned.to_bytes(), stored);
+        assert_eq!(owned.view().contents(), contents);
+        assert!(owned.contains_prefix(&tenant, "t001") && !owned.contains_prefix(&tenant, "t999"));
+    }
+}
+
+/// Finds a count that starts anew, and a filter that starts to say "absent", when it is shared again.
+#[test]
+fn counts_and_answers_survive_being_shared_again() {
+    let filter = caller_hashed();
+    filter.insert_hash(1 << 32).unwrap();
+    let again = AtomicBloomFilter::from(filter.into_filter());
+    assert!(again.contains("a") && again.contains_hash(1 << 32) && !again.contains_hash(2 << 32));
+    assert_eq!(again.insert("a"), Err(KeyError::NoHasher { tag: 5 }));
+    again.insert_hash(1 << 32).unwrap();
+    assert_eq!(again.keys_inserted(), 2);
+
+    let all = AtomicBloomFilter::from(BloomFilter::pass_all(KeyHash::default()).unwrap());
+    all.insert("a").unwrap();
+    let again = AtomicBloomFilter::from(all.into_filter());
+    assert!(again.is_pass_all() && again.contains_hash(1));
+    again.insert_hash(1).unwrap();
+    assert_eq!(again.keys_inserted(), 2);
+}
+
+/// Finds a key whose `AsRef` panics leaving a mask with old words and a new length, or one that calls a key absent.
+#[cfg(panic = "unwind")]
+#[test]
+fn a_batch_that_panics_leaves_maybe() {
+    struct Key(bool);
+    impl AsRef<[u8]> for Key {
+        fn as_ref(&self) -> &[u8] {
+            assert!(self.0);
+            b"a"
+        }
+    }
+    let filter = AtomicBloomFilter::from(empty(2, 6));
+    let mut hits = Bitmask::new();
+    filter.contains_batch(&["a"; 100], &mut hits);
+    assert_eq!(hits.count_hits(), 0);
+    let looked_up = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        filter.contains_batch(&[Key(true), Key(false)], &mut hits);
+    }));
+    assert!(looked_up.is_err());
+    assert_eq!((hits.len(), hits.words()), (2, &[0b11][..]));
+}
+
+#[test]
+fn threads_may_share_and_send_it_and_debug_shows_no_bits() {
+    fn shared<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>(_: &T) {}
+    let filter = AtomicBloomFilter::from(empty(1_000, 6));
+    shared(&filter);
+    filter.insert("a").unwrap();
+    let shown = format!("{filter:?}");
+    assert!(shown.starts_with("AtomicBloomFilter { blocks: 1000, meta: Meta {"), "{shown}");
+    assert!(shown.contains("keys_inserted: 1") && shown.len() < 300, "{shown}");
+}
+
+#[test]
+fn batches_of_keys_insert_what_single_keys_do() {
+    let keys: Vec<[u8; 8]> = (0..3_000_u64).map(u64::to_le_bytes).collect();
+    for blocks in [64, OUTGROWS_THE_CACHE] {
+        let batch = AtomicBloomFilter::from(empty(blocks, 6));
+        batch.insert_batch(&keys).unwrap();
+        let mut single = empty(blocks, 6);
+        keys.iter().for_each(|key| _ = single.insert(key).unwrap());
+        assert_eq!(batch.into_filter(), single);
+    }
+    let unhashed = caller_hashed();
+    assert_eq!(unhashed.insert_batch(&keys), Err(KeyError::NoHasher { tag: 5 }));
+    assert!(!unhashed.is_pass_all() && unhashed.keys_inserted() == 0);
+    assert_eq!(unhashed.into_filter().to_bytes(), caller_hashed().into_filter().to_bytes());
+}

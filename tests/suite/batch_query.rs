@@ -1,0 +1,257 @@
+//! Batch queries of every filter type, and those that the trait provides, against single lookups.
+
+use crate::common::{Random, empty, filled, kernels};
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+use blocked_bloom::AtomicBloomFilter;
+use blocked_bloom::{
+    BatchQuery, Bitmask, BloomFilterBytes, BloomFilterRef, FilterOptions, KeyError, KeyHash,
+    KeyHasher, LengthError, ScalableBloomFilterRef, ScalableOptions, Sizing,
+};
+
+/// Around the words of a mask, and around the keys that are hashed at a time.
+fn lengths() -> impl Iterator<Item = usize> {
+    (0..=200).chain([1_000, 1_023, 1_024, 1_025, 2_047, 2_048, 2_049, 3_000, 4_500])
+}
+
+/// To be looked up; those at even places are [`added`].
+fn keys() -> Vec<[u8; 8]> {
+    (0..4_500_u64).map(u64::to_le_bytes).collect()
+}
+
+fn added(keys: &[[u8; 8]]) -> impl Iterator<Item = &[u8; 8]> {
+    keys.iter().step_by(2)
+}
+
+/// A key that panics when it is read, at one place of the batch.
+#[cfg(panic = "unwind")]
+struct Key<'k>(&'k [u8; 8], bool);
+
+#[cfg(panic = "unwind")]
+impl AsRef<[u8]> for Key<'_> {
+    fn as_ref(&self) -> &[u8] {
+        assert!(!self.1, "boom");
+        self.0
+    }
+}
+
+/// Everything that a batch says, by each method of the trait, against `contains` and `contains_hash`.
+fn check<F: BatchQuery>(
+    name: &str,
+    filter: &F,
+    contains: impl Fn(&[u8]) -> bool,
+    contains_hash: impl Fn(u64) -> bool,
+) {
+    let keys = keys();
+    let mut hashes = vec![0; keys.len()];
+    // Hashes of those who cannot hash are the caller's.
+    if filter.hash_keys(&keys, &mut hashes).is_err() {
+        hashes = Random(9).hashes(keys.len());
+    }
+    let mut hits = Bitmask::new();
+    for length in lengths() {
+        let words = length.div_ceil(64);
+        let expected: Vec<bool> =
+            hashes[..length].iter().map(|&hash| contains_hash(hash)).collect();
+        filter.contains_hashes(&hashes[..length], &mut hits);
+        assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{name}, {length} hashes");
+        assert_eq!((hits.len(), hits.words().len()), (length, words));
+        let mut into = vec![u64::MAX; words];
+        filter.contains_hashes_into(&hashes[..length], &mut into).unwrap();
+        assert_eq!(into, hits.words(), "{name}, {length} hashes: bits past the last are zero");
+
+        let expected: Vec<bool> = keys[..length].iter().map(|key| contains(key)).collect();
+        filter.contains_batch(&keys[..length], &mut hits);
+        assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{name}, {length} keys");
+        assert_eq!((hits.len(), hits.words().len()), (length, words));
+        let mut into = vec![u64::MAX; words];
+        filter.contains_batch_into(&keys[..length], &mut into).unwrap();
+        assert_eq!(into, hits.words(), "{name}, {length} keys: bits past the last are zero");
+
+        for wrong in [words + 1, words + 9, words.saturating_sub(1), 0] {
+            if wrong != words {
+                let mut slice = vec![7; wrong];
+                let error = filter.contains_hashes_into(&hashes[..length], &mut slice);
+                let error = error.unwrap_err();
+                assert_eq!((error.words, error.expected), (wrong, words));
+                let same = filter.contains_batch_into(&keys[..length], &mut slice);
+                assert_eq!(same, Err(error));
+                assert_eq!(slice, vec![7; wrong]);
+            }
+        }
+    }
+    #[cfg(panic = "unwind")]
+    for (length, at) in [(1, 0), (64, 63), (65, 64), (200, 100), (3_000, 0), (3_000, 2_500)] {
+        let batch: Vec<Key<'_>> =
+            keys[..length].iter().enumerate().map(|(i, key)| Key(key, i == at)).collect();
+        let looked_up = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            filter.contains_batch(&batch, &mut hits);
+        }));
+        assert!(looked_up.is_err() || filter.hash_keys(&keys, &mut hashes).is_err(), "{name}");
+        assert_eq!((hits.len(), hits.words().len()), (length, length.div_ceil(64)));
+        for (i, hit) in hits.iter().enumerate() {
+            // What was looked up before is known; what was not, may be there.
+            assert!(hit || i < at && !contains(&keys[i]), "{name}, key {i} of {length}");
+        }
+        let tail = hits.words().last().unwrap().checked_shr(length as u32 % 64);
+        assert!(length % 64 == 0 || tail == Some(0), "{name}: bits past the last key");
+    }
+}
+
+#[test]
+fn owned_borrowed_and_opened_filters() {
+    let keys = keys();
+    for bits in [1.0, 10.0] {
+        let options =
+            FilterOptions::new(Sizing::BitsPerKey(bits)).with_key_hash(KeyHash::Xxh3 { seed: 5 });
+        let mut builder = options.builder();
+        builder.extend(added(&keys)).unwrap();
+        let filter = builder.finish().unwrap();
+        // At an odd address, every block straddles two lines.
+        let stored = [&[0; 3][..], &filter.to_bytes()].concat();
+        for kernel in kernels() {
+            let filter = filter.clone().with_kernel(kernel);
+            check("owned", &filter, |key| filter.contains(key), |hash| filter.contains_hash(hash));
+            let view = BloomFilterRef::from_bytes(&stored[3..]).unwrap().with_kernel(kernel);
+            check("borrowed", &view, |key| view.contains(key), |hash| view.contains_hash(hash));
+            let bytes = BloomFilterBytes::from_bytes(&stored[3..]).unwrap().with_kernel(kernel);
+            check("opened", &bytes, |key| bytes.contains(key), |hash| bytes.contains_hash(hash));
+        }
+    }
+}
+
+/// Over the size that fits the cache, where lines are prefetched.
+#[test]
+fn large_filters() {
+    let (mut filter, _) = filled(20_000, 6, 1);
+    filter.insert_batch(&added(&keys()).collect::<Vec<_>>()).unwrap();
+    for kernel in kernels() {
+        let filter = filter.clone().with_kernel(kernel);
+        check("large", &filter, |key| filter.contains(key), |hash| filter.contains_hash(hash));
+    }
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+    {
+        let shared = AtomicBloomFilter::from(filter);
+        let contains_hash = |hash| shared.contains_hash(hash);
+        check("large and shared", &shared, |key| shared.contains(key), contains_hash);
+    }
+}
+
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+#[test]
+fn shared_filters() {
+    let shared = AtomicBloomFilter::from(empty(45, 5));
+    shared.insert_batch(&added(&keys()).collect::<Vec<_>>()).unwrap();
+    let contains_hash = |hash| shared.contains_hash(hash);
+    check("shared", &shared, |key| shared.contains(key), contains_hash);
+}
+
+#[test]
+fn growing_filters_owned_and_borrowed() {
+    let keys = keys();
+    // One link, and many.
+    for first in [4_500, 100] {
+        let options =
+            ScalableOptions::new(0.1, first).with_key_hash(KeyHash::Xxh3 { seed: u64::MAX });
+        let empty = options.build().unwrap();
+        check("without links", &empty, |_| false, |_| false);
+        for kernel in kernels() {
+            let mut filter = options.build().unwrap().with_kernel(kernel);
+            added(&keys).for_each(|key| _ = filter.insert(key).unwrap());
+            assert_eq!(filter.links().len() > 3, first == 100);
+            let contains_hash = |hash| filter.contains_hash(hash);
+            check("growing", &filter, |key| filter.contains(key), contains_hash);
+            let stored = filter.to_bytes();
+            let view = ScalableBloomFilterRef::from_bytes(&stored).unwrap();
+            let contains_hash = |hash| view.contains_hash(hash);
+            check("growing, borrowed", &view, |key| view.contains(key), contains_hash);
+        }
+    }
+}
+
+/// Keys are answered "maybe", hashes as ever.
+#[test]
+fn filters_of_the_callers_hashes() {
+    let key_hash = KeyHash::Caller { tag: 3 };
+    let hashes = Random(9).hashes(4_500);
+    let refused = Err(KeyError::NoHasher { tag: 3 });
+    let mut filter =
+        FilterOptions::new(Sizing::BitsPerKey(5.0)).with_key_hash(key_hash).empty_filter(2_000);
+    let filter = filter.as_mut().unwrap();
+    filter.insert_hashes(&hashes[..2_000]).unwrap();
+    let mut untouched = [7; 2];
+    assert_eq!(filter.hash_keys(&["a", "b"], &mut untouched), refused);
+    check("caller", filter, |_| true, |hash| filter.contains_hash(hash));
+    let bytes = BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
+    assert_eq!(bytes.hash_keys(&["a", "b"], &mut untouched), refused);
+    check("caller, opened", &bytes, |_| true, |hash| bytes.contains_hash(hash));
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+    {
+        let shared = AtomicBloomFilter::from(filter.clone());
+        assert_eq!(shared.hash_keys(&["a", "b"], &mut untouched), refused);
+        check("caller, shared", &shared, |_| true, |hash| shared.contains_hash(hash));
+    }
+    let mut growing = ScalableOptions::new(0.1, 100).with_key_hash(key_hash).build().unwrap();
+    growing.insert_hashes(&hashes[..2_000], &mut Bitmask::new()).unwrap();
+    assert_eq!(growing.hash_keys(&["a", "b"], &mut untouched), refused);
+    check("caller, growing", &growing, |_| true, |hash| growing.contains_hash(hash));
+    assert_eq!(untouched, [7; 2]);
+}
+
+#[test]
+fn filters_that_pass_all() {
+    let all = BloomFilterRef::pass_all(KeyHash::default());
+    check("pass-all", &all, |_| true, |_| true);
+    let owned = all.to_filter().unwrap();
+    check("pass-all, owned", &owned, |_| true, |_| true);
+}
+
+/// What another package provides: the two required methods, here of a sorted list that knows exactly.
+struct Exact(Vec<u64>);
+
+impl BatchQuery for Exact {
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        words.fill(0);
+        for (i, hash) in hashes.iter().enumerate() {
+            words[i / 64] |= u64::from(self.0.binary_search(hash).is_ok()) << (i % 64);
+        }
+        Ok(())
+    }
+
+    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = KeyHasher::with_seed(77).hash(key);
+        }
+        Ok(())
+    }
+}
+
+/// The provided methods use nothing but the required ones.
+#[test]
+fn filters_of_other_packages() {
+    let hasher = KeyHasher::with_seed(77);
+    let mut hashes: Vec<u64> = added(&keys()).map(|key| hasher.hash(key)).collect();
+    hashes.sort_unstable();
+    let exact = Exact(hashes);
+    let contains_hash = |hash| exact.0.binary_search(&hash).is_ok();
+    check("exact", &exact, |key| contains_hash(hasher.hash(key)), contains_hash);
+    let mut hits = Bitmask::new();
+    exact.contains_batch(&keys(), &mut hits);
+    assert!(hits.hits().eq((0..4_500).step_by(2)));
+}
+
+#[test]
+fn lengths_of_words_are_checked_for_other_packages() {
+    for keys in 0..300_usize {
+        for words in 0..8 {
+            let right = words == keys.div_ceil(64);
+            match LengthError::check(keys, &vec![0; words]) {
+                Ok(()) => assert!(right),
+                Err(error) => {
+                    assert!(!right);
+                    assert_eq!((error.words, error.expected), (words, keys.div_ceil(64)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Every way of building gives the bytes that one thread gives, keeps to its limit, and proves what it built.
+
+use crate::common::{Random, kernels};
+#[cfg(feature = "rayon")]
+use blocked_bloom::KeyHasher;
+use blocked_bloom::{
+    BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, KeyError, KeyHash, ParamsError,
+    PrefixExtractor, Sizing,
+};
+use proptest::prelude::*;
+
+const TEN: Sizing = Sizing::BitsPerKey(10.0);
+const OPTIONS: FilterOptions = FilterOptions::new(TEN);
+
+/// What all others must equal: hash by hash, without neighbours that are equal.
+fn one_by_one(hashes: &[u64]) -> Vec<u8> {
+    let mut distinct = hashes.to_vec();
+    distinct.dedup();
+    let params = TEN.params(distinct.len() as u64).unwrap();
+    let mut filter = BloomFilter::new(params, KeyHash::default()).unwrap();
+    for hash in distinct {
+        filter.insert_hash(hash).unwrap();
+    }
+    filter.to_bytes()
+}
+
+fn builder_of(hashes: &[u64]) -> BloomFilterBuilder {
+    let mut builder = OPTIONS.builder();
+    hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+    builder
+}
+
+/// Hashes with runs of equal ones, some longer than a thread's share.
+#[cfg(feature = "rayon")]
+fn with_runs(count: usize, random: &mut Random) -> Vec<u64> {
+    let mut hashes = Vec::with_capacity(count);
+    while hashes.len() < count {
+        let run = 1 + (random.next() % 4 * (random.next() % 40)) as usize;
+        let hash = random.next();
+        hashes.extend(std::iter::repeat_n(hash, run.min(count - hashes.len())));
+    }
+    hashes
+}
+
+#[test]
+fn batches_of_keys_of_any_length_insert_what_single_keys_do() {
+    let keys: Vec<[u8; 12]> =
+        (0..2_000_u64).map(|i| std::array::from_fn(|byte| (i >> (4 * byte)) as u8)).collect();
+    for kernel in kernels() {
+        for length in (0..=70).chain([511, 512, 513, 1_024, 2_000]) {
+            let params = TEN.params(2_000).unwrap();
+            let empty = BloomFilter::new(params, KeyHash::default()).unwrap().with_kernel(kernel);
+            let (mut batch, mut single) = (empty.clone(), empty);
+            batch.insert_batch(&keys[..length]).unwrap();
+            keys[..length].iter().for_each(|key| _ = single.insert(key).unwrap());
+            assert_eq!(batch, single, "{kernel:?}, {length} keys");
+        }
+    }
+}
+
+/// Finds a key that nobody can hash and that is counted or makes the filter useless.
+#[test]
+fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
+    let refused = KeyError::NoHasher { tag: 1 };
+    let params = TEN.params(100).unwrap();
+    let mut filter = BloomFilter::new(params, KeyHash::Caller { tag: 1 }).unwrap();
+    filter.insert_hashes(&Random(1).hashes(50)).unwrap();
+    let before = filter.clone();
+    assert_eq!(filter.insert_batch::<&str>(&[]), Err(refused));
+    assert_eq!(filter.insert_batch(&["a", "b"]), Err(refused));
+    assert_eq!(filter.insert_batch(&["a"; 2_000]), Err(refused));
+    assert_eq!(filter.insert("a"), Err(refused));
+    assert!(!filter.view().is_pass_all());
+    assert_eq!(filter.view().keys_inserted(), 50);
+    assert_eq!(filter.to_bytes(), before.to_bytes());
+    // What is not there is still absent, and a key still "maybe".
+    assert!(!filter.contains_hash(77 << 32 | 5) && filter.contains("a"));
+}
+
+/// Finds an addition that is refused and yet counted, kept, or remembered as the one before the next.
+fn check_unchanged(
+    mut builder: BloomFilterBuilder,
+    refused: KeyError,
+    add: &dyn Fn(&mut BloomFilterBuilder) -> Result<(), KeyError>,
+) {
+    let (before, len, bytes) = (builder.clone(), builder.len(), builder.memory_bytes());
+    assert_eq!(add(&mut builder), Err(refused));
+    assert_eq!((builder.len(), builder.memory_bytes()), (len, bytes));
+    assert_eq!(format!("{builder:?}"), format!("{before:?}"));
+    assert_eq!(
+        builder.finish_verified().unwrap().to_bytes(),
+        before.finish_verified().unwrap().to_bytes()
+    );
+}
+
+#[test]
+fn a_builder_of_the_callers_hashes_refuses_keys_and_goes_on() {
+    let refused = KeyError::NoHasher { tag: 4 };
+    let options = OPTIONS.with_key_hash(KeyHash::Caller { tag: 4 });
+    assert_eq!((options.hasher(), options.builder().options()), (Err(refused), &options));
+    let mut builder = options.builder();
+    Random(1).hashes(100).iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+    for builder in [options.builder(), builder.clone()] {
+        let check = |add: &dyn Fn(&mut BloomFilterBuilder) -> Result<(), KeyError>| {
+            check_unchanged(builder.clone(), refused, add);
+        };
+        check(&|builder| builder.insert("cannot be hashed"));
+        check(&|builder| builder.extend(["cannot", "be", "hashed"]));
+        check(&|builder| builder.insert_with_prefix("cannot be hashed", Some(b"cann")));
+        #[cfg(feature = "rayon")]
+        check(&|builder| builder.par_extend(["cannot", "be", "hashed"]));
+    }
+    // Whoever ignores the error gets a filter of the hashes, which answers "maybe" for every key.
+    _ = builder.insert("cannot be hashed");
+    builder.insert_hash(2).unwrap();
+    let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
+    assert_eq!((error, filter.view().keys_inserted()), (None, 101));
+    assert!(!filter.is_pass_all() && filter.contains("cannot be hashed"));
+}
+
+#[test]
+fn a_builder_of_prefixes_refuses_hashes_and_goes_on() {
+    let tenant = PrefixExtractor::fixed(4);
+    for options in
+        [OPTIONS.with_prefixes(tenant.clone()), OPTIONS.with_only_prefixes(tenant.clone())]
+    {
+        let refused = KeyError::NoPrefix { contents: options.contents() };
+        let mut builder = options.builder();
+        builder.extend((0..100_u32).map(|key| format!("t{:03}/{key}", key / 9))).unwrap();
+        for builder in [options.builder(), builder.clone()] {
+            let check = |add: &dyn Fn(&mut BloomFilterBuilder) -> Result<(), KeyError>| {
+                check_unchanged(builder.clone(), refused, add);
+            };
+            check(&|builder| builder.insert_hash(7));
+            #[cfg(feature = "rayon")]
+            check(&|builder| builder.par_extend_hashes(vec![7, 8, 9]));
+        }
+        // The finished filter neither takes a key, whose prefix it could not tell, nor a hash.
+        let mut filter = builder.finish().unwrap();
+        let before = filter.clone();
+        assert_eq!(filter.insert("t001/1"), Err(refused));
+        assert_eq!(filter.insert_batch(&["t001/1", "t999/1"]), Err(refused));
+        assert_eq!(filter.insert_hash(7), Err(refused));
+        assert_eq!(filter.insert_hashes(&[7; 1_000]), Err(refused));
+        assert_eq!(
+            (filter.insert_batch::<&str>(&[]), filter.insert_hashes(&[])),
+            (Err(refused), Err(refused))
+        );
+        #[cfg(feature = "rayon")]
+        {
+            let refused = BuildError::Key(refused);
+            assert_eq!(filter.par_insert_batch(&["t001/1"; 70_000]), Err(refused));
+            assert_eq!(filter.par_insert_hashes(&[7; 1_000]), Err(refused));
+        }
+        assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
+        assert!(!filter.contains_prefix(&tenant, "t999"));
+        assert_eq!(options.empty_filter(10).unwrap_err(), BuildError::Key(refused));
+    }
+}
+
+#[test]
+fn what_is_verified_is_what_finish_gives() {
+    let mut random = Random(1);
+    for count in [0, 1, 63, 64, 65_536, 65_537, 300_000] {
+        let builder = builder_of(&random.hashes(count));
+        let expected = builder.clone().finish().unwrap();
+        assert_eq!(builder.clone().finish_verified().unwrap(), expected);
+        let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
+        assert_eq!((filter, error), (expected, None));
+    }
+}
+
+#[test]
+fn a_failed_build_is_pass_all_and_the_reason() {
+    let options = OPTIONS.with_key_hash(KeyHash::Caller { tag: 4 }).with_probes(31);
+    let mut builder = options.builder();
+    [1, 3, 2].into_iter().for_each(|hash| builder.insert_hash(hash).unwrap());
+    let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
+    let expected = BuildError::Params(ParamsError::ProbesOutOfRange { probes: 31 });
+    assert_eq!(error, Some(expected));
+    assert!(filter.view().is_pass_all());
+    assert_eq!(filter.view().key_hash(), KeyHash::Caller { tag: 4 });
+    assert_eq!(filter.view().keys_inserted(), 3);
+}
+
+#[test]
+fn a_limit_without_an_estimate_is_an_error_with_the_number_of_keys() {
+    let mut random = Random(2);
+    for limit in [0, 511, 512, 8_192, 1 << 20] {
+        for count in [1, 64, 65, 1_024, 1_025, 200_000] {
+            let mut hashes = random.hashes(count);
+            hashes.push(*hashes.last().unwrap());
+            let mut builder = OPTIONS.with_memory_limit(limit).builder();
+            for &hash in &hashes {
+                builder.insert_hash(hash).unwrap();
+                // Beside the list there is where its parts are.
+                assert!(builder.memory_bytes() <= limit + 8_192, "{}", builder.memory_bytes());
+            }
+            assert_eq!(builder.len(), count as u64);
+            match builder.finish() {
+                Ok(filter) => {
+                    assert!(8 * count as u64 <= limit, "{limit}, {count}");
+                    assert_eq!(filter.to_bytes(), one_by_one(&hashes));
+                }
+                Err(error) => {
+                    assert!(8 * count as u64 > limit - limit % 8, "{limit}, {count}");
+                    let keys = count as u64;
+                    assert_eq!(error, BuildError::MemoryLimit { limit_bytes: limit, keys });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_with_an_estimate_loses_no_key() {
+    let mut random = Random(3);
+    for (limit, expected, count) in
+        [(0, 10, 10_000), (0, 100_000, 200_000), (8_192, 5_000, 3_000), (1 << 20, 1, 300_000)]
+    {
+        let hashes = random.hashes(count);
+        let options = OPTIONS.with_memory_limit(limit).with_expected_items(expected);
+        let mut builder = options.builder();
+        hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+        assert_eq!(builder.len(), count as u64);
+        let params = builder.params().unwrap();
+        // Sized for what was expected, or for what had come when the limit was reached.
+        let kept = (limit / 8).max(expected);
+        assert!(params.blocks() <= TEN.params(kept.max(64)).unwrap().blocks());
+        let filter = builder.clone().finish_verified().unwrap();
+        assert_eq!(filter.params(), params);
+        assert_eq!(filter, builder.finish().unwrap());
+        assert_eq!(filter.view().keys_inserted(), count as u64);
+        // The same keys, straight into a filter of this shape.
+        let mut straight = BloomFilter::new(params, KeyHash::default()).unwrap();
+        straight.insert_hashes(&hashes).unwrap();
+        assert_eq!(filter, straight);
+    }
+}
+
+#[test]
+fn a_limit_that_is_never_reached_changes_nothing() {
+    let hashes = Random(4).hashes(10_000);
+    let mut builder = OPTIONS.with_memory_limit(1 << 30).with_expected_items(1).builder();
+    hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+    assert_eq!(builder.finish().unwrap().to_bytes(), one_by_one(&hashes));
+}
+
+#[cfg(feature = "rayon")]
+mod parallel {
+    use super::*;
+    use rayon::prelude::*;
+
+    fn in_pool<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
+    }
+
+    /// Every parallel way of adding these hashes.
+    fn check_all_ways(hashes: &[u64], threads: usize) {
+        let expected = one_by_one(hashes);
+        let extended = in_pool(threads, || {
+            let mut builder = OPTIONS.builder();
+            builder.par_extend_hashes(hashes.par_iter().copied()).unwrap();
+            builder
+        });
+        let mut distinct = hashes.to_vec();
+        distinct.dedup();
+        assert_eq!(extended.len(), distinct.len() as u64, "{threads} threads");
+        assert_eq!(extended.clone().finish_verified().unwrap().to_bytes(), expected);
+        for finish in [BloomFilterBuilder::par_finish, BloomFilterBuilder::par_finish_verified] {
+            let filter = in_pool(threads, || finish(extended.clone())).unwrap();
+            assert_eq!(filter.to_bytes(), expected, "{threads} threads");
+        }
+
+        // The keys of one iterator after those of another, and single ones in between.
+        let (head, tail) = hashes.split_at(hashes.len() / 3);
+        let mut joined = in_pool(threads, || {
+            let mut builder = OPTIONS.builder();
+            builder.par_extend_hashes(head.par_iter().copied()).unwrap();
+            builder
+        });
+        let (first, tail) = tail.split_at(tail.len().min(1));
+        first.iter().for_each(|&hash| joined.insert_hash(hash).unwrap());
+        in_pool(threads, || joined.par_extend_hashes(tail.par_iter().copied().filter(|_| true)))
+            .unwrap();
+        assert_eq!(joined.finish_verified().unwrap().to_bytes(), expected, "{threads} threads");
+
+        let params = TEN.params(distinct.len() as u64).unwrap();
+        let mut known = BloomFilter::new(params, KeyHash::default()).unwrap();
+        in_pool(threads, || known.par_insert_hashes(&distinct)).unwrap();
+        assert_eq!(known.to_bytes(), expected, "{threads} threads");
+    }
+
+    #[test]
+    fn threads_and_entry_points_change_no_byte() {
+        let mut random = Random(5);
+        for count in [0, 1, 2, 1_000, 70_000, 200_001] {
+            let hashes = with_runs(count, &mut random);
+            for threads in 1..=8 {
+                check_all_ways(&hashes, threads);
+            }
+        }
+    }
+
+    /// Above the number of hashes from which the blocks are filled by cuts.
+    #[test]
+    fn large_filters_have_the_same_bytes_at_every_number_of_threads() {
+        let hashes = Random(6).hashes((1 << 23) + 12_345);
+        let builder = builder_of(&hashes);
+        let expected = builder.clone().finish_verified().unwrap();
+        let params = expected.params();
+        for threads in [1, 2, 3, 8] {
+            let filter = in_pool(threads, || builder.clone().par_finish_verified()).unwrap();
+            assert!(filter == expected, "builder, {threads} threads");
+            let mut known = BloomFilter::new(params, KeyHash::default()).unwrap();
+            in_pool(threads, || known.par_insert_hashes(&hashes)).unwrap();
+            assert!(known == expected, "hashes, {threads} threads");
+        }
+    }
+
+    #[test]
+    fn keys_in_parallel_are_keys_in_order() {
+        let keys: Vec<[u8; 16]> = (0..150_000_u128).map(|i| (i / 3).to_le_bytes()).collect();
+        let mut sequential = OPTIONS.builder();
+        sequential.extend(&keys).unwrap();
+        let expected = sequential.finish().unwrap();
+        assert_eq!(expected.view().keys_inserted(), 50_000);
+        for threads in [1, 2, 5] {
+            let filter = in_pool(threads, || {
+                let mut builder = OPTIONS.builder();
+                builder.par_extend(&keys).unwrap();
+                builder.par_finish()
+            });
+            assert_eq!(filter.unwrap(), expected);
+            let mut known = BloomFilter::new(expected.params(), KeyHash::default()).unwrap();
+            in_pool(threads, || known.par_insert_batch(&keys)).unwrap();
+            assert_eq!(known.view().blocks(), expected.view().blocks());
+            assert_eq!(known.view().keys_inserted(), 150_000);
+        }
+    }
+
+    #[test]
+    fn limits_hold_for_keys_in_parallel() {
+        let hashes = Random(7).hashes(400_000);
+        for threads in [1, 4] {
+            let options = OPTIONS.with_memory_limit(1 << 20);
+            let mut failing = options.builder();
+            in_pool(threads, || failing.par_extend_hashes(hashes.par_iter().copied())).unwrap();
+            assert_eq!(failing.len(), 400_000);
+            assert!(failing.memory_bytes() <= 1 << 20);
+            failing.insert_hash(1).unwrap();
+            let error = BuildError::MemoryLimit { limit_bytes: 1 << 20, keys: 400_001 };
+            assert_eq!(failing.clone().par_finish().unwrap_err(), error);
+            assert_eq!(failing.finish().unwrap_err(), error);
+
+            let mut flushing = options.with_expected_items(100).builder();
+            in_pool(threads, || flushing.par_extend_hashes(hashes.par_iter().copied())).unwrap();
+            let in_parallel = in_pool(threads, || flushing.clone().par_finish_verified()).unwrap();
+            let filter = flushing.finish_verified().unwrap();
+            assert_eq!(filter.view().keys_inserted(), 400_000);
+            assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+            assert_eq!(in_parallel, filter);
+        }
+    }
+
+    /// Where the limit is reached must not depend on how an iterator is cut, nor on whole chunks that threads have made.
+    #[test]
+    fn limits_are_reached_where_one_thread_reaches_them() {
+        let hashes = with_runs(2_400_000, &mut Random(9));
+        for (limit, expected) in
+            [(5_000_000, None), (8 << 20, Some(1)), (12 << 20, Some(10_000_000))]
+        {
+            let options = OPTIONS.with_memory_limit(limit);
+            let options =
+                expected.map_or(options.clone(), |keys| options.with_expected_items(keys));
+            let mut sequential = options.builder();
+            hashes.iter().for_each(|&hash| sequential.insert_hash(hash).unwrap());
+            for threads in [1, 2, 5] {
+                let mut parallel = options.builder();
+                let (head, tail) = hashes.split_at(500_000);
+                in_pool(threads, || {
+                    parallel.par_extend_hashes(head.par_iter().copied()).unwrap();
+                    parallel.par_extend_hashes(tail.par_iter().copied()).unwrap();
+                });
+                assert_eq!(parallel.len(), sequential.len());
+                assert!(expected.is_some() || parallel.memory_bytes() <= limit);
+                // A clone of a builder that fills has no room where the original has.
+                let mut cloned = parallel.clone();
+                in_pool(threads, || cloned.par_extend_hashes(vec![7, 8, 9])).unwrap();
+                assert_eq!(cloned.len(), sequential.len() + 3);
+                assert!(
+                    parallel.finish_verified() == sequential.clone().finish_verified(),
+                    "{limit}, {threads} threads"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_builder_that_means_no_filter_counts_in_parallel_too() {
+        let mut builder = FilterOptions::new(Sizing::BitsPerKey(0.0)).builder();
+        builder.insert_hash(3).unwrap();
+        in_pool(2, || builder.par_extend_hashes(vec![3, 3, 4, 5])).unwrap();
+        assert_eq!((builder.len(), builder.memory_bytes()), (3, 0));
+        assert!(builder.clone().par_finish_verified().unwrap().view().is_pass_all());
+        assert!(builder.finish_verified().unwrap().view().is_pass_all());
+    }
+
+    #[cfg(panic = "unwind")]
+    #[test]
+    fn an_iterator_that_panics_adds_nothing() {
+        let mut builder = builder_of(&[1, 2, 3]);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            in_pool(2, || {
+                builder.par_extend_hashes((0..10_000_u64).into_par_iter().map(|i| {
+                    assert_ne!(i, 7_777, "boom");
+                    i
+                }))
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(builder.finish_verified().unwrap().to_bytes(), one_by_one(&[1, 2, 3]));
+
+        // With prefixes, keys and their prefixes are collected another way.
+        let mut builder = OPTIONS.with_prefixes(PrefixExtractor::fixed(2)).builder();
+        builder.extend(["one", "two"]).unwrap();
+        let expected = builder.clone().finish().unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            in_pool(2, || {
+                builder.par_extend((0..10_000_u64).into_par_iter().map(|i| {
+                    assert_ne!(i, 7_777, "boom");
+                    i.to_be_bytes()
+                }))
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(builder.finish_verified().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_pool_of_one_thread_does_not_wait_for_itself() {
+        let hashes = Random(8).hashes((1 << 23) + 1);
+        in_pool(1, || {
+            let mut builder = OPTIONS.builder();
+            let (a, b) = rayon::join(
+                || builder.par_extend_hashes(hashes.par_iter().copied()),
+                || hashes.par_iter().copied().reduce(|| 0, u64::max),
+            );
+            assert_eq!((a, b), (Ok(()), *hashes.iter().max().unwrap()));
+            assert!(builder.par_finish_verified().is_ok());
+        });
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn any_sequence_any_threads(
+            hashes in proptest::collection::vec((0_u64..50, any::<u32>()), 0..3_000),
+            threads in 1_usize..9,
+        ) {
+            // Few high halves and equal neighbours; the low half decides the block.
+            let hashes: Vec<u64> = hashes
+                .into_iter()
+                .flat_map(|(times, word)| {
+                    let hash = KeyHasher::default().hash(word.to_le_bytes());
+                    std::iter::repeat_n(hash, times as usize / 25 + 1)
+                })
+                .collect();
+            check_all_ways(&hashes, threads);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Orders with as many hashes left after dropping equal neighbours have the same bytes.
+    #[test]
+    fn any_order_of_distinct_hashes(
+        hashes in proptest::collection::hash_set(any::<u64>(), 0..2_000),
+        seed in any::<u64>(),
+    ) {
+        let mut hashes: Vec<u64> = hashes.into_iter().collect();
+        let expected = one_by_one(&hashes);
+        let mut random = Random(seed);
+        for end in (1..hashes.len()).rev() {
+            hashes.swap(end, random.next() as usize % (end + 1));
+        }
+        prop_assert_eq!(builder_of(&hashes).finish_verified().unwrap().to_bytes(), expected);
+    }
+}

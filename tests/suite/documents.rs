@@ -1,0 +1,358 @@
+//! The documents hold together: every link and picture exists, every page's Rust code is compiled, every public item is documented, and
+//! every public type, trait and module has an example.
+//!
+//! Links to other sites are not followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::repository::{files, is_left_out, is_published, packages, relative, root};
+
+/// The README and the guides of every package.
+fn guides() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for package in packages() {
+        let readme = root().join(&package).join("README.md");
+        pages.extend(readme.exists().then_some(readme));
+        if root().join(&package).join("docs").exists() {
+            pages.extend(files(&format!("{package}docs"), "md"));
+        }
+    }
+    pages
+}
+
+/// A document as a reader's browser has it.
+struct Page {
+    /// The names that `#` can lead to.
+    anchors: BTreeSet<String>,
+    /// Targets of links and pictures, and the lines they are on.
+    links: Vec<(usize, String)>,
+    /// The words after the opening fence of each block of code, and its line.
+    fences: Vec<(usize, String)>,
+}
+
+impl Page {
+    fn read(path: &Path) -> Page {
+        let text = fs::read_to_string(path).unwrap();
+        let mut page = Page { anchors: BTreeSet::new(), links: Vec::new(), fences: Vec::new() };
+        let mut seen = BTreeMap::new();
+        let mut in_code = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            if let Some(words) = line.trim_start().strip_prefix("```") {
+                if !in_code {
+                    page.fences.push((number, words.trim().to_owned()));
+                }
+                in_code = !in_code;
+                continue;
+            }
+            if in_code {
+                continue;
+            }
+            let title = line.trim_start_matches('#');
+            if title.len() < line.len() && title.starts_with(' ') {
+                let anchor = anchor(title.trim());
+                let count = seen.entry(anchor.clone()).or_insert(0);
+                page.anchors.insert(match *count {
+                    0 => anchor,
+                    count => format!("{anchor}-{count}"),
+                });
+                *count += 1;
+            }
+            page.links.extend(links(line).into_iter().map(|link| (number, link)));
+        }
+        assert!(!in_code, "{}: a block of code does not end", relative(path));
+        page
+    }
+
+    /// Whether rustdoc would compile something of it.
+    fn has_rust(&self) -> bool {
+        self.fences.iter().any(|(_, words)| words.split(',').next() == Some("rust"))
+    }
+
+    /// The pages and files of the repository that it leads to.
+    fn targets<'p>(&'p self, path: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
+        let files = self.links.iter().map(|(_, link)| link.split('#').next().unwrap_or_default());
+        files.map(move |file| resolve(path, file))
+    }
+}
+
+/// What GitHub makes of a title: its links' texts, small letters, digits, `-` and `_`, with `-` for blanks.
+fn anchor(title: &str) -> String {
+    let mut text = String::new();
+    let mut rest = title;
+    while let Some((before, after)) = rest.split_once("](") {
+        text.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, after)| after);
+    }
+    text.push_str(rest);
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
+}
+
+/// The targets in a line: `[text](target)`, `![text](target "title")`, `[name]: target`, `src="target"`, `href="target"`.
+fn links(line: &str) -> Vec<String> {
+    // Every second part is code.
+    let text: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+    let mut found = Vec::new();
+    let mut take = |target: &str| {
+        let target = target.split([' ', '"']).next().unwrap_or_default();
+        found.push(target.trim_matches(['<', '>']).to_owned());
+    };
+    for after in text.split("](").skip(1) {
+        take(after.split(')').next().unwrap_or_default());
+    }
+    for attribute in ["src=\"", "href=\"", "srcset=\""] {
+        text.split(attribute).skip(1).for_each(&mut take);
+    }
+    if text.starts_with('[')
+        && let Some((_, target)) = text.split_once("]: ")
+    {
+        take(target.trim());
+    }
+    found
+}
+
+/// The path without `..`: it need not exist.
+fn resolve(from: &Path, target: &str) -> PathBuf {
+    let mut path = from.parent().unwrap().to_path_buf();
+    for part in Path::new(target).components() {
+        match part {
+            Component::ParentDir => _ = path.pop(),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let paths = files("", "md").into_iter();
+    let pages: BTreeMap<PathBuf, Page> =
+        paths.map(|path| (path.clone(), Page::read(&path))).collect();
+    let mut broken = Vec::new();
+    let mut followed = 0;
+    for (path, page) in &pages {
+        for (line, link) in &page.links {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { resolve(path, file) };
+            if is_left_out(&target) {
+                continue;
+            }
+            followed += 1;
+            // Outside of the repository is nowhere, whatever lies beside it here.
+            let exists = target.starts_with(root()) && target.exists();
+            let has_anchor =
+                || pages.get(&target).is_some_and(|page| page.anchors.contains(anchor));
+            if !exists || !anchor.is_empty() && !has_anchor() {
+                broken.push(format!("{}:{line}: {link}", relative(path)));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(followed > 30, "only {followed} links were found: are they written in another way?");
+}
+
+#[test]
+fn every_page_can_be_reached() {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![root().join("README.md")];
+    while let Some(path) = next.pop() {
+        if path.extension().is_some_and(|extension| extension == "md")
+            && path.exists()
+            && reached.insert(path.clone())
+        {
+            next.extend(Page::read(&path).targets(&path));
+        }
+    }
+    let lost: Vec<String> = guides()
+        .iter()
+        .filter(|&page| !reached.contains(page))
+        .map(|page| relative(page))
+        .collect();
+    assert!(lost.is_empty(), "no way leads from README.md to {lost:?}");
+}
+
+/// The pages whose code rustdoc compiles and runs with a package's own: those that `src/lib.rs` includes.
+fn compiled() -> BTreeSet<PathBuf> {
+    let mut pages = BTreeSet::new();
+    for package in packages() {
+        let library = root().join(package).join("src/lib.rs");
+        let text = fs::read_to_string(&library).unwrap_or_default();
+        let included = text.split("doc = include_str!(\"").skip(1);
+        pages.extend(included.map(|rest| resolve(&library, rest.split('"').next().unwrap())));
+    }
+    pages
+}
+
+#[test]
+fn the_code_of_every_page_is_compiled() {
+    let compiled = compiled();
+    let mut with_rust = 0;
+    for path in guides() {
+        let (page, name) = (Page::read(&path), relative(&path));
+        for (line, words) in &page.fences {
+            assert!(!words.is_empty(), "{name}:{line}: say which language it is, or `text`");
+            let skipped =
+                ["ignore", "no_run", "compile_fail"].into_iter().find(|word| words.contains(word));
+            assert_eq!(skipped, None, "{name}:{line}: code that does not run");
+        }
+        // The package has pages that are compiled by others.
+        let is_compiled = compiled.contains(&path) || is_published();
+        assert!(is_compiled || !page.has_rust(), "{name} belongs into a `mod documents`");
+        with_rust += u32::from(page.has_rust());
+    }
+    assert!(with_rust > 10, "only {with_rust} pages with code were found");
+}
+
+/// A public item as the source has it. An item that is written `pub` can be reached from outside, or the lint `unreachable_pub` objects.
+struct Item {
+    /// File and line, and what is written there.
+    place: String,
+    /// `fn`, `struct` and so on.
+    kind: &'static str,
+    documentation: String,
+}
+
+/// The packages that others can use.
+fn libraries() -> impl Iterator<Item = String> {
+    packages().into_iter().filter(|package| root().join(package).join("src/lib.rs").exists())
+}
+
+/// Of the libraries: a tool has no users of its code.
+fn public_items() -> Vec<Item> {
+    let mut items = Vec::new();
+    for package in libraries() {
+        for path in files(&format!("{package}src"), "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+            for (i, line) in lines.iter().enumerate() {
+                let Some(kind) = declared(line) else { continue };
+                items.push(Item {
+                    place: format!("{}:{}: {line}", relative(&path), i + 1),
+                    kind,
+                    documentation: match kind {
+                        "mod" => inner_documentation(&module_file(&path, line)),
+                        _ => documentation_above(&lines[..i]),
+                    },
+                });
+            }
+        }
+    }
+    items
+}
+
+/// The kind of item that a line declares for everybody.
+fn declared(line: &str) -> Option<&'static str> {
+    let words: Vec<&str> = line.strip_prefix("pub ")?.split(' ').collect();
+    let is_qualifier = |word: &&str| ["async", "const", "unsafe"].contains(word);
+    let kinds = ["enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
+    let word = words.iter().find(|word| !is_qualifier(word))?;
+    let kind = kinds.into_iter().find(|kind| kind == word);
+    kind.or_else(|| (words[0] == "const").then_some("const"))
+}
+
+/// What the comment above an item says; attributes, over one line or several, may stand between.
+fn documentation_above(lines: &[&str]) -> String {
+    let mut comment = Vec::new();
+    let mut in_attribute = false;
+    for line in lines.iter().rev() {
+        if let Some(text) = line.strip_prefix("///") {
+            comment.push(text);
+        } else if in_attribute || line.ends_with(")]") || line.starts_with("#[") {
+            in_attribute = !line.starts_with("#[");
+        } else if !line.starts_with("// ") {
+            break;
+        }
+    }
+    comment.reverse();
+    comment.join("\n")
+}
+
+/// Where the module is that a line of this file declares: the file is a crate's root or `mod.rs`, or has a folder of its name.
+fn module_file(path: &Path, line: &str) -> PathBuf {
+    let name = line.trim_start_matches("pub mod ").trim_end_matches(';');
+    let stem = path.file_stem().unwrap().to_string_lossy();
+    let folder = match &*stem {
+        "lib" | "mod" => path.parent().unwrap().to_path_buf(),
+        _ => path.with_extension(""),
+    };
+    let file = folder.join(format!("{name}.rs"));
+    if file.exists() { file } else { folder.join(name).join("mod.rs") }
+}
+
+/// What a file says about itself.
+fn inner_documentation(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let comment: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("//!")).collect();
+    comment.join("\n")
+}
+
+/// Whether rustdoc compiles something of a comment; what needs a file is not run.
+fn has_example(documentation: &str) -> bool {
+    let fences = documentation.lines().filter_map(|line| line.trim_start().strip_prefix("```"));
+    fences.step_by(2).any(|words| matches!(words.trim(), "" | "rust" | "no_run"))
+}
+
+#[test]
+fn every_public_item_is_documented() {
+    let items = public_items();
+    let undocumented: Vec<&str> = items
+        .iter()
+        .filter(|item| item.documentation.trim().is_empty())
+        .map(|item| &item.place[..])
+        .collect();
+    assert!(undocumented.is_empty(), "without documentation:\n{}", undocumented.join("\n"));
+    let found = items.len();
+    let least = if is_published() { 200 } else { 450 };
+    assert!(
+        found > least,
+        "only {found} public items were found: are they written in another way?"
+    );
+}
+
+#[test]
+fn every_public_type_trait_and_module_has_an_example() {
+    let is_function = |item: &Item| ["fn", "const", "static"].contains(&item.kind);
+    let items: Vec<Item> = public_items().into_iter().filter(|item| !is_function(item)).collect();
+    let found = items.len();
+    let items = items.into_iter().map(|item| (item.place, item.documentation));
+    let roots = libraries().map(|package| root().join(package).join("src/lib.rs"));
+    let roots = roots.map(|path| (relative(&path), inner_documentation(&path)));
+    let missing: Vec<String> = items
+        .chain(roots)
+        .filter(|(_, documentation)| !has_example(documentation))
+        .map(|(place, _)| place)
+        .collect();
+    assert!(missing.is_empty(), "without an example:\n{}", missing.join("\n"));
+    let least = if is_published() { 30 } else { 70 };
+    assert!(found > least, "only {found} types were found: are they written in another way?");
+}
+
+#[test]
+fn items_and_examples_are_recognised() {
+    for (line, kind) in [
+        ("pub fn a() {", Some("fn")),
+        ("pub const fn a() {", Some("fn")),
+        ("pub async fn a() {", Some("fn")),
+        ("pub const A: u8 = 1;", Some("const")),
+        ("pub trait A {", Some("trait")),
+        ("pub struct A {", Some("struct")),
+        ("pub mod a;", Some("mod")),
+        ("pub field: fn(u8),", None),
+        ("pub use a::A;", None),
+        ("pub(crate) fn a() {", None),
+        ("// pub fn a() {", None),
+    ] {
+        assert_eq!(declared(line), kind, "{line}");
+    }
+    let lines = ["/// Of another.", "fn other() {}", "/// Text.", "#[cfg(any(", "a, b", "))]"];
+    assert_eq!(documentation_above(&lines), " Text.");
+    assert_eq!(documentation_above(&lines[..2]), "");
+    assert!(has_example(" Text.\n\n ```\n let a = 1;\n ```"));
+    assert!(!has_example(" Text.\n\n ```text\n diagram\n ```"));
+}

@@ -1,0 +1,332 @@
+//! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count and alignment.
+
+use crate::common::{Random, empty, filled, kernels};
+use blocked_bloom::{
+    BatchQuery, Bitmask, Block, BloomFilterBytes, BloomFilterRef, FilterSet, Kernel, KeyHash,
+    ParamsError, ScalableOptions, probe,
+};
+
+/// The probe scheme, written over the public oracle: what every batch must give.
+fn oracle(blocks: &[Block], probes: u32, hashes: &[u64]) -> Vec<bool> {
+    let index = |hash| probe::block_index(hash, blocks.len() as u32) as usize;
+    hashes.iter().map(|&hash| probe::contains(&blocks[index(hash)], hash, probes)).collect()
+}
+
+/// Half present, half random; hits and misses mixed.
+fn mixed(present: &[u64], count: usize, random: &mut Random) -> Vec<u64> {
+    let mut pick = |i: usize| {
+        if i.is_multiple_of(2) {
+            random.next()
+        } else {
+            present[random.next() as usize % present.len()]
+        }
+    };
+    (0..count).map(&mut pick).collect()
+}
+
+/// Looks up in every way there is and compares with the oracle.
+fn check(filter: BloomFilterRef<'_>, hashes: &[u64], hits: &mut Bitmask) {
+    let expected = oracle(filter.blocks(), filter.params().probes(), hashes);
+    let context = || format!("{filter:?}, {} hashes", hashes.len());
+
+    filter.contains_hashes(hashes, hits);
+    assert_eq!(hits.len(), hashes.len());
+    assert_eq!(hits.words().len(), hashes.len().div_ceil(64));
+    let answers: Vec<bool> = (0..hashes.len()).map(|i| hits.get(i).unwrap()).collect();
+    assert_eq!(answers, expected, "batch, {}", context());
+    if !hashes.len().is_multiple_of(64) {
+        let tail = hits.words().last().unwrap() >> (hashes.len() % 64);
+        assert_eq!(tail, 0, "bits past the last key, {}", context());
+    }
+
+    let mut words = vec![u64::MAX; hashes.len().div_ceil(64)];
+    filter.contains_hashes_into(hashes, &mut words).unwrap();
+    assert_eq!(words, hits.words(), "words, {}", context());
+
+    for (&hash, &expected) in hashes.iter().zip(&expected) {
+        assert_eq!(filter.contains_hash(hash), expected, "single {hash:#x}, {}", context());
+    }
+}
+
+/// If a kernel could not be chosen, every test of this file would test the fastest one only.
+#[test]
+fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
+    let stored = empty(1, 6).to_bytes();
+    for kernel in kernels() {
+        let filter = empty(1, 6).with_kernel(kernel);
+        let bytes = BloomFilterBytes::from_bytes(&stored).unwrap().with_kernel(kernel);
+        let mut growing = ScalableOptions::new(0.01, 10).build().unwrap().with_kernel(kernel);
+        growing.insert_hash(1).unwrap();
+        let used = [
+            filter.view().kernel(),
+            filter.clone().view().kernel(),
+            BloomFilterRef::from_bytes(&stored).unwrap().with_kernel(kernel).kernel(),
+            bytes.view().kernel(),
+            FilterSet::new(KeyHash::default(), [filter.view()])
+                .unwrap()
+                .with_kernel(kernel)
+                .kernel(),
+            growing.links()[0].view().kernel(),
+        ];
+        assert_eq!(used.map(|used| used.name()), [kernel.name(); 6]);
+    }
+    let all = kernels();
+    for (i, one) in all.iter().enumerate() {
+        for (j, other) in all.iter().enumerate() {
+            assert_eq!((one == other, one.name() == other.name()), (i == j, i == j));
+        }
+    }
+    assert_eq!(all.last().map(|kernel| kernel.name()), Some("scalar"));
+}
+
+#[test]
+fn every_length_probe_count_and_block_count() {
+    let kernels = kernels();
+    let mut random = Random(1);
+    let mut hits = Bitmask::new();
+    for blocks in [1, 2, 7, 1000, 70_001] {
+        for probes in 1..=30 {
+            let (filter, present) = filled(blocks, probes, u64::from(probes));
+            let hashes = mixed(&present, 130, &mut random);
+            for &kernel in &kernels {
+                for length in 0..=130 {
+                    let filter = filter.view().with_kernel(kernel);
+                    check(filter, &hashes[..length], &mut hits);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
+    let kernels = kernels();
+    let mut random = Random(2);
+    let mut hits = Bitmask::new();
+    for blocks in [1, 7, 100] {
+        for probes in [1, 6, 8, 9, 16, 17, 30] {
+            let (filter, present) = filled(blocks, probes, 5);
+            let stored = filter.to_bytes();
+            let hashes = mixed(&present, 200, &mut random);
+            for offset in 0..64 {
+                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last block.
+                let mut bytes = vec![0xff; offset].into_boxed_slice().into_vec();
+                bytes.reserve_exact(stored.len());
+                bytes.extend_from_slice(&stored);
+                let bytes = bytes.into_boxed_slice();
+                let view = BloomFilterRef::from_bytes(&bytes[offset..]).unwrap();
+                for &kernel in &kernels {
+                    check(view.with_kernel(kernel), &hashes, &mut hits);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_batches_and_reused_masks() {
+    let mut random = Random(3);
+    let mut hits = Bitmask::new();
+    // 20,000 blocks outgrow the second-level cache: the prefetching path.
+    for blocks in [10, 20_000] {
+        let (filter, present) = filled(blocks, 6, 7);
+        for kernel in kernels() {
+            for length in [4095, 4096, 4097, 10_000, 65, 0, 63, 64] {
+                let hashes = mixed(&present, length, &mut random);
+                check(filter.view().with_kernel(kernel), &hashes, &mut hits);
+            }
+        }
+    }
+}
+
+/// Keys are hashed in pieces, some of which are shorter than the prefetch distance.
+#[test]
+fn batches_of_keys_are_answered_as_their_hashes() {
+    let hasher = blocked_bloom::KeyHasher::default();
+    let long = [7; 300];
+    let keys: Vec<&[u8]> = (0..1200).map(|i| &long[..i % 300]).collect();
+    let fixed: Vec<[u8; 16]> = (0..1200_u128).map(u128::to_le_bytes).collect();
+    let (mut hashes, mut hits, mut expected) = (Vec::new(), Bitmask::new(), Bitmask::new());
+    // 20,000 blocks outgrow the second-level cache: the prefetching path. Behind one byte more each block straddles two lines.
+    for (blocks, offset) in [(10, 0), (20_000, 0), (20_000, 1)] {
+        let mut filter = empty(blocks, 6);
+        keys.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
+        fixed.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
+        let mut stored = vec![0; offset];
+        stored.extend(filter.to_bytes());
+        let filter = BloomFilterRef::from_bytes(&stored[offset..]).unwrap();
+        for filter in kernels().into_iter().map(|kernel| filter.with_kernel(kernel)) {
+            for length in (0..=520).chain([640, 767, 768, 769, 1200]) {
+                hasher.hash_batch(&keys[..length], &mut hashes);
+                filter.contains_hashes(&hashes, &mut expected);
+                filter.contains_batch(&keys[..length], &mut hits);
+                assert_eq!(hits.words(), expected.words(), "{filter:?}, {length} keys");
+                hasher.hash_batch(&fixed[..length], &mut hashes);
+                filter.contains_hashes(&hashes, &mut expected);
+                filter.contains_batch(&fixed[..length], &mut hits);
+                assert_eq!(hits.words(), expected.words(), "{filter:?}, {length} fixed keys");
+                assert!((0..length).step_by(3).all(|i| hits.get(i) == Some(true)));
+            }
+        }
+    }
+}
+
+#[test]
+fn hashes_at_the_edges_of_every_range() {
+    let edges = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff];
+    let hashes: Vec<u64> = edges.iter().flat_map(|hi| edges.map(|lo| hi << 32 | lo)).collect();
+    let mut hits = Bitmask::new();
+    for kernel in kernels() {
+        for blocks in [1, 2, 3, 1000] {
+            for probes in 1..=30 {
+                let mut filter = empty(blocks, probes).with_kernel(kernel);
+                filter.insert_hashes(&hashes[..hashes.len() / 2]).unwrap();
+                check(filter.view(), &hashes, &mut hits);
+                assert!((0..hashes.len() / 2).all(|i| hits.get(i) == Some(true)));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kernel_inserts_the_same_bits() {
+    let mut random = Random(4);
+    for probes in 1..=30 {
+        // 16,385 blocks outgrow the second-level cache: the prefetching path.
+        for blocks in [1, 7, 1000, 16_385] {
+            let hashes = random.hashes(blocks as usize * 10 + 3);
+            let mut expected = vec![[0; 64]; blocks as usize];
+            for &hash in &hashes {
+                let index = probe::block_index(hash, blocks) as usize;
+                probe::insert(&mut expected[index], hash, probes);
+            }
+            let mut one_by_one = empty(blocks, probes);
+            for &hash in &hashes {
+                one_by_one.insert_hash(hash).unwrap();
+            }
+            assert_eq!(one_by_one.view().blocks(), expected);
+            for kernel in kernels() {
+                let mut batch = empty(blocks, probes).with_kernel(kernel);
+                batch.insert_hashes(&hashes).unwrap();
+                assert_eq!(batch, one_by_one, "{kernel:?}, {probes} probes, {blocks} blocks");
+                let mut bare = vec![[0; 64]; blocks as usize];
+                kernel.insert(&mut bare, probes, &hashes).unwrap();
+                assert_eq!(bare, expected, "{kernel:?}, {probes} probes, {blocks} blocks");
+            }
+        }
+    }
+}
+
+/// What other packages make of blocks of their own: a shape that no filter has is refused, and nothing is written.
+#[test]
+fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
+    let (mut random, mut hits) = (Random(7), Bitmask::new());
+    let key_hash = KeyHash::Caller { tag: 3 };
+    for kernel in kernels() {
+        assert_eq!(
+            (kernel.to_string(), format!("{kernel:>9}|")),
+            (kernel.name().into(), format!("{:>9}|", kernel.name()))
+        );
+        assert!(kernel.prefetch_threshold() > 0);
+        for (blocks, probes) in [(1, 1), (3, 6), (100, 30), (20_000, 7)] {
+            let hashes = random.hashes(blocks * 20);
+            let mut bare = vec![[0; 64]; blocks];
+            kernel.insert(&mut bare, probes, &[]).unwrap();
+            assert!(bare.as_flattened().iter().all(|&byte| byte == 0));
+            kernel.insert(&mut bare, probes, &hashes).unwrap();
+            let filter = BloomFilterRef::from_blocks(&bare, probes, key_hash).unwrap();
+            assert_eq!((filter.params().probes(), filter.keys_inserted()), (probes, 0));
+            assert_eq!((filter.key_hash(), filter.is_pass_all()), (key_hash, false));
+            assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+            check(filter.with_kernel(kernel), &mixed(&hashes, 300, &mut random), &mut hits);
+        }
+        for probes in [0, 31, u32::MAX] {
+            let mut bare = [[7; 64]; 2];
+            let refused = ParamsError::ProbesOutOfRange { probes };
+            assert_eq!(kernel.insert(&mut bare, probes, &[1]), Err(refused));
+            assert_eq!(bare, [[7; 64]; 2]);
+            assert_eq!(BloomFilterRef::from_blocks(&bare, probes, key_hash), Err(refused));
+        }
+        let refused = ParamsError::BlocksOutOfRange { blocks: 0 };
+        assert_eq!(kernel.insert(&mut [], 6, &[1]), Err(refused));
+        assert_eq!(BloomFilterRef::from_blocks(&[], 6, key_hash), Err(refused));
+    }
+    assert_eq!(Kernel::supported().next(), Some(kernels()[0]));
+}
+
+/// A prefetch reads nothing: any offset will do.
+#[test]
+fn any_offset_can_be_prefetched() {
+    for bytes in [&[][..], &[0; 1], &[0; 4_096]] {
+        for offset in [0, 1, 63, 64, 4_095, 4_096, usize::MAX / 2, usize::MAX] {
+            blocked_bloom::prefetch(bytes, offset);
+        }
+    }
+}
+
+/// As many blocks as there can be, in memory that is reserved and never used but for a few pages.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn block_counts_up_to_the_last() {
+    let header = empty(1, 6).to_bytes();
+    let kernels = kernels();
+    let mut random = Random(6);
+    let mut hits = Bitmask::new();
+    for blocks in [u32::MAX, u32::MAX - 1, (1 << 31) + 1, 1 << 31, (1 << 26) + 1] {
+        let mut map = memmap2::MmapOptions::new()
+            .len(64 + 64 * blocks as usize)
+            .no_reserve_swap()
+            .map_anon()
+            .expect("256 GiB of addresses without memory");
+        map[..64].copy_from_slice(&header[..64]);
+        map[24..28].copy_from_slice(&blocks.to_le_bytes());
+        let checksum = blocked_bloom::KeyHasher::default().hash(&map[..56]);
+        map[56..64].copy_from_slice(&checksum.to_le_bytes());
+
+        // The edges of the low half, and some within: the first and the last block among them.
+        let edges = [0, 1, 2, 0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xffff_fffe, 0xffff_ffff];
+        let within = (0..16).map(|_| random.next() & 0xffff_ffff).collect::<Vec<u64>>();
+        let lows = edges.into_iter().chain(within);
+        let hashes: Vec<u64> = lows.map(|lo| random.next() << 32 | lo).collect();
+        for &hash in hashes.iter().step_by(2) {
+            let start = 64 + 64 * probe::block_index(hash, blocks) as usize;
+            let block = (&mut map[start..start + 64]).try_into().unwrap();
+            probe::insert(block, hash, 6);
+        }
+        let filter = BloomFilterRef::from_bytes_trusted(&map).unwrap();
+        assert_eq!(filter.blocks().len(), blocks as usize);
+        // More than the prefetch distance.
+        let hashes: Vec<u64> = hashes.iter().copied().cycle().take(150).collect();
+        for &kernel in &kernels {
+            check(filter.with_kernel(kernel), &hashes, &mut hits);
+            assert_eq!(hits.get(0), Some(true));
+            assert_eq!(hits.get(22), Some(true));
+        }
+    }
+}
+
+/// The probe scheme as `docs/format.md` states it, in arithmetic that shares nothing with `probe.rs`.
+#[test]
+fn the_oracle_is_the_documented_probe_scheme() {
+    let mut random = Random(5);
+    for _ in 0..2000 {
+        let (hash, blocks) = (random.next(), (random.next() >> 40) as u32 + 1);
+        let (lo, hi) = (u128::from(hash) % (1 << 32), u128::from(hash) / (1 << 32));
+        let block = lo * u128::from(blocks) / (1 << 32);
+        assert_eq!(u128::from(probe::block_index(hash, blocks)), block);
+        let bits: Vec<u32> = probe::bits(hash, 30).collect();
+        let mut power = 1;
+        for &bit in &bits {
+            assert_eq!(u128::from(bit), hi * power % (1 << 32) / (1 << 23));
+            power = power * 0x9e37_79b9 % (1 << 32);
+        }
+        let mask = probe::mask(hash, 30);
+        for bit in 0..512_u32 {
+            let set = mask[(bit / 8) as usize] / (1 << (bit % 8)) % 2 == 1;
+            assert_eq!(set, bits.contains(&bit));
+        }
+    }
+    assert_eq!(probe::block_index(u64::MAX, u32::MAX), u32::MAX - 1);
+    assert_eq!(probe::block_index(0, u32::MAX), 0);
+    assert_eq!(probe::block_index(u64::MAX, 1), 0);
+}

@@ -1,0 +1,171 @@
+//! Modules of the core use only what lies below them, instruction sets stay in kernels, and threads in what is named `par_`.
+//!
+//! That satellites use the public interface only is the compiler's to check.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::repository::{files, relative, root};
+
+/// The modules of the core, lowest first: each may use those before it.
+const ORDER: [&str; 17] = [
+    "probe",
+    "error",
+    "kernel",
+    "bitmask",
+    "hash",
+    "header",
+    "prefix",
+    "params",
+    "buffer",
+    "query",
+    "filter",
+    "parallel",
+    "options",
+    "builder",
+    "set",
+    "scalable",
+    "partition",
+];
+
+/// What a module may use beside those before it: errors carry values of the types at fault, and options make builders.
+const ABOVE: [(&str, &[&str]); 2] =
+    [("error", &["bitmask", "hash", "header", "prefix"]), ("options", &["builder"])];
+
+/// Modules that may use only this: kernels know the probe scheme, and the errors of their public functions.
+const ONLY: [(&str, &[&str]); 2] = [("probe", &[]), ("kernel", &["error", "probe"])];
+
+/// A file of the core's source, without comments and unit tests, which stand last.
+struct Source {
+    name: String,
+    /// The module below the crate's root that the file is in, and how deep the file's own is.
+    module: String,
+    depth: usize,
+    code: String,
+}
+
+fn sources() -> Vec<Source> {
+    let read = |path: std::path::PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
+        let code: Vec<&str> = code.map(|line| line.split("//").next().unwrap()).collect();
+        let name = relative(&path);
+        let place = name.trim_start_matches("src/").trim_end_matches(".rs");
+        let place = place.trim_end_matches("/mod");
+        Source {
+            module: place.split('/').next().unwrap().to_owned(),
+            depth: place.split('/').count(),
+            code: code.join("\n"),
+            name,
+        }
+    };
+    files("src", "rs").into_iter().map(read).filter(|source| source.name != "src/lib.rs").collect()
+}
+
+/// The first name of every path that begins with `start`, as in `crate::probe::bits`.
+fn names_after<'c>(code: &'c str, start: &str) -> BTreeSet<&'c str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let paths = code.match_indices(start).filter(|&(at, _)| !code[..at].ends_with(is_word));
+    let names = paths.map(|(at, _)| code[at + start.len()..].split(|c| !is_word(c)).next());
+    names.flatten().collect()
+}
+
+/// The modules of the names that the crate's root has from them.
+fn exported() -> BTreeMap<String, String> {
+    let library = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let mut exported = BTreeMap::new();
+    for (module, rest) in library.split("pub use ").skip(1).filter_map(|rest| rest.split_once("::"))
+    {
+        let names =
+            rest.split(';').next().unwrap().split(|c: char| !c.is_alphanumeric() && c != '_');
+        let names = names.filter(|name| !name.is_empty());
+        exported.extend(names.map(|name| (name.to_owned(), module.to_owned())));
+    }
+    exported
+}
+
+/// What a module may use.
+fn allowed(module: &str) -> BTreeSet<&'static str> {
+    let of = |list: &[(&str, &'static [&'static str])]| {
+        list.iter().find(|(name, _)| *name == module).map(|(_, names)| names.to_vec())
+    };
+    if let Some(only) = of(&ONLY) {
+        return only.into_iter().collect();
+    }
+    let place = ORDER.iter().position(|name| *name == module);
+    let place = place.unwrap_or_else(|| panic!("give the module `{module}` its place in `ORDER`"));
+    ORDER[..place].iter().copied().chain(of(&ABOVE).unwrap_or_default()).collect()
+}
+
+#[test]
+fn modules_use_what_is_below_them() {
+    let mut wrong = Vec::new();
+    let (mut used, mut modules) = (BTreeSet::new(), BTreeSet::new());
+    let exported = exported();
+    for Source { name, module, depth, code } in sources() {
+        let allowed = allowed(&module);
+        for path in names_after(&code, "crate::") {
+            // A list in braces has an empty name, which is not allowed.
+            let other = exported.get(path).map_or(path, |module| module);
+            if other != module && !allowed.contains(other) {
+                wrong.push(format!("{name}: crate::{path}"));
+            }
+            used.insert((module.clone(), other.to_owned()));
+        }
+        // The root by another name, which the above would not see.
+        if code.contains(&"super::".repeat(depth)) {
+            wrong.push(format!("{name}: write crate:: for the root"));
+        }
+        modules.insert(module);
+    }
+    assert!(wrong.is_empty(), "uses that are not allowed: {wrong:#?}");
+    for (module, names) in ABOVE.iter().chain(&ONLY) {
+        for name in *names {
+            let pair = ((*module).to_owned(), (*name).to_owned());
+            assert!(used.contains(&pair), "{module} no longer uses {name}: forbid it");
+        }
+    }
+    assert!(ORDER.iter().all(|&name| modules.contains(name)), "in `ORDER`: what is not in src");
+}
+
+/// The command's baselines compare kernels with loops that only load.
+#[test]
+fn instruction_sets_are_named_in_kernels_only() {
+    let marks = ["core::arch", "std::arch", "target_feature", "is_x86_feature_detected"];
+    let paths = files("src", "rs").into_iter().chain(files("crates", "rs"));
+    let names = paths.filter_map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        marks.into_iter().any(|mark| text.contains(mark)).then(|| relative(&path))
+    });
+    let (kernels, others): (Vec<String>, Vec<String>) =
+        names.partition(|name| name.contains("/kernel/"));
+    assert!(kernels.len() >= 5, "only {kernels:?}: are they written in another way?");
+    let others: Vec<String> =
+        others.into_iter().filter(|name| name != "crates/cli/src/bench/limits.rs").collect();
+    assert!(others.is_empty(), "instruction sets belong into kernels, and not into {others:?}");
+}
+
+/// No function uses threads but those whose names say so.
+#[test]
+fn threads_are_named_in_parallel_functions_only() {
+    let mut named = BTreeSet::new();
+    for Source { name, mut code, .. } in sources() {
+        if name == "src/buffer.rs" {
+            let start = code.find("fn par_zeroed").expect("the function that clears in parallel");
+            let end = start + code[start..].find("\n    }\n").unwrap();
+            assert!(code[start..end].contains("rayon::"));
+            code.replace_range(start..end, "");
+        }
+        if code.contains("rayon::") || code.contains("std::thread") {
+            named.insert(name);
+        }
+    }
+    let allowed = ["src/builder/collect.rs", "src/parallel.rs"].map(str::to_owned);
+    assert_eq!(named, BTreeSet::from(allowed), "where threads are used");
+}
+
+#[test]
+fn names_are_found_in_paths() {
+    let code = "use crate::probe::{self, Block};\n(crate::error::E, my_crate::no, crate::Root, crate::{a})";
+    assert_eq!(names_after(code, "crate::"), BTreeSet::from(["", "Root", "error", "probe"]));
+}

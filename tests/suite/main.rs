@@ -1,0 +1,36 @@
+//! The tests of the core: one binary, one module per area. `cargo test --test suite kernels::` runs one of them.
+
+mod common;
+#[path = "common/partitions.rs"]
+mod partitions;
+#[path = "common/repository.rs"]
+mod repository;
+
+mod atomic;
+mod batch_query;
+mod buffer;
+mod build;
+mod damage;
+mod documents;
+mod errors;
+mod filter;
+mod fold;
+mod format;
+mod golden;
+mod header;
+mod hostile_keys;
+mod kernels;
+mod layering;
+mod merge;
+mod model;
+mod options;
+mod params;
+mod partition;
+mod partition_format;
+mod prefix;
+mod rates;
+mod scalable;
+#[cfg(feature = "serde")]
+mod serde;
+mod set;
+mod unsafe_inventory;

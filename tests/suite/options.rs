@@ -1,0 +1,230 @@
+//! Options: what is stated in them once serves whoever builds and whoever opens, and changes nothing else.
+
+use crate::common::{Random, kernels};
+use blocked_bloom::{
+    BatchQuery, BitMatrix, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, BuildError,
+    FilterContents, FilterOptions, FilterSet, FormatError, KeyError, KeyHash, KeyHasher,
+    ParamsError, PartitionIndex, PartitionedFilterBuilder, PrefixExtractor, ScalableOptions,
+    Sizing,
+};
+
+const TEN: Sizing = Sizing::BitsPerKey(10.0);
+
+fn key(i: u32) -> [u8; 4] {
+    i.to_be_bytes()
+}
+
+/// As the README builds and opens, with a seed that is not the default: catches a hasher, a view or a set that falls back to seed 0,
+/// which would call keys absent that are there.
+#[test]
+fn a_seed_that_is_stated_once_finds_every_key() {
+    for seed in [42, 1, u64::MAX] {
+        let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed });
+
+        // Flush three tables.
+        let tables: Vec<Vec<u8>> = (0..3)
+            .map(|table| {
+                let mut builder = options.builder();
+                builder.extend((table * 1_000..(table + 1) * 1_000).map(key)).unwrap();
+                builder.finish().unwrap().to_bytes()
+            })
+            .collect();
+
+        // Open them.
+        let filters: Vec<BloomFilterBytes<Vec<u8>>> = tables
+            .into_iter()
+            .map(|stored| {
+                let filter = BloomFilterBytes::from_bytes(stored).unwrap();
+                filter.require_key_hash(options.key_hash()).unwrap()
+            })
+            .collect();
+        let set = FilterSet::new(options.key_hash(), &filters).unwrap();
+
+        // Look up keys of all of them, with the hasher of whatever is at hand.
+        let keys: Vec<[u8; 4]> = (0..3_000).map(key).collect();
+        let expected = KeyHasher::with_seed(seed);
+        let builder = options.builder();
+        let hashers = [
+            options.hasher(),
+            options.key_hash().hasher(),
+            builder.options().hasher(),
+            filters[0].hasher(),
+            filters[1].view().hasher(),
+            filters[2].view().to_filter().unwrap().hasher(),
+            set.hasher(),
+        ];
+        let (mut hashes, mut hits, mut matrix) = (Vec::new(), Bitmask::new(), BitMatrix::new());
+        for hasher in hashers {
+            let hasher = hasher.unwrap();
+            assert_eq!(hasher, expected);
+            hasher.hash_batch(&keys, &mut hashes);
+            for (filter, hashes) in filters.iter().zip(hashes.chunks(1_000)) {
+                assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+                filter.contains_hashes(hashes, &mut hits);
+                assert_eq!(hits.count_misses(), 0);
+            }
+            set.contains_hashes(&hashes, &mut matrix).unwrap();
+            for (i, &hash) in hashes.iter().enumerate() {
+                assert_eq!(matrix.get(i / 1_000, i), Some(true));
+                set.contains_hash(hash, &mut hits);
+                assert_eq!(hits.get(i / 1_000), Some(true));
+            }
+        }
+        // The key itself, hashed by the filter and by the set.
+        for (i, key) in keys.iter().enumerate() {
+            assert!(filters[i / 1_000].contains(key));
+            set.contains(key, &mut hits);
+            assert_eq!(hits.get(i / 1_000), Some(true));
+        }
+        // A hash of another seed finds nearly nothing: the tests above say something.
+        KeyHasher::default().hash_batch(&keys[..1_000], &mut hashes);
+        filters[0].contains_hashes(&hashes, &mut hits);
+        assert!(hits.count_hits() < 50, "{}", hits.count_hits());
+    }
+}
+
+#[test]
+fn a_seed_that_is_stated_once_finds_every_key_of_partitions_and_of_growing_filters() {
+    let key_hash = KeyHash::Xxh3 { seed: 42 };
+    let options = FilterOptions::new(TEN).with_key_hash(key_hash);
+    let mut builder = PartitionedFilterBuilder::new(options.clone(), 512).unwrap();
+    let mut file = Vec::new();
+    for key in (0..3_000).map(key) {
+        file.extend(builder.insert(key).unwrap().iter().flat_map(BloomFilter::to_bytes));
+    }
+    let (last, index) = builder.finish().unwrap();
+    file.extend(last.to_bytes());
+    let index = PartitionIndex::from_bytes(index).unwrap();
+    assert_eq!((index.key_hash(), index.hasher()), (key_hash, options.hasher()));
+    assert!(index.partitions() > 5);
+    for key in (0..3_000).map(key) {
+        let at = index.locate(key);
+        let filter = index.open(&at, &file[at.offset as usize..][..at.length as usize]).unwrap();
+        assert!(filter.contains(key));
+        assert!(filter.contains_hash(index.hasher().unwrap().hash(key)));
+    }
+
+    let mut growing = ScalableOptions::new(0.01, 100).with_key_hash(key_hash).build().unwrap();
+    (0..3_000).for_each(|i| _ = growing.insert(key(i)).unwrap());
+    assert_eq!((growing.key_hash(), growing.hasher()), (key_hash, options.hasher()));
+    let hasher = growing.hasher().unwrap();
+    assert!((0..3_000).all(|i| growing.contains_hash(hasher.hash(key(i)))));
+}
+
+#[test]
+fn a_filter_of_another_seed_is_refused_where_it_is_opened() {
+    let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed: 42 });
+    let stored = options.builder().finish().unwrap().to_bytes();
+    for expected in [KeyHash::default(), KeyHash::Caller { tag: 42 }] {
+        let refused = FormatError::HashMismatch { found: options.key_hash(), expected };
+        let view = BloomFilterRef::from_bytes(&stored).unwrap();
+        assert_eq!(view.require_key_hash(expected), Err(refused.clone()));
+        let owning = BloomFilterBytes::from_bytes(stored.clone()).unwrap();
+        assert_eq!(owning.require_key_hash(expected).unwrap_err(), refused);
+        assert_eq!(BloomFilterRef::open_or_pass_all(&stored, expected).1, Some(refused));
+    }
+}
+
+/// Advice about pages must change no byte, whichever way the filter is made.
+#[test]
+fn huge_pages_change_no_byte() {
+    // 40,000 blocks are 2.4 MiB, more than a huge page.
+    let keys = 40_000 * 51_u64;
+    let hashes = Random(1).hashes(keys as usize);
+    let build = |huge_pages: bool| {
+        let options = FilterOptions::new(TEN).with_huge_pages(huge_pages);
+        let mut builder = options.builder();
+        hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+        let limited = options.clone().with_memory_limit(1 << 20).with_expected_items(keys);
+        let mut flushing = limited.builder();
+        hashes.iter().for_each(|&hash| flushing.insert_hash(hash).unwrap());
+        let mut filled = options.empty_filter(keys).unwrap();
+        filled.insert_hashes(&hashes).unwrap();
+        let mut filters = vec![
+            filled.clone(),
+            filled,
+            flushing.finish_verified().unwrap(),
+            builder.clone().finish_verified().unwrap(),
+        ];
+        #[cfg(feature = "rayon")]
+        filters.push(builder.clone().par_finish().unwrap());
+        filters.push(builder.finish().unwrap());
+        filters
+    };
+    let (with, without) = (build(true), build(false));
+    assert!(size_of_val(with[0].view().blocks()) > 2 << 20);
+    let expected = with[0].to_bytes();
+    for filter in with.into_iter().chain(without) {
+        assert!(filter.to_bytes() == expected);
+        // What is made of it afterwards, too.
+        let mut folded = filter.clone();
+        let divisor = (2..).find(|divisor| filter.params().blocks().is_multiple_of(*divisor));
+        folded.fold(divisor.unwrap()).unwrap();
+        assert!(folded == filter.view().folded(divisor.unwrap()).unwrap());
+        for kernel in kernels() {
+            let mut hits = Bitmask::new();
+            filter.view().with_kernel(kernel).contains_hashes(&hashes[..10_000], &mut hits);
+            assert_eq!(hits.count_misses(), 0);
+        }
+    }
+}
+
+#[test]
+fn options_say_what_they_were_made_of() {
+    let rule = PrefixExtractor::fixed(4);
+    let options = FilterOptions::new(TEN);
+    assert_eq!((options.sizing(), options.key_hash()), (TEN, KeyHash::default()));
+    assert_eq!((options.contents(), options.extractor()), (FilterContents::WholeKeys, None));
+    assert_eq!(options.params(1_000), TEN.params(1_000));
+    assert_eq!(options.builder().options(), &options);
+
+    let both = options.clone().with_prefixes(rule.clone());
+    let extractor = rule.id();
+    assert_eq!(both.contents(), FilterContents::WholeKeysAndPrefixes { extractor });
+    assert_eq!(both.extractor(), Some(&rule));
+    // The last of the two that is given holds.
+    let only = both.clone().with_only_prefixes(rule.clone());
+    assert_eq!(only.contents(), FilterContents::Prefixes { extractor });
+    assert_eq!(only.with_prefixes(rule), both);
+
+    let foldable = options.clone().foldable().with_probes(9);
+    let expected = TEN.foldable_params(100_000).unwrap().with_probes(9).unwrap();
+    assert_eq!(foldable.params(100_000), Ok(expected));
+    assert_ne!(expected.blocks(), TEN.params(100_000).unwrap().blocks());
+    let refused = ParamsError::ProbesOutOfRange { probes: 31 };
+    assert_eq!(options.clone().with_probes(31).params(1), Err(refused));
+    let nan = FilterOptions::new(Sizing::BitsPerKey(f64::NAN)).params(1).unwrap_err();
+    assert!(matches!(nan, ParamsError::BitsPerKeyOutOfRange { .. }));
+
+    let caller = options.with_key_hash(KeyHash::Caller { tag: 9 });
+    assert_eq!(caller.hasher(), Err(KeyError::NoHasher { tag: 9 }));
+}
+
+#[test]
+fn an_empty_filter_has_the_shape_and_the_hash_of_the_options() {
+    for key_hash in [KeyHash::Xxh3 { seed: 42 }, KeyHash::Caller { tag: 9 }] {
+        let options = FilterOptions::new(TEN).with_key_hash(key_hash).foldable().with_probes(7);
+        for keys in [0, 1, 5_000] {
+            let empty = options.empty_filter(keys).unwrap();
+            let expected = BloomFilter::new(options.params(keys).unwrap(), key_hash).unwrap();
+            assert_eq!(empty, expected);
+            assert!(empty.view().is_empty());
+        }
+    }
+    let all = FilterOptions::new(Sizing::BitsPerKey(0.0)).empty_filter(10).unwrap();
+    assert!(all.is_pass_all() && all.contains("anything"));
+    let refused = FilterOptions::new(TEN).with_probes(0).empty_filter(10).unwrap_err();
+    assert_eq!(refused, BuildError::Params(ParamsError::ProbesOutOfRange { probes: 0 }));
+}
+
+/// Catches an option that makes a builder remember another builder's keys.
+#[test]
+fn builders_of_the_same_options_are_independent_and_alike() {
+    let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed: 3 });
+    let (mut one, mut other) = (options.builder(), options.builder());
+    one.extend((0..100).map(key)).unwrap();
+    assert!(other.is_empty() && options.builder().is_empty());
+    assert_eq!(other.memory_bytes(), 0);
+    other.extend((0..100).map(key)).unwrap();
+    assert_eq!(one.finish().unwrap().to_bytes(), other.finish().unwrap().to_bytes());
+}

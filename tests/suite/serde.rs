@@ -1,0 +1,183 @@
+//! Options as configuration files have them: they read back, what is left out has its default, and what cannot be is an error.
+
+use blocked_bloom::{
+    FilterContents, FilterOptions, KeyHash, Params, PrefixExtractor, ScalableOptions, Sizing,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{from_str, json, to_string, to_value};
+
+/// The value as JSON, which reads back as the value.
+fn round_trip<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) -> String {
+    let text = to_string(value).unwrap();
+    assert_eq!(from_str::<T>(&text).unwrap(), *value, "{text}");
+    text
+}
+
+fn sizings() -> [Sizing; 6] {
+    [
+        Sizing::BitsPerKey(10.0),
+        Sizing::BitsPerKey(0.1 + 0.2),
+        Sizing::BitsPerKey(0.0),
+        Sizing::FalsePositiveRate(0.01),
+        Sizing::FalsePositiveRate(f64::MIN_POSITIVE),
+        Sizing::MaxBytes(u64::MAX),
+    ]
+}
+
+fn key_hashes() -> [KeyHash; 3] {
+    [KeyHash::default(), KeyHash::Xxh3 { seed: u64::MAX }, KeyHash::Caller { tag: 7 }]
+}
+
+#[test]
+fn sizes_and_hashes_read_back() {
+    sizings().iter().for_each(|sizing| _ = round_trip(sizing));
+    key_hashes().iter().for_each(|key_hash| _ = round_trip(key_hash));
+    assert_eq!(round_trip(&Sizing::BitsPerKey(10.5)), r#"{"BitsPerKey":10.5}"#);
+    assert_eq!(round_trip(&Sizing::MaxBytes(128)), r#"{"MaxBytes":128}"#);
+    assert_eq!(round_trip(&KeyHash::Xxh3 { seed: 3 }), r#"{"Xxh3":{"seed":3}}"#);
+    assert_eq!(round_trip(&KeyHash::Caller { tag: 3 }), r#"{"Caller":{"tag":3}}"#);
+    assert_eq!(from_str::<Sizing>(r#"{"BitsPerKey":10}"#).unwrap(), Sizing::BitsPerKey(10.0));
+    assert!(from_str::<Sizing>(r#"{"BytesPerKey":10.0}"#).is_err());
+    assert!(from_str::<KeyHash>(r#"{"Xxh3":{}}"#).is_err(), "a hash without its seed");
+}
+
+#[test]
+fn filter_options_read_back() {
+    for sizing in sizings() {
+        for key_hash in key_hashes() {
+            let options = FilterOptions::new(sizing).with_key_hash(key_hash);
+            for options in [
+                options.clone(),
+                options.clone().with_probes(9).foldable().with_huge_pages(false),
+                options.clone().with_memory_limit(1 << 30).with_expected_items(u64::MAX),
+                options.clone().with_prefixes(PrefixExtractor::fixed(4)),
+                options.clone().with_only_prefixes(PrefixExtractor::capped(8)),
+                options.with_only_prefixes(PrefixExtractor::delimiter(b'/', 2)),
+            ] {
+                round_trip(&options);
+            }
+        }
+    }
+}
+
+/// One field after the other is left out of options that set all of them.
+#[test]
+fn what_is_left_out_has_its_default() {
+    let plain = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    let text = r#"{"sizing":{"BitsPerKey":10.0}}"#;
+    assert_eq!(from_str::<FilterOptions>(text).unwrap(), plain);
+    assert_eq!(from_str::<FilterOptions>("{}").unwrap(), FilterOptions::default());
+    assert_eq!(FilterOptions::default(), plain);
+    // Without a rule there are no prefixes to be alone.
+    let without_rule = from_str::<FilterOptions>(r#"{"whole_keys":false}"#).unwrap();
+    assert_eq!(without_rule.contents(), FilterContents::WholeKeys);
+    let rule = PrefixExtractor::fixed(4);
+    let all = plain
+        .clone()
+        .with_sizing(Sizing::MaxBytes(1 << 20))
+        .with_key_hash(KeyHash::Xxh3 { seed: 5 })
+        .with_probes(7)
+        .foldable()
+        .with_only_prefixes(rule.clone())
+        .with_memory_limit(1_000)
+        .with_expected_items(10)
+        .with_huge_pages(false);
+    let (all, plain) = (to_value(&all).unwrap(), to_value(&plain).unwrap());
+    let fields: Vec<&String> = all.as_object().unwrap().keys().collect();
+    assert_eq!(
+        fields,
+        [
+            "sizing",
+            "probes",
+            "foldable",
+            "key_hash",
+            "prefixes",
+            "whole_keys",
+            "memory_limit",
+            "expected_items",
+            "huge_pages"
+        ]
+    );
+    for field in fields {
+        assert_ne!(all[field], plain[field], "{field}");
+        let (mut without, mut expected) = (all.clone(), all.clone());
+        without.as_object_mut().unwrap().remove(field);
+        expected[field] = plain[field].clone();
+        let read = serde_json::from_value::<FilterOptions>(without).unwrap();
+        assert_eq!(to_value(read).unwrap(), expected, "{field}");
+    }
+}
+
+/// Its functions are not in its name.
+#[test]
+fn a_rule_of_the_callers_is_written_and_not_read() {
+    let first = |bytes: &[u8]| (!bytes.is_empty()).then_some(1);
+    let custom = PrefixExtractor::custom("first", first, first);
+    assert_eq!(to_string(&custom).unwrap(), r#""custom:first""#);
+    let error = from_str::<PrefixExtractor>(r#""custom:first""#).unwrap_err();
+    assert!(error.to_string().starts_with(r#"no prefix rule "custom:first""#), "{error}");
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(custom);
+    let text = to_string(&options).unwrap();
+    let error = from_str::<FilterOptions>(&text).unwrap_err();
+    assert!(error.to_string().contains(r#"no prefix rule "custom:first""#), "{error}");
+    for name in ["", "fixed", "fixed:04", "delimiter:2F:1"] {
+        assert!(serde_json::from_value::<PrefixExtractor>(json!(name)).is_err(), "{name}");
+    }
+    for rule in [PrefixExtractor::fixed(4), PrefixExtractor::delimiter(b'/', 2)] {
+        assert_eq!(round_trip(&rule), format!("\"{rule}\""));
+        // With an escape, the name is not a part of the text that it is read from.
+        let escaped = format!("\"\\u{:04x}{}\"", rule.name().as_bytes()[0], &rule.name()[1..]);
+        assert_eq!(from_str::<PrefixExtractor>(&escaped).unwrap(), rule);
+    }
+}
+
+#[test]
+fn scalable_options_read_back_and_are_checked_when_they_are_used() {
+    for key_hash in key_hashes() {
+        let options = ScalableOptions::new(0.001, u64::MAX >> 30).with_key_hash(key_hash);
+        let text = round_trip(&options.with_growth(16).with_tightening(0.1 + 0.2));
+        let read = from_str::<ScalableOptions>(&text).unwrap();
+        assert_eq!(read.build(), options.with_growth(16).with_tightening(0.1 + 0.2).build());
+    }
+    let options = to_value(ScalableOptions::new(0.01, 100)).unwrap();
+    for (field, wrong) in [("rate", json!(0.0)), ("growth", json!(1)), ("tightening", json!(2.0))] {
+        let mut changed = options.clone();
+        changed[field] = wrong;
+        let read = serde_json::from_value::<ScalableOptions>(changed).unwrap();
+        assert!(read.build().is_err(), "{field}");
+    }
+}
+
+/// As the methods `with_` of the options are optional.
+#[test]
+fn scalable_options_need_a_rate_and_a_number_of_keys() {
+    let plain = ScalableOptions::new(0.01, 100);
+    let text = r#"{"rate":0.01,"items":100}"#;
+    assert_eq!(from_str::<ScalableOptions>(text).unwrap(), plain);
+    let all = plain.with_key_hash(KeyHash::Caller { tag: 1 }).with_growth(4).with_tightening(0.5);
+    let (all, plain) = (to_value(all).unwrap(), to_value(plain).unwrap());
+    for field in ["key_hash", "growth", "tightening"] {
+        assert_ne!(all[field], plain[field], "{field}");
+        let (mut without, mut expected) = (all.clone(), all.clone());
+        without.as_object_mut().unwrap().remove(field);
+        expected[field] = plain[field].clone();
+        let read = serde_json::from_value::<ScalableOptions>(without).unwrap();
+        assert_eq!(to_value(read).unwrap(), expected, "{field}");
+    }
+    for field in ["rate", "items"] {
+        let mut without = all.clone();
+        without.as_object_mut().unwrap().remove(field);
+        let error = serde_json::from_value::<ScalableOptions>(without).unwrap_err();
+        assert!(error.to_string().contains(field), "{error}");
+    }
+}
+
+#[test]
+fn the_shape_of_a_filter_is_written_for_logs() {
+    let params: Params = Sizing::BitsPerKey(10.0).params(1_000).unwrap();
+    assert_eq!(
+        to_string(&params).unwrap(),
+        r#"{"expected_items":1000,"blocks":20,"probes":6,"pass_all":false}"#
+    );
+}

@@ -1,0 +1,28 @@
+//! Unit tests of `src/buffer.rs`, which includes this file.
+
+use super::BlockBuffer;
+
+#[test]
+fn keeping_few_blocks_gives_memory_back() {
+    // From 32,768 blocks on, Linux has another alignment: crossing it must free with the layout it was allocated with.
+    for (blocks, kept, allocated) in [
+        (1, 1, 1),
+        (2, 1, 1),
+        (3, 2, 3),
+        (8, 5, 8),
+        (8, 4, 4),
+        (8, 0, 1),
+        (8, 9, 8),
+        (70_000, 35_000, 35_000),
+        (70_000, 7, 7),
+    ] {
+        let mut buffer = BlockBuffer::zeroed(blocks, true).unwrap();
+        for (number, block) in buffer.iter_mut().enumerate() {
+            block[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        }
+        let expected = buffer[..(kept as usize).clamp(1, blocks as usize)].to_vec();
+        buffer.keep_first(kept);
+        assert_eq!(*buffer, expected, "{kept} of {blocks} blocks");
+        assert_eq!(buffer.allocated, allocated, "{kept} of {blocks} blocks");
+    }
+}

@@ -1,0 +1,74 @@
+//! Unit tests of `src/kernel/mod.rs`, which includes this file.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Kernel, Tile, choose};
+use crate::probe;
+
+#[test]
+fn a_name_chooses_if_there_is_such_a_kernel() {
+    let fastest = Kernel::supported().next().unwrap();
+    assert_eq!(choose(None), fastest);
+    for kernel in Kernel::supported() {
+        assert_eq!(choose(Some(kernel.name())), kernel);
+    }
+    for unknown in ["", "AVX2", "avx1024", "scalar "] {
+        assert_eq!(choose(Some(unknown)), fastest);
+    }
+}
+
+/// The low halves of hashes whose blocks are the last `blocks` of `total`.
+fn last(blocks: u32, total: u32) -> impl Iterator<Item = u64> {
+    let lowest = (u64::from(total - blocks) << 32).div_ceil(u64::from(total));
+    let step = ((1 << 32) - lowest) / 500 + 1;
+    (lowest..1 << 32).rev().step_by(step as usize)
+}
+
+#[test]
+fn tiles_at_the_end_of_the_largest_filters() {
+    for (blocks, total) in [(8, u32::MAX), (7, 1 << 31), (9, (1 << 31) + 1), (3, 3)] {
+        let hashes: Vec<u64> = last(blocks, total)
+            .enumerate()
+            .map(|(i, lo)| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) << 32 | lo)
+            .collect();
+        let first = total - blocks;
+        for probes in 1..=30 {
+            let mut expected = vec![[0; 64]; blocks as usize];
+            for &hash in &hashes {
+                let index = probe::block_index(hash, total) - first;
+                probe::insert(&mut expected[index as usize], hash, probes);
+            }
+            assert!(expected.iter().all(|block| *block != [0; 64]));
+            for kernel in Kernel::supported() {
+                let mut inserted = vec![[0; 64]; blocks as usize];
+                kernel.insert_into(Tile { blocks: &mut inserted, first, total }, probes, &hashes);
+                assert!(inserted == expected, "{kernel:?}, {probes} probes, {total} blocks");
+            }
+        }
+    }
+}
+
+/// What keeps a kernel's writes inside the slice it was given.
+#[cfg(all(feature = "std", panic = "unwind"))]
+#[test]
+fn a_hash_of_another_tile_panics() {
+    for kernel in Kernel::supported() {
+        for probes in [1, 6, 8, 9, 16, 17, 30] {
+            for position in [0, 7, 8, 15, 16, 19] {
+                // Blocks 10 to 12 of 100; the stray hash belongs to block 9, 13 or 99.
+                for stray in [9, 13, 99] {
+                    let lo = |block: u64| (block << 32).div_ceil(100);
+                    let mut hashes = [lo(11); 20];
+                    hashes[position] = lo(stray);
+                    let outcome = std::panic::catch_unwind(|| {
+                        let mut blocks = [[0; 64]; 3];
+                        let tile = Tile { blocks: &mut blocks, first: 10, total: 100 };
+                        kernel.insert_into(tile, probes, &hashes);
+                    });
+                    assert!(outcome.is_err(), "{kernel:?}, {probes} probes, at {position}");
+                }
+            }
+        }
+    }
+}
