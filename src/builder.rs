@@ -285,6 +285,35 @@ impl BloomFilterBuilder {
     }
 }
 
+impl BloomFilter {
+    /// The filter of these hashes, sized for their number: what a builder that was given each of them finishes, in one call. A hash equal
+    /// to the one before it counts once.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
+    /// options add prefixes, which cannot be cut from hashes.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    /// let mut hashes = Vec::new();
+    /// options.hasher()?.hash_batch(&["apple", "banana"], &mut hashes);
+    /// assert!(BloomFilter::from_hashes(&options, &hashes)?.contains("banana"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_hashes(options: &FilterOptions, hashes: &[u64]) -> Result<Self, BuildError> {
+        let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        let keys = (hashes.len() - repeated) as u64;
+        let mut filter = options.empty_filter(keys)?;
+        if !filter.is_pass_all() {
+            filter.insert_all(hashes);
+        }
+        filter.parts_mut().1.keys_inserted = keys;
+        Ok(filter)
+    }
+}
+
 /// The options and the number of keys, without the hashes.
 impl core::fmt::Debug for BloomFilterBuilder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {

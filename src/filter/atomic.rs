@@ -173,6 +173,13 @@ impl AtomicBloomFilter {
             || probe::contains(&copy, hash, u32::from(self.meta.probes))
     }
 
+    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash: see
+    /// [`BloomFilterRef::prefetch_hash`](crate::BloomFilterRef::prefetch_hash).
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        Prefetch::OneLine.request(self.blocks.blocks(), &[hash]);
+    }
+
     #[inline]
     fn set(&self, hash: u64) -> bool {
         let blocks = self.blocks.blocks();

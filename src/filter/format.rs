@@ -12,11 +12,11 @@ use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
 use crate::probe::{Block, MAX_PROBES};
 
-const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
-const VERSION: u16 = 1;
-const PROBE_SCHEME: u8 = 1;
-const FLAG_WHOLE_KEYS: u8 = 1;
-const FLAG_PREFIXES: u8 = 2;
+pub(super) const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
+pub(super) const VERSION: u16 = 1;
+pub(super) const PROBE_SCHEME: u8 = 1;
+pub(super) const FLAG_WHOLE_KEYS: u8 = 1;
+pub(super) const FLAG_PREFIXES: u8 = 2;
 const FLAG_PASS_ALL: u8 = 4;
 
 /// Where the header has the checksum of the blocks.
@@ -178,6 +178,18 @@ impl<'a> BloomFilterRef<'a> {
     /// ```
     pub fn open_or_pass_all(bytes: &'a [u8], key_hash: KeyHash) -> (Self, Option<FormatError>) {
         match Self::from_bytes(bytes).and_then(|filter| filter.require_key_hash(key_hash)) {
+            Ok(filter) => (filter, None),
+            Err(error) => (BloomFilterRef::pass_all(key_hash), Some(error)),
+        }
+    }
+
+    /// [`open_or_pass_all`](Self::open_or_pass_all) without reading the blocks, as [`from_bytes_trusted`](Self::from_bytes_trusted): for
+    /// bytes whose integrity something else has just checked.
+    pub fn open_trusted_or_pass_all(
+        bytes: &'a [u8],
+        key_hash: KeyHash,
+    ) -> (Self, Option<FormatError>) {
+        match Self::from_bytes_trusted(bytes).and_then(|filter| filter.require_key_hash(key_hash)) {
             Ok(filter) => (filter, None),
             Err(error) => (BloomFilterRef::pass_all(key_hash), Some(error)),
         }

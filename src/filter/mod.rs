@@ -16,6 +16,12 @@ macro_rules! queries_by_view {
                 self.view().contains_hash(hash)
             }
 
+            /// [`BloomFilterRef::prefetch_hash`].
+            #[inline]
+            pub fn prefetch_hash(&self, hash: u64) {
+                self.view().prefetch_hash(hash);
+            }
+
             /// [`BloomFilterRef::hasher`].
             ///
             /// # Errors
@@ -63,6 +69,7 @@ mod atomic;
 mod bytes;
 mod fold;
 pub(crate) mod format;
+mod lookup;
 mod merge;
 mod owned;
 mod statistics;

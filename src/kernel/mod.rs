@@ -27,7 +27,7 @@ use crate::error::ParamsError;
 use crate::probe::{self, Block, MAX_PROBES};
 
 pub use prefetch::prefetch;
-pub(crate) use prefetch::{AHEAD, Ahead, Place, Prefetch, is_aligned};
+pub(crate) use prefetch::{AHEAD, Ahead, Place, Prefetch, is_aligned, prefetch_block};
 pub(crate) use source::Source;
 pub(crate) use table::Tile;
 

@@ -136,3 +136,10 @@ pub(super) fn prefetch_lines<const LINES: usize>(block: *const impl Sized) {
 pub fn prefetch(bytes: &[u8], offset: usize) {
     prefetch_lines::<1>(bytes.as_ptr().wrapping_add(offset).cast::<u8>());
 }
+
+/// Prefetches the block of a hash, both of its lines if it straddles two.
+#[inline]
+pub(crate) fn prefetch_block(blocks: &[Block], hash: u64) {
+    let index = block_index(hash, blocks.len() as u32) as usize;
+    prefetch_lines::<2>(blocks.as_ptr().wrapping_add(index));
+}

@@ -99,6 +99,12 @@ macro_rules! queries {
                 self.hasher().map_or(true, |hasher| self.contains_hash(hasher.hash(key)))
             }
 
+            /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) may read for this hash, one for each link.
+            #[inline]
+            pub fn prefetch_hash(&self, hash: u64) {
+                self.views().for_each(|link| link.prefetch_hash(hash));
+            }
+
             /// Whether the key with this hash may have been added.
             #[inline]
             pub fn contains_hash(&self, hash: u64) -> bool {

@@ -21,6 +21,7 @@ mod header;
 mod hostile_keys;
 mod kernels;
 mod layering;
+mod lookup;
 mod merge;
 mod model;
 mod options;

@@ -1,0 +1,213 @@
+//! The calls of an engine that looks up one key: prefetching by hash, asking stored bytes without opening them, building in one call.
+
+use crate::common::{Random, filled};
+use blocked_bloom::{
+    AtomicBloomFilter, BloomFilter, BloomFilterBytes, BloomFilterRef, BuildError, FilterOptions,
+    FormatError, KeyError, KeyHash, ParamsError, PrefixExtractor, ScalableOptions, Sizing,
+};
+
+const XXH3: KeyHash = KeyHash::Xxh3 { seed: 0 };
+
+/// Answers are those of the opened filter, at every alignment, for every number of probes: catches a wrong block, a wrong field, and an
+/// aligned load of bytes that are not.
+#[test]
+fn stored_bytes_answer_as_the_opened_filter_does() {
+    for probes in 1..=30 {
+        for blocks in [1, 2, 3, 61] {
+            let (filter, hashes) = filled(blocks, probes, u64::from(probes));
+            let stored = filter.to_bytes();
+            let mut moved = vec![0; stored.len() + 64];
+            let offset = (probes as usize * 7 + blocks as usize) % 64;
+            moved[offset..][..stored.len()].copy_from_slice(&stored);
+            let bytes = &moved[offset..][..stored.len()];
+            let mut absent = 0;
+            for hash in hashes.iter().copied().chain(Random(99).hashes(500)) {
+                let expected = filter.contains_hash(hash);
+                assert_eq!(BloomFilterRef::contains_hash_in(bytes, XXH3, hash), expected);
+                absent += u32::from(!expected);
+            }
+            assert!(absent > 50, "{absent} absent of 500");
+        }
+    }
+}
+
+#[test]
+fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
+    let all =
+        [XXH3, KeyHash::Xxh3 { seed: 7 }, KeyHash::Caller { tag: 0 }, KeyHash::Caller { tag: 7 }];
+    let hashes = Random(3).hashes(300);
+    for of in all {
+        let options = FilterOptions::new(Sizing::BitsPerKey(16.0)).with_key_hash(of);
+        let stored = BloomFilter::from_hashes(&options, &hashes).unwrap().to_bytes();
+        for asked in all {
+            let absent = Random(4)
+                .hashes(1_000)
+                .into_iter()
+                .filter(|&hash| !BloomFilterRef::contains_hash_in(&stored, asked, hash))
+                .count();
+            assert_eq!(absent > 900, asked == of, "{of} looked up by {asked}: {absent} absent");
+            assert!(asked == of || absent == 0);
+        }
+        for &hash in &hashes {
+            assert!(BloomFilterRef::contains_hash_in(&stored, of, hash));
+        }
+    }
+}
+
+/// Any length but its own, and any bit of what identifies the filter: "maybe" for all. Catches a field that is not compared, and a panic.
+#[test]
+fn what_is_no_such_filter_is_maybe() {
+    let (filter, _) = filled(5, 7, 1);
+    let stored = filter.to_bytes();
+    let hashes = Random(8).hashes(64);
+    let all_maybe = |bytes: &[u8]| {
+        hashes.iter().all(|&hash| BloomFilterRef::contains_hash_in(bytes, XXH3, hash))
+    };
+    assert!(!all_maybe(&stored));
+    for length in 0..stored.len() {
+        assert!(all_maybe(&stored[..length]), "{length} bytes");
+    }
+    for more in [1, 63, 64] {
+        let mut longer = stored.clone();
+        longer.resize(stored.len() + more, 0);
+        assert!(all_maybe(&longer), "{more} bytes more");
+    }
+    // Magic, version, probe scheme, hash; flags and reserved bytes; seed; number of blocks.
+    for at in (0..12).chain(13..16).chain(16..24).chain(24..32) {
+        for bit in 0..8 {
+            // That prefixes were added too changes nothing for keys.
+            if (at, bit) == (13, 1) {
+                continue;
+            }
+            let mut other = stored.clone();
+            other[at] ^= 1 << bit;
+            assert!(all_maybe(&other), "bit {bit} of byte {at}");
+        }
+    }
+    for probes in [0, 31, 32, 64, 255] {
+        let mut other = stored.clone();
+        other[12] = probes;
+        assert!(all_maybe(&other), "{probes} probes");
+    }
+}
+
+/// Prefixes beside the keys change no answer about keys; a filter of nothing but prefixes has none to give.
+#[test]
+fn stored_filters_of_prefixes_answer_for_their_keys() {
+    let options = FilterOptions::new(Sizing::BitsPerKey(20.0));
+    let both = options.clone().with_prefixes(PrefixExtractor::fixed(2));
+    let only = options.with_only_prefixes(PrefixExtractor::fixed(2));
+    for (options, answers) in [(both, true), (only, false)] {
+        let mut builder = options.builder();
+        builder.extend((0_u32..500).map(u32::to_be_bytes)).unwrap();
+        let filter = builder.finish().unwrap();
+        let (stored, hasher) = (filter.to_bytes(), filter.hasher().unwrap());
+        let mut absent = 0;
+        for key in 0_u32..2_000 {
+            let hash = hasher.hash(key.to_be_bytes());
+            let found = BloomFilterRef::contains_hash_in(&stored, XXH3, hash);
+            assert_eq!(found, filter.contains_hash(hash));
+            absent += u32::from(!found);
+        }
+        assert_eq!(absent > 1_000, answers);
+        assert!(answers || absent == 0);
+    }
+
+    let pass_all = BloomFilter::pass_all(XXH3).unwrap().to_bytes();
+    for hash in Random(1).hashes(100) {
+        assert!(BloomFilterRef::contains_hash_in(&pass_all, XXH3, hash));
+    }
+}
+
+/// Of every type, empty, pass-all and filled: catches an address outside of what may be named.
+#[test]
+fn prefetching_changes_nothing() {
+    let hashes = Random(5).hashes(2_000);
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    let filter = BloomFilter::from_hashes(&options, &hashes).unwrap();
+    let stored = filter.to_bytes();
+    let bytes = BloomFilterBytes::from_bytes(stored.as_slice()).unwrap();
+    let shared = AtomicBloomFilter::new(options.params(2_000).unwrap(), XXH3).unwrap();
+    shared.insert_hashes(&hashes).unwrap();
+    let pass_all = BloomFilter::pass_all(XXH3).unwrap();
+    let mut growing = ScalableOptions::new(0.01, 100).build().unwrap();
+    growing.prefetch_hash(1);
+    growing.insert_hashes(&hashes, &mut blocked_bloom::Bitmask::new()).unwrap();
+    assert!(growing.links().len() > 1);
+    for hash in [0, u64::MAX].into_iter().chain(hashes.iter().copied()) {
+        filter.prefetch_hash(hash);
+        filter.view().prefetch_hash(hash);
+        bytes.prefetch_hash(hash);
+        shared.prefetch_hash(hash);
+        pass_all.prefetch_hash(hash);
+        growing.prefetch_hash(hash);
+    }
+    assert_eq!(filter.to_bytes(), stored);
+    for &hash in &hashes {
+        assert!(
+            filter.contains_hash(hash) && shared.contains_hash(hash) && growing.contains_hash(hash)
+        );
+    }
+}
+
+/// One call builds what a builder does: catches repeats counted otherwise, and options that are dropped.
+#[test]
+fn hashes_in_one_call_make_the_filter_of_a_builder() {
+    for (sizing, key_hash) in [
+        (Sizing::BitsPerKey(10.0), XXH3),
+        (Sizing::FalsePositiveRate(0.003), KeyHash::Caller { tag: 5 }),
+        (Sizing::BitsPerKey(0.0), XXH3),
+        (Sizing::MaxBytes(4_096), KeyHash::Xxh3 { seed: 9 }),
+    ] {
+        let options = FilterOptions::new(sizing).with_key_hash(key_hash);
+        for count in [0, 1, 2, 20, 3_276, 40_000] {
+            let mut hashes = Random(count as u64).hashes(count);
+            // Repeats that stand together, as those of a table's sorted versions do, and ones that do not.
+            hashes.extend_from_within(..count / 2);
+            if count > 2 {
+                hashes.insert(1, hashes[0]);
+            }
+            let mut builder = options.builder();
+            hashes.iter().for_each(|&hash| builder.insert_hash(hash).unwrap());
+            let expected = builder.finish().unwrap();
+            let filter = BloomFilter::from_hashes(&options, &hashes).unwrap();
+            assert_eq!(filter.to_bytes(), expected.to_bytes(), "{options:?} of {count} keys");
+        }
+    }
+}
+
+#[test]
+fn what_one_call_cannot_build_is_an_error() {
+    let options = FilterOptions::new(Sizing::BitsPerKey(101.0));
+    let error = BloomFilter::from_hashes(&options, &[1, 2]).unwrap_err();
+    let expected = ParamsError::BitsPerKeyOutOfRange { bits_per_key: 101.0 };
+    assert_eq!(error, BuildError::Params(expected));
+    let options =
+        FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(2));
+    let error = BloomFilter::from_hashes(&options, &[1, 2]).unwrap_err();
+    assert!(matches!(error, BuildError::Key(KeyError::NoPrefix { .. })), "{error}");
+}
+
+/// As `open_or_pass_all`, but for the blocks, which are not read.
+#[test]
+fn trusted_bytes_are_opened_or_pass_all() {
+    let (filter, hashes) = filled(5, 7, 1);
+    let mut stored = filter.to_bytes();
+    stored[64 + 5] ^= 1;
+    let (view, error) = BloomFilterRef::open_trusted_or_pass_all(&stored, XXH3);
+    assert_eq!((view.is_pass_all(), error), (false, None));
+    assert!(BloomFilterRef::open_or_pass_all(&stored, XXH3).0.is_pass_all());
+
+    let other = KeyHash::Xxh3 { seed: 1 };
+    for (bytes, key_hash) in [(&stored[..], other), (&stored[..100], XXH3), (&[][..], XXH3)] {
+        let (view, error) = BloomFilterRef::open_trusted_or_pass_all(bytes, key_hash);
+        assert!(view.is_pass_all() && view.key_hash() == key_hash);
+        let error = error.unwrap();
+        let expected = BloomFilterRef::from_bytes_trusted(bytes)
+            .and_then(|view| view.require_key_hash(key_hash))
+            .unwrap_err();
+        assert_eq!(error, expected);
+        assert!(matches!(error, FormatError::HashMismatch { .. } | FormatError::Header(_)));
+        assert!(hashes.iter().all(|&hash| view.contains_hash(hash)));
+    }
+}
