@@ -181,6 +181,34 @@ fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
     }
 }
 
+/// A prefix may begin many partitions before the bytes from which its scan goes on, and an engine loads one partition: that in which
+/// the scan finds its next key, or the one in front of it.
+#[test]
+fn scans_are_located_by_their_start_and_not_by_their_prefix() {
+    let tenant = PrefixExtractor::fixed(1);
+    // A small tenant, a large one, another small one.
+    let small = |tenant: u8| (0..7).map(move |number| vec![tenant, number]);
+    let keys: BTreeSet<Key> =
+        small(1).chain((0..200).map(|number| vec![2, number])).chain(small(3)).collect();
+    let built = Built::new(small_partitions().with_prefixes(tenant.clone()), 128, &keys);
+    let index = built.open();
+    let of_prefix = index.locate([2]).partition;
+    let mut passed = BTreeSet::new();
+    for number in 0..200 {
+        // From a key, and from behind it.
+        for start in [vec![2, number], vec![2, number, 0]] {
+            let at = index.locate(&start);
+            let next = keys.range(start.clone()..).next().unwrap();
+            let behind = index.locate(next).partition - at.partition;
+            assert!(behind <= 1, "{start:?} in {}, its next key {behind} behind", at.partition);
+            let filter = index.open(&at, built.load(&at)).unwrap();
+            assert!(filter.contains_prefix(&tenant, &start));
+            passed.insert(at.partition);
+        }
+    }
+    assert!(passed.len() >= 40 && passed.iter().all(|&partition| partition >= of_prefix));
+}
+
 /// The index is most of what a builder of many partitions holds.
 #[test]
 fn a_builder_counts_the_memory_of_its_index() {

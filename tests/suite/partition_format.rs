@@ -133,6 +133,33 @@ fn sealed_lies_are_named() {
     assert_eq!(open_with(168, &[0; 4]).offset(), 136 + 16);
 }
 
+/// At the front, in between and at the end: those behind it begin beyond 2^38.
+#[test]
+fn a_partition_of_the_most_blocks_opens_and_one_of_a_block_more_does_not() {
+    const MOST: u64 = 64 + 64 * u32::MAX as u64;
+    let Built { index, .. } = &specimens()[1];
+    for partition in 0..4 {
+        // The index with another length of this partition, which was 128 bytes as the others are.
+        let open_with = |length: u64| {
+            let mut changed = index.clone();
+            for at in (partition..4).map(|behind| 64 + 24 * behind + 8) {
+                let end = u64_at(index, at) - 128 + length;
+                changed[at..at + 8].copy_from_slice(&end.to_le_bytes());
+            }
+            seal(&mut changed);
+            PartitionIndex::from_bytes(changed)
+        };
+        let offset = 128 * partition as u64;
+        let opened = open_with(MOST).unwrap();
+        let at = opened.location(partition).unwrap();
+        assert_eq!((at.offset, at.length), (offset, MOST));
+        assert_eq!(opened.stored_bytes(), 3 * 128 + MOST);
+        let error = open_with(MOST + 64).unwrap_err();
+        let (partition, end) = (partition as u32, offset + MOST + 64);
+        assert_eq!(error, FormatError::PartitionEnd { partition, end });
+    }
+}
+
 /// Whatever opens is queried: no panic, and a partition or an error for each key.
 #[test]
 fn sealed_mutations_open_or_are_refused_and_never_panic() {

@@ -57,6 +57,8 @@ fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
 fn hostile_footers_take_no_more_than_the_documentation_says() {
+    // The harness's own thread is still allocating, which would be counted.
+    std::thread::sleep(std::time::Duration::from_millis(200));
     for (name, footer) in hostile_footers() {
         let file = [b"PAR1", &footer[..], &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat();
         let (bytes, _) = peak(|| ParquetFile::open(&file).map(|file| file.row_groups().len()));

@@ -96,7 +96,8 @@ impl<'a> ParquetFile<'a> {
     /// # Errors
     ///
     /// [`ParquetError`] if there is no such column, if it is encrypted, in another file or of booleans, if its filter overlaps that of
-    /// another column chunk, or if the filter is damaged. Then, too, the row group must be read.
+    /// another column chunk (where the footer does not give its length: if it reaches into the next filter), or if the filter is
+    /// damaged. Then, too, the row group must be read.
     ///
     /// ```
     /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));

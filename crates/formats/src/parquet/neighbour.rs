@@ -1,6 +1,8 @@
 //! Which filters of a file overlap, and which comes next.
 //!
-//! Nothing says which of two that overlap is the damaged one, so neither is believed.
+//! Nothing says which of two that overlap is the damaged one, so neither is believed. A filter whose length is not known claims its
+//! first byte: that it reaches into the next shows when its header is read, and makes it alone an error. To find out before the next is
+//! looked up would take reading the headers of all filters in front.
 
 /// What limits a filter that has an offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -51,9 +51,13 @@ fn small_level() -> impl Strategy<Value = Level> {
 }
 
 /// Random levels and what brute force and the plan make of them, with budgets of a few bits per key.
-fn compare(budgets: std::ops::Range<u64>) -> Vec<(Plan, f64, f64)> {
+fn compare(
+    levels: impl Strategy<Value = Vec<Level>>,
+    budgets: std::ops::Range<u64>,
+    cases: usize,
+) -> Vec<(Plan, f64, f64)> {
     let mut runner = TestRunner::deterministic();
-    let strategy = (prop::collection::vec(small_level(), 1..=3), budgets);
+    let strategy = (levels, budgets);
     let compare = |_| {
         let (levels, budget) = strategy.new_tree(&mut runner).unwrap().current();
         let choices = |level: &Level| (0..=budget as u32 / 64).map(|n| cost(level, n)).collect();
@@ -62,11 +66,12 @@ fn compare(budgets: std::ops::Range<u64>) -> Vec<(Plan, f64, f64)> {
         let without: f64 = levels.iter().map(|level| cost(level, 0)).sum();
         let plan = Plan::for_budget(&levels, budget).unwrap();
         let found: f64 = plan.levels().iter().map(|p| cost(&p.level, blocks(p))).sum();
+        assert!(plan.bytes() <= u128::from(budget), "{plan}: more than {budget} bytes");
         assert!((plan.expected_cost() - found).abs() <= 1e-12 * without, "{plan}: costs {found}");
         assert!(found >= best - 1e-12 * without, "{plan}: better than the best");
         (plan, (found - best) / without.max(1e-300), found / best.max(1e-300))
     };
-    (0..400).map(compare).collect()
+    (0..cases).map(compare).collect()
 }
 
 fn blocks(planned: &PlannedLevel) -> u32 {
@@ -83,7 +88,7 @@ fn numbers(planned: &PlannedLevel) -> [f64; 4] {
 /// A share that is a step too large, a filter that should have been left out, a cost that is not the one that is documented.
 #[test]
 fn plans_are_as_good_as_brute_force() {
-    let compared = compare(0..4_000);
+    let compared = compare(prop::collection::vec(small_level(), 1..=3), 0..4_000, 400);
     let exact = compared.iter().filter(|(_, gap, _)| *gap < 1e-9).count();
     assert!(exact >= 360, "{exact} of 400 are the best there is");
     for (plan, gap, _) in &compared {
@@ -101,6 +106,23 @@ fn plans_are_as_good_as_brute_force() {
     }
 }
 
+/// They grow together, and what is left when a step does not fit all of them is shared out.
+#[test]
+fn plans_of_equal_levels_are_as_good_as_brute_force() {
+    let equal = (small_level(), 2_usize..=3).prop_map(|(level, count)| vec![level; count]);
+    let compared = compare(equal, 0..3_000, 200);
+    let exact = compared.iter().filter(|(_, gap, _)| *gap < 1e-9).count();
+    assert!(exact >= 190, "{exact} of 200 are the best there is");
+    assert!(compared.iter().all(|(_, gap, _)| *gap < 0.005));
+    let is_uneven = |(plan, ..): &&(Plan, f64, f64)| {
+        let mut filters = plan.levels().iter().map(blocks).filter(|&blocks| blocks > 0);
+        let first = filters.next();
+        filters.any(|blocks| Some(blocks) != first)
+    };
+    let uneven = compared.iter().filter(is_uneven).count();
+    assert!(uneven >= 40, "{uneven} of 200 have filters of two sizes");
+}
+
 fn level() -> impl Strategy<Value = Level> {
     let keys = prop_oneof![0_u64..100, 0_u64..100_000, 0_u64..10_000_000_000];
     let number = prop_oneof![4 => 0.01..2.0, 1 => Just(0.0), 1 => Just(1.0)];
@@ -112,8 +134,12 @@ fn level() -> impl Strategy<Value = Level> {
     )
 }
 
+/// Some of them several times: equal levels are planned together.
 fn levels() -> impl Strategy<Value = Vec<Level>> {
-    prop::collection::vec(level(), 0..8)
+    let repeated = (level(), prop_oneof![3 => Just(1), 1 => 2_usize..5]);
+    prop::collection::vec(repeated, 0..8).prop_map(|levels| {
+        levels.into_iter().flat_map(|(level, count)| std::iter::repeat_n(level, count)).collect()
+    })
 }
 
 /// Mostly in range, so that something is planned.
@@ -252,6 +278,22 @@ fn memory_goes_where_a_byte_saves_most() {
     assert!(pair(same).abs() < 0.01 && pair(same.tables(10)).abs() < 0.01);
     assert!(pair(same.lookups(0.5)) > 1.0 && pair(same.lookups(0.5)) == pair(same.cost(0.5)));
     assert!(pair(same.present(0.5)) > 1.0 && pair(same.runs(4)) < -2.0);
+}
+
+/// A block too many for one of them exceeds the budget, one too few wastes it.
+#[test]
+fn equal_levels_share_the_blocks_that_are_left() {
+    for count in 1..=6_usize {
+        let levels = vec![Level::new(10_000); count];
+        let evenly = count as u64 * bytes(&levels[0], 190);
+        for more in 0..count {
+            let budget = evenly + 64 * more as u64;
+            let plan = Plan::for_budget(&levels, budget).unwrap();
+            let found: Vec<u32> = plan.levels().iter().map(blocks).collect();
+            let expected: Vec<u32> = (0..count).map(|i| 190 + u32::from(i < more)).collect();
+            assert_eq!((found, plan.bytes()), (expected, u128::from(budget)));
+        }
+    }
 }
 
 #[test]

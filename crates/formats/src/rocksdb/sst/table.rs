@@ -210,3 +210,7 @@ fn u32_at(footer: &[u8; FOOTER_BYTES], at: usize) -> u32 {
     word.copy_from_slice(&footer[at..at + 4]);
     u32::from_le_bytes(word)
 }
+
+#[cfg(test)]
+#[path = "../../../tests/unit/table.rs"]
+mod tests;

@@ -424,6 +424,16 @@ fn filters_that_overlap_are_believed_of_no_column() {
     let answers = look_up(&[(at(0), None), (at(1), None), (inside, None)]);
     assert_eq!(answers[..2], [Ok(true), overlap(at(1), inside)]);
     assert!(answers[2].is_err());
+    // Of a length that is not known or nonsense, and at another's offset.
+    for nonsense in [None, Some(0), Some(-1), Some(i32::MIN.into())] {
+        for claims in [[(at(0), None), (at(0), nonsense)], [(at(0), nonsense), (at(0), None)]] {
+            assert_eq!(
+                look_up(&claims),
+                [overlap(at(0), at(0)), overlap(at(0), at(0))],
+                "{nonsense:?}"
+            );
+        }
+    }
     // Places outside of the file are no others' affair.
     let answers =
         look_up(&[(at(0), Some(length)), (-1, Some(i32::MAX.into())), (i64::MAX, Some(1))]);
@@ -433,6 +443,45 @@ fn filters_that_overlap_are_believed_of_no_column() {
             .iter()
             .all(|answer| { matches!(answer, Err(ParquetError::OutsideFile { length: 1, .. })) })
     );
+}
+
+/// What "What cannot be seen" of `docs/parquet.md` says of filters whose length only their headers have.
+#[test]
+fn a_filter_of_unknown_length_that_reaches_into_the_next_is_alone_not_believed() {
+    let own = |value: i64, blocks| {
+        let mut filter = SplitBlockFilter::with_blocks(blocks).unwrap();
+        filter.insert(value.to_le_bytes());
+        filter.to_bytes()
+    };
+    let small = own(1, 1).len();
+    let whole = own(0, 4);
+    // All of it; without its last byte; into the second of two others.
+    for cut in [whole.len(), whole.len() - 1, whole.len() - small - 1] {
+        let stored = [whole[..cut].to_vec(), own(1, 1), own(2, 1), vec![0; 100]];
+        let at = [4, 4 + cut, 4 + cut + small].map(|offset| offset as i64);
+        for length in [None, Some(small as i64)] {
+            let claims = [(2, at[0], None), (2, at[1], length), (2, at[2], length)];
+            let bytes = claiming(&stored, &claims);
+            let file = ParquetFile::open(&bytes).unwrap();
+            let first = file.filter(0, 0).map(|filter| filter.unwrap().contains([0; 8]));
+            match cut == whole.len() {
+                true => assert_eq!(first, Ok(true)),
+                false => {
+                    let (offset, other) = (at[0], at[1]);
+                    assert_eq!(first, Err(ParquetError::Overlapping { offset, other }));
+                }
+            }
+            for value in [1, 2] {
+                let filter = file.filter(0, value).unwrap().unwrap();
+                assert!(filter.contains((value as i64).to_le_bytes()));
+            }
+            // No header at all, right in front of the next.
+            let bytes = claiming(&stored, &[(2, at[1] - 1, None), (2, at[1], length)]);
+            let file = ParquetFile::open(&bytes).unwrap();
+            assert!(file.filter(0, 0).is_err());
+            assert!(file.filter(0, 1).unwrap().unwrap().contains(1_i64.to_le_bytes()));
+        }
+    }
 }
 
 #[test]

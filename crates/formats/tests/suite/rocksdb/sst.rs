@@ -447,3 +447,36 @@ fn prefixes_are_found_in_whatever_partition_their_keys_are() {
         assert!(!filter.contains_prefix("zzz") || !filter.contains_prefix("yyy"));
     }
 }
+
+/// Separators may be any bytes between two keys: here all keys that begin with "a" are behind "a2", and none is behind "a5".
+#[test]
+fn a_start_is_looked_up_in_each_partition_that_may_have_keys_with_it() {
+    let mut sst = Sst::default();
+    let partitions = [("a2", "Z"), ("a5", "a"), ("b5", "b"), ("b7", "b")];
+    let entries = partitions.map(|(separator, prefix)| {
+        (separator.as_bytes().to_vec(), sst.block(&block_of(&[prefix.as_bytes().to_vec()])))
+    });
+    let index = sst.block(&sst::index(&entries, 2, false));
+    let properties = [
+        BYTEWISE,
+        ("rocksdb.index.key.is.user.key", &[1][..]),
+        ("rocksdb.block.based.table.prefix.filtering", b"1"),
+        ("rocksdb.prefix.extractor.name", b"rocksdb.FixedPrefix.1"),
+    ];
+    let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
+    let filter = SstFilter::open(&bytes).unwrap();
+    for (start, maybe, why) in [
+        ("a", true, "in the second of three partitions"),
+        ("a2", true, "in the later of two partitions: the first ends with this separator"),
+        ("a3", true, "in the second alone"),
+        ("a5", true, "in the earlier of two partitions"),
+        // Found by their prefix, and not by all of their bytes, these two would be looked up in the second too.
+        ("a1", false, "in the first, which ends behind all keys that begin so"),
+        ("a6", false, "in the third, since the second ends in front"),
+        ("Z", true, "in the first"),
+        ("b8", true, "behind all separators: in the last"),
+        ("c", false, "behind all separators, and not in the last"),
+    ] {
+        assert_eq!(filter.contains_prefix(start), maybe, "{start}: {why}");
+    }
+}
