@@ -1,7 +1,7 @@
 //! Building: sizing, inserting hashes by every kernel, and whole filters from hashes and from keys by one thread and by several.
 //!
 //! `build/insert/avx2/10k/k6/4096`: kernel, keys the filter is sized for (ten bits each), probes, keys a call; `one_by_one` adds one hash at
-//! a time. `limit` and `limit_ahead`, which prefetches, are the memory-bound baseline: they load one line per key and change nothing.
+//! a time. `baseline` and `baseline_ahead`, which prefetches, are the memory-bound baseline: they load one line per key and change nothing.
 //! `build/whole/finish/1M/threads2`: from a list of hashes (`finish`), the same and verified (`finish_verified`), 16-byte keys through the
 //! builder (`from_keys`) or with their number known beforehand (`known_count`), and the baseline over the same hashes, by one thread.
 //! `build/sizing` chooses blocks and probes.

@@ -1,7 +1,7 @@
 //! Hashing keys: one by one, in batches, in parts and of a width known when compiled, beside a loop that only touches them.
 //!
 //! `hash/batch/16`: what is called, bytes of a key. `one` is `KeyHasher::hash` in a loop, `batch` `hash_batch` of slices, `array`
-//! `hash_batch` of arrays, `parts` `hash_parts` of two halves, `limit` is the memory-bound baseline: a byte of every 64 and
+//! `hash_batch` of arrays, `parts` `hash_parts` of two halves, `baseline` is the memory-bound baseline: a byte of every 64 and
 //! the last. An iteration is 4096 keys, or as many
 //! as take 256 KB.
 //!
@@ -44,7 +44,7 @@ fn slices(criterion: &mut Criterion) {
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         let keys: Vec<&[u8]> = bytes.chunks_exact(length).take(count).collect();
         group.throughput(throughput(count, length));
-        group.bench_function(format!("limit/{length}"), |bencher| {
+        group.bench_function(format!("baseline/{length}"), |bencher| {
             bencher.iter(|| black_box(&keys).iter().fold(0, |all, key| all | touch(key)));
         });
         group.bench_function(format!("one/{length}"), |bencher| {

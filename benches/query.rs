@@ -3,7 +3,7 @@
 //!
 //! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys looked up, probes, keys a call. An iteration
 //! is 4096 keys, in as many calls as they need. Other rows than kernels: `one_by_one` looks up by a call for each, `keys16`
-//! hashes keys of 16 bytes in the same call, `keys16_two_calls` in one of its own. `limit` and `limit_ahead`, which prefetches, are the
+//! hashes keys of 16 bytes in the same call, `keys16_two_calls` in one of its own. `baseline` and `baseline_ahead`, which prefetches, are the
 //! memory-bound baseline: they load one line per key and test nothing.
 //!
 //! `cargo bench --bench query` takes up to two minutes and 150 MB of memory: all kernels and sizes, then one of mix, probes and batch at a time
@@ -46,7 +46,7 @@ fn query(criterion: &mut Criterion) {
                     let row = |kernel: &str| {
                         let (size, mix) = (size.1, mix.name());
                         match kernel {
-                            "limit" | "limit_ahead" => format!("{kernel}/{size}/{mix}/{batch}"),
+                            "baseline" | "baseline_ahead" => format!("{kernel}/{size}/{mix}/{batch}"),
                             _ => format!("{kernel}/{size}/{mix}/k{probes}/{batch}"),
                         }
                     };

@@ -2,7 +2,7 @@
 //! baseline.
 //!
 //! `set/one_key/avx2/64x10k`: kernel, filters and the keys in each (ten bits each, six probes). `set/batch/avx2/8x10k/128`: the same and
-//! keys a call. `calls` looks up in each filter by a call of its own. `limit` and `limit_ahead`, which prefetches, are the memory-bound baseline:
+//! keys a call. `calls` looks up in each filter by a call of its own. `baseline` and `baseline_ahead`, which prefetches, are the memory-bound baseline:
 //! they load one line per filter and key and test nothing, for batches in the eight filters laid end to end.
 //!
 //! `cargo bench --bench set` takes 40 seconds and 85 MB of memory; `-- set/one_key` measures a part, `BLOCKED_BLOOM_BENCH=full` more sizes and

@@ -43,7 +43,7 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Why a filter cannot be sized as asked.
+/// Why a filter cannot be sized as requested.
 ///
 /// ```
 /// use blocked_bloom::{ParamsError, Sizing};
@@ -224,7 +224,7 @@ error!(KeyError);
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The keys cannot be sized as asked.
+    /// The keys cannot be sized as requested.
     Params(ParamsError),
     /// Memory ran out.
     Alloc(AllocError),

@@ -53,7 +53,7 @@ pub(crate) fn insert_chunks(
 
 /// Tasks that share the inserting of so many hashes; none if one thread does it all.
 fn tasks_for(hashes: usize) -> Option<usize> {
-    // Asking for the number of threads starts a pool: not for a small filter.
+    // Reading the number of threads starts a pool: not for a small filter.
     let threads = || rayon::current_num_threads();
     (hashes >= SEQUENTIAL_BELOW && threads() > 1).then(|| threads() * CUTS_PER_THREAD)
 }
@@ -87,7 +87,7 @@ impl BloomFilter {
             self.insert_all(hashes);
             return Ok(());
         }
-        let copy = |piece: &[u64], room: &mut Vec<u64>| room.extend_from_slice(piece);
+        let copy = |piece: &[u64], list: &mut Vec<u64>| list.extend_from_slice(piece);
         Ok(self.insert_windows(hashes, copy)?)
     }
 
@@ -109,8 +109,8 @@ impl BloomFilter {
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
             return Ok(self.insert_batch(keys)?);
         }
-        let hash = |piece: &[K], room: &mut Vec<u64>| {
-            room.extend(piece.iter().map(|key| hasher.hash(key)))
+        let hash = |piece: &[K], list: &mut Vec<u64>| {
+            list.extend(piece.iter().map(|key| hasher.hash(key)))
         };
         Ok(self.insert_windows(keys, hash)?)
     }
@@ -181,13 +181,13 @@ impl BloomFilter {
         hash: impl Fn(&[T], &mut Vec<u64>) + Sync,
     ) -> Result<(), AllocError> {
         let tasks = tasks_for(items.len());
-        let mut chunks: Vec<Vec<u64>> = with_room(WINDOW / PIECE)?;
+        let mut chunks: Vec<Vec<u64>> = with_capacity(WINDOW / PIECE)?;
         for window in items.chunks(WINDOW) {
             chunks.resize_with(window.len().div_ceil(PIECE), Vec::new);
             chunks.par_iter_mut().zip(window.par_chunks(PIECE)).try_for_each(
                 |(chunk, piece)| {
                     if chunk.capacity() < piece.len() {
-                        *chunk = with_room(piece.len())?;
+                        *chunk = with_capacity(piece.len())?;
                     }
                     chunk.clear();
                     hash(piece, chunk);
@@ -219,13 +219,13 @@ fn insert_by_cut(
     let cuts = blocks.len().div_ceil(1 << shift);
     let cut_of = |hash| (probe::block_index(hash, total) >> shift) as usize;
 
-    let mut starts: Vec<Starts> = with_room(chunks.len())?;
+    let mut starts: Vec<Starts> = with_capacity(chunks.len())?;
     starts.resize(chunks.len(), [0; MAX_CUTS + 1]);
     chunks.par_iter_mut().zip(&mut starts).try_for_each_init(
         Vec::new,
         |scratch, (chunk, starts)| {
             if scratch.len() < chunk.len() {
-                *scratch = with_room(chunk.len())?;
+                *scratch = with_capacity(chunk.len())?;
             }
             scratch.resize(chunk.len(), 0);
             partition(chunk, scratch, &mut starts[..=cuts], cut_of);
@@ -244,11 +244,11 @@ fn insert_by_cut(
     Ok(())
 }
 
-fn with_room<T>(len: usize) -> Result<Vec<T>, AllocError> {
-    let mut room = Vec::new();
+fn with_capacity<T>(len: usize) -> Result<Vec<T>, AllocError> {
+    let mut list = Vec::new();
     let error = AllocError { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) };
-    room.try_reserve_exact(len).map_err(|_| error)?;
-    Ok(room)
+    list.try_reserve_exact(len).map_err(|_| error)?;
+    Ok(list)
 }
 
 /// Copies `hashes` to `parted`, which is as long: those of cut 0 first, then those of cut 1, and so on. Writes where each cut

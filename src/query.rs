@@ -84,7 +84,7 @@ pub trait BatchQuery {
     }
 }
 
-/// Hashes and looks up no more keys than there is room for hashes. If they cannot be hashed, the words stay as they are: "maybe".
+/// Hashes and looks up no more keys than there is space for hashes. If they cannot be hashed, the words stay as they are: "maybe".
 #[inline]
 fn look_up<F: BatchQuery + ?Sized, K: AsRef<[u8]>>(
     filter: &F,

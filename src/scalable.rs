@@ -198,7 +198,7 @@ impl ScalableBloomFilter {
         if links.iter().rev().any(|link| link.contains_hash(hash)) {
             return Ok(false);
         }
-        if self.room() == 0 {
+        if self.capacity_left() == 0 {
             self.grow()?;
         }
         let last = self.links.last_mut();
@@ -275,8 +275,8 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Keys that the last link has room for.
-    fn room(&self) -> u64 {
+    /// Keys that the last link can still take.
+    fn capacity_left(&self) -> u64 {
         let used = self.links.last().map_or(self.shape.items, |link| link.view().keys_inserted());
         self.shape.items.saturating_sub(used)
     }

@@ -54,8 +54,8 @@ impl BloomFilterBuilder {
             if let Some(chunk) = self.chunks.last_mut()
                 && chunk.len() < chunk.capacity()
             {
-                let room = chunk.capacity() - chunk.len();
-                let (now, later) = hashes.split_at(room.min(hashes.len()));
+                let free = chunk.capacity() - chunk.len();
+                let (now, later) = hashes.split_at(free.min(hashes.len()));
                 chunk.extend_from_slice(now);
                 hashes = later;
             } else {

@@ -19,34 +19,34 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Makes room for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
+    /// Makes space for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
             self.flush(ONE_THREAD)?;
-            // The copy of an empty chunk, in a clone, has no room.
+            // The copy of an empty chunk, in a clone, has no capacity.
             let error = AllocError { bytes: SMALLEST_CHUNK as u64 * 8 };
             return match self
                 .chunks
                 .first_mut()
                 .map(|chunk| chunk.try_reserve_exact(SMALLEST_CHUNK))
             {
-                Some(room) => room.map_err(|_| error.into()),
+                Some(reserved) => reserved.map_err(|_| error.into()),
                 None => self.add_chunk(SMALLEST_CHUNK).map_err(BuildError::from),
             };
         }
         let kept = self.chunks.iter().map(Vec::len).sum::<usize>();
-        let room = (kept / 16).clamp(SMALLEST_CHUNK, CHUNK);
+        let capacity = (kept / 16).clamp(SMALLEST_CHUNK, CHUNK);
         let left = self.memory_limit.saturating_sub(self.hash_bytes()) / 8;
-        match room.min(usize::try_from(left).unwrap_or(usize::MAX)) {
+        match capacity.min(usize::try_from(left).unwrap_or(usize::MAX)) {
             0 => self.stop_growing(),
-            room => self.add_chunk(room).map_err(BuildError::from),
+            capacity => self.add_chunk(capacity).map_err(BuildError::from),
         }
     }
 
-    fn add_chunk(&mut self, room: usize) -> Result<(), AllocError> {
-        let error = AllocError { bytes: room as u64 * 8 };
+    fn add_chunk(&mut self, capacity: usize) -> Result<(), AllocError> {
+        let error = AllocError { bytes: capacity as u64 * 8 };
         let mut chunk = Vec::new();
-        chunk.try_reserve_exact(room).map_err(|_| error)?;
+        chunk.try_reserve_exact(capacity).map_err(|_| error)?;
         self.chunks.try_reserve(1).map_err(|_| error)?;
         self.chunks.push(chunk);
         Ok(())

@@ -153,7 +153,7 @@ impl Display for MergeError {
 
 error!(MergeError, Alloc(AllocError); Input);
 
-/// Why filters cannot be looked up together, or their answers not used as asked. What was given is as it was.
+/// Why filters cannot be looked up together, or their answers not used as requested. What was given is as it was.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash, SetError};

@@ -177,7 +177,7 @@ impl AtomicBloomFilter {
     /// [`BloomFilterRef::prefetch_hash`](crate::BloomFilterRef::prefetch_hash).
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
-        Prefetch::OneLine.request(self.blocks.blocks(), &[hash]);
+        Prefetch::OneLine.prefetch(self.blocks.blocks(), &[hash]);
     }
 
     #[inline]
@@ -195,16 +195,16 @@ impl AtomicBloomFilter {
             return hashes.for_each(visit);
         }
         let mut under_way = [0; AHEAD];
-        let mut requested = 0;
+        let mut prefetched = 0;
         for hash in hashes {
-            prefetch.request(blocks, &[hash]);
-            let oldest = core::mem::replace(&mut under_way[requested % AHEAD], hash);
-            if requested >= AHEAD {
+            prefetch.prefetch(blocks, &[hash]);
+            let oldest = core::mem::replace(&mut under_way[prefetched % AHEAD], hash);
+            if prefetched >= AHEAD {
                 visit(oldest);
             }
-            requested += 1;
+            prefetched += 1;
         }
-        for i in requested.saturating_sub(AHEAD)..requested {
+        for i in prefetched.saturating_sub(AHEAD)..prefetched {
             visit(under_way[i % AHEAD]);
         }
     }

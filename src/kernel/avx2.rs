@@ -265,7 +265,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     if prefetching {
         for &hash in first {
-            tile.request(hash);
+            tile.prefetch(hash);
         }
     }
     let mut later = later.iter();
@@ -276,7 +276,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
         }
         for (&hash, positions) in chunk.iter().zip(&positions) {
             if prefetching && let Some(&hash) = later.next() {
-                tile.request(hash);
+                tile.prefetch(hash);
             }
             let index = tile.index(hash);
             let block = &mut tile.blocks[index];

@@ -1,4 +1,4 @@
-//! AVX-512: sixteen probes in a register, of two keys where eight are enough for one; eight keys a turn.
+//! AVX-512: sixteen probes in a register, of two keys where eight are enough for one; eight keys per iteration.
 //!
 //! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the bit. Needs the extensions F, BW,
 //! DQ, VL and VBMI2: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
@@ -30,14 +30,14 @@ pub(super) const TABLE: Table = Table {
 /// The second-level cache of the CPUs that have these extensions, from 1 MiB; not measured.
 const FITS_BYTES: usize = 1 << 20;
 
-/// Keys a turn: their hashes fill a register.
+/// Keys per iteration: their hashes fill a register.
 const KEYS: usize = 8;
 
-/// Turns between the request of a key's line and its test.
-const TURNS_AHEAD: usize = AHEAD / KEYS;
+/// Prefetch distance, in iterations.
+const ITERATIONS_AHEAD: usize = AHEAD / KEYS;
 
-/// A power of two that holds the turns ahead and the current one.
-const RING: usize = 2 * TURNS_AHEAD;
+/// A power of two that holds the iterations ahead and the current one.
+const RING: usize = 2 * ITERATIONS_AHEAD;
 
 /// # Safety
 ///
@@ -70,25 +70,25 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<LANES>::new(blocks, probes) };
-    let (turns, rest) = hashes.as_chunks::<KEYS>();
-    // Through memory, and stored a turn before they are needed: taking eight numbers out of a register costs twice as much.
+    let (iterations, rest) = hashes.as_chunks::<KEYS>();
+    // Through memory, and stored an iteration before they are needed: taking eight numbers out of a register costs twice as much.
     let mut aligned = Offsets([[0; KEYS]; 2]);
     let Offsets(offsets) = &mut aligned;
-    let mut following = turns.iter().enumerate();
-    if let Some((i, turn)) = following.next() {
-        offsets[i % 2] = test.offsets(load(turn));
+    let mut following = iterations.iter().enumerate();
+    if let Some((i, keys)) = following.next() {
+        offsets[i % 2] = test.offsets(load(keys));
     }
-    for (turns, word) in turns.chunks(64 / KEYS).zip(hits.iter_mut()) {
+    for (iterations, word) in iterations.chunks(64 / KEYS).zip(hits.iter_mut()) {
         *word = 0;
-        for (i, turn) in turns.iter().enumerate() {
+        for (i, keys) in iterations.iter().enumerate() {
             if LINES > 0 {
-                ahead.request::<LINES>(KEYS);
+                ahead.prefetch::<LINES>(KEYS);
             }
-            if let Some((i, turn)) = following.next() {
-                offsets[i % 2] = test.offsets(load(turn));
+            if let Some((i, keys)) = following.next() {
+                offsets[i % 2] = test.offsets(load(keys));
             }
-            let hashes = load(turn);
-            // SAFETY: the offsets of this turn, stored the turn before.
+            let hashes = load(keys);
+            // SAFETY: the offsets of this iteration, stored by the one before.
             *word |= unsafe { test.eight(hashes, &offsets[i % 2]) } << (i * KEYS);
         }
     }
@@ -98,8 +98,8 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
         let offsets = test.offsets(hashes);
         // SAFETY: the offsets of these hashes.
         let bits = unsafe { test.eight(hashes, &offsets) } & used;
-        let before = turns.len() % (64 / KEYS) * KEYS;
-        let word = &mut hits[turns.len() / (64 / KEYS)];
+        let before = iterations.len() % (64 / KEYS) * KEYS;
+        let word = &mut hits[iterations.len() / (64 / KEYS)];
         *word = if before == 0 { bits } else { *word | bits << before };
     }
 }
@@ -314,13 +314,13 @@ unsafe fn fill<const PROBES: usize, const LANES: usize>(
     let lanes = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(-32));
     let place = Place::new(&tile, LANES);
     let mut ring = Ring { positions: [[[0; LANES]; KEYS]; RING], blocks: [[0; KEYS]; RING] };
-    let (turns, rest) = hashes.as_chunks::<KEYS>();
-    for (i, turn) in turns.iter().take(TURNS_AHEAD).enumerate() {
-        place.eight(turn, &mut ring, i);
+    let (iterations, rest) = hashes.as_chunks::<KEYS>();
+    for (i, keys) in iterations.iter().take(ITERATIONS_AHEAD).enumerate() {
+        place.eight(keys, &mut ring, i);
     }
-    for i in 0..turns.len() {
-        if let Some(turn) = turns.get(i + TURNS_AHEAD) {
-            place.eight(turn, &mut ring, i + TURNS_AHEAD);
+    for i in 0..iterations.len() {
+        if let Some(keys) = iterations.get(i + ITERATIONS_AHEAD) {
+            place.eight(keys, &mut ring, i + ITERATIONS_AHEAD);
         }
         for (positions, &index) in ring.positions[i % RING].iter().zip(&ring.blocks[i % RING]) {
             let block = tile.blocks.as_mut_ptr().wrapping_add(index as usize);
@@ -369,27 +369,33 @@ impl Place {
         }
     }
 
-    /// Writes the places of eight keys to the ring and requests their lines.
+    /// Writes the places of eight keys to the ring and prefetches their blocks.
     ///
     /// # Panics
     ///
     /// If a block is not in the tile.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
-    fn eight<const LANES: usize>(&self, hashes: &[u64; KEYS], ring: &mut Ring<LANES>, turn: usize) {
+    fn eight<const LANES: usize>(
+        &self,
+        hashes: &[u64; KEYS],
+        ring: &mut Ring<LANES>,
+        iteration: usize,
+    ) {
         let hashes = load(hashes);
         let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.total));
         let index = _mm512_sub_epi64(index, self.first);
         // As unsigned numbers: a block before the tile wraps around.
         assert!(_mm512_cmpge_epu64_mask(index, self.len) == 0, "a hash of another tile");
-        let blocks = &mut ring.blocks[turn % RING];
+        let blocks = &mut ring.blocks[iteration % RING];
         *blocks = store(index);
         if self.prefetching {
             for &index in blocks.iter() {
                 prefetch_lines::<1>(self.start.wrapping_add(index as usize));
             }
         }
-        let (registers, _) = ring.positions[turn % RING].as_flattened_mut().as_chunks_mut::<16>();
+        let (registers, _) =
+            ring.positions[iteration % RING].as_flattened_mut().as_chunks_mut::<16>();
         match registers {
             [a, b, c, d] => {
                 *a = positions(self.probes.of_two::<0>(hashes));

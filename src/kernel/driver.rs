@@ -18,7 +18,7 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
         let (whole, rest) = keys.as_chunks::<KEYS>();
         for (i, keys) in whole.iter().enumerate() {
             if LINES > 0 {
-                ahead.request::<LINES>(KEYS);
+                ahead.prefetch::<LINES>(KEYS);
             }
             bits |= test(keys) << (i * KEYS);
         }

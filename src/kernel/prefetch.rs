@@ -52,7 +52,7 @@ impl Prefetch {
 
     /// Prefetches the block of every hash.
     #[inline]
-    pub(crate) fn request<B: Place>(self, blocks: &[B], hashes: &[u64]) {
+    pub(crate) fn prefetch<B: Place>(self, blocks: &[B], hashes: &[u64]) {
         let block = |&hash: &u64| {
             let index = B::index(hash, blocks.len() as u32) as usize;
             blocks.as_ptr().wrapping_add(index)
@@ -89,13 +89,13 @@ impl<'a, B: Place> Ahead<'a, B> {
             return Ahead { prefetch, later: &[], blocks };
         }
         let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
-        prefetch.request(blocks, first);
+        prefetch.prefetch(blocks, first);
         Ahead { prefetch, later, blocks }
     }
 
     /// Prefetches `LINES` lines for each of the next `keys` hashes.
     #[inline]
-    pub(super) fn request<const LINES: usize>(&mut self, keys: usize) {
+    pub(super) fn prefetch<const LINES: usize>(&mut self, keys: usize) {
         let (next, later) = self.later.split_at(keys.min(self.later.len()));
         self.later = later;
         for &hash in next {

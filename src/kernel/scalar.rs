@@ -38,12 +38,12 @@ pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
     let prefetching = !matches!(Prefetch::of(tile.blocks, FITS_BYTES), Prefetch::No);
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     if prefetching {
-        first.iter().for_each(|&hash| tile.request(hash));
+        first.iter().for_each(|&hash| tile.prefetch(hash));
     }
     let mut later = later.iter();
     for &hash in hashes {
         if prefetching && let Some(&hash) = later.next() {
-            tile.request(hash);
+            tile.prefetch(hash);
         }
         let index = tile.index(hash);
         probe::insert(&mut tile.blocks[index], hash, probes);

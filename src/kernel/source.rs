@@ -54,7 +54,7 @@ impl<'a> Source<'a> {
 
     /// Prefetches the line of the hash.
     #[inline]
-    pub(super) fn request<const LINES: usize>(&self, hash: u64) {
+    pub(super) fn prefetch<const LINES: usize>(&self, hash: u64) {
         prefetch_lines::<LINES>(self.line(hash));
     }
 }
@@ -73,11 +73,11 @@ const SOURCES_AHEAD: usize = 16;
     expect(dead_code, reason = "for the SIMD kernels")
 )]
 #[inline]
-pub(super) fn request_first<'s, 'a, const LINES: usize>(
+pub(super) fn prefetch_first<'s, 'a, const LINES: usize>(
     sources: &'s [Source<'a>],
     hash: u64,
 ) -> &'s [Source<'a>] {
     let (first, later) = sources.split_at(SOURCES_AHEAD.min(sources.len()));
-    first.iter().for_each(|source| source.request::<LINES>(hash));
+    first.iter().for_each(|source| source.prefetch::<LINES>(hash));
     later
 }

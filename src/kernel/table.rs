@@ -59,7 +59,7 @@ impl Tile<'_> {
 
     /// Prefetches the hash's block.
     #[inline]
-    pub(super) fn request(&self, hash: u64) {
+    pub(super) fn prefetch(&self, hash: u64) {
         prefetch_lines::<1>(self.blocks.as_ptr().wrapping_add(self.index(hash)));
     }
 }

@@ -131,12 +131,12 @@ impl PartitionedFilterBuilder {
     fn add(&mut self, key: &[u8]) -> Result<Option<BloomFilter>, PartitionBuildError> {
         let mut full = None;
         if self.fits == 0 {
-            // The room is counted here and not at every key, since that is slow.
-            if self.room() == 0 && self.current_keys > 0 {
+            // The capacity left is computed here and not at every key, since that is slow.
+            if self.capacity_left() == 0 && self.current_keys > 0 {
                 full = Some(self.cut(key)?);
             }
             // A partition has a key at least, even where that and the neighbours' prefixes are more than fit.
-            self.fits = self.room().max(1);
+            self.fits = self.capacity_left().max(1);
         }
         self.fits -= 1;
         self.current.insert(key)?;
@@ -146,7 +146,7 @@ impl PartitionedFilterBuilder {
         Ok(full)
     }
 
-    fn room(&self) -> u64 {
+    fn capacity_left(&self) -> u64 {
         let for_neighbour = u64::from(self.options.extractor().is_some());
         self.most.saturating_sub(self.current.len() + for_neighbour) / self.per_key
     }

@@ -34,7 +34,7 @@ impl FilterSet<'_> {
         let (first, later) = hashes.split_at(last);
         let (head, tail) = hashes.split_at(hashes.len() - last);
         if let Some(source) = self.sources.first() {
-            prefetch.request(source.blocks(), first);
+            prefetch.prefetch(source.blocks(), first);
         }
         let mut next = self.sources.iter().skip(1);
         let rows = words.chunks_exact_mut(hashes.len().div_ceil(64));
@@ -68,11 +68,11 @@ impl FilterSet<'_> {
             if words[i] == 0 {
                 continue;
             }
-            if !current.has_room_for(words[i]) {
+            if !current.has_space_for(words[i]) {
                 before.test(self, row, words);
                 (current, before) = (before, current);
             }
-            prefetch.request(source.blocks(), current.add(i, words[i], hashes));
+            prefetch.prefetch(source.blocks(), current.add(i, words[i], hashes));
         }
         before.test(self, row, words);
         current.test(self, row, words);
@@ -97,7 +97,7 @@ impl Gathered {
         Gathered { hashes, count: 0, words, word_count: 0 }
     }
 
-    fn has_room_for(&self, word: u64) -> bool {
+    fn has_space_for(&self, word: u64) -> bool {
         self.count + word.count_ones() as usize <= Gathered::MOST
     }
 

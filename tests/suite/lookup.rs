@@ -1,4 +1,4 @@
-//! The calls of an engine that looks up one key: prefetching by hash, asking stored bytes without opening them, building in one call.
+//! The calls of an engine that looks up one key: prefetching by hash, lookups in stored bytes without opening them, building in one call.
 
 use crate::common::{Random, filled};
 use blocked_bloom::{
@@ -39,14 +39,18 @@ fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
     for of in all {
         let options = FilterOptions::new(Sizing::BitsPerKey(16.0)).with_key_hash(of);
         let stored = BloomFilter::from_hashes(&options, &hashes).unwrap().to_bytes();
-        for asked in all {
+        for expected in all {
             let absent = Random(4)
                 .hashes(1_000)
                 .into_iter()
-                .filter(|&hash| !BloomFilterRef::contains_hash_in(&stored, asked, hash))
+                .filter(|&hash| !BloomFilterRef::contains_hash_in(&stored, expected, hash))
                 .count();
-            assert_eq!(absent > 900, asked == of, "{of} looked up by {asked}: {absent} absent");
-            assert!(asked == of || absent == 0);
+            assert_eq!(
+                absent > 900,
+                expected == of,
+                "{of} looked up by {expected}: {absent} absent"
+            );
+            assert!(expected == of || absent == 0);
         }
         for &hash in &hashes {
             assert!(BloomFilterRef::contains_hash_in(&stored, of, hash));

@@ -6,7 +6,7 @@ use core::arch::x86::*;
 use core::arch::x86_64::*;
 
 use super::super::prefetch::Prefetch;
-use super::super::source::{Source, request_first};
+use super::super::source::{Source, prefetch_first};
 use super::{Probes, load, which_are_zero};
 use crate::probe::Block;
 
@@ -80,14 +80,14 @@ fn each<const LINES: usize, const SINGLE: bool>(
     hits: &mut [u64],
 ) {
     let compare = Compare::<SINGLE> { hash, single: halves(single), masks };
-    let mut later = request_first::<LINES>(sources, hash).chunks(SOURCES);
+    let mut later = prefetch_first::<LINES>(sources, hash).chunks(SOURCES);
     for (sources, word) in sources.chunks(64).zip(hits) {
         let (whole, rest) = sources.as_chunks::<SOURCES>();
         let mut bits = 0;
         for (i, four) in whole.iter().enumerate() {
             if LINES > 0 {
                 for source in later.next().unwrap_or_default() {
-                    source.request::<LINES>(hash);
+                    source.prefetch::<LINES>(hash);
                 }
             }
             let missing = [

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::super::prefetch::Prefetch;
-use super::super::source::{Source, request_first};
+use super::super::source::{Source, prefetch_first};
 use super::Probes;
 use crate::probe::Block;
 
@@ -54,14 +54,14 @@ pub(super) unsafe fn covers(
 /// Prefetches `LINES` lines per source.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 fn each<const LINES: usize>(sources: &[Source<'_>], hash: u64, masks: &[Block], hits: &mut [u64]) {
-    let mut later = request_first::<LINES>(sources, hash).iter();
+    let mut later = prefetch_first::<LINES>(sources, hash).iter();
     for (sources, word) in sources.chunks(64).zip(hits) {
         let mut bits = 0;
         for (i, source) in sources.iter().enumerate() {
             if LINES > 0
                 && let Some(source) = later.next()
             {
-                source.request::<LINES>(hash);
+                source.prefetch::<LINES>(hash);
             }
             let mask = if let [mask] = masks { mask } else { &masks[source.mask()] };
             let missing = _mm512_andnot_si512(load(source.line(hash)), load(mask));

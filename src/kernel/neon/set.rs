@@ -3,7 +3,7 @@
 use core::arch::aarch64::*;
 
 use super::super::prefetch::Prefetch;
-use super::super::source::{Source, request_first};
+use super::super::source::{Source, prefetch_first};
 use crate::probe::Block;
 
 /// # Safety
@@ -27,14 +27,14 @@ pub(super) unsafe fn covers(
 /// Prefetches `LINES` lines per source.
 #[target_feature(enable = "neon")]
 fn each<const LINES: usize>(sources: &[Source<'_>], hash: u64, masks: &[Block], hits: &mut [u64]) {
-    let mut later = request_first::<LINES>(sources, hash).iter();
+    let mut later = prefetch_first::<LINES>(sources, hash).iter();
     for (sources, word) in sources.chunks(64).zip(hits) {
         let mut bits = 0;
         for (i, source) in sources.iter().enumerate() {
             if LINES > 0
                 && let Some(source) = later.next()
             {
-                source.request::<LINES>(hash);
+                source.prefetch::<LINES>(hash);
             }
             let line = load(source.line(hash));
             let mask = load(if let [mask] = masks { mask } else { &masks[source.mask()] });
