@@ -46,7 +46,9 @@ fn query(criterion: &mut Criterion) {
                     let row = |kernel: &str| {
                         let (size, mix) = (size.1, mix.name());
                         match kernel {
-                            "baseline" | "baseline_ahead" => format!("{kernel}/{size}/{mix}/{batch}"),
+                            "baseline" | "baseline_ahead" => {
+                                format!("{kernel}/{size}/{mix}/{batch}")
+                            }
                             _ => format!("{kernel}/{size}/{mix}/k{probes}/{batch}"),
                         }
                     };

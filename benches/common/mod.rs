@@ -28,7 +28,7 @@ pub const BATCHES: [usize; 5] = [1, 8, 32, 128, ITERATION];
 pub const PROBES: [u32; 5] = [3, 6, 8, 12, 20];
 
 /// The rows of the memory-bound baseline, which loads one line per key and tests nothing, and whether it prefetches.
-pub const BASELINES: [(&str, bool); 2] = [("limit", false), ("limit_ahead", true)];
+pub const BASELINES: [(&str, bool); 2] = [("baseline", false), ("baseline_ahead", true)];
 
 /// A number of keys, at ten bits each, and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
