@@ -1,12 +1,13 @@
 //! `blocked-bloom build`: from a file of keys to a stored filter.
 
+mod advice;
 mod native;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor};
+use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::parquet::PhysicalType;
 use indicatif::BinaryBytes;
 
@@ -14,10 +15,11 @@ use crate::detect::is_cassandra_name;
 use crate::failure::{Failure, inform, warn};
 use crate::file_format::{Format, FormatArgs, check_options};
 use crate::formats;
-use crate::formats::builder::BuildOptions;
+use crate::formats::builder::{BuildOptions, Fit};
+use crate::formats::lookup::parse_rule;
 use crate::formats::value::parse_type;
-use crate::keys::{Key, KeyFormat, KeyReader};
-use crate::numbers::{SizingArgs, parse_bytes, parse_keys};
+use crate::keys::{self, Key, KeyFormat, KeyReader};
+use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, parse_bytes, parse_keys};
 use crate::output::{Output, STDIO};
 use crate::threads;
 
@@ -60,7 +62,7 @@ pub(crate) struct Args {
 
     /// Add the prefixes of keys, too, for queries with the same --prefix: fixed:BYTES, capped:BYTES, or
     /// delimiter:HEX:COUNT (delimiter:2f:1 is up to the first "/")
-    #[arg(long, value_name = "RULE", conflicts_with = "expected_keys")]
+    #[arg(long, value_name = "RULE", value_parser = parse_rule, conflicts_with = "expected_keys")]
     prefix: Option<PrefixExtractor>,
 
     /// Add the prefixes alone
@@ -96,30 +98,48 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, verbose: bool) -> Result<ExitCode, Failure> {
     let format = args.format.format()?.unwrap_or(Format::Native);
     args.check(format)?;
     let output = output(args, format)?;
     match format {
-        Format::Native => native(args, &output)?,
+        Format::Native => native(args, &output, verbose)?,
         _ => foreign(format, args, &output)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn native(args: &Args, output: &Output) -> Result<(), Failure> {
+fn native(args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
     let options = args.options();
     // Ranges do not depend on the keys: an error before they are read.
     options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
-    let input =
-        native::Input { path: &args.keys, key_format: args.key_format, progress: !args.quiet };
+    let input = native::Input {
+        path: &args.keys,
+        key_format: args.key_format,
+        progress: !args.quiet,
+        warn: true,
+    };
     let pool = threads::pool(args.threads.map(usize::from))?;
     let (filter, list) =
         pool.install(|| native::build(&options, &input, args.expected_keys, args.verify))?;
-    warn_of_more_than_expected(args, filter.view().keys_inserted());
+    let params = filter.params();
+    if !params.is_pass_all() {
+        let keys = params.expected_items();
+        let needed = match args.sizing.max_bytes {
+            Some(_) => Sizing::BitsPerKey(DEFAULT_BITS_PER_KEY).params(keys),
+            None => options.params(keys),
+        };
+        args.warn_of_size(&Fit {
+            keys,
+            bytes: params.stored_bytes(),
+            needed: needed.ok().map(|params| params.stored_bytes()),
+            false_positive_rate: params.false_positive_rate(),
+        });
+    }
     output.save_filter(&filter, args.quiet)?;
-    if !args.quiet {
-        let working = pool.install(native::working_memory);
+    if verbose {
+        let most = args.key_format.max_key_bytes();
+        let working = pool.install(|| native::working_memory(most));
         let (list, working) = (BinaryBytes(list), BinaryBytes(working));
         inform(format!(
             "memory beside the filter: {list} for the list of keys, up to {working} for reading and inserting"
@@ -158,7 +178,7 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
         count += 1;
         builder.add(&key).map_err(|problem| keys.bad_key(0, &problem))?;
     }
-    keys.warn_of_carriage_returns();
+    keys.warn_of_doubtful_keys();
     let built = builder.finish(keys.name())?;
     if built.missing > 0 {
         let message = format!(
@@ -167,21 +187,11 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
         );
         return Err(Failure::of(keys.name(), message));
     }
-    warn_of_more_than_expected(args, built.keys);
+    if let Some(fit) = &built.fit {
+        args.warn_of_size(fit);
+    }
     let summary = (!args.quiet).then(|| format!("{format}, {}", built.summary));
     output.save(&|writer| writer.write_all(&built.bytes), summary.as_deref())
-}
-
-/// Warns if more keys were read than the filter was sized for.
-fn warn_of_more_than_expected(args: &Args, keys: u64) {
-    if let Some(expected) = args.expected_keys
-        && keys > expected
-    {
-        warn(format!(
-            "{}: {keys} keys were read, more than the {expected} of --keys: expect more false positives",
-            args.keys.display()
-        ));
-    }
 }
 
 impl Args {
@@ -222,6 +232,12 @@ impl Args {
                 ("--threads", self.threads.is_some(), &[Native]),
             ],
         )
+    }
+
+    fn warn_of_size(&self, fit: &Fit) {
+        if let Some(warning) = advice::warning(fit, self.expected_keys, self.sizing.max_bytes) {
+            warn(format!("{}: {warning}", keys::name(&self.keys)));
+        }
     }
 
     fn options(&self) -> FilterOptions {

@@ -19,7 +19,7 @@ use blocked_bloom::{BloomFilterRef, FormatError};
 use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilterRef};
 
 use crate::failure::Failure;
-use crate::file_format::Format;
+use crate::file_format::{Format, RECOGNISED};
 
 /// What a file's format is recognised by.
 pub(crate) struct Evidence<'a> {
@@ -62,9 +62,9 @@ impl Evidence<'_> {
         ["sst", "parquet", "db"].into_iter().find(|known| extension.eq_ignore_ascii_case(known))
     }
 
-    /// The error for a file of no known format: what was tried, and what to do.
-    pub(crate) fn unknown(&self) -> Failure {
-        let file = self.path.display().to_string();
+    /// The error for a file of no known format: what may be meant, and for those who ask, what was looked for. `keys` are the
+    /// keys that were given beside it, if any were, and their format if they are a filter.
+    pub(crate) fn unknown(&self, name: &str, keys: Option<(&Path, Option<Format>)>) -> Failure {
         let container = match self.head {
             head if head.starts_with(PARTITION_INDEX_MAGIC) => {
                 Some("the index of a partitioned filter")
@@ -75,44 +75,71 @@ impl Evidence<'_> {
         if let Some(container) = container {
             let message =
                 format!("this is {container}, which only the library reads: see docs/format.md");
-            return Failure::of(&file, message);
+            return Failure::of(name, message);
         }
-        let (tried, advice) = match (self.end, self.container_extension()) {
-            (Some((_, 0)), _) => ("it is empty", "give --format if it is a filter"),
-            (Some(_), Some("parquet")) => (
-                "its name ends in .parquet, but its first bytes are not PAR1: it is truncated, compressed or of another kind",
-                "fetch it again; a bare filter needs --format parquet-filter",
-            ),
-            (Some(_), Some("sst")) => (
-                "its name ends in .sst, but its last bytes are no magic number of RocksDB: it is truncated, compressed or of an \
-                 unknown version",
-                "fetch it again; a filter block by itself needs --format rocksdb-block",
-            ),
-            (Some(_), Some(_)) => (
-                "its name ends in .db, but its first bytes are no number of probes and its last bytes no magic number of RocksDB: it \
-                 is truncated, compressed or of an unknown version",
-                "fetch it again, or give --format",
-            ),
-            (Some(_), None) => (
-                "native and parquet begin with a magic number, parquet-filter with its header; rocksdb-sst ends with a magic number, \
-                 rocksdb-block with ff 00 k 00 00 after a multiple of 64 bytes; cassandra is named as in nb-1-big-Filter.db",
-                "is it the file of keys? The filter comes first. Otherwise give --format: rocksdb-block for blocks of LegacyBloom and \
-                 Ribbon, which have no mark",
-            ),
-            (None, _) => (
-                "native and parquet begin with a magic number, parquet-filter with its header; the end of a pipe or a device is not \
-                 known",
-                "give --format, such as rocksdb-sst",
-            ),
+        let is_empty = self.head.is_empty();
+        let hint = match (keys, self.container_extension()) {
+            (Some((path, Some(format))), _) => {
+                let path = path.display();
+                format!("{path} is a filter ({format}): give the filter first, then the keys")
+            }
+            _ if is_empty => "it is empty; give --format if it is a filter".to_owned(),
+            (Some(_), None) if is_text(self.head) => {
+                "it is text: the filter comes first, then the keys".to_owned()
+            }
+            (None, None) if is_text(self.head) => {
+                "it is text; give --format if it is a filter".to_owned()
+            }
+            (_, Some(_)) if self.end.is_some() => {
+                "truncated or compressed? Fetch it again, or give --format".to_owned()
+            }
+            _ if self.end.is_none() => {
+                "a pipe, whose end is not known: give --format, such as rocksdb-sst".to_owned()
+            }
+            _ => "give --format if it is a filter".to_owned(),
         };
-        Failure::of(&file, format!("this is no filter of a known format: {tried} ({advice})"))
+        let of_name = match self.container_extension().filter(|_| self.end.is_some()) {
+            Some("parquet") => "  its name ends in .parquet, but its first bytes are not PAR1\n",
+            Some("sst") => {
+                "  its name ends in .sst, but its last bytes are no magic number of RocksDB\n"
+            }
+            Some(_) => {
+                "  its name ends in .db, but its first bytes are no number of probes and its last bytes no magic number of RocksDB\n"
+            }
+            None => "",
+        };
+        let reasons = format!("{of_name}{RECOGNISED}");
+        Failure::of(name, format!("not a recognised filter file: {hint}")).with_reasons(&reasons)
     }
 }
 
-/// The length that the header at the start of these bytes announces, for formats that have one; that of the bytes if the header is
-/// damaged.
-pub(crate) fn announced_bytes(format: Format, head: &[u8]) -> Option<u64> {
-    let announced = match format {
+/// Whether the first bytes look like lines of text.
+fn is_text(head: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    // A character may be cut off at the end.
+    let is_utf8 = match str::from_utf8(head) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    !head.is_empty() && is_utf8 && !head.iter().any(is_control)
+}
+
+/// Whether these first bytes are those of a container of this crate.
+pub(crate) fn begins_as_filter(head: &[u8]) -> bool {
+    // The magic numbers end in a line feed, which ends a key.
+    [NATIVE_MAGIC, PARTITION_INDEX_MAGIC, CHAIN_MAGIC]
+        .iter()
+        .any(|magic| head.starts_with(magic.trim_ascii_end()))
+}
+
+/// Whether the header of such a filter gives its length.
+pub(crate) fn has_length(format: Format) -> bool {
+    matches!(format, Format::Native | Format::ParquetFilter)
+}
+
+/// The length that a sound header in these first bytes gives, unless there are as many.
+pub(crate) fn length_by_header(format: Format, head: &[u8]) -> Option<u64> {
+    match format {
         Format::Native => match BloomFilterRef::from_bytes_trusted(head) {
             Err(FormatError::Header(HeaderError::Length { expected, .. })) => Some(expected),
             _ => None,
@@ -121,9 +148,18 @@ pub(crate) fn announced_bytes(format: Format, head: &[u8]) -> Option<u64> {
             Err(ParquetError::Length { expected, .. }) => Some(expected),
             _ => None,
         },
-        _ => return None,
-    };
-    Some(announced.unwrap_or(head.len() as u64))
+        _ => None,
+    }
+}
+
+/// The library's error for a file of this length, if that is not what a sound header in its first bytes gives: for a file that is not
+/// read then.
+pub(crate) fn length_error(format: Format, head: &[u8], found: u64) -> Option<String> {
+    let expected = length_by_header(format, head).filter(|&expected| expected != found)?;
+    Some(match format {
+        Format::ParquetFilter => ParquetError::Length { found, expected }.to_string(),
+        _ => FormatError::Header(HeaderError::Length { found, expected }).to_string(),
+    })
 }
 
 /// Whether these first bytes begin with a whole header of a Parquet filter.

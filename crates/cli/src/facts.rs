@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::failure::printable;
 use crate::numbers::percent;
 
+/// How the value of a damaged part begins.
+pub(crate) const DAMAGED: &str = "DAMAGED";
+
 pub(crate) struct Facts {
     pub(crate) json: Value,
     pub(crate) rows: Vec<(&'static str, String)>,
@@ -15,14 +18,21 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn table(&self) -> String {
+    /// For people. `mark` gives the word for damage its colour.
+    pub(crate) fn table(&self, mark: impl Fn(&str) -> String) -> String {
         let mut text = String::new();
         for (name, value) in &self.rows {
-            text += &format!("{name:<32}{}\n", printable(value));
+            let value = printable(value);
+            let value = match value.strip_prefix(DAMAGED) {
+                // Not the name of a file.
+                Some(rest) if name.ends_with("checksum") => mark(DAMAGED) + rest,
+                _ => value,
+            };
+            text += &format!("{name:<32}{value}\n");
         }
         if let Some(list) = &self.list {
             text.push('\n');
-            text += &list.table();
+            text += &list.table(mark);
         }
         text
     }
@@ -41,7 +51,7 @@ impl List {
         List { words, lines: vec![heads.iter().map(|&head| head.to_owned()).collect()] }
     }
 
-    fn table(&self) -> String {
+    fn table(&self, mark: impl Fn(&str) -> String) -> String {
         let mut text = String::new();
         let lines: Vec<Vec<String>> = self
             .lines
@@ -56,6 +66,10 @@ impl List {
             let cells: Vec<String> = cells
                 .map(|(at, (cell, width))| match at < self.words {
                     true => format!("{cell:<width$}"),
+                    // Marked when it is as wide as its column: a mark takes no room.
+                    false if cell == DAMAGED => {
+                        format!("{cell:>width$}").replace(DAMAGED, &mark(DAMAGED))
+                    }
                     false => format!("{cell:>width$}"),
                 })
                 .collect();

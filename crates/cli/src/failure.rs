@@ -1,33 +1,59 @@
 //! Messages on standard error: the one error of the tool, and warnings.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, Write, stderr};
+
+use clap::builder::styling::Style;
+
+use crate::terminal::{RED, YELLOW, styled};
 
 /// What went wrong, in one sentence that names the file or option and the value; the tool then exits with status 2.
-pub(crate) struct Failure(String);
+pub(crate) struct Failure {
+    message: String,
+    /// Lines below the message.
+    advice: Vec<String>,
+    /// Lines below it for those who ask why, by `--verbose`.
+    reasons: Vec<String>,
+}
 
 impl Failure {
     pub(crate) fn new(message: impl Display) -> Self {
-        Failure(message.to_string())
+        Failure { message: message.to_string(), advice: Vec::new(), reasons: Vec::new() }
     }
 
     pub(crate) fn of(file: &str, message: impl Display) -> Self {
-        Failure(format!("{file}: {message}"))
+        Failure::new(format!("{file}: {message}"))
     }
 
     pub(crate) fn io(file: &str, operation: &str, error: &io::Error) -> Self {
-        Failure(format!("{file}: cannot {operation}: {error}"))
+        Failure::new(format!("{file}: cannot {operation}: {error}"))
+    }
+
+    /// The same with these lines below the message.
+    pub(crate) fn with_advice(self, lines: &str) -> Self {
+        Failure { advice: lines.lines().map(str::to_owned).collect(), ..self }
+    }
+
+    /// The same with these lines below it for those who ask why.
+    pub(crate) fn with_reasons(self, lines: &str) -> Self {
+        Failure { reasons: lines.lines().map(str::to_owned).collect(), ..self }
     }
 
     /// Prints `error:` and the message, as the parser of the command line does for its own.
-    pub(crate) fn report(&self) {
-        line("error: ", &self.0);
+    pub(crate) fn report(&self, verbose: bool) {
+        let hint = match self.reasons.is_empty() || verbose {
+            true => "",
+            false => " (-v says why)",
+        };
+        line(&prefix("error:", RED), &format!("{}{hint}", self.message));
+        let reasons = self.reasons.iter().filter(|_| verbose);
+        self.advice.iter().chain(reasons).for_each(|text| line("", text));
     }
 }
 
 /// Prints what the user should know about a result that is given all the same.
 pub(crate) fn warn(message: impl Display) {
-    line("warning: ", &message.to_string());
+    line(&prefix("warning:", YELLOW), &message.to_string());
 }
 
 /// Prints what was done.
@@ -35,9 +61,13 @@ pub(crate) fn inform(message: impl Display) {
     line("", &message.to_string());
 }
 
+fn prefix(word: &str, style: Style) -> String {
+    styled(word, style, &stderr()) + " "
+}
+
 fn line(prefix: &str, message: &str) {
     // Nobody is left to tell if standard error is gone.
-    let _ = writeln!(io::stderr().lock(), "{prefix}{}", printable(message));
+    let _ = writeln!(stderr().lock(), "{prefix}{}", printable(message));
 }
 
 /// The text with control characters escaped: names within files that are read must not steer the terminal.

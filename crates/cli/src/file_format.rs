@@ -7,6 +7,13 @@ use clap::ValueEnum;
 
 use crate::failure::Failure;
 
+/// How a file is recognised, for the help and for those who ask why one was not: the rules of `detect`.
+pub(crate) const RECOGNISED: &str = "  \
+  native and parquet begin with a magic number, parquet-filter with its header
+  rocksdb-sst ends with a magic number
+  rocksdb-block ends with ff 00 k 00 00 after a multiple of 64 bytes; LegacyBloom and Ribbon have no mark
+  cassandra is named as in nb-1-big-Filter.db, and begins with a number of probes";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// This tool's own
@@ -33,11 +40,17 @@ impl Display for Format {
     }
 }
 
+fn long_help() -> String {
+    format!(
+        "Format of the filter [default: native for build, otherwise recognised by its bytes or its name]:\n{RECOGNISED}"
+    )
+}
+
 /// How a filter is read or written.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub(crate) struct FormatArgs {
     /// Format of the filter [default: native for build, otherwise recognised by its bytes or its name]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, long_help = long_help())]
     format: Option<Format>,
 
     /// Version of Cassandra's format, such as nb or da, if the name of Filter.db has none or a wrong one; implies --format cassandra

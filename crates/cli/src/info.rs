@@ -1,5 +1,6 @@
 //! `blocked-bloom info`: everything that is known of a stored filter.
 
+use std::io::stdout;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,16 +8,20 @@ use crate::failure::Failure;
 use crate::file_format::FormatArgs;
 use crate::formats;
 use crate::output::print;
-use crate::stored::Stored;
+use crate::stored::{Reading, Stored};
+use crate::terminal::{RED, styled};
 
 /// Describe a filter: geometry, keys, false-positive rates, checksums
 ///
-/// Filters of RocksDB, Parquet and Cassandra are described, too, alone or in their files, which are read into memory whole. If the
-/// blocks of a native filter or some filters of a Parquet file are damaged, the rest is described, and the exit status is 2. Other
-/// damage is an error without a description.
+/// Filters of RocksDB, Parquet and Cassandra are described, too, alone or in their files. If the blocks of a native filter or some
+/// filters of a Parquet file are damaged, the rest is described, and the exit status is 2. Other damage is an error without a
+/// description.
+///
+/// Files of 16 MiB and more are mapped, not read into memory: if another program truncates the file meanwhile, the system ends the
+/// tool (SIGBUS).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Stored filter, or file that holds filters
+    /// Stored filter, or file that holds filters, or - for standard input
     filter: PathBuf,
 
     #[command(flatten)]
@@ -28,14 +33,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let stored = Stored::read(&args.filter, &args.format)?;
+    let stored = Stored::read(&args.filter, &args.format, &Reading::default())?;
     let (facts, failure) = formats::describe(&stored)?;
-    print(&if args.json { format!("{:#}\n", facts.json) } else { facts.table() })?;
-    Ok(match failure {
-        None => ExitCode::SUCCESS,
-        Some(failure) => {
-            failure.report();
-            ExitCode::from(2)
-        }
-    })
+    let text = match args.json {
+        true => format!("{:#}\n", facts.json),
+        false => facts.table(|damage| styled(damage, RED, &stdout())),
+    };
+    print(&text)?;
+    failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }

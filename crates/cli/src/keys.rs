@@ -1,18 +1,22 @@
-//! Reading keys: how they are separated and written, and the position of a bad one.
+//! Reading keys: how they are separated and written, how long they may be, and the position of a bad one.
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::ProgressBar;
 
+use crate::detect::begins_as_filter;
 use crate::failure::{Failure, warn};
+use crate::numbers::parse_key_bytes;
 use crate::output::STDIO;
+use crate::terminal::progress_bar;
 
 const BUFFER: usize = 1 << 18;
 
-/// Bytes of a file below which a build is over before anybody could read a progress bar.
-const PROGRESS_FROM: u64 = 16 << 20;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct KeyFormat {
@@ -23,6 +27,10 @@ pub(crate) struct KeyFormat {
     /// Each key is given as hexadecimal digits, two per byte
     #[arg(long)]
     hex: bool,
+
+    /// Longest key, in bytes: a longer line is an error, before it is in memory. Suffixes K, M, G, KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_key_bytes)]
+    max_key_bytes: u64,
 }
 
 impl KeyFormat {
@@ -32,6 +40,54 @@ impl KeyFormat {
 
     pub(crate) fn terminator(self) -> u8 {
         if self.null { 0 } else { b'\n' }
+    }
+
+    pub(crate) fn max_key_bytes(self) -> u64 {
+        self.max_key_bytes
+    }
+
+    /// Bytes of the text of the longest key.
+    fn max_text_bytes(self) -> u64 {
+        self.max_key_bytes.saturating_mul(if self.hex { 2 } else { 1 })
+    }
+}
+
+/// A key that does not end where the longest one would. What follows was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyTooLong {
+    /// Length of its text so far.
+    pub(crate) found: u64,
+    /// Bytes of the longest key.
+    pub(crate) limit: u64,
+    pub(crate) null: bool,
+    pub(crate) hex: bool,
+}
+
+impl Display for KeyTooLong {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let KeyTooLong { found, limit, null, hex } = self;
+        let (end, other) = match null {
+            true => ("NUL", "leave out --null if line feeds end the keys, or give"),
+            false => ("end of the line", "give --null if NUL bytes end the keys, or"),
+        };
+        let (unit, most) = match hex {
+            true => ("hex digits", "two for each of the "),
+            false => ("bytes", "the "),
+        };
+        write!(
+            f,
+            "{found} {unit} and no {end} yet, more than {most}{limit} bytes of --max-key-bytes: {other} a larger --max-key-bytes"
+        )
+    }
+}
+
+impl Error for KeyTooLong {}
+
+/// The name of a file, or of standard input for `-`.
+pub(crate) fn name(path: &Path) -> String {
+    match path == Path::new(STDIO) {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
     }
 }
 
@@ -43,8 +99,18 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// Bytes of memory that a key keeps for the next one: a batch of keys does not keep what its longest ones took.
+    const KEPT: usize = 4096;
+
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    fn clear(&mut self) {
+        for bytes in [Some(&mut self.text), self.decoded.as_mut()].into_iter().flatten() {
+            bytes.clear();
+            bytes.shrink_to(Self::KEPT);
+        }
     }
 }
 
@@ -68,8 +134,11 @@ impl KeyBatch {
     const MAX_KEYS: usize = 1 << 18;
     const MAX_BYTES: usize = 8 << 20;
 
-    /// Memory of a full batch, unless its last key is longer than a mebibyte.
-    pub(crate) const MEMORY: u64 = (Self::MAX_KEYS * 8 + 2 * (Self::MAX_BYTES + (1 << 20))) as u64;
+    /// Memory of a full batch, and of the keys before and after it. Vectors that grow take up to twice what they hold.
+    pub(crate) fn memory(max_key_bytes: u64) -> u64 {
+        let (ends, bytes) = (8 * Self::MAX_KEYS as u64, Self::MAX_BYTES as u64);
+        max_key_bytes.saturating_mul(6).saturating_add(ends + 2 * bytes)
+    }
 
     fn last(&self) -> Option<&[u8]> {
         let &end = self.ends.last()?;
@@ -87,28 +156,36 @@ pub(crate) struct KeyReader {
     name: String,
     input: BufReader<Box<dyn Read>>,
     format: KeyFormat,
+    bar: ProgressBar,
     keys: u64,
     /// Keys that end in a carriage return.
     returns: u64,
+    /// Whether the first key begins with a byte order mark, and whether it is the start of a filter.
+    is_marked: bool,
+    is_filter: bool,
 }
 
 impl KeyReader {
     /// Opens a file, or standard input for `-`, with a progress bar if that is wanted and the file is large.
     pub(crate) fn open(path: &Path, format: KeyFormat, progress: bool) -> Result<Self, Failure> {
-        let (name, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
-            ("standard input".to_owned(), Box::new(io::stdin().lock()))
+        let name = name(path);
+        let (bar, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
+            (ProgressBar::hidden(), Box::new(io::stdin().lock()))
         } else {
-            let name = path.display().to_string();
             let file = File::open(path).map_err(|error| Failure::io(&name, "open", &error))?;
-            let bar = if progress { progress_bar(&file) } else { ProgressBar::hidden() };
-            (name, Box::new(bar.wrap_read(file)))
+            let bytes = file.metadata().ok().filter(|file| file.is_file());
+            let bar = progress_bar(&name, bytes.map_or(0, |file| file.len()), progress);
+            (bar.clone(), Box::new(bar.wrap_read(file)))
         };
         Ok(KeyReader {
             name,
             input: BufReader::with_capacity(BUFFER, input),
             format,
+            bar,
             keys: 0,
             returns: 0,
+            is_marked: false,
+            is_filter: false,
         })
     }
 
@@ -116,12 +193,25 @@ impl KeyReader {
         &self.name
     }
 
-    /// Warns if keys look like lines of a Windows text file: looked up without the carriage return they are absent.
-    pub(crate) fn warn_of_carriage_returns(&self) {
-        if self.returns > 0 && !self.format.null && !self.format.hex {
+    /// Warns if keys look like lines of a Windows text file, which are absent if they are looked up without what it adds, or if they are
+    /// no text at all.
+    pub(crate) fn warn_of_doubtful_keys(&self) {
+        let KeyReader { name, keys, returns, format, .. } = self;
+        if format.hex {
+            return;
+        }
+        if self.is_filter {
+            warn(format!("{name}: begins as a stored filter does: is it the file of keys?"));
+            return;
+        }
+        if self.is_marked {
             warn(format!(
-                "{}: {} of {} keys end in a carriage return, which is part of the key (tr -d '\\r' removes it)",
-                self.name, self.returns, self.keys
+                "{name}: begins with a UTF-8 byte order mark, which is part of the first key (tail -c +4 removes it)"
+            ));
+        }
+        if *returns > 0 && !format.null {
+            warn(format!(
+                "{name}: {returns} of {keys} keys end in a carriage return, which is part of the key (tr -d '\\r' removes it)"
             ));
         }
     }
@@ -156,50 +246,49 @@ impl KeyReader {
 
     /// Replaces `key` by the next one; false at the end.
     pub(crate) fn read(&mut self, key: &mut Key) -> Result<bool, Failure> {
-        let terminator = self.format.terminator();
-        key.text.clear();
-        let read = self.input.read_until(terminator, &mut key.text);
+        let (terminator, most) = (self.format.terminator(), self.format.max_text_bytes());
+        key.clear();
+        // The longest key and its terminator.
+        let mut input = self.input.by_ref().take(most.saturating_add(1));
+        let read = input.read_until(terminator, &mut key.text);
         if read.map_err(|error| Failure::io(&self.name, "read", &error))? == 0 {
+            self.bar.finish_and_clear();
             return Ok(false);
         }
+        self.keys += 1;
         if key.text.last() == Some(&terminator) {
             key.text.pop();
+        } else if key.text.len() as u64 > most {
+            let KeyFormat { null, hex, max_key_bytes: limit } = self.format;
+            let error = KeyTooLong { found: key.text.len() as u64, limit, null, hex };
+            return Err(self.bad_key(0, error));
         }
-        self.keys += 1;
+        if self.keys == 1 {
+            self.is_marked = key.text.starts_with(BYTE_ORDER_MARK);
+            self.is_filter = begins_as_filter(&key.text);
+        }
         self.returns += u64::from(key.text.last() == Some(&b'\r'));
         if self.format.hex {
             let decoded = key.decoded.get_or_insert_default();
-            decode_hex(&key.text, decoded).map_err(|problem| self.bad_key(0, &problem))?;
+            decode_hex(&key.text, decoded).map_err(|problem| self.bad_key(0, problem))?;
         }
         Ok(true)
     }
 
     /// The error for a key that was read so many keys `before` the last one.
-    pub(crate) fn bad_key(&self, before: usize, problem: &str) -> Failure {
+    pub(crate) fn bad_key(&self, before: usize, problem: impl Display) -> Failure {
         let unit = if self.format.null { "key" } else { "line" };
         Failure::of(&self.name, format!("{unit} {}: {problem}", self.keys - before as u64))
     }
-}
-
-fn progress_bar(file: &File) -> ProgressBar {
-    let bytes = match file.metadata() {
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        _ => 0,
-    };
-    if bytes < PROGRESS_FROM || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
-    let style = ProgressStyle::with_template(template);
-    ProgressBar::new(bytes)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_finish(ProgressFinish::AndClear)
 }
 
 fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
     bytes.clear();
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     if let Some(at) = text.iter().position(|&byte| digit(byte).is_none()) {
+        if text.starts_with(BYTE_ORDER_MARK) {
+            return Err("begins with a UTF-8 byte order mark (tail -c +4 removes it)".to_owned());
+        }
         let found = text[at].escape_ascii();
         let column = at + 1;
         return Err(format!("found '{found}' at column {column}, expected a hex digit"));
@@ -211,4 +300,31 @@ fn decode_hex(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), String> {
     }
     bytes.extend(pairs.iter().filter_map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyBatch, KeyTooLong};
+
+    #[test]
+    fn a_key_that_is_too_long_says_what_to_do() {
+        let error = KeyTooLong { found: 65, limit: 64, null: false, hex: false };
+        assert_eq!(
+            error.to_string(),
+            "65 bytes and no end of the line yet, more than the 64 bytes of --max-key-bytes: \
+             give --null if NUL bytes end the keys, or a larger --max-key-bytes"
+        );
+        let error = KeyTooLong { found: 129, limit: 64, null: true, hex: true };
+        assert_eq!(
+            error.to_string(),
+            "129 hex digits and no NUL yet, more than two for each of the 64 bytes of --max-key-bytes: \
+             leave out --null if line feeds end the keys, or give a larger --max-key-bytes"
+        );
+    }
+
+    #[test]
+    fn the_longest_key_is_part_of_a_batch() {
+        assert_eq!(KeyBatch::memory(1 << 20), 24 << 20);
+        assert_eq!(KeyBatch::memory(u64::MAX), u64::MAX);
+    }
 }

@@ -1,7 +1,8 @@
 //! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
 //!
 //! Modules import only from those below them: the commands (`build`, `query`, `info`, `merge`, `plan`, `bench`); what is known of each
-//! format (`formats`); files (`stored`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`).
+//! format (`formats`); files (`stored`, `mapping`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`,
+//! `terminal`).
 
 mod bench;
 mod build;
@@ -12,12 +13,14 @@ mod file_format;
 mod formats;
 mod info;
 mod keys;
+mod mapping;
 mod merge;
 mod numbers;
 mod output;
 mod plan;
 mod query;
 mod stored;
+mod terminal;
 mod threads;
 
 use std::process::ExitCode;
@@ -33,6 +36,7 @@ EXAMPLES:
   blocked-bloom build --fpr 0.1% -o w.bloom words.txt
   blocked-bloom query w.bloom < keys.txt           keys that may be present
   blocked-bloom query --absent w.bloom keys.txt    keys that are certainly absent
+  blocked-bloom query - keys.txt < w.bloom         the filter from standard input
   blocked-bloom build --prefix delimiter:2f:1 paths.txt   and then query --prefix delimiter:2f:1
   blocked-bloom info w.bloom
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
@@ -51,7 +55,8 @@ EXIT STATUS:
   2  an error, with a message on standard error
 
 ENVIRONMENT:
-  BLOCKED_BLOOM_KERNEL  name of the kernel to use instead of the fastest; info lists them";
+  BLOCKED_BLOOM_KERNEL  name of the kernel to use instead of the fastest; info lists them
+  NO_COLOR              no colours on a terminal";
 
 /// Blocked Bloom filters: which keys of a set may be present, and which are certainly absent
 #[derive(Parser)]
@@ -59,6 +64,10 @@ ENVIRONMENT:
 struct Cli {
     #[command(subcommand)]
     command: Command,
+
+    /// Say more: why a file is not recognised, and what memory build used
+    #[arg(short, long, global = true)]
+    verbose: bool,
 }
 
 #[derive(Subcommand)]
@@ -72,9 +81,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let Cli { command, verbose } = Cli::parse();
     let done = check_kernel().and_then(|()| match command {
-        Command::Build(args) => build::run(&args),
+        Command::Build(args) => build::run(&args, verbose),
         Command::Query(args) => query::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
@@ -82,7 +91,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
     });
     done.unwrap_or_else(|failure| {
-        failure.report();
+        failure.report(verbose);
         ExitCode::from(2)
     })
 }

@@ -1,6 +1,7 @@
 //! Numbers as people write them: suffixes and percentages are read, percentages printed.
 
 use blocked_bloom::Sizing;
+use blocked_bloom::probe::MAX_BITS_PER_KEY;
 
 const THOUSANDS: [(&str, u64); 3] = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
 const BINARY: [(&str, u64); 3] = [("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
@@ -22,6 +23,16 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     })
 }
 
+/// The longest key that is read.
+pub(crate) fn parse_key_bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("give a whole number of bytes, 1 or more, such as 65536, 64KiB or 1.5M \
+                  (K, M and G are decimal, KiB, MiB and GiB binary)"
+            .to_owned()),
+    }
+}
+
 pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     let (number, divisor) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),
@@ -31,6 +42,16 @@ pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
         Ok(rate) if rate > 0.0 && rate <= divisor => Ok(rate / divisor),
         _ => Err("give a number above 0 and up to 1, such as 0.01, or a percentage such as 1%"
             .to_owned()),
+    }
+}
+
+/// Bits per key, in the range that every sizing takes.
+pub(crate) fn parse_bits(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(bits) if (0.0..=MAX_BITS_PER_KEY).contains(&bits) => Ok(bits),
+        _ => Err(format!(
+            "give a number from 0 to {MAX_BITS_PER_KEY}, such as 10 or 12.5 (0 means no filter)"
+        )),
     }
 }
 
@@ -49,12 +70,14 @@ fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
     (is_whole && value < u64::MAX as f64).then(|| value.round() as u64)
 }
 
+pub(crate) const DEFAULT_BITS_PER_KEY: f64 = 10.0;
+
 /// The one sizing of a filter.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub(crate) struct SizingArgs {
     /// Bits of memory per key, 0 to 100, fractions allowed; 0 means no filter [default: 10]
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     pub(crate) bits_per_key: Option<f64>,
 
     /// Highest false-positive rate: 0.01 and 1% are the same; the smallest such filter is built
@@ -71,7 +94,7 @@ impl SizingArgs {
         match (self.fpr, self.max_bytes) {
             (Some(rate), _) => Sizing::FalsePositiveRate(rate),
             (_, Some(bytes)) => Sizing::MaxBytes(bytes),
-            _ => Sizing::BitsPerKey(self.bits_per_key.unwrap_or(10.0)),
+            _ => Sizing::BitsPerKey(self.bits_per_key.unwrap_or(DEFAULT_BITS_PER_KEY)),
         }
     }
 }
@@ -86,7 +109,7 @@ pub(crate) fn percent(rate: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_bytes, parse_keys, parse_rate};
+    use super::{parse_bits, parse_bytes, parse_keys, parse_rate};
 
     #[test]
     fn keys() {
@@ -112,6 +135,14 @@ mod tests {
         assert_eq!(parse_bytes("64KiB"), Ok(65_536));
         assert_eq!(parse_bytes("1.5gib"), Ok(3 << 29));
         assert!(parse_bytes("64KB").is_err());
+    }
+
+    #[test]
+    fn bits() {
+        assert_eq!((parse_bits("0"), parse_bits("12.5")), (Ok(0.0), Ok(12.5)));
+        for text in ["", "-1", "100.1", "1e400", "inf", "nan", "10M"] {
+            assert!(parse_bits(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -157,13 +157,12 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Text for standard output. A reader that has seen enough is no error.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+/// Text for standard output; false if nobody reads it any more. A reader that has seen enough is no error.
+pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::io("standard output", "write", &error))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::io("standard output", "write", &error)),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::levels::parse_level;
 use crate::failure::Failure;
-use crate::numbers::{parse_bytes, parse_keys, parse_rate, percent};
+use crate::numbers::{parse_bits, parse_bytes, parse_keys, parse_rate, percent};
 use crate::output::print;
 
 const LADDER: [f64; 8] = [5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0];
@@ -36,6 +36,14 @@ EXAMPLES:
   blocked-bloom plan --levels 1M,10M,100M,1G --budget 1GiB
   blocked-bloom plan --levels 100kx4:0.1,1M,10M@0.9/16=95% --budget 4MiB --bits-per-key 10";
 
+const MODES: &str = "
+  blocked-bloom plan --keys 10M --fpr 1%
+      sizes and false-positive rates to choose from, for one filter of so many keys
+  blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
+      bits per key for each of the levels of an LSM tree, which share a budget of memory
+
+For more information, try 'blocked-bloom plan --help'.";
+
 /// Print a table of filter sizes and false-positive rates: for a number of keys, or for levels that
 /// share a budget of memory
 ///
@@ -49,7 +57,7 @@ EXAMPLES:
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Distinct keys, at least 1: 1000000, 1_000_000, 1e6 and 1M are the same; also K and G
-    #[arg(long, value_name = "N", value_parser = parse_keys, required_unless_present = "levels")]
+    #[arg(long, value_name = "N", value_parser = parse_keys)]
     keys: Option<u64>,
 
     /// Levels of a tree that share the budget, such as 1M,10Mx4,1G; see below
@@ -63,7 +71,7 @@ pub(crate) struct Args {
 
     /// Bits of memory per key, 0 to 100, fractions allowed; 0 means no filter. With --levels, what
     /// else to compare with
-    #[arg(long, value_name = "BITS", value_delimiter = ',')]
+    #[arg(long, value_name = "BITS", value_delimiter = ',', value_parser = parse_bits)]
     bits_per_key: Vec<f64>,
 
     /// Highest false-positive rate: 0.01 and 1% are the same
@@ -89,8 +97,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             levels::run(&args.levels, budget, &args.bits_per_key, args.json)?;
             Ok(ExitCode::SUCCESS)
         }
-        // The parser sees to it that there are keys.
-        (keys, _) => run_keys(args, keys.unwrap_or(1)),
+        (Some(keys), _) => run_keys(args, keys),
+        // The parser sees to it that levels have a budget.
+        (None, None) => {
+            Err(Failure::new("give --keys, or --levels and --budget").with_advice(MODES))
+        }
     }
 }
 
@@ -118,7 +129,7 @@ fn run_keys(args: &Args, keys: u64) -> Result<ExitCode, Failure> {
         print(&table(keys, &choices))?;
     }
     for failure in &failures {
-        failure.report();
+        failure.report(false);
     }
     Ok(ExitCode::from(if failures.is_empty() { 0 } else { 2 }))
 }

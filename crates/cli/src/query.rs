@@ -1,7 +1,7 @@
 //! `blocked-bloom query`: which keys may be present, or are certainly absent.
 
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::PathBuf;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::failure::Failure;
@@ -10,27 +10,31 @@ use crate::formats;
 use crate::formats::lookup::LookupArgs;
 use crate::keys::{Key, KeyReader};
 use crate::output::{STDIO, print};
-use crate::stored::Stored;
+use crate::stored::{Reading, Stored};
 
-/// Keys that are looked up at a time.
+/// Keys that are looked up at a time, and their bytes, whichever comes first.
 const BATCH: usize = 4096;
+const BATCH_BYTES: usize = 8 << 20;
 
 /// Print the keys that may be present in a filter
 ///
 /// Keys are printed as they were read, in the same order, with the same terminator. A few that may be
 /// present are not: info prints the rate. What is certainly absent is absent.
 ///
-/// The filter may be one of RocksDB, Parquet or Cassandra, alone or in its file, which is read into memory whole. Cassandra's
-/// keys are partition keys as the table stores them: text as it is; int, uuid and composite ones by --hex of their serialized bytes,
-/// an int as 4 bytes big-endian (42 is 0000002a), since their text is absent whatever the table holds.
+/// The filter may be one of RocksDB, Parquet or Cassandra, alone or in its file. Cassandra's keys are partition keys as the table
+/// stores them: text as it is; int, uuid and composite ones by --hex of their serialized bytes, an int as 4 bytes big-endian (42 is
+/// 0000002a), since their text is absent whatever the table holds.
+///
+/// Files of 16 MiB and more are mapped, not read into memory: if another program truncates the file meanwhile, the system ends the
+/// tool (SIGBUS), and if one overwrites it, answers may be wrong. Replace filters as build does, by renaming.
 ///
 /// Exit status: 0 if a key was selected, 1 if none was, 2 after an error.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Stored filter, or file that holds filters
+    /// Stored filter, or file that holds filters, or - for standard input
     filter: PathBuf,
 
-    /// File of keys to look up, one per line, or - for standard input
+    /// File of keys to look up, one per line, or - for standard input if the filter is a file
     #[arg(default_value = STDIO)]
     keys: PathBuf,
 
@@ -50,10 +54,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let stored = Stored::read(&args.filter, &args.format)?;
+    let is_stdin = |path: &Path| path == Path::new(STDIO);
+    if is_stdin(&args.filter) && is_stdin(&args.keys) {
+        return Err(Failure::new(
+            "filter and keys cannot both come from standard input: give the keys as a file, as in blocked-bloom query - KEYS",
+        ));
+    }
+    let reading = Reading { keys: Some(&args.keys), bar: None };
+    let stored = Stored::read(&args.filter, &args.format, &reading)?;
     let mut lookup = formats::lookup(&stored, &args.lookup)?;
     let key_format = args.lookup.key_format;
-    let mut reader = KeyReader::open(&args.keys, key_format, false)?;
+    // Keys that are printed to a terminal show how far the work is.
+    let progress = args.count || !io::stdout().is_terminal();
+    let mut reader = KeyReader::open(&args.keys, key_format, progress)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut batch: Vec<Key> = Vec::new();
     batch.resize_with(BATCH, Key::default);
@@ -82,24 +95,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         };
         match written {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(exit(selected)),
             Err(error) => return Err(Failure::io("standard output", "write", &error)),
         }
     }
-    reader.warn_of_carriage_returns();
+    reader.warn_of_doubtful_keys();
     drop(out);
     if args.count {
         print(&format!("{selected}\n"))?;
     }
-    Ok(ExitCode::from(u8::from(selected == 0)))
+    Ok(exit(selected))
+}
+
+fn exit(selected: u64) -> ExitCode {
+    ExitCode::from(u8::from(selected == 0))
 }
 
 /// Reads keys until the batch is full or the next one would have to be waited for.
 fn fill(reader: &mut KeyReader, batch: &mut [Key]) -> Result<usize, Failure> {
+    let mut bytes = 0;
     for (len, key) in batch.iter_mut().enumerate() {
-        if (len > 0 && reader.is_drained()) || !reader.read(key)? {
+        let is_enough = len > 0 && (reader.is_drained() || bytes >= BATCH_BYTES);
+        if is_enough || !reader.read(key)? {
             return Ok(len);
         }
+        bytes += key.text().len();
     }
     Ok(batch.len())
 }

@@ -1,14 +1,21 @@
-//! Reading stored filters from files, pipes and devices.
+//! Opening stored filters: files, which are mapped if they are large, standard input, pipes and devices.
 
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::hint::black_box;
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use blocked_bloom_formats::cassandra::Layout;
+use indicatif::ProgressBar;
 
-use crate::detect::{Evidence, announced_bytes};
+use crate::detect::{Evidence, has_length, length_by_header, length_error};
 use crate::failure::Failure;
 use crate::file_format::{Format, FormatArgs};
+use crate::keys;
+use crate::mapping::{Bytes, MAP_FROM};
+use crate::output::STDIO;
+use crate::terminal::progress_bar;
 
 /// Bytes at the start and at the end of a file that its format is recognised by.
 const HEAD: u64 = 64;
@@ -16,59 +23,156 @@ const HEAD: u64 = 64;
 /// Most that is read of a pipe or a device whose header announces no length, since it may be endless.
 const MAX_STREAM_BYTES: u64 = 1 << 30;
 
-/// A filter, or a file that holds filters, as it was read: not yet verified.
+/// A filter, or a file that holds filters: not yet verified.
 pub(crate) struct Stored {
     pub(crate) name: String,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     pub(crate) format: Format,
     /// As the user gave it.
     pub(crate) cassandra_version: Option<Layout>,
 }
 
+/// How a filter is read, beside its format.
+#[derive(Default)]
+pub(crate) struct Reading<'a> {
+    /// The keys that were given beside it: if it is no filter, the two may be swapped.
+    pub(crate) keys: Option<&'a Path>,
+    /// Shows the bytes of all filters that are read; otherwise this one has a bar of its own.
+    pub(crate) bar: Option<&'a ProgressBar>,
+}
+
 impl Stored {
-    pub(crate) fn read(path: &Path, args: &FormatArgs) -> Result<Self, Failure> {
+    /// Opens a file, or standard input for `-`.
+    pub(crate) fn read(
+        path: &Path,
+        args: &FormatArgs,
+        reading: &Reading<'_>,
+    ) -> Result<Self, Failure> {
         let given = args.format()?;
-        let name = path.display().to_string();
+        let source = Source::open(path)?;
+        let evidence = source.evidence(path);
+        let format = given.or_else(|| evidence.format()).ok_or_else(|| {
+            let keys = reading.keys.map(|keys| (keys, format_of(keys)));
+            evidence.unknown(&source.name, keys)
+        })?;
+        let name = source.name.clone();
+        if let Some(length) = source.length
+            && let Some(error) = length_error(format, &source.head, length)
+        {
+            return Err(damaged(&name, format, error));
+        }
+        let own_bar;
+        let bar = match reading.bar {
+            Some(bar) => bar,
+            None => {
+                own_bar = progress_bar(&name, source.length.unwrap_or(0), true);
+                &own_bar
+            }
+        };
+        let bytes = source.bytes(format, bar)?;
+        Ok(Stored { name, bytes, format, cassandra_version: args.cassandra_version })
+    }
+
+    /// The error for a filter that cannot be used.
+    pub(crate) fn damaged(&self, error: impl Display) -> Failure {
+        damaged(&self.name, self.format, error)
+    }
+}
+
+fn damaged(name: &str, format: Format, error: impl Display) -> Failure {
+    let advice = "it must not be used to answer \"absent\"; rebuild it, or do without";
+    Failure::of(name, format!("{error} (read as {format}; {advice})"))
+}
+
+/// The format of what may be a filter that was given in the place of keys.
+fn format_of(path: &Path) -> Option<Format> {
+    // A pipe must not be read for that.
+    let source = path.is_file().then(|| Source::open(path).ok())??;
+    source.evidence(path).format()
+}
+
+/// An open file or stream of which no more than both ends are read.
+struct Source {
+    name: String,
+    file: File,
+    /// That of a regular file.
+    length: Option<u64>,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let name = keys::name(path);
         let fail = |operation, error: io::Error| Failure::io(&name, operation, &error);
-        let mut file = File::open(path).map_err(|error| fail("open", error))?;
+        let is_stdin = path == Path::new(STDIO);
+        if is_stdin && io::stdin().is_terminal() {
+            let advice = "a filter is binary: redirect it from a file or a pipe";
+            return Err(Failure::of("standard input is a terminal", advice));
+        }
+        let file = if is_stdin { stdin() } else { File::open(path) };
+        let mut file = file.map_err(|error| fail("open", error))?;
         let length = match file.metadata() {
-            Ok(metadata) if metadata.is_file() => Some(metadata.len()),
+            // Redirected, and perhaps read by others before.
+            Ok(metadata) if metadata.is_file() && file.stream_position().ok() == Some(0) => {
+                Some(metadata.len())
+            }
             _ => None,
         };
-        let mut bytes = Vec::new();
-        let head = file.by_ref().take(HEAD).read_to_end(&mut bytes);
-        head.map_err(|error| fail("read", error))?;
+        let mut head = Vec::new();
+        let read = file.by_ref().take(HEAD).read_to_end(&mut head);
+        read.map_err(|error| fail("read", error))?;
         let tail = match length {
             Some(length) => tail(&mut file, length).map_err(|error| fail("read", error))?,
             None => Vec::new(),
         };
-        let evidence =
-            Evidence { path, head: &bytes, end: length.map(|length| (&tail[..], length)) };
-        let format = given.or_else(|| evidence.format()).ok_or_else(|| evidence.unknown())?;
+        Ok(Source { name, file, length, head, tail })
+    }
 
+    fn evidence<'a>(&'a self, path: &'a Path) -> Evidence<'a> {
+        Evidence { path, head: &self.head, end: self.length.map(|length| (&self.tail[..], length)) }
+    }
+
+    fn bytes(self, format: Format, bar: &ProgressBar) -> Result<Bytes, Failure> {
+        // What cannot be mapped can be read.
+        if self.length.is_some_and(|length| length >= MAP_FROM)
+            && let Ok(bytes) = Bytes::map(&self.file)
+        {
+            if format == Format::Native {
+                load(&bytes, bar);
+            }
+            return Ok(bytes);
+        }
+        let Source { name, file, length, head: mut bytes, .. } = self;
         // Of what may be endless, one byte too many is enough.
-        let announced = announced_bytes(format, &bytes);
+        let announced = has_length(format)
+            .then(|| length_by_header(format, &bytes).unwrap_or(bytes.len() as u64));
         let most = match (length, announced) {
             (Some(_), _) => u64::MAX,
             (None, Some(announced)) => announced.saturating_add(1),
             (None, None) => MAX_STREAM_BYTES + 1,
         };
-        let rest = file.take(most.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes);
-        rest.map_err(|error| fail("read", error))?;
+        bar.inc(bytes.len() as u64);
+        let rest = file.take(most.saturating_sub(bytes.len() as u64));
+        let read = bar.wrap_read(rest).read_to_end(&mut bytes);
+        read.map_err(|error| Failure::io(&name, "read", &error))?;
         if announced.is_none() && length.is_none() && bytes.len() as u64 == most {
             let message = format!(
                 "a pipe or a device with more than {MAX_STREAM_BYTES} bytes: give a regular file"
             );
             return Err(Failure::of(&name, message));
         }
-        Ok(Stored { name, bytes, format, cassandra_version: args.cassandra_version })
+        Ok(Bytes::Read(bytes))
     }
+}
 
-    /// The error for a filter that cannot be used.
-    pub(crate) fn damaged(&self, error: impl std::fmt::Display) -> Failure {
-        let advice = "it must not be used to answer \"absent\"; rebuild it, or do without";
-        Failure::of(&self.name, format!("{error} (read as {}; {advice})", self.format))
-    }
+/// Standard input as a file, which may be a regular one.
+fn stdin() -> io::Result<File> {
+    #[cfg(windows)]
+    let owned = std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned();
+    #[cfg(not(windows))]
+    let owned = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned();
+    owned.map(File::from)
 }
 
 /// The last bytes of a file, whose position stays as it is.
@@ -79,4 +183,20 @@ fn tail(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     file.by_ref().take(HEAD).read_to_end(&mut tail)?;
     file.seek(SeekFrom::Start(position))?;
     Ok(tail)
+}
+
+/// Has the pages of a mapped file read while a bar shows how many were: the checksum, which takes all bytes in one call, then finds
+/// them in memory. Does nothing if the bar is hidden. Price: a file that does not fit the system's cache is read twice.
+fn load(bytes: &[u8], bar: &ProgressBar) {
+    const PIECE: usize = 1 << 20;
+    const PAGE: usize = 4096;
+    if bar.is_hidden() {
+        return;
+    }
+    for piece in bytes.chunks(PIECE) {
+        for page in piece.chunks(PAGE) {
+            black_box(page[0]);
+        }
+        bar.inc(piece.len() as u64);
+    }
 }

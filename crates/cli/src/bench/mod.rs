@@ -8,6 +8,7 @@ mod one_filter;
 mod rows;
 mod set;
 mod split;
+mod summary;
 mod workload;
 
 use std::io::{IsTerminal, stderr};
@@ -19,7 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use self::rows::Setting;
 use self::workload::filled;
 use crate::failure::Failure;
-use crate::numbers::parse_keys;
+use crate::numbers::{DEFAULT_BITS_PER_KEY, parse_bits, parse_keys};
 use crate::output::print;
 
 const SIZES: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     keys: Vec<u64>,
 
     /// Bits of memory per key, above 0 and up to 100
-    #[arg(long, value_name = "BITS", default_value_t = 10.0)]
+    #[arg(long, value_name = "BITS", default_value_t = DEFAULT_BITS_PER_KEY, value_parser = parse_bits)]
     bits_per_key: f64,
 
     /// Bits set and tested per key, 1 to 30 [default: the best for the bits per key]
@@ -66,7 +67,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: Option<u32>,
 
-    /// Fewer rounds, and no filter above a million keys: some seconds
+    /// Fewer rounds, and no filter above a million keys: some seconds. Ends with a summary: the library's kernel beside the
+    /// memory-bound baseline
     #[arg(long)]
     quick: bool,
 
@@ -106,19 +108,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
     let ops = if args.op.is_empty() { DEFAULT } else { &args.op };
     let progress = Progress::new((sizes.len() * ops.len()) as u64);
-    if !args.json {
-        print(EXPLANATION)?;
-        if ops.contains(&Op::Build) {
-            print(build::EXPLANATION)?;
-        }
-        if ops.contains(&Op::Metrics) {
-            print(metrics::EXPLANATION)?;
-        }
-        if ops.contains(&Op::Set) {
-            print(set::EXPLANATION)?;
-        }
-    }
+    // Whoever read the rows may be gone: the rest is not worth measuring.
+    let mut is_read = args.json || print(&explanation(ops))?;
+    let mut summary = None;
     for &keys in sizes {
+        if !is_read {
+            return Ok(ExitCode::SUCCESS);
+        }
         let default_rounds = if args.quick || keys > 1_000_000 { 11 } else { 41 };
         let setting = Setting::new(
             keys,
@@ -127,11 +123,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             args.rounds.unwrap_or(default_rounds) as usize,
             args.batch.iter().map(|&batch| batch as usize).collect(),
         )?;
-        if !args.json {
-            print(&setting.head())?;
-        }
+        is_read = is_read && (args.json || print(&setting.head())?);
+        let mut all = Vec::new();
         let filter = filled(setting.params, keys).map_err(Failure::new)?;
         for op in ops {
+            if !is_read {
+                return Ok(ExitCode::SUCCESS);
+            }
             progress.step(&format!("{keys} keys, {op:?}"));
             let rows = match op {
                 Op::Query => one_filter::query(&setting, &filter)?,
@@ -143,12 +141,33 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Op::Metrics => metrics::measure(&setting, &filter)?,
                 Op::Set => set::measure(&setting)?,
             };
-            for row in rows {
-                print(&if args.json { row.json(&setting) } else { row.text() })?;
-            }
+            let lines = rows.iter().map(|row| match args.json {
+                true => row.json(&setting),
+                false => row.text(),
+            });
+            is_read = print(&lines.collect::<String>())?;
+            all.extend(rows);
         }
+        summary = summary::text(&setting, &all);
+    }
+    if let Some(summary) = summary.filter(|_| is_read && args.quick && !args.json) {
+        print(&summary)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn explanation(ops: &[Op]) -> String {
+    let mut text = EXPLANATION.to_owned();
+    for (op, explanation) in [
+        (Op::Build, build::EXPLANATION),
+        (Op::Metrics, metrics::EXPLANATION),
+        (Op::Set, set::EXPLANATION),
+    ] {
+        if ops.contains(&op) {
+            text += explanation;
+        }
+    }
+    text
 }
 
 /// What is being measured, on standard error if someone may be looking.

@@ -13,12 +13,15 @@ pub(super) struct Input<'a> {
     pub(super) path: &'a Path,
     pub(super) key_format: KeyFormat,
     pub(super) progress: bool,
+    /// Warn of keys that cannot be meant: not when they are read again.
+    pub(super) warn: bool,
 }
 
 /// Memory of the current pool beside the list of hashes and the filter: a batch of keys with references to them, their hashes, and
 /// what each thread reorders.
-pub(super) fn working_memory() -> u64 {
-    KeyBatch::MEMORY + (16 << 20) + (rayon::current_num_threads() as u64) * (4 << 20)
+pub(super) fn working_memory(max_key_bytes: u64) -> u64 {
+    let others = (16 << 20) + (rayon::current_num_threads() as u64) * (4 << 20);
+    KeyBatch::memory(max_key_bytes).saturating_add(others)
 }
 
 /// A filter of all keys, by the threads of the current pool, and the bytes of the list that its hashes were kept in. With a number of
@@ -45,7 +48,9 @@ fn read(
     while keys.read_batch(&mut batch, &mut key)? {
         take(&batch.keys()).map_err(|error| Failure::of(keys.name(), error))?;
     }
-    keys.warn_of_carriage_returns();
+    if input.warn {
+        keys.warn_of_doubtful_keys();
+    }
     Ok(keys.name().to_owned())
 }
 
@@ -72,6 +77,7 @@ fn with_unknown_count(
     warn(format!(
         "{name}: the list of {keys} keys does not fit --max-memory {limit}: reading them again"
     ));
+    let input = &Input { warn: false, ..*input };
     let filter = if has_prefixes {
         let options = options.clone().with_expected_items(keys);
         let again = collect(&options, input, verify)?;

@@ -37,12 +37,23 @@ pub(crate) trait Builder {
 /// A filter to be written.
 pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
-    /// Distinct keys that it holds.
-    pub(crate) keys: u64,
+    /// None if it was sized for its keys.
+    pub(crate) fit: Option<Fit>,
     /// Keys that it was looked up for and does not hold.
     pub(crate) missing: usize,
     /// Keys and geometry.
     pub(crate) summary: String,
+}
+
+/// How the size of a filter fits its keys.
+pub(crate) struct Fit {
+    /// Distinct keys that it holds.
+    pub(crate) keys: u64,
+    pub(crate) bytes: u64,
+    /// Bytes of a filter that is sized for these keys, if there can be one.
+    pub(crate) needed: Option<u64>,
+    /// 0 to 1.
+    pub(crate) false_positive_rate: f64,
 }
 
 /// Adds a hash to a list, unless there is no memory for it.

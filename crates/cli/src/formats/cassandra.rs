@@ -4,11 +4,11 @@ use std::path::Path;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{
-    CassandraFilter, CassandraFilterRef, Hash128, Layout, hash_key,
+    CassandraFilter, CassandraFilterRef, Hash128, Layout, Shape, hash_key,
 };
 use serde_json::json;
 
-use super::builder::{BuildOptions, Builder, Built, push};
+use super::builder::{BuildOptions, Builder, Built, Fit, push};
 use super::lookup::{Lookup, LookupArgs, in_batches};
 use crate::facts::{Bits, Facts, sizes};
 use crate::failure::{Failure, warn};
@@ -161,9 +161,18 @@ impl Builder for PartitionKeys {
             Some(shape) => format!("{} words, {} probes", shape.words(), shape.hash_count()),
             None => "no filter at a chance of 1: an empty file".to_owned(),
         };
+        let fit = self.expected_keys.zip(filter.view().shape()).map(|(_, shape)| {
+            let needed = Shape::for_partitions(distinct, self.chance).ok().flatten();
+            Fit {
+                keys: distinct,
+                bytes: shape.stored_bytes(),
+                needed: needed.map(Shape::stored_bytes),
+                false_positive_rate: filter.view().estimated_false_positive_rate(),
+            }
+        });
         Ok(Built {
             bytes: filter.into_bytes(),
-            keys: distinct,
+            fit,
             missing: hits.count_misses(),
             summary: format!("{layout}: {distinct} distinct keys, {shape}"),
         })

@@ -66,8 +66,23 @@ impl Prefix {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "own" => Ok(Prefix::Own),
-            rule => rule.parse().map(Prefix::Rule).map_err(|error| format!("{error}, or own")),
+            rule => parse_rule(rule).map(Prefix::Rule).map_err(|error| format!("{error}, or own")),
         }
+    }
+}
+
+/// A rule whose prefixes have bytes: one that cuts none gives every key the same, so that nothing is ever absent.
+pub(crate) fn parse_rule(text: &str) -> Result<PrefixExtractor, String> {
+    let rule: PrefixExtractor = text.parse().map_err(|error| format!("{error}"))?;
+    match rule.name().split(':').collect::<Vec<_>>()[..] {
+        ["fixed" | "capped", "0"] => Err(
+            "prefixes of no bytes are the same for every key: give 1 byte or more, such as fixed:4"
+                .to_owned(),
+        ),
+        ["delimiter", _, "0"] => Err("prefixes up to no delimiter are the same for every key: \
+                                      give a count of 1 or more, such as delimiter:2f:1"
+            .to_owned()),
+        _ => Ok(rule),
     }
 }
 

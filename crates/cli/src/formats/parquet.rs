@@ -9,10 +9,10 @@ use blocked_bloom_formats::parquet::{
 };
 use serde_json::{Value, json};
 
-use super::builder::{BuildOptions, Builder, Built, push};
+use super::builder::{BuildOptions, Builder, Built, Fit, push};
 use super::lookup::{Lookup, LookupArgs, pass_all};
 use super::value;
-use crate::facts::{Facts, List, kernel, sizes};
+use crate::facts::{DAMAGED, Facts, List, kernel, sizes};
 use crate::failure::{Failure, warn};
 use crate::keys::Key;
 use crate::numbers::percent;
@@ -260,7 +260,7 @@ fn cells(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Vec<Strin
     let dash = || "-".to_owned();
     let found = filter.as_ref().ok().and_then(|filter| filter.as_ref());
     let none = match filter {
-        Err(_) => "damaged",
+        Err(_) => DAMAGED,
         Ok(_) => "no filter",
     };
     vec![
@@ -367,9 +367,19 @@ impl Builder for Values {
         }
         let (physical_type, blocks) = (self.physical_type(), filter.view().blocks().len());
         let default = if self.physical_type.is_none() { " (no --type given)" } else { "" };
+        let bytes = filter.to_bytes();
+        let fit = self.expected_values.map(|_| {
+            let needed = SplitBlockFilter::new(distinct, self.rate).ok();
+            Fit {
+                keys: distinct,
+                bytes: bytes.len() as u64,
+                needed: needed.map(|filter| filter.to_bytes().len() as u64),
+                false_positive_rate: filter.view().estimated_false_positive_rate(),
+            }
+        });
         Ok(Built {
-            bytes: filter.to_bytes(),
-            keys: distinct,
+            bytes,
+            fit,
             missing: hits.count_misses(),
             summary: format!(
                 "{distinct} distinct values of {physical_type}{default}, {blocks} blocks"

@@ -429,7 +429,7 @@ impl Builder for Keys {
             kind => format!("{kind:?}"),
         };
         let summary = format!("{keys} keys, {shape}");
-        Ok(Built { keys, missing: hits.count_misses(), summary, bytes })
+        Ok(Built { fit: None, missing: hits.count_misses(), summary, bytes })
     }
 }
 

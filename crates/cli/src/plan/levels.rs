@@ -71,9 +71,11 @@ pub(super) fn run(
     if json {
         let plans: Vec<Value> = plans.iter().map(|(name, plan)| plan_json(name, plan)).collect();
         let all = json!({ "budget_bytes": budget, "plans": plans });
-        return print(&format!("{all:#}\n"));
+        print(&format!("{all:#}\n"))?;
+        return Ok(());
     }
-    print(&text(budget, &plans))
+    print(&text(budget, &plans))?;
+    Ok(())
 }
 
 fn plan_json(name: &str, plan: &Plan) -> Value {

@@ -81,3 +81,41 @@ fn bench_measures_each_op_and_explains_itself() {
         assert!(message.contains(expected), "{args}: {message}");
     }
 }
+
+/// The kernel that the library takes, in the largest filter, beside the memory-bound baseline.
+#[test]
+fn bench_quick_ends_with_a_summary() {
+    let dir = Dir::new();
+    let keys = "--keys 1000,2000 --rounds 1 --batch 64,100";
+    let printed = text(dir.ok(&format!("bench --quick {keys}")));
+    let (table, summary) = printed.rsplit_once("\n\n").unwrap();
+    let summary: Vec<&str> = summary.lines().collect();
+    assert_eq!(summary.len(), 6, "{printed}");
+    let kernel = Kernel::default().name();
+    for part in ["2000 keys", kernel, "ns/key", "memory-bound baseline"] {
+        assert!(summary[0].contains(part), "{}", summary[0]);
+    }
+    let starts = [
+        "absent keys, 64 a call ",
+        "present keys, 64 a call ",
+        "absent keys, one a call ",
+        "absent keys of 16 bytes, hashed, 64 a call ",
+        "keys inserted, 64 a call ",
+    ];
+    for (line, start) in summary[1..].iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+        let mut figures = line[start.len()..].split_whitespace();
+        let mut figure = || figures.next().unwrap().parse::<f64>().unwrap();
+        let (time, ratio, baseline) = (figure(), figure(), figure());
+        assert!((time / baseline / ratio - 1.0).abs() < 0.2, "{line}");
+        // They are figures of the table.
+        assert!(table.contains(&format!(" {time:.2} (")), "{line}\n{table}");
+    }
+    // What was not measured is left out, and JSON has objects only.
+    let some = text(dir.ok(&format!("bench --quick {keys} --op insert")));
+    let (_, summary) = some.rsplit_once("\n\n").unwrap();
+    assert_eq!(summary.lines().count(), 2, "{some}");
+    assert!(!text(dir.ok(&format!("bench {keys} --op insert"))).contains("summary"));
+    let json = text(dir.ok(&format!("bench --quick {keys} --op insert --json")));
+    assert!(json.lines().all(|line| line.starts_with('{')), "{json}");
+}

@@ -152,12 +152,13 @@ fn killed_at_any_moment_the_old_file_or_the_new_one_is_whole() {
 #[test]
 fn a_full_device_stays_a_device() {
     let dir = Dir::new();
-    dir.ok_with("build - -o f", "a\n");
+    dir.write("keys", lines("key", 10_000));
+    dir.ok("build keys -o f");
     symlink("/dev/full", dir.path("link")).unwrap();
     let mut failed = 0;
     for output in ["/dev/full", "link"] {
-        let foreign = FORMATS.map(|format| format!("build f {format} -o {output}"));
-        let native = [format!("build f -o {output}"), format!("merge f f -o {output}")];
+        let foreign = FORMATS.map(|format| format!("build keys {format} -o {output}"));
+        let native = [format!("build keys -o {output}"), format!("merge f f -o {output}")];
         for args in native.iter().chain(&foreign) {
             let message = dir.fails(args);
             assert_parts(&message, &[&format!("{output}: cannot write: No space left on device")]);
@@ -166,7 +167,7 @@ fn a_full_device_stays_a_device() {
     }
     assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
     assert!(fs::symlink_metadata(dir.path("link")).unwrap().is_symlink());
-    assert_eq!(dir.names(), ["f", "link"]);
+    assert_eq!(dir.names(), ["f", "keys", "link"]);
     outcome(
         "/dev/full, and a link to it",
         &format!("{failed} failed with status 2; the device stays"),

@@ -7,7 +7,7 @@ use blocked_bloom_formats::rocksdb::FilterBlockBuilder;
 use serde_json::Value;
 
 use crate::fixtures::committed;
-use crate::tool::{self, Dir, assert_parts, files, stderr, text};
+use crate::tool::{self, Dir, assert_parts, files, lines, stderr, text};
 
 /// Every file that is part of the repository has the format that its folder says, or none that shows.
 #[test]
@@ -33,7 +33,7 @@ fn no_file_is_taken_for_another() {
                 let message = stderr(&output);
                 let read_as = format!("read as {format}");
                 assert!(
-                    message.contains("no filter of a known format") || message.contains(&read_as)
+                    message.contains("not a recognised filter file") || message.contains(&read_as)
                 );
                 continue;
             }
@@ -62,7 +62,7 @@ fn a_part_of_a_file_is_not_taken_for_a_filter() {
         dir.write(name, part);
         for command in ["info", "query"] {
             let message = dir.fails(&format!("{command} {name}"));
-            assert_parts(&message, &["no filter of a known format", "truncated", "--format"]);
+            assert_parts(&message, &["not a recognised filter file", "truncated", "--format"]);
         }
         dir.ok(&format!("info {name} --format rocksdb-block"));
     }
@@ -88,7 +88,8 @@ fn other_formats_are_recognised_under_the_name_of_cassandras() {
     assert_parts(&dir.fails(&format!("info {name}")), &["99 probes", "read as cassandra"]);
     bytes[0] = 1;
     dir.write(name, &bytes);
-    assert_parts(&dir.fails(&format!("info {name}")), &["no number of probes", "--format"]);
+    assert_parts(&dir.fails(&format!("info {name}")), &["not a recognised", "--format"]);
+    assert_parts(&stderr(&dir.run(&format!("-v info {name}"))), &["no number of probes"]);
     for option in ["--format cassandra", "--cassandra-version nb"] {
         let message = dir.fails(&format!("info {name} {option}"));
         assert_parts(&message, &["16777315 probes", "read as cassandra"]);
@@ -111,9 +112,53 @@ fn pipes_are_read_by_a_format_that_is_given() {
     assert_eq!(unknown.status.code(), Some(2));
     assert_parts(
         &stderr(&unknown),
-        &["the end of a pipe or a device is not known", "--format, such as rocksdb-sst"],
+        &["a pipe, whose end is not known", "give --format, such as rocksdb-sst"],
     );
     let endless = shell("\"$TOOL\" info /dev/zero");
     assert_eq!(endless.status.code(), Some(2));
-    assert_parts(&stderr(&endless), &["/dev/zero: this is no filter"]);
+    assert_parts(&stderr(&endless), &["/dev/zero: not a recognised filter file"]);
+}
+
+/// What it is first, then what may be meant, in one line; why only for those who ask.
+#[test]
+fn an_unrecognised_file_is_explained_on_request() {
+    let dir = Dir::new();
+    dir.write("words", lines("word", 1_000));
+    dir.write("bytes", [0xc3, 0, 1, 2, 200].repeat(100));
+    dir.ok("build words -o f -q");
+    let why = ["magic number", "ff 00 k 00 00", "Filter.db", "LegacyBloom"];
+    for (command, hint) in [
+        ("info words", "it is text"),
+        ("info bytes", "give --format"),
+        ("query bytes", "give --format"),
+        ("query words", "it is text: the filter comes first, then the keys"),
+        ("query words words", "it is text: the filter comes first, then the keys"),
+        ("query words f", "f is a filter (native): give the filter first, then the keys"),
+        ("query bytes f", "f is a filter (native): give the filter first, then the keys"),
+        ("merge words f -o g", "it is text"),
+    ] {
+        let message = dir.fails(command);
+        let file = command.split(' ').nth(1).unwrap();
+        assert!(message.starts_with(&format!("{file}: not a recognised filter file")), "{message}");
+        assert_parts(&message, &[hint, "-v"]);
+        assert!(message.len() < 160, "{message}");
+        assert!(!why.iter().any(|why| message.contains(why)), "{message}");
+        for explained in [format!("{command} -v"), format!("--verbose {command}")] {
+            let explained = stderr(&dir.run(&explained));
+            assert_parts(&explained, &[&format!("error: {file}: not a recognised"), hint]);
+            assert_parts(&explained, &why);
+        }
+    }
+    // A directory, a pipe or nothing is no reason to think that the arguments are swapped.
+    for command in ["query words .", "query words nothing", "query words -"] {
+        assert_parts(&dir.fails(command), &["it is text"]);
+    }
+    for command in ["info", "query"] {
+        assert_parts(&text(dir.ok(&format!("{command} --help"))), &why);
+    }
+    dir.write("empty", "");
+    for (name, file) in [("empty", "empty"), ("-", "standard input")] {
+        let message = dir.fails(&format!("info {name}"));
+        assert_parts(&message, &[&format!("{file}: not a recognised filter file: it is empty")]);
+    }
 }

@@ -52,6 +52,49 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
 }
 
+/// Whoever reads may leave at once, or after a line: every command ends, and says nothing.
+#[test]
+fn a_closed_pipe_ends_every_command_quietly() {
+    let dir = Dir::new();
+    dir.write("keys", words());
+    dir.write("returns", "a\r\n".repeat(50_000));
+    dir.ok("build keys -o f -q");
+    dir.ok("build returns -o r -q");
+    for command in [
+        "query f keys",
+        "query f keys --count",
+        "query r returns",
+        "info f",
+        "info f --json",
+        "plan --keys 1M",
+        "plan --levels 1M,10M --budget 1MiB",
+        // Sizes that cannot be measured: an error if the tool went on.
+        "bench --rounds 1 --keys 1000,18446744073709551615",
+        "bench --rounds 1 --keys 1000,18446744073709551615 --json",
+        "--help",
+        "build --help",
+        "--version",
+    ] {
+        let mut tool = Command::new(TOOL)
+            .args(command.split_whitespace())
+            .current_dir(dir.0.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(tool.stdout.take());
+        let output = tool.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{command}");
+    }
+    // The error is not lost with the reader of the description.
+    let mut bytes = dir.read("f");
+    bytes[100] ^= 1;
+    dir.write("f", bytes);
+    let output = shell(&dir, "(\"$TOOL\" info f; echo $? >&2) | true");
+    assert_parts(&stderr(&output), &["error: f: offset 48: ", "\n2\n"]);
+}
+
 #[test]
 fn keys_that_come_one_by_one_are_answered_one_by_one() {
     let dir = Dir::new();

@@ -83,7 +83,7 @@ fn what_makes_no_sense_is_an_error() {
         ("--levels 1Mx0 --budget 1M", "1 to 4294967295"),
         ("--levels 1M=90%=80% --budget 1M", "twice"),
         ("--levels 1M@often --budget 1M", "lookups \"@often\""),
-        ("--levels 1M --budget 1M --bits-per-key 101", "level 0: 101 bits per key"),
+        ("--levels 1M --budget 1M --bits-per-key 101", "0 to 100"),
     ] {
         let output = run(args);
         let message = stderr(&output);
@@ -156,4 +156,25 @@ fn plan_warns_of_what_is_too_large() {
     assert_parts(&stderr(&output), &["100 bytes hold no filter"]);
     assert_parts(&text(output.stdout), &["9.92", "no filter", "100.000 %"]);
     assert_parts(&dir.fails("plan --keys 1000G --bits-per-key 100"), &["partition"]);
+}
+
+#[test]
+fn plan_without_arguments_explains_its_modes() {
+    for args in ["", "--fpr 1%", "--json"] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert!(output.stdout.is_empty(), "{args}");
+        let message = stderr(&output);
+        assert!(message.starts_with("error: give --keys, or --levels and --budget\n"), "{message}");
+        assert_parts(
+            &message,
+            &[
+                "\n  blocked-bloom plan --keys 10M --fpr 1%\n",
+                "one filter",
+                "\n  blocked-bloom plan --levels 1M,10M,100M --budget 100MiB\n",
+                "levels of an LSM tree",
+                "blocked-bloom plan --help",
+            ],
+        );
+    }
 }

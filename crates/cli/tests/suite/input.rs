@@ -1,0 +1,94 @@
+//! What keys and filters are read from: files that Windows wrote, files that are no list of keys, standard input.
+
+use std::process::{Command, Stdio};
+
+use crate::fixtures::committed;
+use crate::tool::{Dir, TOOL, assert_parts, stderr, text};
+
+#[test]
+fn a_byte_order_mark_is_kept_and_warned_of() {
+    let dir = Dir::new();
+    dir.write("keys", "\u{feff}apple\nbanana\n");
+    let warning = "warning: keys: begins with a UTF-8 byte order mark";
+    for format in ["native", "rocksdb-block"] {
+        let built = dir.run(&format!("build keys -o f --format {format} -q"));
+        assert_parts(&stderr(&built), &[warning, "part of the first key", "tail -c +4"]);
+    }
+    dir.ok("build keys -o f -q");
+    assert_eq!(dir.run_with("query f", "apple\n").status.code(), Some(1));
+    let found = dir.run("query f keys");
+    assert_eq!(found.stdout, dir.read("keys"));
+    assert_parts(&stderr(&found), &[warning]);
+    // Only at the start, and not of digits, where it is an error.
+    assert_eq!(stderr(&dir.run_with("query f", "apple\n\u{feff}banana\n")), "");
+    let message = dir.fails_with("build - -o g --hex", "\u{feff}00\n");
+    assert_parts(&message, &["line 1: ", "byte order mark"]);
+}
+
+/// Keys that are read twice, since their list does not fit its memory.
+#[test]
+fn a_warning_of_keys_is_printed_once() {
+    let dir = Dir::new();
+    dir.write("keys", "\u{feff}apple\r\nbanana\r\n");
+    let built = stderr(&dir.run("build keys -o f -q --max-memory 0"));
+    for part in ["byte order mark", "2 of 2 keys end in a carriage return"] {
+        assert_eq!(built.matches(part).count(), 1, "{built}");
+    }
+}
+
+#[test]
+fn a_filter_in_the_place_of_keys_is_warned_of() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f", "a\n");
+    for args in ["query f f --count", "build f -o g -q"] {
+        let warned = stderr(&dir.run(args));
+        assert_parts(&warned, &["warning: f: begins as a stored filter does", "file of keys?"]);
+    }
+}
+
+#[test]
+fn a_filter_may_come_from_standard_input() {
+    let dir = Dir::new();
+    dir.write("keys", "apple\nbanana\n");
+    dir.ok("build keys -o f -q");
+    let filter = dir.read("f");
+    let described = text(dir.ok_with("info -", &filter));
+    assert_eq!(described.replace("standard input", "f"), text(dir.ok("info f")));
+    let json = text(dir.ok_with("info - --json", &filter));
+    assert_parts(&json, &[r#""file": "standard input""#]);
+    assert_eq!(dir.ok_with("query - keys", &filter), b"apple\nbanana\n");
+    assert_parts(&dir.fails_with("info -", &filter[..100]), &["standard input: offset 100: "]);
+    assert_parts(&dir.fails_with("info -", "words\n"), &["standard input: not a recognised"]);
+    for args in ["query -", "query - -", "query --count -"] {
+        let message = dir.fails_with(args, &filter);
+        assert_parts(&message, &["filter and keys", "standard input", "give the keys as a file"]);
+    }
+    let message = dir.fails_with("merge f - - -o g", &filter);
+    assert_parts(&message, &["standard input", "one filter"]);
+    dir.ok_with("merge f - -o g -q", &filter);
+    assert_eq!(dir.info("g")["keys_inserted"], 4);
+}
+
+/// A regular file as standard input is read as one: its end is known.
+#[cfg(unix)]
+#[test]
+fn a_file_may_be_standard_input() {
+    let dir = Dir::new();
+    let sst = committed("rocksdb").join("bloom_b10_n5000_str.sst");
+    let run = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("TOOL", TOOL).env("FILE", &sst);
+        command.current_dir(dir.0.path()).stdin(Stdio::null()).output().unwrap()
+    };
+    let described = run("\"$TOOL\" info - --json < \"$FILE\"");
+    assert_parts(&text(described.stdout), &["rocksdb-sst"]);
+    // From a pipe, and from the middle of a file, only the start is.
+    for script in [
+        "cat \"$FILE\" | \"$TOOL\" info -",
+        "(dd bs=10 count=1 of=/dev/null 2>&- ; \"$TOOL\" info -) < \"$FILE\"",
+    ] {
+        let output = run(script);
+        assert_eq!(output.status.code(), Some(2), "{script}");
+        assert_parts(&stderr(&output), &["not a recognised filter file", "give --format"]);
+    }
+}

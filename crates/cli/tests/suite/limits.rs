@@ -1,0 +1,176 @@
+//! Numbers that cannot be meant, and keys that are too long: errors before the memory is used, and warnings with the figures.
+
+use crate::tool::{Dir, assert_parts, lines, stderr, words};
+
+#[test]
+fn a_key_may_be_as_long_as_the_limit() {
+    let dir = Dir::new();
+    dir.write("keys", format!("{}\nshort\n{}", "a".repeat(64), "b".repeat(64)));
+    dir.ok("build keys -o f --max-key-bytes 64");
+    assert_eq!(dir.info("f")["keys_inserted"], 3);
+    assert_eq!(dir.ok("query f keys --count --max-key-bytes 64"), b"3\n");
+    // The default takes a mebibyte, and no byte more.
+    dir.write("keys", format!("{}\nshort\n", "a".repeat(1 << 20)));
+    dir.ok("build keys -o f");
+    dir.write("keys", format!("short\n{}\n", "a".repeat((1 << 20) + 1)));
+    assert_parts(&dir.fails("build keys -o g"), &["keys: line 2: ", "1048577", "1048576"]);
+    assert_eq!(dir.names(), ["f", "keys"]);
+}
+
+#[test]
+fn a_key_that_is_too_long_is_an_error_that_says_what_to_do() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f", "a\n");
+    let keys = format!("short\n{}", "a".repeat(65));
+    for command in
+        ["build - -o g", "build - -o g --format rocksdb-block", "query f", "query f --count"]
+    {
+        let message = dir.fails_with(&format!("{command} --max-key-bytes 64"), &keys);
+        let start = "standard input: line 2: 65 bytes and no end of the line";
+        assert_parts(&message, &[start, "more than the 64", "--max-key-bytes", "--null"]);
+    }
+    // What else may be meant depends on the terminator; hex digits are two for each byte.
+    let null = dir.fails_with("build - -o g --null --max-key-bytes 8", "a\x00123456789\n");
+    assert_parts(&null, &["key 2: 9 bytes and no NUL", "more than the 8", "leave out --null"]);
+    dir.ok_with("build - -o g --hex --max-key-bytes 8", "0123456789abcdef\n");
+    let hex = dir.fails_with("build - -o h --hex --max-key-bytes 8", "00\n0123456789abcdef0\n");
+    assert_parts(&hex, &["line 2: 17 hex digits", "two for each of the 8 bytes"]);
+    assert_eq!(dir.names(), ["f", "g"]);
+    for (limit, part) in [("0", "1 or more"), ("-1", "1 or more"), ("10MB", "64KiB")] {
+        let output = dir.run(&format!("build k --max-key-bytes={limit}"));
+        assert_eq!(output.status.code(), Some(2), "{limit}");
+        assert_parts(&stderr(&output), &["--max-key-bytes", part]);
+    }
+}
+
+/// A line without an end takes no more memory than the longest key, and neither do many long keys that are looked up at a time.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_bounded_while_long_lines_are_read() {
+    let dir = Dir::new();
+    dir.ok_with("build - -o f", "a\n");
+    let shell = |script: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).env("TOOL", crate::tool::TOOL);
+        command.current_dir(dir.0.path()).output().unwrap()
+    };
+    // Writable memory of 200 MiB: without a limit on keys the tool would take all that there is.
+    for command in ["build - -o g --threads 1", "query f", "build - -o g --format rocksdb-block"] {
+        let output = shell(&format!("ulimit -d 204800; \"$TOOL\" {command} < /dev/zero"));
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert_parts(&stderr(&output), &["error: standard input: line 1: 1048577 bytes"]);
+    }
+    // 300 MB of keys, fewer than are looked up at a time.
+    let script = "yes \"$(head -c 100000 /dev/zero | tr '\\0' x)\" | head -n 3000 \
+                  | (ulimit -d 204800; \"$TOOL\" query f --absent --count)";
+    let output = shell(script);
+    assert_eq!((stderr(&output), output.stdout), (String::new(), b"3000\n".to_vec()));
+}
+
+#[test]
+fn memory_use_is_printed_to_those_who_want_to_know() {
+    let dir = Dir::new();
+    dir.write("words", words());
+    let usual = stderr(&dir.run("build words -o w"));
+    assert_eq!(usual.lines().count(), 1, "{usual}");
+    for option in ["-v", "--verbose"] {
+        let verbose = stderr(&dir.run(&format!("build words -o w {option}")));
+        assert_eq!(verbose.lines().next(), usual.lines().next());
+        assert_parts(&verbose, &["memory beside the filter: ", "KiB for the list of keys"]);
+    }
+    // The longest key is part of what is promised.
+    let memory = |options: &str| {
+        let printed = stderr(&dir.run(&format!("-v build words -o w --threads 1 {options}")));
+        let (_, most) = printed.split_once("up to ").unwrap();
+        most.split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(memory("--max-key-bytes 64MiB") > memory("") + 128.0);
+}
+
+#[test]
+fn many_more_keys_expected_than_read_are_warned_of() {
+    let dir = Dir::new();
+    dir.write("three", "a\nb\nc\n");
+    let warned = stderr(&dir.run("build three -o f --keys 10M -q"));
+    assert_parts(
+        &warned,
+        &[
+            "warning: three: 3 keys were read, --keys 10000000 asked for room for 3333333 times as many",
+            "the filter takes 12500096 bytes, these keys need 128",
+            "false-positive rate is 3.62e-13 %",
+        ],
+    );
+    for (options, bytes, needed) in [
+        ("--format parquet-filter --keys 1M -o g", "2097170", "47"),
+        ("--format cassandra --keys 10M -o nb-1-big-Filter.db", "12500016", "16"),
+    ] {
+        let warned = stderr(&dir.run(&format!("build three {options} -q")));
+        let taken = format!("the filter takes {bytes} bytes, these keys need {needed}");
+        assert_parts(&warned, &["warning: three: 3 keys were read, --keys 10", &taken]);
+        assert_parts(&warned, &["false-positive rate is "]);
+    }
+    let warned = stderr(&dir.run_with("build - -o f --keys 10M -q", "a\n"));
+    assert_parts(&warned, &["warning: standard input: 1 key was read, --keys 10000000"]);
+    // Filters that will be merged are sized for the union, and small ones harm nobody.
+    dir.write("keys", lines("key", 10_000));
+    for args in ["build keys -o f --keys 1M -q", "build three -o f --keys 100K -q"] {
+        assert_eq!(stderr(&dir.run(args)), "", "{args}");
+    }
+}
+
+#[test]
+fn too_little_memory_for_the_keys_is_warned_of() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 100_000));
+    let warned = stderr(&dir.run("build keys -o f --max-bytes 128 -q"));
+    assert_parts(
+        &warned,
+        &[
+            "warning: keys: 100000 keys were read, more than --max-bytes 128 has room for",
+            "the filter takes 128 bytes, these keys need 125120",
+            "false-positive rate is 100.000 %",
+        ],
+    );
+    assert_eq!(stderr(&dir.run("build keys -o f --max-bytes 64KiB -q")), "");
+    let warned = stderr(&dir.run("build keys -o f --keys 1K -q"));
+    assert_parts(
+        &warned,
+        &[
+            "warning: keys: 100000 keys were read, more than the 1000 of --keys",
+            "the filter takes 1344 bytes, these keys need 125120",
+            "false-positive rate is 100.000 %",
+        ],
+    );
+    let warned = stderr(&dir.run("build keys --format parquet-filter --keys 1K -o g -q"));
+    assert_parts(&warned, &["more than the 1000 of --keys", "takes 2064 bytes", "need 131089"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_with_the_range() {
+    let dir = Dir::new();
+    dir.write("k", "a\n");
+    for command in ["build k", "build k --format rocksdb-block", "plan --keys 10", "bench"] {
+        for bits in ["1e400", "inf", "nan", "-1", "100.1", "ten"] {
+            let output = dir.run(&format!("{command} --bits-per-key={bits}"));
+            assert_eq!(output.status.code(), Some(2), "{command} {bits}");
+            assert!(output.stdout.is_empty(), "{command} {bits}");
+            let message = stderr(&output);
+            assert_parts(&message, &[&format!("'{bits}' for '--bits-per-key"), "0 to 100"]);
+        }
+    }
+    let output = dir.run("plan --levels 1M --budget 1M --bits-per-key 10,1e400");
+    assert_parts(&stderr(&output), &["'1e400' for '--bits-per-key", "0 to 100"]);
+    dir.ok("build k -q");
+    for command in ["build k -o f", "query k.bloom"] {
+        for (rule, part) in [
+            ("fixed:0", "1 byte or more"),
+            ("capped:0", "1 byte or more"),
+            ("delimiter:2f:0", "1 or more"),
+        ] {
+            let output = dir.run(&format!("{command} --prefix {rule}"));
+            assert_eq!(output.status.code(), Some(2), "{command} {rule}");
+            assert_parts(&stderr(&output), &[&format!("'{rule}' for '--prefix"), part]);
+        }
+    }
+    assert_eq!(dir.names(), ["k", "k.bloom"]);
+}
