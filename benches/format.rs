@@ -2,7 +2,7 @@
 //!
 //! `format/open_verified/10k`: what is called, keys in the filter (ten bits each). `open_verified` is `BloomFilterRef::from_bytes`, which reads
 //! everything and is what verifying a filter costs; `open_trusted` reads the header, and its throughput is in filters. `to_bytes`
-//! allocates, `write_to` writes into a vector that has room. `baseline` is the memory-bound baseline, which reads all bytes and ORs them; `copy`
+//! allocates, `write_to` writes into a vector with capacity. `baseline` is the memory-bound baseline, which reads all bytes and ORs them; `copy`
 //! copies them.
 //!
 //! `cargo bench --bench format` takes a minute and 500 MB of memory; `-- format/open` measures a part, `BLOCKED_BLOOM_BENCH=full`

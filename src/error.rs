@@ -56,17 +56,17 @@ fn plural(count: u64) -> &'static str {
 pub enum ParamsError {
     /// Not 0 to 100 bits per key.
     BitsPerKeyOutOfRange {
-        /// What was asked for.
+        /// The value given.
         bits_per_key: f64,
     },
     /// Not above 0 and up to 1.
     RateOutOfRange {
-        /// What was asked for.
+        /// The value given.
         rate: f64,
     },
     /// No filter of these keys has so low a rate.
     RateUnreachable {
-        /// What was asked for.
+        /// The value given.
         rate: f64,
         /// The lowest rate sizing can give.
         lowest: f64,
@@ -75,7 +75,7 @@ pub enum ParamsError {
     },
     /// Not even one block fits.
     TooFewBytes {
-        /// What was asked for.
+        /// The value given.
         bytes: u64,
     },
     /// Not 1 to 2^32 - 1 blocks.
@@ -85,7 +85,7 @@ pub enum ParamsError {
     },
     /// Not 1 to 30 probes.
     ProbesOutOfRange {
-        /// What was asked for.
+        /// The value given.
         probes: u32,
     },
 }
@@ -147,7 +147,7 @@ error!(ParamsError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AllocError {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
 }
 

@@ -6,7 +6,8 @@ use crate::error::{KeyError, LengthError};
 /// Keys that are hashed at a time: 8 KiB of stack.
 const AT_ONCE: usize = 1024;
 
-/// Lookups of whole batches, for every filter type of this crate and for the filters of other systems.
+/// Lookups of whole batches, for every filter type of this crate and for those filters of other systems whose
+/// hash has 64 bits.
 ///
 /// A type provides the two required methods. Answers are one bit per key: 1 may be present, 0 is certainly absent.
 ///

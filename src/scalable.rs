@@ -125,7 +125,7 @@ impl ScalableOptions {
 ///
 /// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters",
 /// Information Processing Letters 101 (2007). When the last link has the keys it was sized for, the next is made for
-/// [twice](ScalableOptions::with_growth) as many, and for a rate that leaves room for all that will follow: 15 % of what the links so
+/// [twice](ScalableOptions::with_growth) as many, and for a rate that leaves enough of the target for all that will follow: 15 % of what the links so
 /// far leave of the target, so that their rates, and with them the chance that any of them is wrong, never sum to more than
 /// it.
 ///

@@ -14,6 +14,13 @@ list() {
         sed '/^#\[cfg(test)\]/,$d; s|^ *//.*||' "$file" | tr '\n' ' ' | sed -E 's/ +/ /g; s/([;{}]|#\[[^]]*\])/\n\1\n/g' |
             grep -E '^ *pub (const |unsafe )*(fn|struct|enum|trait|const|type|use|mod) |^ *impl.* for ' |
             sed -E "s|^ *|${file#src/}: |; s/ +$//" || true
+        # Variants of enums, methods of traits, public fields, and what is exported again.
+        sed '/^#\[cfg(test)\]/,$d; s|^ *//.*||' "$file" | awk -v file="${file#src/}" '
+            /^pub enum / || /^pub use [^;]*$/ { all = 1 }
+            /^pub trait / { methods = 1 }
+            all || (methods && / fn /) || /^ +pub [a-z_]+: / || /^pub use / { sub(/^ +/, ""); if ($0 != "") print file ": . " $0 }
+            /^}/ { all = methods = 0 }
+        '
     done
 }
 

@@ -99,12 +99,12 @@ pub enum ScalableError {
     Key(KeyError),
     /// Not 2 to 16.
     GrowthOutOfRange {
-        /// What was asked for.
+        /// The value given.
         growth: u32,
     },
     /// Not 0.05 to 0.95.
     TighteningOutOfRange {
-        /// What was asked for.
+        /// The value given.
         tightening: f64,
     },
     /// Two filters of different hash or seed cannot be merged.

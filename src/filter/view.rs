@@ -150,9 +150,9 @@ impl<'a> BloomFilterRef<'a> {
 
     /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash. Allocates nothing and keeps no borrow.
     ///
-    /// This is *the* way to look up one key in many tables: hash it once, prefetch in all of them, then test them, the newest first.
-    /// The lines come from memory at the same time instead of one after the other: over 20 tables in memory that takes about half as
-    /// long or less (`docs/benchmarks.md`). A filter that is in the cache gains nothing.
+    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test them, the newest first. The lines
+    /// come from memory at the same time instead of one after the other (`cargo bench --bench engine`). A filter that is in the cache
+    /// gains nothing. Where all filters can be borrowed together, a [`FilterSet`](crate::FilterSet) is faster still.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};

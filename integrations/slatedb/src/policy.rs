@@ -11,9 +11,9 @@ use crate::collect::Collector;
 use crate::extractor::Extractor;
 use crate::filter::{BlockedBloom, Unusable};
 
-/// Version of the stored format, number of the probe scheme (stored names have always called it a law), hash and its seed: with another of
+/// Version of the stored format, number of the probe scheme, hash and its seed: with another of
 /// them filters cannot be read, or say "absent" of keys that are there. What the filter holds and the extractor follow.
-const IDENTITY: &str = "blocked-bloom:v1:law1:xxh3-0";
+const IDENTITY: &str = "blocked-bloom:v1:scheme1:xxh3-0";
 
 /// Keys for which the bits per key of a false-positive rate are computed.
 const TYPICAL_KEYS: u64 = 1 << 20;
@@ -29,7 +29,7 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 /// use slatedb::FilterPolicy;
 ///
 /// let policy = BlockedBloomPolicy::new(Sizing::FalsePositiveRate(0.01))?;
-/// assert_eq!(policy.name(), "blocked-bloom:v1:law1:xxh3-0:keys");
+/// assert_eq!(policy.name(), "blocked-bloom:v1:scheme1:xxh3-0:keys");
 /// assert_eq!(BlockedBloomPolicy::new(Sizing::BitsPerKey(12.5))?.name(), policy.name());
 /// # Ok::<(), blocked_bloom::ParamsError>(())
 /// ```
@@ -97,7 +97,7 @@ impl BlockedBloomPolicy {
     /// }
     ///
     /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?.prefixes(Arc::new(Tenant));
-    /// assert_eq!(policy.name(), "blocked-bloom:v1:law1:xxh3-0:keys+prefixes=tenant-1");
+    /// assert_eq!(policy.name(), "blocked-bloom:v1:scheme1:xxh3-0:keys+prefixes=tenant-1");
     /// # Ok::<(), blocked_bloom::ParamsError>(())
     /// ```
     #[must_use]
@@ -121,7 +121,7 @@ impl BlockedBloomPolicy {
     /// # use blocked_bloom::Sizing;
     /// # use blocked_bloom_slatedb::BlockedBloomPolicy;
     /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?.only_prefixes(Arc::new(Tenant));
-    /// assert_eq!(policy.name(), "blocked-bloom:v1:law1:xxh3-0:prefixes=tenant-1");
+    /// assert_eq!(policy.name(), "blocked-bloom:v1:scheme1:xxh3-0:prefixes=tenant-1");
     /// # Ok::<(), blocked_bloom::ParamsError>(())
     /// ```
     #[must_use]

@@ -42,9 +42,9 @@ fn scans(filter: &dyn Filter, start: impl AsRef<[u8]>) -> bool {
 #[test]
 fn names_tell_what_the_bytes_say() {
     let [whole, both, only] = ours();
-    assert_eq!(whole.name(), "blocked-bloom:v1:law1:xxh3-0:keys");
-    assert_eq!(both.name(), "blocked-bloom:v1:law1:xxh3-0:keys+prefixes=first-2");
-    assert_eq!(only.name(), "blocked-bloom:v1:law1:xxh3-0:prefixes=first-2");
+    assert_eq!(whole.name(), "blocked-bloom:v1:scheme1:xxh3-0:keys");
+    assert_eq!(both.name(), "blocked-bloom:v1:scheme1:xxh3-0:keys+prefixes=first-2");
+    assert_eq!(only.name(), "blocked-bloom:v1:scheme1:xxh3-0:prefixes=first-2");
     let rate = BlockedBloomPolicy::new(Sizing::FalsePositiveRate(0.001)).unwrap();
     assert_eq!(rate.name(), whole.name(), "the sizing may change");
     let id = Core::custom("first-2", |_| None, |_| None).id();
