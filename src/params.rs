@@ -13,6 +13,9 @@ use crate::error::ParamsError;
 use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
+mod choice;
+mod table;
+
 /// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many hashes they receive (32
 /// bits of hash pick the block), so the rate is worse than [`Params::false_positive_rate`] says: partition the filter.
 ///
@@ -30,6 +33,9 @@ pub(crate) fn stored_bytes(blocks: u32) -> u64 {
 }
 
 const BITS: f64 = BLOCK_BITS as f64;
+
+/// Values of the hash half that picks a key's bits.
+const HIGH_HASHES: f64 = 4_294_967_296.0;
 
 /// What a filter is sized by: resolved to [`Params`] once the number of keys is known.
 ///
@@ -58,8 +64,8 @@ pub enum Sizing {
 impl Sizing {
     /// Blocks and probes for a number of keys.
     ///
-    /// Probes are the fewest whose rate is within 1 % of the best. Cost: about 10 us; some 0.2 ms for a
-    /// false-positive rate, which is searched for.
+    /// Probes are the fewest whose rate is within 1 % of the best. Cost: some 20 ns, or 0.1 to 1 us for a false-positive rate, which
+    /// is searched for; some us where two choices differ by less than estimates can tell.
     ///
     /// # Errors
     ///
@@ -106,11 +112,11 @@ impl Sizing {
         }
         let blocks = self.blocks_for(expected_items, foldable)?;
         // With no key every rate is 0: take the probes of one.
-        let (probes, _) = best_probes(expected_items.max(1), blocks);
+        let probes = choice::best_probes(expected_items.max(1), blocks);
         Ok(Params { expected_items, blocks, probes: probes as u8, pass_all: false })
     }
 
-    /// Blocks of a filter that is one. Costs a multiplication, except for a rate, where it is all that sizing costs.
+    /// Blocks of a filter that is one. Costs a multiplication, except for a rate, where it is nearly all that sizing costs.
     pub(crate) fn blocks_for(self, keys: u64, foldable: bool) -> Result<u32, ParamsError> {
         let blocks = match self {
             Sizing::BitsPerKey(bits) => blocks_for_bits(keys, bits)?,
@@ -122,6 +128,31 @@ impl Sizing {
             Sizing::MaxBytes(_) => blocks - blocks % step,
             _ => blocks.checked_next_multiple_of(step).unwrap_or(blocks),
         })
+    }
+
+    /// The nearest value that [`params`](Self::params) accepts: for engines that pass on numbers they have not checked.
+    ///
+    /// Bits per key become 0 to [`MAX_BITS_PER_KEY`], and NaN 0, which is no filter. Rates become 2·10⁻⁹ to 1, and NaN 1, which is no
+    /// filter either: 100 bits per key have a rate of 1.31·10⁻⁹ or less, whatever the number of keys. Bytes become at least 128. What
+    /// can still fail is a filter of more than 2^32 - 1 blocks, which up to 21 billion keys never need.
+    ///
+    /// ```
+    /// use blocked_bloom::Sizing;
+    /// assert_eq!(Sizing::BitsPerKey(1_000.0).clamped(), Sizing::BitsPerKey(100.0));
+    /// assert!(Sizing::BitsPerKey(f64::NAN).clamped().is_pass_all());
+    /// assert!(Sizing::FalsePositiveRate(0.0).clamped().params(1_000_000).is_ok());
+    /// assert_eq!(Sizing::MaxBytes(0).clamped(), Sizing::MaxBytes(128));
+    /// assert_eq!(Sizing::FalsePositiveRate(0.01).clamped(), Sizing::FalsePositiveRate(0.01));
+    /// ```
+    #[must_use]
+    #[expect(clippy::manual_clamp, reason = "`clamp` returns NaN for NaN")]
+    pub fn clamped(self) -> Self {
+        // Of NaN and a number, `max` and `min` return the number.
+        match self {
+            Sizing::BitsPerKey(bits) => Sizing::BitsPerKey(bits.max(0.0).min(MAX_BITS_PER_KEY)),
+            Sizing::FalsePositiveRate(rate) => Sizing::FalsePositiveRate(rate.min(1.0).max(2e-9)),
+            Sizing::MaxBytes(bytes) => Sizing::MaxBytes(bytes.max(stored_bytes(1))),
+        }
     }
 
     /// Whether the filter will answer "maybe" to everything, however many keys there are: 0 bits per key, or a rate of 1.
@@ -321,45 +352,21 @@ fn most_blocks(keys: u64) -> u64 {
 
 fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
     check_rate(target)?;
-    let reaches = |blocks: u64| best_probes(keys, blocks as u32).1 <= target;
-    let most = most_blocks(keys);
-    // Bracket the answer by doubling from well below it: 1.2 bits per halving of the rate is the least any filter can do.
-    let least = keys as f64 * 1.2 * -libm::log2(target) / BITS;
-    let mut high = (least as u64).clamp(1, most);
-    let mut low = 1;
-    while !reaches(high) {
-        if high == most {
-            let (_, lowest) = best_probes(keys, most as u32);
-            let needs_partition = most == u64::from(u32::MAX);
-            return Err(ParamsError::RateUnreachable { rate: target, lowest, needs_partition });
-        }
-        low = high + 1;
-        high = (high + high / 4 + 1).min(most);
+    if keys == 0 {
+        return Ok(1);
     }
-    Ok(partition_point(low, high, |blocks| !reaches(blocks)) as u32)
-}
-
-/// The fewest probes within 1 % of the best rate, and their rate.
-fn best_probes(keys: u64, blocks: u32) -> (u32, f64) {
-    let mut rates = [1.0; MAX_PROBES as usize];
-    let mut best = f64::INFINITY;
-    for (probes, slot) in (1..=MAX_PROBES).zip(&mut rates) {
-        *slot = rate(keys, blocks, probes);
-        best = best.min(*slot);
-        // One minimum: past it, nothing better comes.
-        if *slot > 1.2 * best {
-            break;
-        }
-    }
-    let chosen = rates.iter().position(|&rate| rate <= best * 1.01).unwrap_or(0);
-    (chosen as u32 + 1, rates[chosen])
+    let most = most_blocks(keys) as u32;
+    choice::fewest_blocks(keys, target, most).map_err(|lowest| ParamsError::RateUnreachable {
+        rate: target,
+        lowest,
+        needs_partition: most == u32::MAX,
+    })
 }
 
 /// The false-positive rate of `keys` distinct keys in `blocks` blocks: see the top of this file.
 fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
-    let block = BlockRate::new(probes);
     if blocks == 1 {
-        return block.at(Load::of(keys as f64, probes));
+        return block_rate(Load::of(keys as f64, probes), probes);
     }
     // Binomial(keys, 1 / blocks) over +-12 sigma around its mean, each weight from its neighbour; the mode's is 1 until the
     // sum divides it out. The window gets 40 more above, for means so small that 12 sigma is less than a key.
@@ -373,21 +380,22 @@ fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
     if first * f64::from(probes) > BITS * 40.0 {
         return 1.0;
     }
+    let [one_more, one_less] = [1.0, -1.0].map(|keys| Load::of(keys, probes).powers);
     let (mut sum, mut weights) = (0.0, 0.0);
     let mut add = |load: Load, weight: f64| {
         weights += weight;
-        sum += weight * block.at(load);
+        sum += weight * block_rate(load, probes);
     };
     let (mut load, mut weight) = (Load::of(mode, probes), 1.0);
     while load.keys <= last && weight > 0.0 {
         add(load, weight);
         weight *= (keys - load.keys) / ((load.keys + 1.0) * others);
-        load = load.step(1.0, block.one_more);
+        load = load.step(1.0, one_more);
     }
     (load, weight) = (Load::of(mode, probes), 1.0);
     while load.keys > first && weight > 0.0 {
         weight *= load.keys * others / (keys - load.keys + 1.0);
-        load = load.step(-1.0, block.one_less);
+        load = load.step(-1.0, one_less);
         add(load, weight);
     }
     (sum / weights).clamp(0.0, 1.0)
@@ -415,28 +423,15 @@ impl Load {
     }
 }
 
-/// The rate of one block at a number of probes.
-struct BlockRate {
-    probes: u32,
-    one_more: [f64; 2],
-    one_less: [f64; 2],
-}
-
-impl BlockRate {
-    fn new(probes: u32) -> Self {
-        let [one_more, one_less] = [1.0, -1.0].map(|keys| Load::of(keys, probes).powers);
-        BlockRate { probes, one_more, one_less }
+/// The rate of one block.
+fn block_rate(load: Load, probes: u32) -> f64 {
+    if load.keys == 0.0 {
+        return 0.0;
     }
-
-    fn at(&self, load: Load) -> f64 {
-        if load.keys == 0.0 {
-            return 0.0;
-        }
-        let (k, [q, q2]) = (f64::from(self.probes), load.powers);
-        let p = 1.0 - q;
-        let variance = ((BITS - 1.0) * q2 + q) / BITS - q * q;
-        let second_order = 1.0 + k * (k - 1.0) * variance.max(0.0) / (2.0 * p * p);
-        let power = (1..self.probes).fold(p, |power, _| power * p);
-        (power * second_order + load.keys / 4_294_967_296.0).clamp(0.0, 1.0)
-    }
+    let (k, [q, q2]) = (f64::from(probes), load.powers);
+    let p = 1.0 - q;
+    let variance = ((BITS - 1.0) * q2 + q) / BITS - q * q;
+    let second_order = 1.0 + k * (k - 1.0) * variance.max(0.0) / (2.0 * p * p);
+    let power = (1..probes).fold(p, |power, _| power * p);
+    (power * second_order + load.keys / HIGH_HASHES).clamp(0.0, 1.0)
 }
