@@ -2,6 +2,8 @@
 //!
 //! The choices are those that evaluating [`rate`] for every candidate gives. Thresholds and estimates of known accuracy decide most of
 //! them; where something is nearer to a threshold or to the target than that accuracy, `rate` decides.
+//! Where `rate` itself cannot tell neighbours apart, for targets within some 10^-10 of 1 and 10^8 keys or more, the blocks may differ by a
+//! few in hundreds of millions.
 
 use super::table::{FEW, MANY_BLOCKS, ROWS};
 use super::{BITS, HIGH_HASHES, rate};

@@ -215,3 +215,23 @@ fn trusted_bytes_are_opened_or_pass_all() {
         assert!(hashes.iter().all(|&hash| view.contains_hash(hash)));
     }
 }
+
+/// More blocks than a filter can have, in memory that is reserved and never used: catches a count that is cut to 32 bits, by which every
+/// hash is looked up in the first blocks, which are empty.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn stored_bytes_of_too_many_blocks_are_maybe() {
+    let header = filled(1, 6, 1).0.to_bytes();
+    for blocks in [1 << 32, (1 << 32) + 1, (1 << 32) + 5_u64] {
+        let mut map = memmap2::MmapOptions::new()
+            .len(64 + 64 * blocks as usize)
+            .no_reserve_swap()
+            .map_anon()
+            .expect("256 GiB of addresses without memory");
+        map[..64].copy_from_slice(&header[..64]);
+        map[24..32].copy_from_slice(&blocks.to_le_bytes());
+        for hash in Random(2).hashes(100) {
+            assert!(BloomFilterRef::contains_hash_in(&map, XXH3, hash), "{blocks} blocks");
+        }
+    }
+}
