@@ -293,15 +293,6 @@ impl BloomFilter {
     ///
     /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
     /// options add prefixes, which cannot be cut from hashes.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    /// let mut hashes = Vec::new();
-    /// options.hasher()?.hash_batch(&["apple", "banana"], &mut hashes);
-    /// assert!(BloomFilter::from_hashes(&options, &hashes)?.contains("banana"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn from_hashes(options: &FilterOptions, hashes: &[u64]) -> Result<Self, BuildError> {
         let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
         let keys = (hashes.len() - repeated) as u64;

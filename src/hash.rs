@@ -138,14 +138,6 @@ impl KeyHasher {
     }
 
     /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must grow.
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// let hasher = KeyHasher::default();
-    /// let mut hashes = Vec::new();
-    /// hasher.hash_batch(&["a", "b"], &mut hashes);
-    /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
-    /// ```
     pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
         hashes.clear();
         hashes.extend(keys.iter().map(|key| self.hash(key)));

@@ -83,15 +83,6 @@ impl FilterOptions {
     }
 
     /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see [`Sizing::foldable_params`].
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, Sizing};
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable().builder();
-    /// builder.extend((0..100_000_u32).map(u32::to_le_bytes))?;
-    /// let mut filter = builder.finish()?;
-    /// assert!(filter.fold(16).is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn foldable(self) -> Self {
         FilterOptions { foldable: true, ..self }
@@ -102,17 +93,6 @@ impl FilterOptions {
     /// is dropped: in a sorted run each is added once.
     ///
     /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(tenant.clone()).builder();
-    /// builder.extend(["ab12/apple", "ab12/banana", "cd34/cherry"])?;
-    /// assert_eq!(builder.len(), 3 + 2);
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains("ab12/banana") && filter.contains_prefix(&tenant, "cd34/"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn with_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: true, ..self }
@@ -141,17 +121,6 @@ impl FilterOptions {
 
     /// How many keys are expected, and prefixes if those are added: what the filter is sized for if the
     /// [memory limit](Self::with_memory_limit) is reached, and only then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    /// let mut builder = options.with_memory_limit(8 << 10).with_expected_items(2_500).builder();
-    /// builder.extend((0..2_000_u32).map(u32::to_le_bytes))?;
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains(1_999_u32.to_le_bytes()));
-    /// assert_eq!(filter.params().blocks(), Sizing::BitsPerKey(10.0).params(2_500)?.blocks());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn with_expected_items(self, keys: u64) -> Self {
         FilterOptions { expected_items: Some(keys), ..self }

@@ -143,32 +143,6 @@ impl BloomFilter {
         self.or_all(&others, each_for(self.merged_bytes(others.len())))
     }
 
-    /// [`intersect_with`](Self::intersect_with) by the threads of the current rayon pool, as [`par_union_with`](Self::par_union_with).
-    ///
-    /// # Errors
-    ///
-    /// As `intersect_with`.
-    pub fn par_intersect_with<'a>(
-        &mut self,
-        other: impl Into<BloomFilterRef<'a>>,
-    ) -> Result<(), MergeError> {
-        let others = [other.into()];
-        self.and_all(&others, each_for(self.merged_bytes(1))).map_err(without_input)
-    }
-
-    /// [`intersect_all`](Self::intersect_all) by the threads of the current rayon pool, as [`par_union_all`](Self::par_union_all).
-    ///
-    /// # Errors
-    ///
-    /// As `intersect_all`.
-    pub fn par_intersect_all<'a, F: Into<BloomFilterRef<'a>>>(
-        &mut self,
-        others: impl IntoIterator<Item = F>,
-    ) -> Result<(), MergeError> {
-        let others = views(others)?;
-        self.and_all(&others, each_for(self.merged_bytes(others.len())))
-    }
-
     /// Bytes that are read and written where so many others of this filter's size are merged into it.
     fn merged_bytes(&self, others: usize) -> usize {
         size_of_val(self.view().blocks()).saturating_mul(others + 1)

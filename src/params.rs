@@ -18,13 +18,6 @@ mod table;
 
 /// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many hashes they receive (32
 /// bits of hash pick the block), so the rate is worse than [`Params::false_positive_rate`] says: partition the filter.
-///
-/// ```
-/// use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, Sizing};
-/// let params = Sizing::BitsPerKey(10.0).params(20_000_000_000)?;
-/// assert!(params.blocks() > MAX_RECOMMENDED_BLOCKS);
-/// # Ok::<(), blocked_bloom::ParamsError>(())
-/// ```
 pub const MAX_RECOMMENDED_BLOCKS: u32 = 1 << 28;
 
 /// Bytes of a stored filter of so many blocks.
@@ -71,14 +64,6 @@ impl Sizing {
     ///
     /// [`ParamsError`] if the value is out of its range, the rate cannot be reached, or the filter would need more than
     /// 2^32 - 1 blocks.
-    ///
-    /// ```
-    /// use blocked_bloom::{ParamsError, Sizing};
-    /// assert!(Sizing::BitsPerKey(0.0).params(1_000)?.is_pass_all());
-    /// assert!(matches!(Sizing::FalsePositiveRate(0.0).params(1), Err(ParamsError::RateOutOfRange { .. })));
-    /// assert!(matches!(Sizing::BitsPerKey(10.0).params(1 << 40), Err(ParamsError::BlocksOutOfRange { .. })));
-    /// # Ok::<(), ParamsError>(())
-    /// ```
     pub fn params(self, expected_items: u64) -> Result<Params, ParamsError> {
         self.params_of(expected_items, false)
     }
@@ -94,14 +79,6 @@ impl Sizing {
     /// # Errors
     ///
     /// As [`params`](Self::params).
-    ///
-    /// ```
-    /// use blocked_bloom::Sizing;
-    /// let sizing = Sizing::BitsPerKey(10.0);
-    /// assert_eq!(sizing.params(1_000_000)?.blocks(), 19_532); // 4 * 19 * 257
-    /// assert_eq!(sizing.foldable_params(1_000_000)?.blocks(), 19_712); // 256 * 7 * 11
-    /// # Ok::<(), blocked_bloom::ParamsError>(())
-    /// ```
     pub fn foldable_params(self, expected_items: u64) -> Result<Params, ParamsError> {
         self.params_of(expected_items, true)
     }
@@ -267,14 +244,6 @@ impl Params {
     /// # Errors
     ///
     /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`.
-    ///
-    /// ```
-    /// let params = blocked_bloom::Sizing::BitsPerKey(10.0).params(1_000_000)?;
-    /// let most = params.max_items(0.01)?;
-    /// assert!(params.false_positive_rate_at(most) <= 0.01);
-    /// assert!(params.false_positive_rate_at(most + 1) > 0.01);
-    /// # Ok::<(), blocked_bloom::ParamsError>(())
-    /// ```
     pub fn max_items(&self, rate: f64) -> Result<u64, ParamsError> {
         check_rate(rate)?;
         if rate == 1.0 {

@@ -118,20 +118,6 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// # Errors
     ///
     /// [`AllocError`] if there is no memory for the groups.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 128)?;
-    /// # for key in 0..200_u8 {
-    /// #     builder.insert([key])?;
-    /// # }
-    /// # let (_, index) = builder.finish()?;
-    /// # let index = PartitionIndex::from_bytes(index)?;
-    /// let groups = index.locate_batch(&[[0], [170], [50], [51]])?;
-    /// let groups: Vec<_> = groups.iter().map(|(at, keys)| (at.partition, &keys[..])).collect();
-    /// assert_eq!(groups, [(0, &[0, 2][..]), (1, &[3]), (3, &[1])]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn locate_batch<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -217,19 +203,6 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// The least key that a partition may have, empty for the first; `None` past the last.
     ///
     /// The shortest bytes that are greater than every key of the partition before.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, PartitionIndex, PartitionedFilterBuilder, Sizing};
-    /// # let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 128)?;
-    /// for key in 0..200_u8 {
-    ///     builder.insert([key, 1, 2, 3])?;
-    /// }
-    /// let (_, index) = builder.finish()?;
-    /// let index = PartitionIndex::from_bytes(index)?;
-    /// assert_eq!(index.separator(0), Some(&[][..]));
-    /// assert_eq!(index.separator(1), Some(&[51][..]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn separator(&self, partition: usize) -> Option<&[u8]> {
         self.parts()?.separator(partition)
     }

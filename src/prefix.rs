@@ -77,14 +77,6 @@ impl PrefixExtractor {
     }
 
     /// The first `bytes` bytes of a key, or the whole key if it is shorter. Every key has a prefix.
-    ///
-    /// ```
-    /// use blocked_bloom::PrefixExtractor;
-    /// let tenant = PrefixExtractor::capped(4);
-    /// assert_eq!(tenant.prefix(b"ab1"), Some(&b"ab1"[..]));
-    /// // Keys that start with "ab1" may be longer, and then have another prefix.
-    /// assert_eq!(tenant.scan_prefix(b"ab1"), None);
-    /// ```
     pub fn capped(bytes: usize) -> Self {
         PrefixExtractor::new(format!("capped:{bytes}"), Rule::Capped(bytes))
     }

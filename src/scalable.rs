@@ -217,15 +217,6 @@ impl ScalableBloomFilter {
     ///
     /// As [`insert`](Self::insert). Keys before the one that failed were added, `seen` is empty; adding them all again
     /// does no harm, but tells no more which were new.
-    ///
-    /// ```
-    /// # use blocked_bloom::{Bitmask, ScalableOptions};
-    /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
-    /// let mut seen = Bitmask::new();
-    /// filter.insert_batch(&["apple", "banana", "apple"], &mut seen)?;
-    /// assert!(seen.misses().eq([0, 1]));
-    /// # Ok::<(), blocked_bloom::ScalableError>(())
-    /// ```
     pub fn insert_batch<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],

@@ -171,15 +171,6 @@ impl<'a> FilterSet<'a> {
     /// # Errors
     ///
     /// [`LengthError`] unless there is exactly one word per 64 filters, rounded up; nothing is written then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterRef, FilterSet, KeyHash};
-    /// let set = FilterSet::new(KeyHash::default(), [BloomFilterRef::pass_all(KeyHash::default()); 3])?;
-    /// let mut tables = 0;
-    /// set.contains_hash_into(42, std::slice::from_mut(&mut tables))?;
-    /// assert_eq!(tables, 0b111);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn contains_hash_into(&self, hash: u64, words: &mut [u64]) -> Result<(), LengthError> {
         check_length(self.len(), words)?;
         self.one(hash, words);

@@ -49,7 +49,6 @@ fn only_the_methods_par_start_the_global_pool() {
     filter.union_with(&direct).unwrap();
     filter.union_all(&inputs).unwrap();
     filter.intersect_with(&direct).unwrap();
-    filter.intersect_all(&inputs).unwrap();
     filter.shrink_to_false_positive_rate(0.5).unwrap();
     growing.union_with(growing.clone()).unwrap();
 
@@ -71,8 +70,6 @@ fn only_the_methods_par_start_the_global_pool() {
     small.par_insert_batch(&keys[..65_535]).unwrap();
     small.par_union_with(&few).unwrap();
     small.par_union_all([&few, &few]).unwrap();
-    small.par_intersect_with(&few).unwrap();
-    small.par_intersect_all([&few, &few]).unwrap();
     let mut builder_of_few = options.builder();
     builder_of_few.extend(&keys[..65_536]).unwrap();
     builder_of_few.clone().par_finish().unwrap();

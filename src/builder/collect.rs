@@ -43,15 +43,6 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As [`insert`](Self::insert); nothing is added then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, Sizing};
-    /// use rayon::prelude::*;
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
-    /// builder.par_extend((0..1_000_u64).into_par_iter().map(u64::to_le_bytes))?;
-    /// assert!(builder.par_finish()?.contains(999_u64.to_le_bytes()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn par_extend<K: AsRef<[u8]> + Send>(
         &mut self,
         keys: impl IntoParallelIterator<Item = K>,

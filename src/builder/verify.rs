@@ -53,18 +53,6 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// [`AllocError`] if there is no memory for the one block of a pass-all filter.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, Sizing};
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_probes(99).builder();
-    /// builder.insert("apple")?;
-    /// let (filter, error) = builder.finish_verified_or_pass_all()?;
-    /// if let Some(error) = error {
-    ///     eprintln!("no filter for this table: {error}");
-    /// }
-    /// assert!(filter.contains("apple"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn finish_verified_or_pass_all(
         self,
     ) -> Result<(BloomFilter, Option<BuildError>), AllocError> {

@@ -193,21 +193,14 @@ pub enum SetError {
         /// Keys of the batch.
         expected_keys: usize,
     },
-    /// No such filter in a matrix.
-    Filter {
-        /// What was given.
+    /// A filter or a range of keys that is not in a matrix.
+    Range {
+        /// The filter that was given.
         filter: usize,
-        /// Filters of the matrix.
-        filters: usize,
-    },
-    /// A range of a matrix that ends before it starts, or past the last key.
-    Keys {
-        /// Where the range starts.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-        /// Keys of the matrix.
-        keys: usize,
+        /// The range of keys that was given.
+        keys: (usize, usize),
+        /// Filters and keys of the matrix.
+        matrix: (usize, usize),
     },
     /// No memory for the list of filters, or for so many answers.
     Alloc(AllocError),
@@ -228,15 +221,10 @@ impl Display for SetError {
                 "a matrix of {filters} filters and {keys} keys, expected {expected_filters} and {expected_keys}: \
                  clear it for this set and batch"
             ),
-            Self::Filter { filter, filters } => {
-                write!(f, "filter {filter} in a matrix of {filters}: count from 0")
-            }
-            Self::Keys { start, end, keys } => {
-                write!(
-                    f,
-                    "keys {start} .. {end} in a matrix of {keys}: give a range within 0 .. {keys}"
-                )
-            }
+            Self::Range { filter, keys: (start, end), matrix: (filters, keys) } => write!(
+                f,
+                "filter {filter}, keys {start} .. {end} in a matrix of {filters} filters and {keys} keys"
+            ),
             Self::Alloc(error) => error.fmt(f),
         }
     }

@@ -46,15 +46,6 @@ impl<B: AsRef<[u8]>> BloomFilterBytes<B> {
 
     /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the
     /// log: an engine that goes on stays correct, and reads more than it had to. The bytes are kept either way.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilterBytes, KeyHash};
-    /// let (filter, error) = BloomFilterBytes::open_or_pass_all(vec![0; 128], KeyHash::default());
-    /// if let Some(error) = error {
-    ///     eprintln!("filter not used: {error}");
-    /// }
-    /// assert!(filter.view().is_pass_all() && filter.view().contains("anything"));
-    /// ```
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
         let (view, error) = BloomFilterRef::open_or_pass_all(bytes.as_ref(), key_hash);
         let blocks = if error.is_none() { view.blocks().len() as u32 } else { 0 };

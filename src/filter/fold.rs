@@ -55,29 +55,24 @@ impl BloomFilter {
     /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and returns the divisor it was folded
     /// by: 1 if no smaller size keeps the rate, or if the filter itself exceeds it.
     ///
-    /// The rate is that of the bits ([`BloomFilterRef::largest_fold`] says how and why). The probes stay those the filter was
-    /// made with, also where its new size would have been given others.
+    /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) gives after the fold, computed from the
+    /// bits without folding. The prediction from the number of keys inserted would be cheaper, but counts repeated keys and the keys
+    /// that merged filters share more than once, which would leave a filter larger than it need be. The probes stay those the filter
+    /// was made with, also where its new size would have been given others.
     ///
-    /// Cost: that of [`BloomFilterRef::largest_fold`] and [`fold`](Self::fold).
+    /// Cost: reads the blocks once for each larger divisor, from the largest down, but of a much too large one only about the fraction
+    /// `rate` of them, and then that of [`fold`](Self::fold). For rates of a tenth and less, one to five passes over the filter were
+    /// measured; for a rate of one half and 288 divisors, fifteen.
     ///
     /// # Errors
     ///
     /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`; the filter is then unchanged.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::FalsePositiveRate(0.01).foldable_params(1_000_000)?;
-    /// let mut filter = BloomFilter::new(params, KeyHash::default())?;
-    /// for key in 0..100_000_u32 {
-    ///     filter.insert(key.to_le_bytes())?; // a tenth of what was expected
-    /// }
-    /// let divisor = filter.shrink_to_false_positive_rate(0.01)?;
-    /// assert!(divisor >= 8);
-    /// assert!(filter.estimated_false_positive_rate() <= 0.01);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> Result<u32, ParamsError> {
-        let divisor = self.view().largest_fold(rate)?;
+        params::check_rate(rate)?;
+        let view = self.view();
+        let mut divisors = divisors_down(view.blocks().len() as u32);
+        let divisor = divisors.find(|&divisor| divisor == 1 || keeps(&view, divisor, rate));
+        let divisor = divisor.unwrap_or(1);
         let folded = self.fold(divisor);
         debug_assert_eq!(folded, Ok(()), "it divides the blocks");
         Ok(divisor)
@@ -92,21 +87,6 @@ impl BloomFilterRef<'_> {
     /// # Errors
     ///
     /// [`FoldError`] if the divisor does not divide the number of blocks or there is no memory for the copy.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, BloomFilterRef, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).foldable_params(100_000)?;
-    /// let mut filter = BloomFilter::new(params, KeyHash::default())?;
-    /// filter.insert("apple")?;
-    /// let stored = filter.to_bytes();
-    ///
-    /// // A coarser filter to keep in memory, where the stored one is too large for it.
-    /// let coarse = BloomFilterRef::from_bytes(&stored)?.folded(4)?;
-    /// assert!(coarse.contains("apple"));
-    /// filter.fold(4)?;
-    /// assert_eq!(coarse, filter);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn folded(&self, divisor: u32) -> Result<BloomFilter, FoldError> {
         let left = blocks_left(self, divisor)?;
         let group = self.blocks().len() / left as usize;
@@ -115,27 +95,6 @@ impl BloomFilterRef<'_> {
             *to = or_of(from);
         }
         Ok(BloomFilter::from_parts(folded, self.meta(), self.kernel()))
-    }
-
-    /// The largest divisor of the number of blocks by which the filter can be folded so that its false-positive rate stays at or
-    /// below `rate`; 1 if there is none, or if the filter itself exceeds it.
-    ///
-    /// The rate meant is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) gives after the fold,
-    /// computed from the bits without folding. The prediction from the number of keys inserted would be cheaper, but counts
-    /// repeated keys and the keys that merged filters share more than once, which would leave a filter larger than it need
-    /// be, and knows nothing of the bits of a filter from elsewhere.
-    ///
-    /// Cost: reads the blocks once for each larger divisor, from the largest down, but of a much too large one only about the
-    /// fraction `rate` of them. For rates of a tenth and less, one to five passes over the filter were measured; for a rate of
-    /// one half and 288 divisors, fifteen.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamsError::RateOutOfRange`] unless `0 < rate <= 1`.
-    pub fn largest_fold(&self, rate: f64) -> Result<u32, ParamsError> {
-        params::check_rate(rate)?;
-        let mut divisors = divisors_down(self.blocks().len() as u32);
-        Ok(divisors.find(|&divisor| divisor == 1 || keeps(self, divisor, rate)).unwrap_or(1))
     }
 }
 

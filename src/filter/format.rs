@@ -79,29 +79,24 @@ fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
     match contents.extractor() {
         None => header.check_zero(40..48)?,
         Some(0) => {
-            return Err(HeaderError::field(
-                40,
-                "extractor",
-                0_u8,
-                "must not be 0, since prefixes were added",
-            )
-            .into());
+            let expected = "must not be 0, since prefixes were added";
+            return Err(HeaderError::field(40, "extractor", 0_u8, expected).into());
         }
         Some(_) => {}
     }
     let blocks = header.u32_at(24);
-    match blocks {
-        0 => {
-            return Err(HeaderError::field(
-                24,
-                "number of blocks",
-                0_u8,
-                "allowed: 1 to 4294967295",
-            )
-            .into());
+    let of_pass_all = "must be 1 in a pass-all filter";
+    match (blocks, probes) {
+        (0, _) => {
+            let allowed = "allowed: 1 to 4294967295";
+            return Err(HeaderError::field(24, "number of blocks", 0_u8, allowed).into());
         }
-        1 if probes == 1 => {}
-        _ if pass_all => return Err(FormatError::PassAllShape { blocks, probes }),
+        (_, 2..) if pass_all => {
+            return Err(HeaderError::field(12, "number of probes", probes, of_pass_all).into());
+        }
+        (2.., _) if pass_all => {
+            return Err(HeaderError::field(24, "number of blocks", blocks, of_pass_all).into());
+        }
         _ => {}
     }
     let keys_inserted = header.u64_at(32);
@@ -230,8 +225,10 @@ fn open(bytes: &[u8]) -> Result<(BloomFilterRef<'_>, Header), FormatError> {
     if meta.pass_all
         && let Some(at) = blocks[0].iter().position(|&byte| byte != 0xff)
     {
-        let offset = (HEADER_BYTES + at) as u64;
-        return Err(FormatError::PassAllBlock { offset, found: blocks[0][at] });
+        let (found, expected) = (blocks[0][at], "must be 255 in a pass-all filter");
+        return Err(
+            HeaderError::field(HEADER_BYTES + at, "byte of the block", found, expected).into()
+        );
     }
     Ok((BloomFilterRef::new(blocks, meta, Kernel::default()), header))
 }

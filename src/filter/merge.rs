@@ -3,7 +3,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::iter;
 
 use super::owned::BloomFilter;
 use super::view::BloomFilterRef;
@@ -71,19 +70,6 @@ impl BloomFilter {
     /// # Errors
     ///
     /// [`MergeError::Input`] naming both sides and where they stand; this filter is then unchanged.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-    /// let mut union = BloomFilter::new(params, KeyHash::default())?;
-    /// let mut tables = vec![union.clone(); 3];
-    /// for (table, key) in tables.iter_mut().zip(["apple", "banana", "cherry"]) {
-    ///     table.insert(key)?;
-    /// }
-    /// union.union_all(&tables)?;
-    /// assert!(union.contains("apple") && union.contains("banana") && union.contains("cherry"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn union_all<'a, F: Into<BloomFilterRef<'a>>>(
         &mut self,
         others: impl IntoIterator<Item = F>,
@@ -108,41 +94,30 @@ impl BloomFilter {
     /// # Errors
     ///
     /// [`MergeError`] naming both sides; this filter is then unchanged.
-    ///
-    /// ```
-    /// # use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-    /// let mut red = BloomFilter::new(params, KeyHash::default())?;
-    /// let mut fruit = red.clone();
-    /// red.insert_batch(&["apple", "brick"])?;
-    /// fruit.insert_batch(&["apple", "banana"])?;
-    /// red.intersect_with(&fruit)?;
-    /// assert!(red.contains("apple"));
-    /// assert!(!red.contains("brick") && !red.contains("banana"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn intersect_with<'a>(
         &mut self,
         other: impl Into<BloomFilterRef<'a>>,
     ) -> Result<(), MergeError> {
-        self.and_all(&[other.into()], one_by_one).map_err(without_input)
-    }
-
-    /// Keeps what may also be in each of `others`, as [`intersect_with`](Self::intersect_with) one by one does, in one pass.
-    ///
-    /// All are checked first: either all are intersected, or this filter is unchanged. One filter without a bit, wherever it
-    /// stands, makes the result empty and excuses every difference of shape. Without others nothing changes.
-    ///
-    /// Cost: as [`union_all`](Self::union_all).
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError::Input`] naming both sides and where they stand; this filter is then unchanged.
-    pub fn intersect_all<'a, F: Into<BloomFilterRef<'a>>>(
-        &mut self,
-        others: impl IntoIterator<Item = F>,
-    ) -> Result<(), MergeError> {
-        self.and_all(&views(others)?, one_by_one)
+        let (this, others) = (self.view(), [other.into()]);
+        let [other] = others;
+        check_hashes(&this, &others).map_err(without_input)?;
+        if other.is_pass_all() {
+            return Ok(());
+        }
+        if this.is_pass_all() {
+            self.adopt(&others, Some(0)).map_err(without_input)?;
+            self.parts_mut().1.keys_inserted = other.keys_inserted();
+            return Ok(());
+        }
+        let keys_inserted = this.keys_inserted().min(other.keys_inserted());
+        let one_is_empty = this.is_empty() || other.is_empty();
+        match check_shapes(&this, &others, None, |_| true) {
+            Ok(()) => self.combine(&others, one_by_one, |mine, theirs| *mine &= theirs),
+            Err(_) if one_is_empty => self.clear(),
+            Err(error) => return Err(without_input(error)),
+        }
+        self.parts_mut().1.keys_inserted = keys_inserted;
+        Ok(())
     }
 
     /// The union; `each` decides about threads.
@@ -173,40 +148,6 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// The intersection; `each` decides about threads.
-    pub(crate) fn and_all(
-        &mut self,
-        others: &[BloomFilterRef<'_>],
-        each: ForEachRange,
-    ) -> Result<(), MergeError> {
-        let this = self.view();
-        check_hashes(&this, others)?;
-        let mut like = None;
-        if this.is_pass_all() {
-            like = others.iter().position(|other| !other.is_pass_all());
-            if like.is_none() {
-                return Ok(());
-            }
-        }
-        let first = like.map_or(this, |like| others[like]);
-        let known = || iter::once(&first).chain(others).filter(|filter| !filter.is_pass_all());
-        let agree = check_shapes(&this, others, like, |other| !other.is_pass_all());
-        let nothing_in_common = agree.is_err() && known().any(BloomFilterRef::is_empty);
-        if !nothing_in_common {
-            agree?;
-        }
-        let keys_inserted = known().map(BloomFilterRef::keys_inserted).min().unwrap_or(0);
-        let rest = self.adopt(others, like)?;
-        if nothing_in_common {
-            self.clear();
-        } else {
-            self.combine(rest, each, |mine, theirs| *mine &= theirs);
-        }
-        let (_, meta) = self.parts_mut();
-        meta.keys_inserted = keys_inserted;
-        Ok(())
-    }
-
     /// Becomes a copy of the input `like`, whose predecessors have no say, and returns what is left to merge.
     fn adopt<'o, 'a>(
         &mut self,
@@ -225,8 +166,7 @@ impl BloomFilter {
         Ok(&others[index + 1..])
     }
 
-    /// Merges all inputs into each range of blocks. An input of another length is one that changes nothing: without a bit in a
-    /// union, pass-all in an intersection.
+    /// Merges all inputs into each range of blocks. An input of another length is one without a bit in a union.
     fn combine(
         &mut self,
         others: &[BloomFilterRef<'_>],

@@ -15,15 +15,6 @@ impl BloomFilterRef<'_> {
     /// known.
     ///
     /// Cost: reads every block.
-    ///
-    /// ```
-    /// # let mut builder = blocked_bloom::FilterOptions::default().builder();
-    /// builder.extend((0..1_000_u32).map(u32::to_le_bytes))?;
-    /// builder.extend((0..1_000_u32).map(u32::to_le_bytes))?; // the same keys again
-    /// let filter = builder.finish()?;
-    /// assert!((950..1_050).contains(&filter.view().estimated_keys().unwrap()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn estimated_keys(&self) -> Option<u64> {
         let mean = Fills::of(self.blocks()).mean(|fill| libm::log1p(-fill));
         let balls_per_block = mean / libm::log1p(-1.0 / f64::from(BLOCK_BITS));
@@ -35,15 +26,6 @@ impl BloomFilterRef<'_> {
     ///
     /// Unlike [`Params::false_positive_rate`](crate::Params::false_positive_rate) it needs no key count, so it also holds after unions and repeated keys. Cost:
     /// reads every block.
-    ///
-    /// ```
-    /// # let mut builder = blocked_bloom::FilterOptions::default().builder();
-    /// builder.extend((0..100_000_u32).map(u32::to_le_bytes))?;
-    /// let filter = builder.finish()?;
-    /// let (actual, predicted) = (filter.estimated_false_positive_rate(), filter.params().false_positive_rate());
-    /// assert!((actual / predicted - 1.0).abs() < 0.05);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn estimated_false_positive_rate(&self) -> f64 {
         Fills::of(self.blocks()).mean(|fill| rate_at(fill, self.meta().probes))
     }

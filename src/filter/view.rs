@@ -84,13 +84,6 @@ impl<'a> BloomFilterRef<'a> {
     /// # Errors
     ///
     /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks, [`ParamsError::ProbesOutOfRange`] unless 1 to 30.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilterRef, KeyHash};
-    /// let filter = BloomFilterRef::from_blocks(&[[0; 64]; 3], 6, KeyHash::Caller { tag: 1 })?;
-    /// assert!(!filter.contains_hash(0x9c1c_34f1_0a4e_7ab3));
-    /// # Ok::<(), blocked_bloom::ParamsError>(())
-    /// ```
     pub fn from_blocks(
         blocks: &'a [Block],
         probes: u32,
@@ -180,20 +173,6 @@ impl<'a> BloomFilterRef<'a> {
     /// another rule, or if it holds none, the answer is true; also where the caller hashes, as with [`contains`](Self::contains).
     ///
     /// Cost: one hash, one cache line.
-    ///
-    /// ```
-    /// use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(tenant.clone()).builder();
-    /// builder.insert("ab12/apple")?;
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains_prefix(&tenant, "ab12/a"));
-    /// assert!(!filter.contains_prefix(&tenant, "cd34/"));
-    /// // Another rule, and a scan over more than one prefix: the filter does not know.
-    /// assert!(filter.contains_prefix(&PrefixExtractor::fixed(2), "cd34/"));
-    /// assert!(filter.contains_prefix(&tenant, "cd"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
         match extractor.scan_prefix(start.as_ref()) {
             Some(prefix) => self.prefixes(extractor).contains(prefix),
@@ -232,20 +211,6 @@ impl<'a> BloomFilterRef<'a> {
     /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a prefix that was not added, and mostly
     /// answered "absent". [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for those that hash a
     /// prefix once for many filters.
-    ///
-    /// ```
-    /// use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, PrefixExtractor, Sizing};
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_only_prefixes(tenant.clone()).builder();
-    /// builder.insert("ab12/apple")?;
-    /// let filter = builder.finish()?;
-    /// let mut hits = Bitmask::new();
-    /// filter.view().prefixes(&tenant).contains_batch(&["ab12", "cd34"], &mut hits);
-    /// assert!(hits.hits().eq([0]));
-    /// // Keys were not added: maybe.
-    /// assert!(filter.contains("cd34/banana"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn prefixes(self, extractor: &PrefixExtractor) -> Self {
         let answers = self.meta.contents.extractor() == Some(extractor.id());
@@ -291,15 +256,6 @@ impl<'a> BloomFilterRef<'a> {
     /// # Errors
     ///
     /// [`FormatError::HashMismatch`] naming both.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilterRef, FilterOptions, KeyHash, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
-    /// let stored = options.builder().finish()?.to_bytes();
-    /// let filter = BloomFilterRef::from_bytes(&stored)?.require_key_hash(options.key_hash())?;
-    /// assert!(filter.require_key_hash(KeyHash::default()).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
         match self.key_hash() {
             found if found == expected => Ok(self),

@@ -66,13 +66,6 @@ impl PartitionedFilterBuilder {
     ///
     /// [`PartitionBuildError`] if the options are for the caller's hashes, cannot size a filter, or are sized by
     /// [`Sizing::MaxBytes`], or if `partition_bytes` hold no filter of one key (128 do at up to 100 bits per key).
-    ///
-    /// ```
-    /// use blocked_bloom::{FilterOptions, PartitionBuildError, PartitionedFilterBuilder, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    /// let error = PartitionedFilterBuilder::new(options, 100).unwrap_err();
-    /// assert!(matches!(error, PartitionBuildError::TooFewBytes { bytes: 100, smallest: 128 }));
-    /// ```
     pub fn new(options: FilterOptions, partition_bytes: u64) -> Result<Self, PartitionBuildError> {
         options.hasher()?;
         if let Sizing::MaxBytes(bytes) = options.sizing() {

@@ -99,6 +99,18 @@ fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// A wrong number at an offset of a partition's entry.
+fn field(
+    partition: usize,
+    offset: usize,
+    what: &'static str,
+    found: u64,
+    expected: &'static str,
+) -> FormatError {
+    HeaderError::field(HEADER_BYTES + partition * ENTRY_BYTES + offset, what, found, expected)
+        .into()
+}
+
 /// Checks an index: the steps of the document, in its order.
 pub(super) fn verify(bytes: &[u8]) -> Result<Facts, FormatError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
@@ -113,13 +125,8 @@ pub(super) fn verify(bytes: &[u8]) -> Result<Facts, FormatError> {
     };
     let partitions = header.u32_at(12);
     if partitions == 0 {
-        return Err(HeaderError::field(
-            12,
-            "number of partitions",
-            0_u8,
-            "allowed: 1 to 4294967295",
-        )
-        .into());
+        let allowed = "allowed: 1 to 4294967295";
+        return Err(HeaderError::field(12, "number of partitions", 0_u8, allowed).into());
     }
     if contents.extractor().is_some() != (extractor != 0) {
         let expected = match extractor {
@@ -158,30 +165,34 @@ impl<'a> Parts<'a> {
     fn verify(&self) -> Result<u64, FormatError> {
         const BLOCK: u64 = BLOCK_BYTES as u64;
         let (mut end, mut separator_end, mut last) = (0, 0, None);
-        for (partition, entry) in (0_u32..).zip(self.entries) {
+        for (partition, entry) in self.entries.iter().enumerate() {
             let (next, next_separator) = (u64_at(entry, 8), u64_at(entry, 16));
             // A header and 1 to 2^32 - 1 blocks.
             let length = next.checked_sub(end).filter(|length| {
                 length.is_multiple_of(BLOCK) && (2..=1 << 32).contains(&(length / BLOCK))
             });
             if length.is_none() {
-                return Err(FormatError::PartitionEnd { partition, end: next });
+                let expected = "must be a header and 1 to 4294967295 blocks behind the one before";
+                return Err(field(partition, 8, "end of a partition", next, expected));
             }
             let most = if partition == 0 { 0 } else { self.separators.len() as u64 };
             if next_separator < separator_end || next_separator > most {
-                return Err(FormatError::SeparatorEnd { partition, end: next_separator });
+                let expected = "must be 0 for the first, and behind the one before and inside the separators for others";
+                return Err(field(partition, 16, "end of a separator", next_separator, expected));
             }
-            let separator = self.separator(partition as usize);
+            let separator = self.separator(partition);
             if last.is_some() && separator <= last {
-                return Err(FormatError::SeparatorOrder { partition });
+                let expected = "the separator must be greater than the one before";
+                return Err(field(partition, 16, "end of a separator", next_separator, expected));
             }
             (end, separator_end, last) = (next, next_separator, separator);
         }
         match separator_end == self.separators.len() as u64 {
             true => Ok(end),
             false => {
-                let partition = self.entries.len() as u32 - 1;
-                Err(FormatError::SeparatorEnd { partition, end: separator_end })
+                let (last, expected) =
+                    (self.entries.len() - 1, "must be the end of all separators");
+                Err(field(last, 16, "end of a separator", separator_end, expected))
             }
         }
     }

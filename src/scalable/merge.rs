@@ -17,18 +17,6 @@ impl ScalableBloomFilter {
     ///
     /// [`ScalableError::HashMismatch`], or [`ScalableError::Alloc`] if the list of links cannot grow. This filter is then
     /// unchanged, `other` is gone: clone it to keep it.
-    ///
-    /// ```
-    /// # use blocked_bloom::ScalableOptions;
-    /// let mut fruit = ScalableOptions::new(0.01, 100).build()?;
-    /// let mut roots = fruit.clone();
-    /// fruit.insert("apple")?;
-    /// roots.insert("carrot")?;
-    /// fruit.union_with(roots)?;
-    /// assert!(fruit.contains("apple") && fruit.contains("carrot"));
-    /// assert_eq!((fruit.links().len(), fruit.false_positive_rate()), (2, 0.02));
-    /// # Ok::<(), blocked_bloom::ScalableError>(())
-    /// ```
     pub fn union_with(&mut self, other: ScalableBloomFilter) -> Result<(), ScalableError> {
         let (left, right) = (self.shape.key_hash, other.shape.key_hash);
         if left != right {

@@ -60,23 +60,11 @@ impl BitMatrix {
     ///
     /// # Errors
     ///
-    /// [`SetError::Filter`] or [`SetError::Keys`] for what is not in the matrix; nothing is set then.
-    ///
-    /// ```
-    /// let mut matrix = blocked_bloom::BitMatrix::new();
-    /// matrix.clear(2, 128)?;
-    /// matrix.set_keys(1, 60..70)?;
-    /// assert!(matrix.keys_of(1).eq(60..70));
-    /// assert!(matrix.set_keys(1, 60..129).is_err());
-    /// # Ok::<(), blocked_bloom::SetError>(())
-    /// ```
+    /// [`SetError::Range`] for what is not in the matrix; nothing is set then.
     pub fn set_keys(&mut self, filter: usize, keys: Range<usize>) -> Result<(), SetError> {
-        if filter >= self.filters {
-            return Err(SetError::Filter { filter, filters: self.filters });
-        }
-        if keys.start > keys.end || keys.end > self.keys {
-            let (start, end) = (keys.start, keys.end);
-            return Err(SetError::Keys { start, end, keys: self.keys });
+        if filter >= self.filters || keys.start > keys.end || keys.end > self.keys {
+            let (keys, matrix) = ((keys.start, keys.end), (self.filters, self.keys));
+            return Err(SetError::Range { filter, keys, matrix });
         }
         let row = self.row(filter);
         for (i, word) in self.words[row].iter_mut().enumerate() {

@@ -26,6 +26,12 @@ fn begins(error: impl Error, start: &str) {
     assert!(error.source().is_none(), "{error}");
 }
 
+/// As [`begins`], of an error of a header, which is its own source.
+fn begins_in_header(error: FormatError, start: &str) {
+    assert!(error.to_string().starts_with(start), "{error}: not {start}");
+    assert_eq!(error.source().unwrap().to_string(), error.to_string());
+}
+
 const TEN: Sizing = Sizing::BitsPerKey(10.0);
 const OPTIONS: FilterOptions = FilterOptions::new(TEN);
 const ALLOC: AllocError = AllocError::new(640);
@@ -192,8 +198,11 @@ fn sets_and_matrices() {
     let shape = set.retain_hashes(&[1; 4], &mut matrix).unwrap_err();
     begins(shape, "a matrix of 1 filters and 2 keys, expected 3 and 4");
     matrix.clear(8, 2).unwrap();
-    begins(matrix.set_keys(9, 0..1).unwrap_err(), "filter 9 in a matrix of 8");
-    begins(matrix.set_keys(0, 1..3).unwrap_err(), "keys 1 .. 3 in a matrix of 2");
+    begins(
+        matrix.set_keys(9, 0..1).unwrap_err(),
+        "filter 9, keys 0 .. 1 in a matrix of 8 filters and 2 keys",
+    );
+    begins(matrix.set_keys(0, 1..3).unwrap_err(), "filter 0, keys 1 .. 3 in a matrix of 8 filters");
 }
 
 #[test]
@@ -253,10 +262,10 @@ fn stored_filters() {
     check(mismatch, text, None);
 
     let all = BloomFilter::pass_all(CALLER).unwrap().to_bytes();
-    let text = "offset 12: a pass-all filter of 1 blocks and 2 probes, expected 1 and 1";
-    check(open_error(&forged(all.clone(), 12, 2)), text, None);
-    let text = "offset 100: 0x0e in the block of a pass-all filter, expected 0xff";
-    check(open_error(&forged(all, 100, 0x0e)), text, None);
+    let text = "offset 12: number of probes 2 (must be 1 in a pass-all filter)";
+    check(open_error(&forged(all.clone(), 12, 2)), text, Some(text));
+    let text = "offset 100: byte of the block 14 (must be 255 in a pass-all filter)";
+    check(open_error(&forged(all, 100, 0x0e)), text, Some(text));
     check(FormatError::from(ALLOC), NO_MEMORY, Some(NO_MEMORY));
     assert_eq!(FormatError::from(ALLOC).offset(), 0);
 }
@@ -360,12 +369,19 @@ fn indexes_of_partitions() {
     };
     let error = changed(64 + 24 + 8, &[200, 0]);
     assert_eq!(error.offset(), 96);
-    begins(error, "offset 96: partition 1 ends at byte 200, expected a header of 64 bytes and 1 ");
-    begins(changed(64 + 16, &[1]), "offset 80: a first separator of 1 bytes, expected 0");
-    let text = "offset 104: separator 1 ends at byte 9 of the separators, expected an end after ";
-    begins(changed(64 + 24 + 16, &[9]), text);
-    let text = "offset 128: separator 2 is not greater than the one before";
-    check(changed(64 + 3 * 24 + 1, &[0]), text, None);
+    begins_in_header(
+        error,
+        "offset 96: end of a partition 200 (must be a header and 1 to 4294967295 blocks ",
+    );
+    begins_in_header(
+        changed(64 + 16, &[1]),
+        "offset 80: end of a separator 1 (must be 0 for the first",
+    );
+    let text = "offset 104: end of a separator 9 (must be 0 for the first, and ";
+    begins_in_header(changed(64 + 24 + 16, &[9]), text);
+    let error = changed(64 + 3 * 24 + 1, &[0]);
+    assert!(error.to_string().contains("must be greater than the one before"), "{error}");
+    begins_in_header(error, "offset 128: end of a separator ");
     let text = "offset 12: number of partitions 0 (allowed: 1 to 4294967295)";
     check(changed(12, &[0]), text, Some(text));
 

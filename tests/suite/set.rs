@@ -294,12 +294,12 @@ fn what_a_matrix_refuses() {
     matrix.set_keys(1, 69..70).unwrap();
     let before = matrix.clone();
     let error = matrix.set_keys(2, 0..1).unwrap_err();
-    assert_eq!(error, SetError::Filter { filter: 2, filters: 2 });
+    assert_eq!(error, SetError::Range { filter: 2, keys: (0, 1), matrix: (2, 70) });
     #[expect(clippy::reversed_empty_ranges, reason = "a caller's mistake")]
     for range in [3..2, 0..71, 71..71, usize::MAX..usize::MAX, usize::MAX..0] {
         let error = matrix.set_keys(1, range.clone()).unwrap_err();
-        let (start, end) = (range.start, range.end);
-        assert_eq!(error, SetError::Keys { start, end, keys: 70 });
+        let keys = (range.start, range.end);
+        assert_eq!(error, SetError::Range { filter: 1, keys, matrix: (2, 70) });
     }
     for keys in [0, 69, 71] {
         let error = set.retain_hashes(&vec![0; keys], &mut matrix).unwrap_err();
