@@ -6,6 +6,7 @@ use core::fmt::{self, Display, Formatter};
 use super::{AllocError, error};
 use crate::hash::KeyHash;
 use crate::header::HeaderError;
+use crate::prefix::FilterContents;
 
 /// Why bytes are not a filter, an index of partitions or a growing filter. None of these bytes may be used to answer "absent": use a
 /// pass-all filter, or none.
@@ -39,6 +40,15 @@ pub enum FormatError {
         /// Checksum in the index.
         expected: u64,
     },
+    /// A filter that the compact form cannot hold.
+    NotCompact {
+        /// Its hash and seed; the form is for XXH3-64 with seed 0.
+        key_hash: KeyHash,
+        /// What it holds; the form is for whole keys.
+        contents: FilterContents,
+        /// Its keys; the form counts to 2^32 - 1.
+        keys_inserted: u64,
+    },
     /// In a growing filter: a link is damaged or cut off.
     Link {
         /// Which, from 0.
@@ -61,7 +71,7 @@ impl FormatError {
             Self::HashMismatch { .. } => 11,
             Self::OtherPartition { .. } => 56,
             Self::Link { start, error, .. } => start + error.offset(),
-            Self::Alloc(_) => 0,
+            Self::Alloc(_) | Self::NotCompact { .. } => 0,
         }
     }
 }
@@ -77,6 +87,12 @@ impl Display for FormatError {
             Self::HashMismatch { found, expected } => {
                 write!(f, "offset 11: a filter of {found}, expected {expected}")
             }
+            Self::NotCompact { key_hash, contents, keys_inserted } => write!(
+                f,
+                "a filter of {keys_inserted} {contents}, hashed by {key_hash}: the compact form is for up to {} whole keys hashed by {}",
+                u32::MAX,
+                KeyHash::default()
+            ),
             Self::OtherPartition { found, expected } => write!(
                 f,
                 "offset 56: a filter with header checksum {found:016x}, expected {expected:016x}: it belongs to another partition or table"

@@ -62,7 +62,7 @@ impl BloomFilterRef<'_> {
 
 /// Whether the hash's block has all its bits; "maybe" for numbers of blocks and probes that no filter has.
 #[inline]
-fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
+pub(super) fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
     let probes = u32::from(probes);
     if !(1..=MAX_PROBES).contains(&probes) {
         return true;

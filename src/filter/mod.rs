@@ -67,6 +67,7 @@ macro_rules! queries_by_view {
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod atomic;
 mod bytes;
+mod compact;
 mod fold;
 pub(crate) mod format;
 mod lookup;

@@ -10,6 +10,7 @@ mod atomic;
 mod batch_query;
 mod buffer;
 mod build;
+mod compact;
 mod damage;
 mod documents;
 mod errors;

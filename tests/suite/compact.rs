@@ -1,0 +1,234 @@
+//! The compact form: written as the document says, read back, and never taken for the full form.
+
+use crate::common::{Random, filled};
+use blocked_bloom::header::HeaderError;
+use blocked_bloom::{
+    BloomFilter, BloomFilterRef, FilterContents, FilterOptions, FormatError, KeyHash, KeyHasher,
+    PrefixExtractor, Sizing,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+fn built(bits: f64, probes: Option<u32>, keys: u64) -> BloomFilter {
+    let mut options = FilterOptions::new(Sizing::BitsPerKey(bits));
+    if let Some(probes) = probes {
+        options = options.with_probes(probes);
+    }
+    let mut builder = options.builder();
+    builder.extend((0..keys).map(u64::to_le_bytes)).unwrap();
+    builder.finish().unwrap()
+}
+
+/// The document in code, by another hand: the full form without its header, and a trailer of its fields.
+fn by_the_document(full: &[u8]) -> Vec<u8> {
+    let mut bytes = full[64..].to_vec();
+    bytes.extend([0xbc, 1, full[12], full[13], full[32], full[33], full[34], full[35]]);
+    bytes
+}
+
+#[test]
+fn compact_filters_are_those_of_the_document_and_read_back() {
+    for (bits, probes, keys) in [
+        (10.0, None, 0),
+        (10.0, None, 1),
+        (10.0, None, 20),
+        (10.0, None, 3_276),
+        (0.0, None, 70_000),
+        (16.0, Some(9), 100),
+        (44.0, Some(30), 500),
+        (8.0, Some(1), 100_000),
+    ] {
+        let filter = built(bits, probes, keys);
+        let compact = filter.view().to_compact_bytes().unwrap();
+        assert_eq!(compact, by_the_document(&filter.to_bytes()));
+        assert_eq!(compact.len() % 64, 8);
+        for offset in 0..64 {
+            let mut moved = vec![0; offset];
+            moved.extend(&compact);
+            let opened = BloomFilterRef::open_compact(&moved[offset..]).unwrap();
+            assert_eq!(opened, filter.view());
+            assert_eq!(opened.to_bytes(), filter.to_bytes());
+        }
+        let mut absent = 0;
+        for hash in (0..keys.min(500)).map(hash_of).chain(Random(keys).hashes(500)) {
+            let expected = filter.contains_hash(hash);
+            assert_eq!(BloomFilterRef::contains_hash_in_compact(&compact, hash), expected);
+            absent += u32::from(!expected);
+        }
+        assert_eq!(absent > 0, bits > 0.0, "{bits} bits");
+    }
+    assert_eq!(built(10.0, None, 20).view().to_compact_bytes().unwrap().len(), 72);
+}
+
+fn hash_of(key: u64) -> u64 {
+    KeyHasher::default().hash(key.to_le_bytes())
+}
+
+/// Files of the first release that wrote the form: never update them.
+#[test]
+fn golden_files_are_written_again_and_answer() {
+    for (name, bits, probes, keys) in [
+        ("compact-one-key", 10.0, None, 1),
+        ("compact-nine-probes", 16.0, Some(9), 100),
+        ("compact-pass-all", 0.0, None, 20),
+    ] {
+        let path = format!("{}/tests/golden/{name}.bloom", env!("CARGO_MANIFEST_DIR"));
+        let stored = std::fs::read(&path).unwrap();
+        assert_eq!(stored, built(bits, probes, keys).view().to_compact_bytes().unwrap(), "{path}");
+        let opened = BloomFilterRef::open_compact(&stored).unwrap();
+        assert!((0..keys).all(|key| opened.contains(key.to_le_bytes())));
+        assert_eq!(opened.keys_inserted(), keys);
+    }
+}
+
+#[test]
+fn what_the_compact_form_cannot_hold_is_an_error() {
+    let (default, whole) = (KeyHash::default(), FilterContents::WholeKeys);
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    for key_hash in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
+        let filter = BloomFilter::new(options.params(9).unwrap(), key_hash).unwrap();
+        let error = filter.view().to_compact_bytes().unwrap_err();
+        assert_eq!(error, FormatError::NotCompact { key_hash, contents: whole, keys_inserted: 0 });
+    }
+    let rule = PrefixExtractor::fixed(2);
+    for options in [
+        options.clone().with_prefixes(rule.clone()),
+        options.clone().with_only_prefixes(rule.clone()),
+    ] {
+        let contents = options.contents();
+        let filter = options.builder().finish().unwrap();
+        let error = filter.view().to_compact_bytes().unwrap_err();
+        assert_eq!(
+            error,
+            FormatError::NotCompact { key_hash: default, contents, keys_inserted: 0 }
+        );
+    }
+    // The largest number of keys, and one more.
+    let mut full = built(10.0, None, 5).to_bytes();
+    for (keys, holds) in [(u64::from(u32::MAX), true), (1 << 32, false)] {
+        full[32..40].copy_from_slice(&keys.to_le_bytes());
+        let sum = xxh3_64(&full[..56]);
+        full[56..64].copy_from_slice(&sum.to_le_bytes());
+        let filter = BloomFilterRef::from_bytes(&full).unwrap();
+        let compact = filter.to_compact_bytes();
+        assert_eq!(compact.is_ok(), holds);
+        match compact {
+            Ok(bytes) => {
+                assert_eq!(BloomFilterRef::open_compact(&bytes).unwrap().keys_inserted(), keys);
+            }
+            Err(error) => assert_eq!(
+                error.to_string(),
+                "a filter of 4294967296 whole keys, hashed by XXH3-64 with seed 0: the compact form is for up to \
+                 4294967295 whole keys hashed by XXH3-64 with seed 0"
+            ),
+        }
+    }
+}
+
+#[test]
+fn neither_form_is_taken_for_the_other() {
+    for blocks in [1, 2, 3, 40] {
+        let (filter, hashes) = filled(blocks, 6, 1);
+        let (full, compact) = (filter.to_bytes(), filter.view().to_compact_bytes().unwrap());
+        assert!(BloomFilterRef::open_compact(&full).is_err());
+        assert!(BloomFilterRef::from_bytes(&compact).is_err());
+        assert!(BloomFilterRef::from_bytes_trusted(&compact).is_err());
+        for hash in hashes.iter().copied().chain(Random(2).hashes(100)) {
+            assert!(BloomFilterRef::contains_hash_in_compact(&full, hash));
+            assert!(BloomFilterRef::contains_hash_in(&compact, KeyHash::default(), hash));
+        }
+        // Nor blocks that begin as the full form does.
+        let mut disguised = full.clone();
+        disguised.extend([0xbc, 1, 6, 1, 0, 0, 0, 0]);
+        assert!(BloomFilterRef::from_bytes_trusted(&disguised).is_err());
+        assert!(BloomFilterRef::open_compact(&disguised).is_ok());
+    }
+}
+
+/// Every wrong length and every other value of the trailer's first four bytes.
+#[test]
+fn what_is_no_compact_filter_is_an_error_and_maybe() {
+    let (filter, _) = filled(3, 6, 1);
+    let compact = filter.view().to_compact_bytes().unwrap();
+    let hashes = Random(7).hashes(64);
+    let all_maybe = |bytes: &[u8]| {
+        hashes.iter().all(|&hash| BloomFilterRef::contains_hash_in_compact(bytes, hash))
+    };
+    assert!(!all_maybe(&compact));
+    for length in 0..compact.len() {
+        let error = BloomFilterRef::open_compact(&compact[..length]).unwrap_err();
+        assert!(error.offset() <= length as u64 + 3, "{length}: {error}");
+        let is_length = matches!(error, FormatError::Header(HeaderError::Length { .. }));
+        assert_eq!(is_length, length % 64 != 8 || length < 72, "{length}: {error}");
+    }
+    for at in 0..4 {
+        for value in 0..=255 {
+            let mut changed = compact.clone();
+            changed[192 + at] = value;
+            let allowed = match at {
+                0 => value == 0xbc,
+                1 => value == 1,
+                2 => (1..=30).contains(&value),
+                _ => value == 1,
+            };
+            let opened = BloomFilterRef::open_compact(&changed);
+            assert_eq!(opened.is_ok(), allowed, "{at}: {value}");
+            match opened {
+                Err(error) => {
+                    assert_eq!(error.offset(), 192 + at as u64);
+                    assert!(all_maybe(&changed));
+                }
+                Ok(filter) => assert!(hashes.iter().all(|&hash| {
+                    filter.contains_hash(hash)
+                        == BloomFilterRef::contains_hash_in_compact(&changed, hash)
+                })),
+            }
+        }
+    }
+    let mut pass_all =
+        BloomFilter::pass_all(KeyHash::default()).unwrap().view().to_compact_bytes().unwrap();
+    assert!(BloomFilterRef::open_compact(&pass_all).unwrap().is_pass_all());
+    for (at, value) in [(5, 0xfe), (66, 2)] {
+        let before = std::mem::replace(&mut pass_all[at], value);
+        assert!(BloomFilterRef::open_compact(&pass_all).is_err());
+        pass_all[at] = before;
+    }
+}
+
+/// What an engine does: a container with a checksum, which is damaged in every way. Where the checksum holds, no key is lost; where it
+/// does not, the container is not used. Without a container nothing panics.
+#[test]
+fn damage_campaign() {
+    let (keys, mut random) = (300, Random(11));
+    let mut damaged = 0;
+    for bits in [4.0, 10.0, 20.0] {
+        let compact = built(bits, None, keys).view().to_compact_bytes().unwrap();
+        let sealed: Vec<u8> = [&compact[..], &xxh3_64(&compact).to_le_bytes()].concat();
+        let look_up = |container: &[u8], key: u64| {
+            let Some((bytes, sum)) = container.split_last_chunk() else { return true };
+            let holds = xxh3_64(bytes) == u64::from_le_bytes(*sum);
+            !holds || BloomFilterRef::contains_hash_in_compact(bytes, hash_of(key))
+        };
+        assert!((0..keys).all(|key| look_up(&sealed, key)));
+        for _ in 0..20_000 {
+            let mut container = sealed.clone();
+            let at = random.next() as usize % container.len();
+            let other = random.next() as usize % container.len();
+            match random.next() % 6 {
+                0 => container[at] ^= 1 << (other % 8),
+                1 => container.truncate(at),
+                2 => container.extend_from_within(at..),
+                3 => container[at.min(other)..=at.max(other)].fill(0),
+                4 => container.swap(at, other),
+                _ => container.rotate_left(at),
+            }
+            let key = random.next() % keys;
+            assert!(look_up(&container, key), "a key was lost");
+            _ = BloomFilterRef::contains_hash_in_compact(&container, hash_of(key));
+            if let Ok(filter) = BloomFilterRef::open_compact(&container) {
+                _ = filter.contains_hash(hash_of(key));
+            }
+            damaged += 1;
+        }
+    }
+    println!("{damaged} damaged containers, no key lost");
+}
