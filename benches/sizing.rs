@@ -4,6 +4,8 @@
 //! brackets, and the ratio of the medians. Then the new one alone for many numbers of keys: median, 99th percentile and worst of the
 //! least of several calls.
 //!
+//! `partition` builds the filter of 3,276 keys sized by a rate of 1 %, and by the bits that gives.
+//!
 //! `cargo bench --bench sizing` takes a minute; `-- rates` takes those rows whose name has it.
 
 #![allow(clippy::print_stdout, reason = "a program")]
@@ -14,7 +16,7 @@ mod sizing_reference;
 use std::hint::black_box;
 use std::time::Instant;
 
-use blocked_bloom::Sizing;
+use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 
 /// Nanoseconds per call, over so many calls.
 fn time<R>(calls: u32, call: impl Fn() -> R) -> f64 {
@@ -36,6 +38,31 @@ fn calls<R>(call: impl Fn() -> R) -> u32 {
 fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
+}
+
+/// Building a partition of 4 KiB, by bits and by rate.
+fn partition() {
+    let hashes: Vec<u64> = (1..=3_276_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let rate = Sizing::FalsePositiveRate(0.01);
+    let blocks = rate.params(3_276).expect("a legal rate").blocks();
+    // Half a block less, so that rounding up gives as many.
+    let bits = Sizing::BitsPerKey((f64::from(blocks) - 0.5) * 512.0 / 3_276.0);
+    let options = [bits, rate, bits].map(FilterOptions::new);
+    let build = |options: &FilterOptions| BloomFilter::from_hashes(options, black_box(&hashes));
+    let mut times = [const { Vec::new() }; 3];
+    for _ in 0..301 {
+        for (options, times) in options.iter().zip(&mut times) {
+            times.push(time(8, || build(options)));
+        }
+    }
+    let [by_bits, by_rate, again] = times.each_mut().map(|times| median(times));
+    println!(
+        "partition of 3276 keys: {by_bits:.0} ({:.0}) ns by bits, {by_rate:.0} ({:.0}) by rate, ratio {:.3}; by bits again {:.3}\n",
+        times[0][0],
+        times[1][0],
+        by_rate / by_bits,
+        again / by_bits
+    );
 }
 
 fn compare(sizing: Sizing, keys: u64) -> f64 {
@@ -125,6 +152,9 @@ fn main() {
         println!(
             "{name}: lowest ratio {more:.0}, {one:.0} with one block, {error:.0} for an error\n"
         );
+    }
+    if runs("partition") {
+        partition();
     }
     if runs("alone") {
         alone("bits", (1..=300).map(|step| Sizing::BitsPerKey(f64::from(step) / 3.0)));

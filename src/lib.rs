@@ -75,7 +75,7 @@
 //! | `rayon` | no | the methods `par_*`, which hash, fill and merge with the threads of the caller's pool; nothing else uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
-//! Required are `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is
+//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is
 //! compiled, and the CPU decides. The oldest supported Rust is 1.89.
 //!
 //! # Guides and further packages

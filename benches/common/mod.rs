@@ -7,6 +7,9 @@
 // The command-line tool measures with the same loops and hashes; a library for these two files alone would be one more to publish.
 #[path = "../../crates/cli/src/bench/limits.rs"]
 pub mod limits;
+pub mod peers;
+#[cfg(target_arch = "x86_64")]
+pub mod rocksdb_loop;
 #[path = "../../crates/cli/src/bench/workload.rs"]
 pub mod workload;
 

@@ -17,6 +17,9 @@ mod rates;
 mod report;
 #[cfg(target_arch = "x86_64")]
 mod rocksdb;
+#[cfg(target_arch = "x86_64")]
+#[path = "../../benches/common/rocksdb_loop.rs"]
+mod rocksdb_loop;
 mod rust_peers;
 #[cfg(target_arch = "x86_64")]
 mod split_block;

@@ -32,7 +32,8 @@ use blocked_bloom::FilterOptions;
 use crate::args::{Args, Command, HELP};
 use crate::flush::flush;
 use crate::measure::{
-    count_false_positives, look_up, nanos, percent, size_and_rate, time_to_build,
+    count_false_positives, look_up, look_up_one_by_one, nanos, percent, size_and_rate,
+    time_to_build,
 };
 use crate::table::Table;
 use crate::workload::{Record, read, shuffled_lookups, shuffled_records};
@@ -94,10 +95,11 @@ fn run(args: &Args, output: &mut Vec<u8>) -> Result<u64, Box<dyn Error>> {
     let lookups = shuffled_lookups(held_out, stored, args.absent);
     let absent = lookups.iter().filter(|key| !truth.contains_key(**key));
     let with = look_up(&tables, &options, &lookups, args.batch, &truth)?;
+    let single = look_up_one_by_one(&tables, &options, &lookups, &truth)?;
     let tables: Vec<Table> = tables.into_iter().map(Table::without_filter).collect();
     let without = look_up(&tables, &options, &lookups, args.batch, &truth)?;
     let (reads, reads_without) = (with.cost.block_reads, without.cost.block_reads);
-    let wrong = with.wrong + without.wrong;
+    let wrong = with.wrong + single.wrong + without.wrong;
 
     write!(
         output,
@@ -115,6 +117,7 @@ false positives    {measured:.3} % of {pairs} pairs of a key and a table without
 hashing            {hashing:.1} ns/key
 filter lookups     {filters:.1} ns/key and table
 whole lookup       {whole:.0} ns/key
+  one key a call   {one_by_one:.0} ns/key
   without filters  {whole_without:.0} ns/key
 wrong answers      {wrong}
 ",
@@ -133,6 +136,7 @@ wrong answers      {wrong}
         hashing = nanos(with.cost.hashing, lookups.len()),
         filters = nanos(with.cost.filters, lookups.len() * tables.len()),
         whole = nanos(with.time, lookups.len()),
+        one_by_one = nanos(single.time, lookups.len()),
         whole_without = nanos(without.time, lookups.len()),
     )?;
     let paths = read(&args.paths)?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use blocked_bloom::{BatchQuery, Bitmask, BuildError, FilterOptions, KeyError, Params};
 
-use crate::multi_get::{Cost, MultiGet};
+use crate::multi_get::{Cost, MultiGet, get_one};
 use crate::table::Table;
 use crate::workload::Record;
 
@@ -85,5 +85,26 @@ pub(crate) fn look_up(
         }
     }
     let cost = multi_get.cost();
+    Ok(Outcome { cost, time, wrong })
+}
+
+/// As [`look_up`], one key at a time.
+pub(crate) fn look_up_one_by_one(
+    tables: &[Table],
+    options: &FilterOptions,
+    lookups: &[&[u8]],
+    truth: &HashMap<&[u8], [u8; 8]>,
+) -> io::Result<Outcome> {
+    let hasher = options.hasher().map_err(io::Error::other)?;
+    let (mut cost, mut wrong) = (Cost::default(), 0);
+    let mut values = Vec::with_capacity(lookups.len());
+    let start = Instant::now();
+    for key in lookups {
+        values.push(get_one(tables, hasher, key, &mut cost.block_reads)?);
+    }
+    let time = start.elapsed();
+    for (key, value) in lookups.iter().zip(values) {
+        wrong += u64::from(truth.get(key).map(|number| &number[..]) != value);
+    }
     Ok(Outcome { cost, time, wrong })
 }

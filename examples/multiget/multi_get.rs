@@ -1,4 +1,5 @@
-//! The read path: a batch of keys is hashed once and looked up in the filters of all tables together.
+//! The read paths: one key, whose hash is prefetched in the filters of all tables before the first is tested, and a batch of keys, which
+//! is hashed once and looked up in all filters together.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,6 +14,26 @@ pub(crate) struct Cost {
     pub(crate) block_reads: u64,
     pub(crate) hashing: Duration,
     pub(crate) filters: Duration,
+}
+
+/// The value of one key, `None` for a key in no table.
+pub(crate) fn get_one<'t>(
+    tables: &'t [Table],
+    hasher: KeyHasher,
+    key: &[u8],
+    block_reads: &mut u64,
+) -> io::Result<Option<&'t [u8]>> {
+    let hash = hasher.hash(key);
+    // The lines of all filters come from memory at the same time.
+    tables.iter().for_each(|table| table.filter().prefetch_hash(hash));
+    for table in tables {
+        if table.filter().contains_hash(hash)
+            && let Some(value) = table.get(key, block_reads)?
+        {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
 }
 
 /// Looks up batches in tables, newest first. Its memory is reused from batch to batch.
