@@ -119,8 +119,7 @@ impl Bitmask {
 /// [`LengthError`] naming both numbers.
 #[inline]
 pub(crate) fn check_length(keys: usize, words: &[u64]) -> Result<(), LengthError> {
-    let expected = keys.div_ceil(64);
-    if words.len() == expected { Ok(()) } else { Err(LengthError { words: words.len(), expected }) }
+    LengthError::check(keys, words)
 }
 
 /// Writes "maybe" for `len` keys.

@@ -306,7 +306,12 @@ impl LengthError {
     /// The error itself if there is not.
     #[inline]
     pub fn check(keys: usize, words: &[u64]) -> Result<(), Self> {
-        crate::bitmask::check_length(keys, words)
+        let expected = keys.div_ceil(64);
+        if words.len() == expected {
+            Ok(())
+        } else {
+            Err(LengthError { words: words.len(), expected })
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use blocked_bloom::{KERNEL_VARIABLE, Kernel};
 use indicatif::BinaryBytes;
 use serde_json::Value;
 
-use crate::failure::printable;
 use crate::numbers::percent;
+use crate::terminal::printable;
 
 /// How the value of a damaged part begins.
 pub(crate) const DAMAGED: &str = "DAMAGED";

@@ -5,7 +5,7 @@ use std::io::{self, Write, stderr};
 
 use clap::builder::styling::Style;
 
-use crate::terminal::{RED, YELLOW, styled};
+use crate::terminal::{RED, YELLOW, printable, styled};
 
 /// What went wrong, in one sentence that names the file or option and the value; the tool then exits with status 2.
 pub(crate) struct Failure {
@@ -68,16 +68,4 @@ fn prefix(word: &str, style: Style) -> String {
 fn line(prefix: &str, message: &str) {
     // Nobody is left to tell if standard error is gone.
     let _ = writeln!(stderr().lock(), "{prefix}{}", printable(message));
-}
-
-/// The text with control characters escaped: names within files that are read must not steer the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char.is_control() {
-            true => printable.extend(char.escape_default()),
-            false => printable.push(char),
-        }
-    }
-    printable
 }

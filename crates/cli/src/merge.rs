@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use blocked_bloom::MergeError;
 use indicatif::ProgressBar;
 
-use crate::failure::{Failure, printable};
+use crate::failure::Failure;
 use crate::file_format::{Format, FormatArgs};
 use crate::formats::native;
 use crate::keys;
 use crate::output::{Output, STDIO};
 use crate::stored::{Reading, Stored};
-use crate::terminal::progress_bar;
+use crate::terminal::{printable, progress_bar};
 use crate::threads;
 
 /// Write the union of filters, which holds the keys of all of them

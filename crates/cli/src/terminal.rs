@@ -6,8 +6,6 @@ use std::io::{IsTerminal, stderr};
 use clap::builder::styling::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-use crate::failure::printable;
-
 /// As the parser of the command line prints `error:`; damage, too.
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
@@ -44,6 +42,18 @@ pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressB
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         .with_message(printable(name))
         .with_finish(ProgressFinish::AndClear)
+}
+
+/// The text with control characters escaped: names within files that are read must not steer the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char.is_control() {
+            true => printable.extend(char.escape_default()),
+            false => printable.push(char),
+        }
+    }
+    printable
 }
 
 #[cfg(test)]
