@@ -15,7 +15,7 @@
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use benches::limits::load_lines;
+use benches::baseline::load_lines;
 use benches::workload::{Mix, for_all_keys};
 use benches::{BASELINES, ITERATION, PROBES, Size, is_full, lines, sizes};
 use blocked_bloom::{

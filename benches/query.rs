@@ -15,7 +15,7 @@
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use benches::limits::load_lines;
+use benches::baseline::load_lines;
 use benches::workload::{Mix, lookup_count};
 use benches::{BASELINES, BATCHES, CACHE, ITERATION, MEMORY, PROBES, Size, is_full, lines, sizes};
 use blocked_bloom::{BatchQuery, Bitmask, Kernel};

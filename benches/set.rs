@@ -13,7 +13,7 @@
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use benches::limits::{load_line_of_each, load_lines};
+use benches::baseline::{load_line_of_each, load_lines};
 use benches::workload::{for_all_keys, key};
 use benches::{BASELINES, CACHE, Lookups, Size, is_full, lines};
 use blocked_bloom::{

@@ -1,6 +1,6 @@
 //! Sizing beside the search that it replaces (`tests/sizing_reference`), and the longest that any sizing takes.
 //!
-//! Both run in turns in the same run, each some microseconds at a time. A row is one sizing and number of keys: medians, least in
+//! Both are interleaved in the same run, each some microseconds at a time. A row is one sizing and number of keys: medians, least in
 //! brackets, and the ratio of the medians. Then the new one alone for many numbers of keys: median, 99th percentile and worst of the
 //! least of several calls.
 //!

@@ -9,6 +9,11 @@
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
+//! ```toml
+//! [dependencies]
+//! blocked-bloom = "0.1" # Rust 1.89 or later; before 0.1 is published: { git = "the repository's address" }
+//! ```
+//!
 //! # From flush to MultiGet
 //!
 //! ```
@@ -31,7 +36,7 @@
 //! // MultiGet: hash the batch once, look it up in the filter of every table, read only what may be there.
 //! let keys = ["banana", "durian", "cherry"];
 //! let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
-//! filter.hasher()?.hash_batch(&keys, &mut hashes);
+//! options.hasher()?.hash_batch(&keys, &mut hashes);
 //! filter.contains_hashes(&hashes, &mut hits);
 //! for i in hits.hits() {
 //!     println!("read the block that may hold {}", keys[i]);
@@ -63,11 +68,6 @@
 //!
 //! # Features
 //!
-//! ```toml
-//! [dependencies]
-//! blocked-bloom = { version = "0.1", features = ["rayon"] }
-//! ```
-//!
 //! | feature | default | what it adds | crate |
 //! |---|---|---|---|
 //! | `std` | yes | `write_to` for `std::io::Write`, and the choice of a kernel by an environment variable; without it the crate is `no_std` with `alloc` | |
@@ -75,14 +75,21 @@
 //! | `rayon` | no | the methods `par_*`, which hash, fill and merge with the threads of the caller's pool; nothing else uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
-//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is
-//! compiled, and the CPU decides. The oldest supported Rust is 1.89.
+//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction
+//! sets are not features: every kernel is compiled, and the CPU decides.
 //!
 //! # Guides and further packages
 //!
-//! In `docs` of this package, all of whose code runs as tests: `guide.md` for authors of engines, `parameters.md` on sizes,
-//! `partitioned.md`, `growing.md`, `memtable.md`, `adapter.md`, `migrating.md` from other crates, `format.md` (the bytes, normative) and
-//! `internals.md`.
+#![cfg_attr(
+    all(doc, feature = "std"),
+    doc = "The [guides](guides) are pages of this documentation: [for engine authors](guides::guide), [filters in a running
+engine](guides::running), [which filter when](guides::alternatives), [choosing parameters](guides::parameters),
+[partitions](guides::partitioned), [memtables](guides::memtable), [filters that grow](guides::growing), [coming from another
+crate](guides::migrating), [writing an adapter](guides::adapter), the [stored format](guides::format) and [the inside of the
+crate](guides::internals).
+
+"
+)]
 //!
 //! - `blocked-bloom-formats`: the filters of RocksDB, Parquet and Cassandra, read and written
 //! - `blocked-bloom-lsm`: memory budgets per level, policies and metrics for LSM engines
@@ -99,11 +106,13 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+// Declared first, so that rustdoc begins with the constructors.
+mod filter;
+
 mod bitmask;
 mod buffer;
 mod builder;
 mod error;
-mod filter;
 mod hash;
 pub mod header;
 mod kernel;
@@ -139,25 +148,10 @@ pub use query::BatchQuery;
 pub use scalable::{ScalableBloomFilter, ScalableBloomFilterRef, ScalableOptions};
 pub use set::{BitMatrix, FilterSet};
 
-/// The code in the README and the guides compiles and runs. Pages whose code needs another package are compiled by that package.
+#[cfg(all(doc, feature = "std"))]
+pub mod guides;
+
+/// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]
-mod documents {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    // The guide uses the methods `par_*`.
-    #[cfg(feature = "rayon")]
-    #[doc = include_str!("../docs/guide.md")]
-    struct Guide;
-    #[doc = include_str!("../docs/parameters.md")]
-    struct Parameters;
-    #[doc = include_str!("../docs/partitioned.md")]
-    struct Partitioned;
-    #[doc = include_str!("../docs/growing.md")]
-    struct Growing;
-    #[doc = include_str!("../docs/adapter.md")]
-    struct Adapter;
-    #[doc = include_str!("../docs/internals.md")]
-    struct Internals;
-    #[doc = include_str!("../docs/memtable.md")]
-    struct Memtable;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

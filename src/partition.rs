@@ -145,8 +145,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         Ok(groups)
     }
 
-    /// Opens the bytes that were loaded for a location, and verifies that they are the partition that the index means and undamaged. Cost:
-    /// reads all of them once.
+    /// Opens the bytes that were loaded for a location, and verifies that they are undamaged and the partition that the index means: by
+    /// header checksum, hash and seed. Cost: reads all of them once.
     ///
     /// # Errors
     ///

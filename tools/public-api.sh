@@ -9,9 +9,10 @@ cd "$(dirname "$0")/.."
 listing=docs/public-api.txt
 
 list() {
-    for file in $(find src -name '*.rs' | LC_ALL=C sort); do
+    # The guides are modules of the documentation only.
+    for file in $(find src -name '*.rs' ! -name guides.rs | LC_ALL=C sort); do
         # Signatures on one line, without bodies, tests and what is public inside the crate only.
-        sed '/^#\[cfg(test)\]/,$d; s|^ *//.*||' "$file" | tr '\n' ' ' | sed -E 's/ +/ /g; s/([;{}]|#\[[^]]*\])/\n\1\n/g' |
+        sed '/^#\[cfg(test)\]/,$d; /^#\[cfg(all(doc,/,+1d; s|^ *//.*||' "$file" | tr '\n' ' ' | sed -E 's/ +/ /g; s/([;{}]|#\[[^]]*\])/\n\1\n/g' |
             grep -E '^ *pub (const |unsafe )*(fn|struct|enum|trait|const|type|use|mod) |^ *impl.* for ' |
             sed -E "s|^ *|${file#src/}: |; s/ +$//" || true
         # Variants of enums, methods of traits, public fields, and what is exported again.

@@ -5,8 +5,8 @@
 //! for the kernels that this CPU has.
 
 // The command-line tool measures with the same loops and hashes; a library for these two files alone would be one more to publish.
-#[path = "../../crates/cli/src/bench/limits.rs"]
-pub mod limits;
+#[path = "../../crates/cli/src/bench/baseline.rs"]
+pub mod baseline;
 pub mod peers;
 #[cfg(target_arch = "x86_64")]
 pub mod rocksdb_loop;

@@ -18,10 +18,37 @@ type Load = unsafe fn(&[Line], &[u64]) -> u64;
 
 fn widest(ahead: bool) -> Load {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return if ahead { load_avx2::<AHEAD> } else { load_avx2::<0> };
+    {
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            return if ahead { load_avx512::<AHEAD> } else { load_avx512::<0> };
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return if ahead { load_avx2::<AHEAD> } else { load_avx2::<0> };
+        }
     }
     if ahead { load::<AHEAD> } else { load::<0> }
+}
+
+/// # Safety
+///
+/// There is AVX-512, and `1 <= lines.len() < 2^32`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_avx512<const AHEAD: usize>(lines: &[Line], hashes: &[u64]) -> u64 {
+    use core::arch::x86_64::*;
+    // The compiler would rather use registers of half the width.
+    let mut all = _mm512_setzero_si512();
+    let line = |hash: u64| lines.as_ptr().wrapping_add(fastrange(hash as u32, lines.len()));
+    for (i, &hash) in hashes.iter().enumerate() {
+        if AHEAD > 0
+            && let Some(&later) = hashes.get(i + AHEAD)
+        {
+            prefetch(line(later));
+        }
+        // SAFETY: `fastrange` gives an index below the number of lines.
+        all = _mm512_or_si512(all, unsafe { _mm512_loadu_si512(line(hash).cast()) });
+    }
+    _mm512_reduce_or_epi64(all) as u64
 }
 
 /// # Safety

@@ -1,20 +1,22 @@
 //! Charts as SVG: points and lines on linear or logarithmic axes, with labels beside them.
 //!
-//! Colours are of middle lightness on a transparent ground, so that a picture can be read on light and dark pages alike. This file
-//! knows nothing of filters.
+//! Colours are of middle lightness on a transparent ground, so that a picture can be read on light and dark pages alike; text is large
+//! enough for a width of 600 pixels. No series differs from another by its line alone.
 
 use std::fmt::Write;
 
-/// Pixels; pages show pictures at about this width.
-const WIDTH: f64 = 860.0;
-const LEFT: f64 = 76.0;
-const LINE: f64 = 16.0;
+/// Pixels; pages show pictures at this width or somewhat less.
+const WIDTH: f64 = 720.0;
+const LEFT: f64 = 66.0;
+const LINE: f64 = 18.0;
+/// Characters of a line of notes.
+const NOTE: usize = 104;
 /// Text and axes.
 const INK: &str = "#768390";
 
 pub(crate) struct Chart {
     pub(crate) title: String,
-    /// Below the charts, a line each.
+    /// Below the charts, a paragraph each.
     pub(crate) notes: Vec<String>,
     pub(crate) panels: Vec<Panel>,
 }
@@ -61,7 +63,6 @@ pub(crate) enum Line {
     None,
     Thin,
     Thick,
-    Dashed,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -71,16 +72,13 @@ pub(crate) enum Mark {
     Ring,
     Square,
     Diamond,
-    Cross,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Label {
     /// To the right of the last point.
     Right,
-    /// To the left of the first point.
-    Left,
-    /// In a list in the upper right corner.
+    /// In a list: to the right of the axes if there is space, or inside, in the upper right corner.
     Listed,
 }
 
@@ -95,17 +93,18 @@ impl Axis {
 impl Chart {
     pub(crate) fn svg(&self) -> String {
         let panels: f64 = self.panels.iter().map(Panel::full_height).sum();
-        let height = 34.0 + panels + LINE * self.notes.len() as f64 + 10.0;
+        let notes: Vec<String> = self.notes.iter().flat_map(|note| wrapped(note)).collect();
+        let height = 34.0 + panels + LINE * notes.len() as f64 + 10.0;
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
-             height=\"{height:.0}\" font-family=\"ui-sans-serif, system-ui, sans-serif\" font-size=\"13\" \
+             height=\"{height:.0}\" font-family=\"ui-sans-serif, system-ui, sans-serif\" font-size=\"15\" \
              fill=\"{INK}\" role=\"img\" aria-labelledby=\"t\">\n"
         );
         line(&mut out, format_args!("<title id=\"t\">{}</title>", escaped(&self.title)));
         line(
             &mut out,
             format_args!(
-                "<text x=\"8\" y=\"22\" font-size=\"17\" font-weight=\"600\">{}</text>",
+                "<text x=\"8\" y=\"22\" font-size=\"18\" font-weight=\"600\">{}</text>",
                 escaped(&self.title)
             ),
         );
@@ -114,12 +113,12 @@ impl Chart {
             panel.draw(&mut out, top);
             top += panel.full_height();
         }
-        for note in &self.notes {
+        for note in &notes {
             top += LINE;
             line(
                 &mut out,
                 format_args!(
-                    "<text x=\"8\" y=\"{:.1}\" font-size=\"11.5\">{}</text>",
+                    "<text x=\"8\" y=\"{:.1}\" font-size=\"13\">{}</text>",
                     top - 4.0,
                     escaped(note)
                 ),
@@ -132,7 +131,9 @@ impl Chart {
 
 impl Panel {
     fn full_height(&self) -> f64 {
-        self.height + if self.title.is_empty() { 62.0 } else { 84.0 }
+        let lines =
+            self.x.ticks.iter().map(|(_, name)| name.split('\n').count()).max().unwrap_or(1);
+        self.height + 26.0 + LINE * lines as f64 + if self.title.is_empty() { 0.0 } else { 22.0 }
     }
 
     fn draw(&self, out: &mut String, top: f64) {
@@ -180,22 +181,24 @@ impl Panel {
                     out,
                     format_args!(
                         "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                        bottom + 20.0 + 15.0 * number as f64,
+                        bottom + 20.0 + 17.0 * number as f64,
                         escaped(part)
                     ),
                 );
             }
         }
+        // The names of the axes stand inside, where charts leave the corners free.
         line(
             out,
             format_args!(
                 "<path d=\"M{LEFT} {top:.1}V{bottom:.1}H{right:.1}\" stroke=\"{INK}\" fill=\"none\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <text transform=\"translate(16 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-                if self.right > 100.0 { WIDTH - 8.0 } else { right },
-                bottom + if self.right > 100.0 { 20.0 } else { 37.0 },
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-style=\"italic\">{}</text>\
+             <text x=\"{:.1}\" y=\"{:.1}\" font-style=\"italic\">{}</text>",
+                right - 6.0,
+                bottom - 8.0,
                 escaped(&self.x.label),
-                (top + bottom) / 2.0,
+                LEFT + 8.0,
+                top + 14.0,
                 escaped(&self.y.label)
             ),
         );
@@ -218,61 +221,45 @@ impl Panel {
         (top, bottom, right): (f64, f64, f64),
     ) {
         let mut listed = top + 16.0;
+        let list = if self.right > 100.0 { right + 18.0 } else { right - 290.0 };
         let mut labels: Vec<(f64, f64, &Series)> = Vec::new();
         for series in &self.series {
-            let point = match series.label {
-                Label::Right => series.points.last(),
-                Label::Left => series.points.first(),
-                Label::Listed => {
-                    let (x, y) = (right - 262.0, listed - 4.5);
-                    if series.line == Line::None {
-                        series.draw(out, &[(x, y, y)]);
-                    } else {
-                        series.draw(out, &[(x - 12.0, y, y), (x + 12.0, y, y)]);
-                    }
-                    text(out, series, x + 20.0, listed, "start");
-                    listed += LINE + 2.0;
-                    None
+            if series.label == Label::Listed {
+                let y = listed - 4.5;
+                match series.line {
+                    Line::None => series.draw(out, &[(list, y, y)]),
+                    _ => series.draw(out, &[(list - 12.0, y, y), (list + 12.0, y, y)]),
                 }
-            };
-            if let Some(point) = point {
+                text(out, series, list + 20.0, listed, "start");
+                listed += LINE + 2.0;
+            } else if let Some(point) = series.points.last() {
                 labels.push((at_x(point.x), at_y(point.y), series));
             }
         }
         // Labels at the same place step aside, from top to bottom.
         labels.sort_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
-        let mut placed: Vec<(f64, f64, &Series)> = Vec::new();
-        for &(x, y, series) in &labels {
-            let is_near = |(other, _, series_of): &&(f64, f64, &Series)| {
-                (other - x).abs() < 60.0 && series_of.label == series.label
-            };
-            let above = placed.iter().rfind(is_near).map_or(f64::MIN, |(_, y, _)| *y);
-            placed.push((x, y.max(above + LINE), series));
+        let mut places: Vec<f64> = Vec::new();
+        for &(_, y, _) in &labels {
+            let above = places.last().copied().unwrap_or(f64::MIN);
+            places.push(y.max(above + LINE));
         }
         // What was pushed out at the bottom goes up again.
-        let mut limits: Vec<(f64, f64, Label)> = Vec::new();
-        for (x, y, series) in placed.iter_mut().rev() {
-            let is_near = |(other, _, label): &&(f64, f64, Label)| {
-                (other - *x).abs() < 60.0 && *label == series.label
-            };
-            let below = limits.iter().rfind(is_near).map_or(bottom + 4.0, |(_, y, _)| *y - LINE);
-            *y = y.min(below);
-            limits.push((*x, *y, series.label));
+        let mut below = bottom + 4.0 + LINE;
+        for y in places.iter_mut().rev() {
+            *y = y.min(below - LINE);
+            below = *y;
         }
-        for (&(x, from, series), &(_, y, _)) in labels.iter().zip(&placed) {
-            let (end, anchor, side) = match series.label {
-                Label::Left => (x - 20.0, "end", -1.0),
-                _ => (x + 20.0, "start", 1.0),
-            };
+        for (&(x, from, series), y) in labels.iter().zip(places) {
+            let end = x + 20.0;
             line(
                 out,
                 format_args!(
                     "<path d=\"M{:.1} {from:.1}L{end:.1} {y:.1}\" stroke=\"{}\" stroke-opacity=\"0.5\"/>",
-                    x + 6.0 * side,
+                    x + 6.0,
                     series.colour
                 ),
             );
-            text(out, series, end + 3.0 * side, y + 4.5, anchor);
+            text(out, series, end + 3.0, y + 4.5, "start");
         }
     }
 }
@@ -285,7 +272,6 @@ impl Series {
                 points.iter().map(|(x, y, _)| format!("{x:.1} {y:.1}")).collect();
             let style = match self.line {
                 Line::Thick => "stroke-width=\"3.5\"",
-                Line::Dashed => "stroke-width=\"1.8\" stroke-dasharray=\"6 4\"",
                 _ => "stroke-width=\"1.8\"",
             };
             line(
@@ -305,7 +291,7 @@ impl Series {
                     ),
                 );
             }
-            let size = if self.line == Line::Thick { 4.5 } else { 3.5 };
+            let size = if self.line == Line::Thick { 5 } else { 4 };
             match self.mark {
                 Mark::None => {}
                 Mark::Dot => line(
@@ -317,15 +303,15 @@ impl Series {
                 Mark::Ring => line(
                     out,
                     format_args!(
-                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"/>"
+                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
                     ),
                 ),
                 Mark::Square => line(
                     out,
                     format_args!(
-                        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"/>",
-                        x - 3.5,
-                        y - 3.5
+                        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"11\" height=\"11\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>",
+                        x - 5.5,
+                        y - 5.5
                     ),
                 ),
                 Mark::Diamond => line(
@@ -333,14 +319,6 @@ impl Series {
                     format_args!(
                         "<path d=\"M{x:.1} {:.1}l5 5l-5 5l-5 -5z\" fill=\"{colour}\"/>",
                         y - 5.0
-                    ),
-                ),
-                Mark::Cross => line(
-                    out,
-                    format_args!(
-                        "<path d=\"M{:.1} {:.1}l8 8m0 -8l-8 8\" stroke=\"{colour}\" stroke-width=\"1.6\"/>",
-                        x - 4.0,
-                        y - 4.0
                     ),
                 ),
             }
@@ -366,4 +344,21 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The words of a paragraph in lines of at most [`NOTE`] characters, unless a word is longer.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always one");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.len() + word.len() < NOTE {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }

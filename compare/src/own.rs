@@ -26,6 +26,7 @@ pub(crate) const BASELINE_AHEAD: &str = "memory-bound baseline, prefetched 64 ke
 pub(crate) const ROCKSDB: &str = "RocksDB's loop, one key";
 pub(crate) const ROCKSDB_BATCH: &str = "RocksDB's loop, batches of 32";
 pub(crate) const SPLIT: &str = "32-byte split blocks, AVX2";
+pub(crate) const SPLIT_AHEAD: &str = "split blocks, prefetched 64 keys ahead";
 
 /// The most keys that [`Peer::count`] is given at once.
 pub(crate) const MOST: usize = 4096;
@@ -89,7 +90,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
             role: Role::Loop,
             ways: &[
                 Way { name: SPLIT, batch: Batch::One },
-                Way { name: "split blocks, prefetched 64 keys ahead", batch: Batch::Any },
+                Way { name: SPLIT_AHEAD, batch: Batch::Any },
             ],
             of_hashes: |hashes, bits| split_blocks(hashes, bits),
             of_keys: |keys, bits| split_blocks(&hashes_of(keys), bits),

@@ -1,20 +1,30 @@
 //! The pictures: which figures of a report each shows, and how.
 
-use crate::builds::{ATOMIC_HASHES, ATOMIC_KEYS, THREADS_HASHES, THREADS_KEYS};
 use crate::chart::{Axis, Chart, Label, Line, Mark, Panel, Point, Series};
-use crate::own::{BASELINE, BASELINE_AHEAD, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT};
+use crate::own::{
+    BASELINE, BASELINE_AHEAD, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD,
+};
 use crate::queries::BATCH;
 use crate::rates::{classical, predicted};
 use crate::report::{Report, Section, Time};
 use crate::rust_peers::SBBF_RS;
 
+// A colour is a kind of filter, in every picture; marks tell the rows of a kind apart.
+/// This crate.
 const ORANGE: &str = "#e8590c";
+/// What no filter can beat.
 const GREY: &str = "#8b949e";
+/// RocksDB's loop: the same bits as this crate.
 const BLUE: &str = "#3b82f6";
-const CYAN: &str = "#1098ad";
+/// The split-block loop that was written for the comparison.
 const GREEN: &str = "#2f9e44";
+/// Packages with split blocks.
+const TEAL: &str = "#1098ad";
+/// Classical filters.
 const PURPLE: &str = "#9c5de6";
+/// A package with blocks of 512 bits, several to a key.
 const PINK: &str = "#d6336c";
+/// Fuse filters.
 const BROWN: &str = "#b0803a";
 
 const MEDIAN: &str = "Points: medians over interleaved rounds; thin lines: to the least.";
@@ -25,7 +35,6 @@ pub(crate) fn all(report: &Report) -> Vec<(&'static str, String)> {
         ("time-per-key.svg", size(report)),
         ("false-positives.svg", rates(report)),
         ("throughput.svg", throughput(report)),
-        ("build-threads.svg", threads(report)),
         ("batch-size.svg", batches(report)),
     ];
     let is_drawn = |chart: &Chart| chart.panels.iter().any(|panel| !panel.series.is_empty());
@@ -46,34 +55,56 @@ fn notes(report: &Report, first: &str) -> Vec<String> {
             machine.cpu, machine.cores, machine.kernel, machine.date
         ),
     ];
-    // The first command draws all; others repeated a part.
-    notes.extend(machine.command.lines().next().map(str::to_owned));
+    notes.push(commands(&machine.command));
     notes
 }
 
-/// Name in the pictures, colour and line of each row.
-fn look(row: &str) -> Option<(&str, &'static str, Line)> {
+/// The commands without what only says where results go; of further ones the arguments.
+fn commands(all: &str) -> String {
+    let mut shown = String::new();
+    for command in all.lines() {
+        let (program, arguments) = command.split_once(" -- ").unwrap_or((command, ""));
+        let mut words = arguments.split(' ');
+        let mut kept = Vec::new();
+        while let Some(word) = words.next() {
+            match word {
+                "--json" | "--plots" => _ = words.next(),
+                _ => kept.push(word),
+            }
+        }
+        let kept = kept.join(" ");
+        shown.push_str(&match shown.is_empty() {
+            true if kept.is_empty() => program.to_owned(),
+            true => format!("{program} -- {kept}"),
+            false => format!("; {kept}"),
+        });
+    }
+    shown
+}
+
+/// Name in the pictures, colour, line and mark of each row.
+fn look(row: &str) -> Option<(&str, &'static str, Line, Mark)> {
     Some(match row {
-        OURS => (OURS, ORANGE, Line::Thick),
-        OURS_SINGLE => ("blocked-bloom, one key", ORANGE, Line::Dashed),
-        BASELINE => ("memory-bound baseline", GREY, Line::Dashed),
-        BASELINE_AHEAD => ("baseline, prefetching", GREY, Line::Dashed),
-        ROCKSDB => ("RocksDB's loop, one key", BLUE, Line::Thin),
-        ROCKSDB_BATCH => ("RocksDB's loop, 32 keys", CYAN, Line::Thin),
-        SPLIT => ("split block loop", GREEN, Line::Thin),
-        "fastbloom" => (row, PURPLE, Line::Thin),
-        "fastbloom 0.6, blocks of 512" => ("fastbloom 0.6, 512", PINK, Line::Thin),
-        SBBF_RS => (row, BROWN, Line::Thin),
-        "parquet Sbbf †" => (row, CYAN, Line::Dashed),
-        "bloomfilter †" => (row, PINK, Line::Dashed),
-        "xorf BinaryFuse8" => (row, BLUE, Line::Dashed),
+        OURS => (OURS, ORANGE, Line::Thick, Mark::Dot),
+        OURS_SINGLE => ("blocked-bloom, one key", ORANGE, Line::Thin, Mark::Ring),
+        BASELINE => ("memory-bound baseline", GREY, Line::Thin, Mark::Dot),
+        BASELINE_AHEAD => ("baseline, prefetching", GREY, Line::Thin, Mark::Ring),
+        ROCKSDB => ("RocksDB's loop, one key", BLUE, Line::Thin, Mark::Ring),
+        ROCKSDB_BATCH => ("RocksDB's loop, 32 keys", BLUE, Line::Thin, Mark::Dot),
+        SPLIT => ("split-block loop", GREEN, Line::Thin, Mark::Ring),
+        SPLIT_AHEAD => ("the same, prefetching", GREEN, Line::Thin, Mark::Dot),
+        SBBF_RS => (row, TEAL, Line::Thin, Mark::Ring),
+        "parquet Sbbf †" => (row, TEAL, Line::Thin, Mark::Diamond),
+        "fastbloom" => (row, PURPLE, Line::Thin, Mark::Dot),
+        "bloomfilter †" => (row, PURPLE, Line::Thin, Mark::Ring),
+        "fastbloom 0.6, blocks of 512" => ("fastbloom 0.6, blocks", PINK, Line::Thin, Mark::Square),
+        "xorf BinaryFuse8" => (row, BROWN, Line::Thin, Mark::Diamond),
         _ => return None,
     })
 }
 
 fn series(row: &str, points: Vec<Point>) -> Option<Series> {
-    let (name, colour, line) = look(row)?;
-    let mark = if line == Line::Dashed && colour == GREY { Mark::None } else { Mark::Dot };
+    let (name, colour, line, mark) = look(row)?;
     (!points.is_empty()).then(|| Series {
         name: name.to_owned(),
         colour,
@@ -91,8 +122,8 @@ fn point(x: f64, time: &Time) -> Point {
 /// Nanoseconds, logarithmic, around all points.
 fn nanoseconds(series: &[Series]) -> Axis {
     let points = || series.iter().flat_map(|series| &series.points);
-    let min = points().map(|point| point.y).fold(f64::INFINITY, f64::min) * 0.85;
-    let max = points().map(|point| point.y).fold(0.0, f64::max) * 1.25;
+    let min = points().map(|point| point.y).fold(f64::INFINITY, f64::min) * 0.7;
+    let max = points().map(|point| point.y).fold(0.0, f64::max) * 1.6;
     let ticks = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
     let ticks = ticks.into_iter().filter(|tick| (min..=max).contains(tick));
     Axis {
@@ -117,7 +148,7 @@ fn size(report: &Report) -> Chart {
     let absent = |row: &str, keys| report.query(row, keys, "absent", BATCH);
     let mut drawn: Vec<Series> = rows
         .iter()
-        .filter(|row| ![BASELINE, BASELINE_AHEAD, OURS_SINGLE].contains(&row.as_str()))
+        .filter(|row| ![BASELINE, BASELINE_AHEAD].contains(&row.as_str()))
         .filter_map(|row| {
             let times = sizes.iter().filter_map(|&keys| absent(row, keys));
             series(row, times.map(|time| point(time.keys as f64, time)).collect())
@@ -149,8 +180,8 @@ fn size(report: &Report) -> Chart {
         y: nanoseconds(&drawn),
         x,
         series: drawn,
-        height: 400.0,
-        right: 214.0,
+        height: 420.0,
+        right: 222.0,
     };
     let mut notes = notes(
         report,
@@ -189,21 +220,21 @@ fn rates(report: &Report) -> Chart {
     let keys = report.rates.first().map_or(0, |rate| rate.keys);
     let queries = report.rates.first().map_or(0, |rate| rate.queries);
     let list = [
-        ("32-byte split blocks: sbbf-rs-safe", GREEN, Line::None, Mark::Diamond, measured(SBBF_RS)),
-        ("32-byte split blocks: parquet", BROWN, Line::None, Mark::Ring, measured("parquet Sbbf")),
-        ("blocked-bloom, predicted by Params", ORANGE, Line::Thin, Mark::None, curve(predicted)),
+        ("sbbf-rs-safe (split blocks)", TEAL, Line::None, Mark::Ring, measured(SBBF_RS)),
+        ("parquet Sbbf (split blocks)", TEAL, Line::None, Mark::Diamond, measured("parquet Sbbf")),
+        ("blocked-bloom, predicted", ORANGE, Line::Thick, Mark::None, curve(predicted)),
         ("blocked-bloom, measured", ORANGE, Line::None, Mark::Dot, measured(OURS)),
-        ("classical filter, formula", GREY, Line::Dashed, Mark::None, curve(classical)),
-        ("fastbloom", PURPLE, Line::None, Mark::Square, measured("fastbloom")),
         (
-            "fastbloom 0.6, blocks of 512",
-            BLUE,
+            "fastbloom 0.6, blocks",
+            PINK,
             Line::None,
-            Mark::Ring,
+            Mark::Square,
             measured("fastbloom 0.6, blocks of 512"),
         ),
-        ("bloomfilter", PINK, Line::None, Mark::Cross, measured("bloomfilter")),
-        ("xorf BinaryFuse8", CYAN, Line::None, Mark::Diamond, measured("xorf BinaryFuse8")),
+        ("classical filter, formula", PURPLE, Line::Thin, Mark::None, curve(classical)),
+        ("fastbloom (classical)", PURPLE, Line::None, Mark::Dot, measured("fastbloom")),
+        ("bloomfilter (classical)", PURPLE, Line::None, Mark::Ring, measured("bloomfilter")),
+        ("xorf BinaryFuse8", BROWN, Line::None, Mark::Diamond, measured("xorf BinaryFuse8")),
     ];
     let drawn = list.into_iter().filter(|(.., points)| !points.is_empty()).map(
         |(name, colour, line, mark, points)| Series {
@@ -229,8 +260,8 @@ fn rates(report: &Report) -> Chart {
         y: Axis {
             label: "false positives".to_owned(),
             is_log: true,
-            min: 0.005,
-            max: 13.0,
+            min: 0.003,
+            max: 16.0,
             ticks: [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
                 .map(|rate| (rate, format!("{rate} %")))
                 .into(),
@@ -269,18 +300,16 @@ fn throughput(report: &Report) -> Chart {
             };
             let point =
                 Point { x: 100.0 * rate.rate(), y: 1e3 / time.ns.median, to: 1e3 / time.ns.min };
-            // Where there is space.
-            let is_left =
-                (0.7..0.9).contains(&point.x) || [ROCKSDB, ROCKSDB_BATCH].contains(&row.as_str());
             drawn.extend(series(row, vec![point]).map(|series| Series {
-                label: if is_left { Label::Left } else { Label::Right },
-                line: if series.line == Line::Thick { Line::Thick } else { Line::None },
+                label: Label::Listed,
+                line: Line::None,
                 ..series
             }));
         }
+        drawn.sort_by(|a, b| b.points[0].y.total_cmp(&a.points[0].y));
         let most = drawn.iter().map(|series| series.points[0].y).fold(0.0, f64::max);
         let least = drawn.iter().map(|series| series.points[0].y).fold(f64::INFINITY, f64::min);
-        let (min, max) = (least * 0.75, most * 1.3);
+        let (min, max) = (least * 0.55, most * 1.6);
         let ticks =
             [2, 5, 10, 20, 50, 100, 200, 500, 1000].map(|tick| (f64::from(tick), tick.to_string()));
         Panel {
@@ -302,8 +331,8 @@ fn throughput(report: &Report) -> Chart {
                 ticks: ticks.into_iter().filter(|(tick, _)| (min..=max).contains(tick)).collect(),
             },
             series: drawn,
-            height: 270.0,
-            right: 16.0,
+            height: 290.0,
+            right: 222.0,
         }
     };
     let first = format!(
@@ -320,70 +349,6 @@ fn throughput(report: &Report) -> Chart {
         notes,
         panels: shown.map(panel).collect(),
     }
-}
-
-fn threads(report: &Report) -> Chart {
-    let numbers = report.distinct(Section::Threads, |time| time.threads);
-    let keys = report.section(Section::Threads).map(|time| time.keys).next().unwrap_or(0);
-    let list = [
-        (THREADS_HASHES, ORANGE, Line::Thick),
-        (THREADS_KEYS, ORANGE, Line::Dashed),
-        (ATOMIC_HASHES, PURPLE, Line::Thin),
-        (ATOMIC_KEYS, PURPLE, Line::Dashed),
-    ];
-    let mut drawn: Vec<Series> = list
-        .into_iter()
-        .filter_map(|(row, colour, line)| {
-            let times = report.section(Section::Threads).filter(|time| time.row == row);
-            let points: Vec<Point> = times.map(|time| point(time.threads as f64, time)).collect();
-            let name = row.replace("fastbloom", "fastbloom Atomic");
-            (!points.is_empty()).then_some(Series {
-                name,
-                colour,
-                points,
-                line,
-                mark: Mark::Dot,
-                label: Label::Right,
-            })
-        })
-        .collect();
-    if drawn.is_empty() {
-        return Chart { title: String::new(), notes: Vec::new(), panels: Vec::new() };
-    }
-    // What one thread alone can fill.
-    for time in report.section(Section::Build).filter(|time| time.keys == keys) {
-        if ![OURS, "fastbloom"].contains(&time.row.as_str()) {
-            let (name, colour) = (time.row.replace(", blocks of 512", ""), GREY);
-            let (points, line) = (vec![point(1.0, time)], Line::None);
-            drawn.push(Series { name, colour, points, line, mark: Mark::Dot, label: Label::Left });
-        }
-    }
-    let mut y = nanoseconds(&drawn);
-    y.min *= 0.8;
-    let panel = Panel {
-        title: String::new(),
-        x: Axis {
-            label: "threads".to_owned(),
-            is_log: true,
-            min: 0.7,
-            max: numbers.iter().copied().max().unwrap_or(2) as f64 * 1.06,
-            ticks: numbers.iter().map(|&threads| (threads as f64, threads.to_string())).collect(),
-        },
-        y,
-        series: drawn,
-        height: 340.0,
-        right: 226.0,
-    };
-    let mut notes = notes(
-        report,
-        &format!(
-            "{} keys, {} bits per key, into a filter of known size. {MEDIAN}",
-            counted(keys),
-            report.bits_per_key
-        ),
-    );
-    notes.insert(1, "CPU time of the busiest thread. Grey: filters that one thread alone can fill, from hashes.".to_owned());
-    Chart { title: "Time of building against threads".to_owned(), notes, panels: vec![panel] }
 }
 
 fn batches(report: &Report) -> Chart {
@@ -411,7 +376,7 @@ fn batches(report: &Report) -> Chart {
             y: nanoseconds(&drawn),
             series: drawn,
             height: 290.0,
-            right: 214.0,
+            right: 222.0,
         }
     };
     let first =

@@ -64,6 +64,9 @@ macro_rules! queries_by_view {
     };
 }
 
+// Declared first, so that rustdoc begins with the constructors.
+mod owned;
+
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod atomic;
 mod bytes;
@@ -72,7 +75,6 @@ mod fold;
 pub(crate) mod format;
 mod lookup;
 mod merge;
-mod owned;
 mod statistics;
 mod view;
 

@@ -177,14 +177,18 @@ fn every_page_can_be_reached() {
     assert!(lost.is_empty(), "no way leads from README.md to {lost:?}");
 }
 
-/// The pages whose code rustdoc compiles and runs with a package's own: those that `src/lib.rs` includes.
+/// The pages whose code rustdoc compiles and runs with a package's own: those that `src/lib.rs` and `src/guides.rs` include.
 fn compiled() -> BTreeSet<PathBuf> {
     let mut pages = BTreeSet::new();
     for package in packages() {
-        let library = root().join(package).join("src/lib.rs");
-        let text = fs::read_to_string(&library).unwrap_or_default();
-        let included = text.split("doc = include_str!(\"").skip(1);
-        pages.extend(included.map(|rest| resolve(&library, rest.split('"').next().unwrap())));
+        for file in ["src/lib.rs", "src/guides.rs"] {
+            let path = root().join(&package).join(file);
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            // Some pages are shown only, since another package compiles them.
+            let text = text.replace("#[cfg(not(doctest))]\n#[doc = links!()]\n#[doc = ", "");
+            let included = text.split("doc = include_str!(\"").skip(1);
+            pages.extend(included.map(|rest| resolve(&path, rest.split('"').next().unwrap())));
+        }
     }
     pages
 }
@@ -207,6 +211,32 @@ fn the_code_of_every_page_is_compiled() {
         with_rust += u32::from(page.has_rust());
     }
     assert!(with_rust > 10, "only {with_rust} pages with code were found");
+}
+
+/// rustdoc shows the guides as modules. There a link to a file leads nowhere, so that every target is a definition at a page's end, under
+/// its own name, which `src/guides.rs` defines before as the module.
+#[test]
+fn links_between_guides_lead_to_modules_in_rustdoc() {
+    let modules = fs::read_to_string(root().join("src/guides.rs")).unwrap();
+    let mut checked = 0;
+    for path in files("docs", "md").into_iter().chain([root().join("SECURITY.md")]) {
+        let text = fs::read_to_string(&path).unwrap();
+        let page = format!("/{}\")]", relative(&path));
+        assert!(modules.contains(&page), "src/guides.rs does not show {}", relative(&path));
+        for (line, link) in Page::read(&path).links {
+            if link.contains("://") || link.starts_with('#') {
+                continue;
+            }
+            let place = format!("{}:{line}: {link}", relative(&path));
+            let name = link.trim_start_matches("../").trim_start_matches("docs/");
+            let definition = format!("[{name}]: {link}");
+            assert!(text.lines().any(|line| line == definition), "{place}: write [text][{name}]");
+            let module = format!("\n[{name}]: crate::guides");
+            assert!(modules.contains(&module), "{place}: define it in src/guides.rs");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "only {checked} links were found: are they written in another way?");
 }
 
 /// A public item as the source has it. An item that is written `pub` can be reached from outside, or the lint `unreachable_pub` objects.
@@ -248,6 +278,10 @@ fn public_items() -> Vec<Item> {
 
 /// The kind of item that a line declares for everybody.
 fn declared(line: &str) -> Option<&'static str> {
+    // A guide shown as a module.
+    if line.ends_with(" {}") {
+        return None;
+    }
     let words: Vec<&str> = line.strip_prefix("pub ")?.split(' ').collect();
     let is_qualifier = |word: &&str| ["async", "const", "unsafe"].contains(word);
     let kinds = ["enum", "fn", "mod", "static", "struct", "trait", "type", "union"];

@@ -127,15 +127,16 @@ impl FilterPolicy {
         }
     }
 
-    /// A name for all that decides whether a filter can answer: the probe scheme, the hash and its seed, what is added. Sizes and
-    /// partitions are not in it: they may change between tables. Filters carry all of this in their bytes; the name is for engines that
-    /// record a policy's name beside a table.
+    /// A name for all that decides whether a filter can answer: the version of the format, the probe scheme, the hash and its seed, what
+    /// is added, and last the extractor, whose name may have any characters; `docs/adapter.md` has the same scheme. Sizes and partitions
+    /// are not in it: they may change between tables. Filters carry all of this in their bytes; the name is for engines that record a
+    /// policy's name beside a table.
     ///
     /// ```
     /// # use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
     /// # use blocked_bloom_lsm::FilterPolicy;
     /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
-    /// assert_eq!(FilterPolicy::new(options).name(), "blocked-bloom.scheme1.xxh3-0.keys+fixed:4");
+    /// assert_eq!(FilterPolicy::new(options).name(), "blocked-bloom:v1:scheme1:xxh3-0:keys+prefixes=fixed:4");
     /// ```
     pub fn name(&self) -> String {
         let hash = match self.options.key_hash() {
@@ -144,9 +145,9 @@ impl FilterPolicy {
         };
         let contents = match self.options.extractor() {
             None => "keys".into(),
-            Some(rule) if self.options.contents().whole_keys() => format!("keys+{rule}"),
-            Some(rule) => format!("{rule}"),
+            Some(rule) if self.options.contents().whole_keys() => format!("keys+prefixes={rule}"),
+            Some(rule) => format!("prefixes={rule}"),
         };
-        format!("blocked-bloom.scheme1.{hash}.{contents}")
+        format!("blocked-bloom:v1:scheme1:{hash}:{contents}")
     }
 }

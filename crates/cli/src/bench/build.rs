@@ -5,7 +5,7 @@ use blocked_bloom::{
 };
 use rayon::prelude::*;
 
-use super::limits::load_lines;
+use super::baseline::load_lines;
 use super::measure::{Case, interleaved};
 use super::rows::{BASELINES, Row, Setting, baseline};
 use super::workload::{filled, key};

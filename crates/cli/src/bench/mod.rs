@@ -1,7 +1,7 @@
 //! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load memory.
 
+mod baseline;
 mod build;
-mod limits;
 mod measure;
 mod metrics;
 mod one_filter;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, BloomFilterRef, Kernel, KeyHash, KeyHasher};
 
-use super::limits::{SplitBlock, early_exit};
+use super::baseline::{SplitBlock, early_exit};
 use super::measure::{Case, interleaved};
 use super::rows::{Group, Row, Setting};
 use super::workload::{Mix, for_all_keys, lookup_count};

@@ -6,7 +6,7 @@ use blocked_bloom::{Block, Params, Sizing};
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::limits::load_lines;
+use super::baseline::load_lines;
 use super::measure::{Case, Timing, interleaved};
 use crate::failure::Failure;
 

@@ -7,7 +7,7 @@ use blocked_bloom::{
     Kernel, KeyHash,
 };
 
-use super::limits::{load_line_of_each, load_lines};
+use super::baseline::{load_line_of_each, load_lines};
 use super::rows::{BASELINES, Group, Row, Setting};
 use super::workload::{filled, for_all_keys, key};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, Kernel};
 use blocked_bloom_formats::parquet::SplitBlockFilterRef;
 
-use super::limits::SplitBlock;
+use super::baseline::SplitBlock;
 use super::rows::{Group, Row, Setting};
 use super::workload::{Mix, for_all_keys, lookup_count};
 use crate::failure::Failure;

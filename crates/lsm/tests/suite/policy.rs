@@ -134,12 +134,18 @@ fn a_builder_with_a_limit_sizes_for_the_expected_keys() {
 fn names_tell_what_filters_must_agree_on() {
     let fixed = PrefixExtractor::fixed(4);
     for (options, name) in [
-        (TEN_BITS, "blocked-bloom.scheme1.xxh3-0.keys"),
-        (FilterOptions::new(Sizing::MaxBytes(1_000)), "blocked-bloom.scheme1.xxh3-0.keys"),
-        (TEN_BITS.with_key_hash(KeyHash::Xxh3 { seed: 7 }), "blocked-bloom.scheme1.xxh3-7.keys"),
-        (TEN_BITS.with_key_hash(KeyHash::Caller { tag: 5 }), "blocked-bloom.scheme1.caller-5.keys"),
-        (TEN_BITS.with_prefixes(fixed.clone()), "blocked-bloom.scheme1.xxh3-0.keys+fixed:4"),
-        (TEN_BITS.with_only_prefixes(fixed), "blocked-bloom.scheme1.xxh3-0.fixed:4"),
+        (TEN_BITS, "blocked-bloom:v1:scheme1:xxh3-0:keys"),
+        (FilterOptions::new(Sizing::MaxBytes(1_000)), "blocked-bloom:v1:scheme1:xxh3-0:keys"),
+        (TEN_BITS.with_key_hash(KeyHash::Xxh3 { seed: 7 }), "blocked-bloom:v1:scheme1:xxh3-7:keys"),
+        (
+            TEN_BITS.with_key_hash(KeyHash::Caller { tag: 5 }),
+            "blocked-bloom:v1:scheme1:caller-5:keys",
+        ),
+        (
+            TEN_BITS.with_prefixes(fixed.clone()),
+            "blocked-bloom:v1:scheme1:xxh3-0:keys+prefixes=fixed:4",
+        ),
+        (TEN_BITS.with_only_prefixes(fixed), "blocked-bloom:v1:scheme1:xxh3-0:prefixes=fixed:4"),
     ] {
         let policy = FilterPolicy::new(options).with_partitions(1, 1_000);
         assert_eq!(policy.name(), name);
