@@ -269,7 +269,7 @@ pub enum HeaderError {
     Length {
         /// Length in bytes.
         found: u64,
-        /// Length that the header asks for; 2^64 - 1 if it asks for more than that.
+        /// Length that follows from the header; 2^64 - 1 if it is more than that.
         expected: u64,
     },
     /// What follows the header is damaged.

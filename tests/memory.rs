@@ -172,7 +172,7 @@ fn memory_is_what_the_documentation_says() {
     assert_eq!(filter.view().keys_inserted(), 1);
     assert!(matches!(error, Some(BuildError::Alloc(_))), "{error:?}");
 
-    // 1.8 GB for the first link: refused, and nothing else happened.
+    // 1.8 GB for the first link: rejected, and nothing else happened.
     let mut growing = ScalableOptions::new(0.01, 1_000_000_000).build().unwrap();
     assert!(matches!(growing.insert("apple"), Err(ScalableError::Alloc(_))));
     assert!(growing.links().is_empty() && !growing.contains("apple"));

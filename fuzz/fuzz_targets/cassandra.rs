@@ -1,4 +1,4 @@
-//! Property: any bytes are either refused as Cassandra's `Filter.db`, or answered as a naive reading of the format answers, key by key
+//! Property: any bytes are either rejected as Cassandra's `Filter.db`, or answered as a naive reading of the format answers, key by key
 //! and in batches; and a filter of the same shape is filled as a naive writer fills it, one by one and in batches. The header is also made
 //! to fit, so that the fuzzer gets past it.
 //!

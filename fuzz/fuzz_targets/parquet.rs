@@ -1,4 +1,4 @@
-//! Property: any bytes are either refused as a filter of Parquet, or answered as a naive reading of header and bitset answers, value
+//! Property: any bytes are either rejected as a filter of Parquet, or answered as a naive reading of header and bitset answers, value
 //! by value and in batches, on every kernel; and a copy that can be added to gets the bits that a naive writer sets. A header that every
 //! writer writes is also put before the bytes.
 //!
@@ -113,7 +113,7 @@ fn check(bytes: &[u8], before: usize, values: &[&[u8]]) {
     let file = [vec![0x15; before], bytes.to_vec()].concat();
     let at = SplitBlockFilterRef::at(&file, before as i64, None);
     if reader.deepest > 25 {
-        // Nested deeper than some readers go: refused or not.
+        // Nested deeper than some readers go: rejected or not.
         return;
     }
     assert_eq!(filter.is_ok(), length.is_some_and(|length| header + length == bytes.len()));

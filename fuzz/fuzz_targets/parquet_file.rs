@@ -1,4 +1,4 @@
-//! Property: any bytes are either refused as a Parquet file, or read as a naive reading of the footer reads them: the same columns, and
+//! Property: any bytes are either rejected as a Parquet file, or read as a naive reading of the footer reads them: the same columns, and
 //! for each the filter that the footer's offset and length and its own header give, or an error if they do not agree, if it leaves
 //! the file or meets another filter. The frame of the file, magic numbers and length of the footer, is also made to fit.
 //!
@@ -161,7 +161,7 @@ fn check(file: &[u8]) {
     let mut reader = Naive { rest: metadata, deepest: 0 };
     let groups = footer(&mut reader);
     if reader.deepest > 25 {
-        // Nested deeper than some readers go: refused or not.
+        // Nested deeper than some readers go: rejected or not.
         return;
     }
     assert_eq!(opened.is_ok(), groups.is_some());

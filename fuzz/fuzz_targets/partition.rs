@@ -1,7 +1,7 @@
 //! Property: wherever a table's filter is cut, no key of the table and no scan that would find one is "absent"; every key is located in
 //! the partition that a naive search by the separators gives, singly and in batches; and what is loaded for it opens exactly if it is
 //! the partition that the index means and undamaged. A key that is out of order is an error that changes nothing. A damaged index is
-//! refused; one whose checksums fit is refused, or locates by the same search; one whose separators do not ascend is refused.
+//! rejected; one whose checksums fit is rejected, or locates by the same search; one whose separators do not ascend is rejected.
 //!
 //! Tables are of some forty keys: sizing every partition is most of the time, looking up most of the rest.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Property: any bytes are either refused as a filter block of RocksDB, or answered as a naive reading of the format answers, key by
+//! Property: any bytes are either rejected as a filter block of RocksDB, or answered as a naive reading of the format answers, key by
 //! key, by hashes and in batches, on every kernel. The last five bytes are also made to fit, so that the fuzzer gets past them.
 //!
 //! Input: one byte each for the kind that is made to fit, for its probes or lines, and for the length of the keys' material; that

@@ -1,4 +1,4 @@
-//! Property: an SST file that was changed is refused, or no key that may have been in it becomes "absent" where checksums cover the
+//! Property: an SST file that was changed is rejected, or no key that may have been in it becomes "absent" where checksums cover the
 //! change; whatever is in a file, singly and in batches the answers are the same, and hashes rule out no key that may be there. Files
 //! without checksums, and files that are put together from arbitrary blocks with fitting ones, lead the fuzzer behind them.
 //!

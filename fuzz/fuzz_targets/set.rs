@@ -1,5 +1,5 @@
 //! Property: a set of filters answers as each of its filters does by itself, hash by hash, on every kernel, by whichever method; pairs
-//! that were masked out stay out; a filter of another hash is refused by name.
+//! that were masked out stay out; a filter of another hash is rejected by name.
 #![no_main]
 
 use arbitrary::Arbitrary;

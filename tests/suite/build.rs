@@ -77,7 +77,7 @@ fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
     assert!(!filter.contains_hash(77 << 32 | 5) && filter.contains("a"));
 }
 
-/// Finds an addition that is refused and yet counted, kept, or remembered as the one before the next.
+/// Finds an addition that is rejected and yet counted, kept, or remembered as the one before the next.
 fn check_unchanged(
     mut builder: BloomFilterBuilder,
     refused: KeyError,
@@ -384,7 +384,7 @@ mod parallel {
                 });
                 assert_eq!(parallel.len(), sequential.len());
                 assert!(expected.is_some() || parallel.memory_bytes() <= limit);
-                // A clone of a builder that fills has no room where the original has.
+                // A clone of a builder that fills has no spare capacity where the original has.
                 let mut cloned = parallel.clone();
                 in_pool(threads, || cloned.par_extend_hashes(vec![7, 8, 9])).unwrap();
                 assert_eq!(cloned.len(), sequential.len() + 3);

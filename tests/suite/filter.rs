@@ -173,7 +173,7 @@ fn a_builder_reports_what_went_wrong_instead_of_a_filter() {
         OPTIONS.with_probes(31).builder().finish(),
         Err(BuildError::Params(ParamsError::ProbesOutOfRange { probes: 31 }))
     );
-    // A key that cannot be hashed is refused where it is given; the filter is that of the hashes.
+    // A key that cannot be hashed is rejected where it is given; the filter is that of the hashes.
     let mut builder = OPTIONS.with_key_hash(KeyHash::Caller { tag: 3 }).builder();
     builder.insert_hash(1).unwrap();
     assert_eq!(builder.insert("a key"), Err(KeyError::NoHasher { tag: 3 }));
@@ -212,7 +212,7 @@ fn a_filter_of_the_callers_hashes_never_calls_a_key_absent() {
     assert!(!filter.contains_hash(77));
     filter.insert_hash(77).unwrap();
     assert!(filter.contains_hash(77) && !filter.view().is_pass_all());
-    // A key that cannot be hashed is refused, and leaves the filter as useful as it was.
+    // A key that cannot be hashed is rejected, and leaves the filter as useful as it was.
     let (before, stored) = (filter.clone(), filter.to_bytes());
     assert_eq!(filter.insert("a"), Err(refused));
     assert_eq!(filter.insert_batch(&["a", "b"]), Err(refused));

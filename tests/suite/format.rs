@@ -1,4 +1,4 @@
-//! The stored bytes: they read back, every damage is refused, and `docs/format.md` describes them.
+//! The stored bytes: they read back, every damage is rejected, and `docs/format.md` describes them.
 
 use crate::common::{Random, filled, kernels};
 use blocked_bloom::header::HeaderError;
@@ -231,7 +231,7 @@ fn sealed_lies_are_named() {
     wide.extend([0xff; 64]);
     seal(&mut wide);
     assert_eq!(BloomFilterRef::from_bytes(&wide).map_err(field), Err((24, 2)));
-    // Sealed or not, a pass-all filter has a block of ones or is refused, even when trusted.
+    // Sealed or not, a pass-all filter has a block of ones or is rejected, even when trusted.
     let mut holed = BloomFilter::pass_all(KeyHash::default()).unwrap().to_bytes();
     holed[100] = 0xfe;
     seal(&mut holed);
@@ -270,7 +270,7 @@ fn sealed_mutations_open_by_the_probe_scheme_or_not_at_all() {
     assert!(opened > 2_000, "{opened} mutations opened");
 }
 
-/// The pass-all filter must not depend on what the refused bytes are.
+/// The pass-all filter must not depend on what the rejected bytes are.
 #[test]
 fn what_cannot_be_used_is_maybe_and_says_why() {
     let expected = KeyHash::default();

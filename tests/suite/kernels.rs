@@ -217,7 +217,7 @@ fn every_kernel_inserts_the_same_bits() {
     }
 }
 
-/// What other packages make of blocks of their own: a shape that no filter has is refused, and nothing is written.
+/// What other packages make of blocks of their own: a shape that no filter has is rejected, and nothing is written.
 #[test]
 fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
     let (mut random, mut hits) = (Random(7), Bitmask::new());

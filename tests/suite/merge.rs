@@ -1,4 +1,4 @@
-//! Unions and intersections, of two and of many: against the bits one by one, in every order, and what is refused.
+//! Unions and intersections, of two and of many: against the bits one by one, in every order, and what is rejected.
 
 use crate::common::{Random, empty, filled};
 use blocked_bloom::{
@@ -285,7 +285,7 @@ fn one_pass_all_or_one_empty_filter_excuses_all_shapes() {
         assert!(common.view().is_empty() && !common.view().is_pass_all());
         assert_eq!(common.view().keys_inserted(), 0);
     }
-    // Without such a filter the same are refused.
+    // Without such a filter the same are rejected.
     assert!(a.clone().union_all([&b, &small]).is_err());
     assert!(a.clone().intersect_with(&b).is_err());
 }

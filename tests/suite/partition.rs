@@ -358,7 +358,7 @@ fn building_refuses_what_it_cannot_do() {
     assert_eq!(new(options().with_probes(31), 4_096), Err(Error::Build(error.into())));
 }
 
-/// Out of order, at the first key of a partition too: the key is refused, and the others make the filter that they make without it.
+/// Out of order, at the first key of a partition too: the key is rejected, and the others make the filter that they make without it.
 #[test]
 fn a_key_out_of_order_is_refused_and_the_builder_goes_on() {
     for keys in [2, 51, 52, 103] {

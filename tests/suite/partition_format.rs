@@ -1,4 +1,4 @@
-//! The stored index of a partitioned filter: it reads back, every damage is refused, `docs/format.md` describes it, and golden files
+//! The stored index of a partitioned filter: it reads back, every damage is rejected, `docs/format.md` describes it, and golden files
 //! pin it.
 
 use std::fmt::Write;
@@ -69,7 +69,7 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// Lies that carry matching checksums: refused by name and place, whatever they claim.
+/// Lies that carry matching checksums: rejected by name and place, whatever they claim.
 #[test]
 fn sealed_lies_are_named() {
     use FormatError as Error;

@@ -1,4 +1,4 @@
-//! The growing filter: no key is lost, the rate stays under the target, the bytes read back and every damage is refused.
+//! The growing filter: no key is lost, the rate stays under the target, the bytes read back and every damage is rejected.
 
 use std::collections::HashSet;
 

@@ -62,7 +62,7 @@ impl Evidence<'_> {
         ["sst", "parquet", "db"].into_iter().find(|known| extension.eq_ignore_ascii_case(known))
     }
 
-    /// The error for a file of no known format: what may be meant, and for those who ask, what was looked for. `keys` are the
+    /// The error for a file of no known format: what may be meant, and with `--verbose` what was looked for. `keys` are the
     /// keys that were given beside it, if any were, and their format if they are a filter.
     pub(crate) fn unknown(&self, name: &str, keys: Option<(&Path, Option<Format>)>) -> Failure {
         let container = match self.head {

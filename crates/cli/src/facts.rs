@@ -66,7 +66,7 @@ impl List {
             let cells: Vec<String> = cells
                 .map(|(at, (cell, width))| match at < self.words {
                     true => format!("{cell:<width$}"),
-                    // Marked when it is as wide as its column: a mark takes no room.
+                    // Marked when it is as wide as its column: a mark takes no space.
                     false if cell == DAMAGED => {
                         format!("{cell:>width$}").replace(DAMAGED, &mark(DAMAGED))
                     }

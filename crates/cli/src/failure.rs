@@ -12,7 +12,7 @@ pub(crate) struct Failure {
     message: String,
     /// Lines below the message.
     advice: Vec<String>,
-    /// Lines below it for those who ask why, by `--verbose`.
+    /// Lines below it, printed with `--verbose`.
     reasons: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Failure {
         Failure { advice: lines.lines().map(str::to_owned).collect(), ..self }
     }
 
-    /// The same with these lines below it for those who ask why.
+    /// The same with these lines below it, printed with `--verbose`.
     pub(crate) fn with_reasons(self, lines: &str) -> Self {
         Failure { reasons: lines.lines().map(str::to_owned).collect(), ..self }
     }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::failure::Failure;
 
-/// How a file is recognised, for the help and for those who ask why one was not: the rules of `detect`.
+/// How a file is recognised, for the help, and for `-v` where one was not: the rules of `detect`.
 pub(crate) const RECOGNISED: &str = "  \
   native and parquet begin with a magic number, parquet-filter with its header
   rocksdb-sst ends with a magic number

@@ -1,7 +1,7 @@
 //! The bytes of a file: read into memory, or mapped if there are many.
 //!
 //! Mapped bytes take no memory of their own, whatever the size of the file, and only what is looked at is read. The price is that they
-//! are the file's: if another program truncates it meanwhile, a look behind its new end is a SIGBUS, which ends the tool (Windows refuses
+//! are the file's: if another program truncates it meanwhile, a look behind its new end is a SIGBUS, which ends the tool (Windows rejects
 //! to truncate a mapped file); if one overwrites it, answers may be wrong, as they may be for whoever reads it while it is written.
 //! This tool does neither: it renames new files over old ones, whose bytes stay mapped.
 #![expect(unsafe_code, reason = "bytes of a file that others may write to")]

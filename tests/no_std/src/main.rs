@@ -1,7 +1,7 @@
 //! A program without `std`: its own panic handler, its own allocator, C's `main`. It builds filters, stores, opens and queries them, and
 //! ends with 0 if every answer is right.
 //!
-//! A dependency that used `std` would bring a second panic handler, which the compiler refuses.
+//! A dependency that used `std` would bring a second panic handler, which the compiler rejects.
 #![no_std]
 #![no_main]
 

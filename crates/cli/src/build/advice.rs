@@ -1,12 +1,12 @@
-//! Warnings about sizes that were given: what was asked, what the keys need, and the false-positive rate that came of it.
+//! Warnings about sizes that were given: what was given, what the keys need, and the false-positive rate that came of it.
 
 use crate::formats::builder::Fit;
 use crate::numbers::{DEFAULT_BITS_PER_KEY, percent};
 
-/// Room for so many times the keys is a mistake, such as G for M, and not a filter that others will be merged with.
-const MUCH_ROOM: u64 = 100;
+/// A size for so many times the keys is a mistake, such as G for M, and not a filter that others will be merged with.
+const MUCH_LARGER: u64 = 100;
 
-/// Bytes up to which room for too many keys harms nobody.
+/// Bytes up to which a filter for too many keys harms nobody.
 const SMALL: u64 = 1 << 20;
 
 /// The rate above which a filter in `--max-bytes` is of little use: that of three bits per key.
@@ -15,17 +15,17 @@ const HIGH_RATE: f64 = 0.25;
 /// What to say about a filter whose size was given as a number of keys or of bytes that does not fit its keys.
 pub(super) fn warning(fit: &Fit, expected: Option<u64>, max_bytes: Option<u64>) -> Option<String> {
     let Fit { keys, bytes, needed, false_positive_rate } = *fit;
-    let asked = match (expected, max_bytes) {
+    let given = match (expected, max_bytes) {
         (Some(expected), _) if keys > expected => format!("more than the {expected} of --keys"),
-        (Some(expected), _) if expected / MUCH_ROOM > keys && bytes > SMALL => match keys {
-            0 => format!("--keys {expected} asked for room for that many"),
+        (Some(expected), _) if expected / MUCH_LARGER > keys && bytes > SMALL => match keys {
+            0 => format!("--keys {expected} sized it for that many"),
             _ => {
                 let times = expected / keys;
-                format!("--keys {expected} asked for room for {times} times as many")
+                format!("--keys {expected} sized it for {times} times as many")
             }
         },
         (_, Some(max)) if false_positive_rate > HIGH_RATE => {
-            format!("more than --max-bytes {max} has room for")
+            format!("more than fit in --max-bytes {max}")
         }
         _ => return None,
     };
@@ -42,7 +42,7 @@ pub(super) fn warning(fit: &Fit, expected: Option<u64>, max_bytes: Option<u64>) 
         _ => format!("{keys} keys were read"),
     };
     Some(format!(
-        "{read}, {asked}: the filter takes {bytes} bytes{needed}; its false-positive rate is {rate}"
+        "{read}, {given}: the filter takes {bytes} bytes{needed}; its false-positive rate is {rate}"
     ))
 }
 
@@ -69,7 +69,7 @@ mod tests {
             assert_eq!(warning(&fit, expected, max_bytes), None);
         }
         let empty = warning(&fit(0, 2 * SMALL, 0.0), Some(2_000_000), None).unwrap();
-        assert!(empty.starts_with("0 keys were read, --keys 2000000 asked for room for that many"));
+        assert!(empty.starts_with("0 keys were read, --keys 2000000 sized it for that many"));
         let full = warning(&fit(9, 64, 0.26), Some(9), Some(64)).unwrap();
         assert!(full.contains("these keys need 128 at 10 bits each"), "{full}");
     }

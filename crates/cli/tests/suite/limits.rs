@@ -95,7 +95,7 @@ fn many_more_keys_expected_than_read_are_warned_of() {
     assert_parts(
         &warned,
         &[
-            "warning: three: 3 keys were read, --keys 10000000 asked for room for 3333333 times as many",
+            "warning: three: 3 keys were read, --keys 10000000 sized it for 3333333 times as many",
             "the filter takes 12500096 bytes, these keys need 128",
             "false-positive rate is 3.62e-13 %",
         ],
@@ -126,7 +126,7 @@ fn too_little_memory_for_the_keys_is_warned_of() {
     assert_parts(
         &warned,
         &[
-            "warning: keys: 100000 keys were read, more than --max-bytes 128 has room for",
+            "warning: keys: 100000 keys were read, more than fit in --max-bytes 128",
             "the filter takes 128 bytes, these keys need 125120",
             "false-positive rate is 100.000 %",
         ],
