@@ -1,12 +1,12 @@
 //! Sizing beside the search that it replaces (`tests/sizing_reference`), and the longest that any sizing takes.
 //!
 //! Both are interleaved in the same run, each some microseconds at a time. A row is one sizing and number of keys: medians, least in
-//! brackets, and the ratio of the medians. Then the new one alone for many numbers of keys: median, 99th percentile and worst of the
-//! least of several calls.
+//! brackets, and the ratio of the medians. Then the new one alone, for many numbers of keys: the fastest of several
+//! calls for each, and of these the median, the 99th percentile and the maximum.
 //!
 //! `partition` builds the filter of 3,276 keys sized by a rate of 1 %, and by the bits that gives.
 //!
-//! `cargo bench --bench sizing` takes a minute; `-- rates` takes those rows whose name has it.
+//! `cargo bench --bench sizing` takes a minute; `-- rates` runs only the rows whose name contains `rates`.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 

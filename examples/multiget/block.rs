@@ -19,7 +19,7 @@ pub(crate) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    pub(crate) fn has_room_for(&self, key: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn has_space_for(&self, key: &[u8], value: &[u8]) -> bool {
         let record = 4 + key.len() + value.len();
         let end = (self.starts.len() + 1) * 4 + 4 + 8;
         self.records.len() + record + end <= BLOCK_BYTES

@@ -30,7 +30,7 @@ pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     while let Some((key, value)) = run.next() {
         filter.insert(&key).map_err(io::Error::other)?;
         block.add(key.as_ref(), value.as_ref())?;
-        let fits = |(key, value): &(K, V)| block.has_room_for(key.as_ref(), value.as_ref());
+        let fits = |(key, value): &(K, V)| block.has_space_for(key.as_ref(), value.as_ref());
         if !run.peek().is_some_and(fits) {
             let start = end;
             end += block.write_to(&mut file)?;
@@ -38,7 +38,7 @@ pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         }
     }
 
-    // Each block of the filter is then one cache line of the mapping, and a query touches one.
+    // From a multiple of 64 on, each block of the filter is one cache line of the mapping, so that a lookup touches one.
     let filter_start = end.next_multiple_of(CACHE_LINE.len() as u64);
     file.write_all(&CACHE_LINE[..(filter_start - end) as usize])?;
     let filter = filter.finish().map_err(io::Error::other)?;

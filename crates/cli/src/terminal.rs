@@ -1,4 +1,4 @@
-//! What is shown only where a person looks: colours, and bars of progress on standard error.
+//! What is shown on terminals only: colours, and progress bars on standard error.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stderr};
 use clap::builder::styling::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
-/// As the parser of the command line prints `error:`; damage, too.
+/// For damage; clap prints `error:` in it.
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 
@@ -27,11 +27,11 @@ fn shows_styles(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) 
         && variable("TERM").is_some_and(|value| value != "dumb")
 }
 
-/// Bytes below which the work is over before anybody could read a bar.
+/// Smaller files are read before a progress bar could be noticed.
 const PROGRESS_FROM: u64 = 16 << 20;
 
-/// A bar of the bytes that are read of a file, on standard error: hidden unless it is wanted, there are many, and a person may look. It
-/// vanishes when it is finished or dropped.
+/// A progress bar of the bytes read from a file: hidden if it is not wanted, if the file is small, and if standard error is no terminal.
+/// It vanishes when it is finished or dropped.
 pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressBar {
     if !is_wanted || bytes < PROGRESS_FROM || !stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! Which layout a file has that is not what its name says, by keys that are known to be in it.
+//! Finds the layout of a file whose name is wrong, from keys that are known to be in it.
 
 use super::error::CassandraError;
 use super::hash::hash_key;

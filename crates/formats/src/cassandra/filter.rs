@@ -1,4 +1,4 @@
-//! A `Filter.db` in memory of its own, to be filled. The bytes are the file's at every moment: header first, bits in the layout's order.
+//! An owned `Filter.db` that keys are added to. Its bytes are always those of the file: header first, bits in the layout's order.
 
 use alloc::vec::Vec;
 
@@ -13,11 +13,11 @@ use super::shape::Shape;
 use super::stored::{PREFETCH_THRESHOLD, byte_index};
 use super::view::CassandraFilterRef;
 
-/// Keys between the prefetch of their lines and the setting of their bits.
+/// Prefetch distance, in keys.
 const DISTANCE: usize = 16;
 
-/// A filter to which partition keys are added. Its bytes are those that Cassandra writes for the same keys, number of partitions and
-/// chance; the order of keys and repeated keys make no difference.
+/// A filter to which partition keys are added. Its bytes are those that Cassandra writes for the same keys, expected number of partitions
+/// and `bloom_filter_fp_chance`; the order of keys and repeated keys make no difference.
 ///
 /// The layout is chosen first, because the bits of a key depend on it. Queries are methods of [`view`](Self::view).
 ///
@@ -45,7 +45,7 @@ impl CassandraFilter {
     /// An empty filter, sized as Cassandra sizes it for an estimated number of partitions and the table's
     /// `bloom_filter_fp_chance`: see [`Shape::for_partitions`].
     ///
-    /// At a chance of 1 there is no filter: it has no bytes, and as a file of none it answers "maybe" to every key.
+    /// At a chance of 1 Cassandra writes no filter: then there are no bytes, and every key is "maybe".
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl CassandraFilter {
 
     /// Adds the keys with these hashes.
     ///
-    /// Cost: cache lines of later keys are prefetched while bits are set. In a filter of 100 MB that takes about a third of the time
-    /// that keys take one by one: hash some thousand keys, then add them.
+    /// Cost: cache lines of later keys are prefetched while bits are set. In a filter of 100 MB that takes about a third of the
+    /// time of single insertions: hash some thousand keys, then add them.
     pub fn insert_hashes(&mut self, hashes: &[Hash128]) {
         if self.bytes.len() <= PREFETCH_THRESHOLD {
             return hashes.iter().for_each(|&hash| _ = self.insert_hash(hash));
