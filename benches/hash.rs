@@ -1,9 +1,9 @@
 //! Hashing keys: one by one, in batches, in parts and of a width known when compiled, beside a loop that only touches them.
 //!
-//! `hash/batch/16`: what is called, bytes of a key. `one` is `KeyHasher::hash` in a loop, `batch` `hash_batch` of slices, `array`
-//! `hash_batch` of arrays, `parts` `hash_parts` of two halves, `baseline` is the memory-bound baseline: a byte of every 64 and
-//! the last. An iteration is 4096 keys, or as many
-//! as take 256 KB.
+//! `hash/batch/16`: what is called, bytes of a key. `one` is `KeyHasher::hash` in a loop, `batch` `hash_batch` of slices, `offsets`
+//! `hash_offsets`, `array` `hash_batch` of arrays, `array_one` a loop over them, `integers` `hash_u32s` and `hash_u64s`, `parts`
+//! `hash_parts` of two halves, `baseline` is the memory-bound baseline: a byte of every 64 and the last. An iteration is 4096 keys, or as
+//! many as take 256 KB.
 //!
 //! `cargo bench --bench hash` takes half a minute; `-- hash/batch` measures a part, `BLOCKED_BLOOM_BENCH=full` more lengths in
 //! a minute.
@@ -57,6 +57,15 @@ fn slices(criterion: &mut Criterion) {
                 black_box(&hashes);
             });
         });
+        group.bench_function(format!("offsets/{length}"), |bencher| {
+            let offsets: Vec<i32> = (0..=count).map(|i| (i * length) as i32).collect();
+            let mut hashes = vec![0; count];
+            bencher.iter(|| {
+                let hashed = HASHER.hash_offsets(black_box(&bytes), &offsets, &mut hashes);
+                hashed.expect("offsets in order");
+                black_box(&hashes);
+            });
+        });
         let parts = |key: &'_ &[u8]| {
             let (first, second) = key.split_at(length / 2);
             HASHER.hash_parts(&[first, second])
@@ -69,6 +78,7 @@ fn slices(criterion: &mut Criterion) {
 
 fn arrays(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("hash");
+    array::<4>(&mut group);
     array::<8>(&mut group);
     array::<16>(&mut group);
     array::<32>(&mut group);
@@ -79,6 +89,14 @@ fn array<const LENGTH: usize>(group: &mut BenchmarkGroup<'_, WallTime>) {
         .map(|i| std::array::from_fn(|j| (key(i) >> (j % 8 * 8)) as u8))
         .collect();
     group.throughput(throughput(ITERATION, LENGTH));
+    group.bench_function(format!("array_one/{LENGTH}"), |bencher| {
+        let mut hashes = Vec::new();
+        bencher.iter(|| {
+            hashes.clear();
+            hashes.extend(black_box(&keys).iter().map(|key| HASHER.hash(key)));
+            black_box(&hashes);
+        });
+    });
     group.bench_function(format!("array/{LENGTH}"), |bencher| {
         let mut hashes = Vec::new();
         bencher.iter(|| {
@@ -88,5 +106,20 @@ fn array<const LENGTH: usize>(group: &mut BenchmarkGroup<'_, WallTime>) {
     });
 }
 
-criterion_group!(name = benches; config = benches::criterion(env!("CARGO_CRATE_NAME")); targets = slices, arrays);
+fn integers(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("hash");
+    let keys: Vec<u64> = (0..ITERATION as u64).map(key).collect();
+    let mut hashes = vec![0; ITERATION];
+    group.throughput(throughput(ITERATION, 8));
+    group.bench_function("integers/8", |bencher| {
+        bencher.iter(|| black_box(HASHER.hash_u64s(black_box(&keys), &mut hashes)));
+    });
+    let keys: Vec<u32> = keys.into_iter().map(|key| key as u32).collect();
+    group.throughput(throughput(ITERATION, 4));
+    group.bench_function("integers/4", |bencher| {
+        bencher.iter(|| black_box(HASHER.hash_u32s(black_box(&keys), &mut hashes)));
+    });
+}
+
+criterion_group!(name = benches; config = benches::criterion(env!("CARGO_CRATE_NAME")); targets = slices, arrays, integers);
 criterion_main!(benches);

@@ -1,7 +1,7 @@
 //! Collecting keys whose number is not known yet.
 //!
 //! A builder is not a filter: it answers nothing, so an unfinished one cannot give a wrong answer. Beside this file are the list of
-//! hashes and its limit (`list`), prefixes (`prefixes`), the proof that what went in comes out (`verify`), and, with the feature `rayon`,
+//! hashes and its limit (`list`), keys that wait to be hashed together (`pending`), prefixes (`prefixes`), the proof that what went in comes out (`verify`), and, with the feature `rayon`,
 //! keys from several threads (`collect`, `join`).
 
 #[cfg(feature = "rayon")]
@@ -9,20 +9,26 @@ mod collect;
 #[cfg(feature = "rayon")]
 mod join;
 mod list;
+mod pending;
 mod prefixes;
 mod verify;
 
 use alloc::vec::Vec;
 
+use self::pending::Pending;
 use self::verify::mix;
 use crate::buffer::BlockBuffer;
 use crate::error::{AllocError, BuildError, KeyError};
 use crate::filter::BloomFilter;
+use crate::kernel::Kernel;
 use crate::options::FilterOptions;
 use crate::params::Params;
 
 /// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
+
+/// Keys that are hashed at a time: 4 KiB of stack.
+const HASHED_AT_ONCE: usize = 512;
 
 /// Fewest hashes in a chunk.
 const SMALLEST_CHUNK: usize = 64;
@@ -163,7 +169,8 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// Adds every key, as [`insert`](Self::insert).
+    /// Adds every key, as [`insert`](Self::insert), some at a time. If the iterator panics, up to 127 of the keys that it gave were not
+    /// added.
     ///
     /// # Errors
     ///
@@ -172,7 +179,40 @@ impl BloomFilterBuilder {
         &mut self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<(), KeyError> {
-        keys.into_iter().try_for_each(|key| self.insert(key))
+        self.options.hasher()?;
+        let mut keys = keys.into_iter();
+        let mut pending = Pending::new();
+        while pending.take(&mut keys) {
+            pending.add_to(self)?;
+        }
+        Ok(())
+    }
+
+    /// Adds every key of a slice, as [`insert`](Self::insert). Where the builder adds no prefixes, keys are hashed some at a time: the
+    /// fastest way from keys to a filter of an unknown number of them.
+    ///
+    /// # Errors
+    ///
+    /// As `insert`; nothing is added then.
+    ///
+    /// ```
+    /// # use blocked_bloom::{FilterOptions, Sizing};
+    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
+    /// builder.insert_batch(&["apple", "banana"])?;
+    /// assert!(builder.finish()?.contains("banana"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
+        let hasher = self.options.hasher()?;
+        if self.options.extractor().is_some() {
+            return keys.iter().try_for_each(|key| self.insert(key));
+        }
+        let mut hashes = [0; HASHED_AT_ONCE];
+        for keys in keys.chunks(HASHED_AT_ONCE) {
+            hasher.hash_by(Kernel::default(), keys, &mut hashes);
+            self.add_all(&hashes[..keys.len()]);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -182,6 +222,20 @@ impl BloomFilterBuilder {
         }
         self.keep(hash);
         self.last = Some(hash);
+    }
+
+    /// Adds every hash, as [`add`](Self::add).
+    fn add_all(&mut self, hashes: &[u64]) {
+        let (Some(&first), Some(&last)) = (hashes.first(), hashes.last()) else { return };
+        // Without leaving early, so that it is vectorised.
+        let repeats = hashes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]));
+        if repeats || self.last == Some(first) {
+            return hashes.iter().for_each(|&hash| self.add(hash));
+        }
+        self.first.get_or_insert(first);
+        self.last = Some(last);
+        self.sum = self.sum.wrapping_add(verify::sum_of(hashes));
+        self.copy(hashes);
     }
 
     #[inline]

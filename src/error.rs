@@ -3,6 +3,7 @@
 
 mod format;
 mod grow;
+mod hash;
 mod many;
 
 use core::fmt::{self, Display, Formatter};
@@ -13,6 +14,7 @@ use crate::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
 
 pub use format::FormatError;
 pub use grow::{PartitionBuildError, ScalableError};
+pub use hash::HashError;
 pub use many::{FoldError, MergeError, SetError};
 
 /// Implements `Error` with the given variants as its sources, and `From` for those that hold one error alone; the one behind the

@@ -2,7 +2,8 @@
 //!
 //! `std::hash::Hash` is not used: its output differs between releases and machines, and filters are stored.
 
-use alloc::vec::Vec;
+mod batch;
+mod kernel;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
@@ -127,20 +128,6 @@ impl KeyHasher {
             state.update(part);
         }
         state.digest()
-    }
-
-    /// Writes the hash of each key to the start of `hashes`.
-    #[inline]
-    pub(crate) fn hash_into<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut [u64]) {
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = self.hash(key);
-        }
-    }
-
-    /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must grow.
-    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
-        hashes.clear();
-        hashes.extend(keys.iter().map(|key| self.hash(key)));
     }
 }
 

@@ -131,8 +131,8 @@ pub use bitmask::Bitmask;
 pub use buffer::BlockBuffer;
 pub use builder::BloomFilterBuilder;
 pub use error::{
-    AllocError, BuildError, FoldError, FormatError, KeyError, LengthError, MergeError, ParamsError,
-    PartitionBuildError, ScalableError, SetError,
+    AllocError, BuildError, FoldError, FormatError, HashError, KeyError, LengthError, MergeError,
+    ParamsError, PartitionBuildError, ScalableError, SetError,
 };
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use filter::AtomicBloomFilter;

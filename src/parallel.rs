@@ -109,8 +109,10 @@ impl BloomFilter {
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
             return Ok(self.insert_batch(keys)?);
         }
+        let kernel = self.view().kernel();
         let hash = |piece: &[K], list: &mut Vec<u64>| {
-            list.extend(piece.iter().map(|key| hasher.hash(key)))
+            list.resize(piece.len(), 0);
+            hasher.hash_by(kernel, piece, list);
         };
         Ok(self.insert_windows(keys, hash)?)
     }

@@ -227,7 +227,7 @@ impl ScalableBloomFilter {
         let hasher = self.hasher()?;
         let mut hashes = [0; AT_ONCE];
         for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
-            hasher.hash_into(keys, &mut hashes);
+            hasher.hash_by(self.kernel, keys, &mut hashes);
             self.add(&hashes[..keys.len()], words)?;
         }
         *seen = answers;

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use rayon::prelude::*;
 
+use super::pending::Pending;
 use super::{BloomFilterBuilder, Threads, prefixes, verify};
 use crate::buffer::BlockBuffer;
 use crate::error::{BuildError, KeyError};
@@ -50,7 +51,23 @@ impl BloomFilterBuilder {
         let hasher = self.options.hasher()?;
         let keys = keys.into_par_iter();
         if self.options.extractor().is_none() {
-            self.extend_by(keys.map(|key| hasher.hash(key)));
+            let empty = self.part();
+            // Boxed, since `fold` moves its state for every item. Nothing can fail: there is a hasher.
+            let parts = keys.fold(
+                || Box::new((empty.clone(), Pending::new())),
+                |mut part, key| {
+                    let (builder, pending) = &mut *part;
+                    if pending.push(key) {
+                        _ = pending.add_to(builder);
+                    }
+                    part
+                },
+            );
+            self.append_all(parts.map(|mut part| {
+                let (builder, pending) = &mut *part;
+                _ = pending.add_to(builder);
+                part.0
+            }));
             return Ok(());
         }
         let options = self.options.clone();
@@ -77,25 +94,23 @@ impl BloomFilterBuilder {
         if self.options.extractor().is_some() {
             return Err(KeyError::NoPrefix { contents: self.options.contents() });
         }
-        self.extend_by(hashes.into_par_iter());
-        Ok(())
-    }
-
-    fn extend_by(&mut self, hashes: impl ParallelIterator<Item = u64>) {
         let empty = self.part();
-        // Boxed, since `fold` moves its state for every item.
-        let parts = hashes.fold(
+        // Boxed, as above.
+        let parts = hashes.into_par_iter().fold(
             || Box::new(empty.clone()),
             |mut part, hash| {
                 part.add(hash);
                 part
             },
         );
+        self.append_all(parts.map(|part| *part));
+        Ok(())
+    }
+
+    fn append_all(&mut self, parts: impl ParallelIterator<Item = BloomFilterBuilder>) {
         // A list keeps the order and moves no part.
-        let parts: LinkedList<Box<BloomFilterBuilder>> = parts.collect();
-        for part in parts {
-            self.append(*part);
-        }
+        let parts: LinkedList<BloomFilterBuilder> = parts.collect();
+        parts.into_iter().for_each(|part| self.append(part));
     }
 
     /// [`finish`](Self::finish) by the threads of the current rayon pool, if there are eight million keys or more: below, one thread is

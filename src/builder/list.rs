@@ -19,6 +19,25 @@ impl BloomFilterBuilder {
         }
     }
 
+    /// Puts hashes at the end of the list, or only counts them if there is none any more.
+    pub(super) fn copy(&mut self, mut hashes: &[u64]) {
+        while !hashes.is_empty() {
+            if self.failed.is_some() || self.options.sizing().is_pass_all() {
+                return self.only_counted += hashes.len() as u64;
+            }
+            if let Some(chunk) = self.chunks.last_mut()
+                && chunk.len() < chunk.capacity()
+            {
+                let free = chunk.capacity() - chunk.len();
+                let (now, later) = hashes.split_at(free.min(hashes.len()));
+                chunk.extend_from_slice(now);
+                hashes = later;
+            } else {
+                self.grow().unwrap_or_else(|error| self.fail(error));
+            }
+        }
+    }
+
     /// Makes space for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {

@@ -16,7 +16,7 @@ pub(super) fn mix(hash: u64) -> u64 {
     product ^ (product >> 32)
 }
 
-fn sum_of(hashes: &[u64]) -> u64 {
+pub(super) fn sum_of(hashes: &[u64]) -> u64 {
     hashes.iter().fold(0, |sum: u64, &hash| sum.wrapping_add(mix(hash)))
 }
 

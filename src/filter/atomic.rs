@@ -269,7 +269,13 @@ impl BatchQuery for AtomicBloomFilter {
 
     #[inline]
     fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        self.hasher()?.hash_into(keys, hashes);
+        self.hasher()?.hash_by(self.kernel, keys, hashes);
+        Ok(())
+    }
+
+    #[inline]
+    fn hash_u64s(&self, keys: &[u64], hashes: &mut [u64]) -> Result<(), KeyError> {
+        self.hasher()?.hash_integers(self.kernel, keys, hashes);
         Ok(())
     }
 }

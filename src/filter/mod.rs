@@ -51,6 +51,11 @@ macro_rules! queries_by_view {
             ) -> Result<(), crate::KeyError> {
                 self.view().hash_keys(keys, hashes)
             }
+
+            #[inline]
+            fn hash_u64s(&self, keys: &[u64], hashes: &mut [u64]) -> Result<(), crate::KeyError> {
+                self.view().hash_u64s(keys, hashes)
+            }
         }
 
         /// Same hash, contents, probes, keys inserted and bits; neither the kernel nor where the bytes are matters.

@@ -147,7 +147,7 @@ impl BloomFilter {
         self.check_insert()?;
         let mut hashes = [0; HASHES_AT_ONCE];
         for keys in keys.chunks(HASHES_AT_ONCE) {
-            hasher.hash_into(keys, &mut hashes);
+            hasher.hash_by(self.kernel, keys, &mut hashes);
             self.insert_all(&hashes[..keys.len()]);
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::bitmask::{self, check_length};
 use crate::error::{KeyError, LengthError};
 use crate::filter::BloomFilterRef;
 use crate::hash::{KeyHash, KeyHasher};
+use crate::kernel::Kernel;
 use crate::query::BatchQuery;
 
 /// A thousand hashes are looked up in one link after the other, and the answers are joined; once half of the hashes are answered
@@ -110,6 +111,11 @@ macro_rules! queries {
             pub fn contains_hash(&self, hash: u64) -> bool {
                 self.views().any(|link| link.contains_hash(hash))
             }
+
+            // What answers and hashes batches.
+            fn kernel(&self) -> Kernel {
+                self.views().next().map_or_else(Kernel::default, |link| link.kernel())
+            }
         }
 
         impl BatchQuery for $filter {
@@ -129,7 +135,13 @@ macro_rules! queries {
                 keys: &[K],
                 hashes: &mut [u64],
             ) -> Result<(), KeyError> {
-                self.hasher()?.hash_into(keys, hashes);
+                self.hasher()?.hash_by(self.kernel(), keys, hashes);
+                Ok(())
+            }
+
+            #[inline]
+            fn hash_u64s(&self, keys: &[u64], hashes: &mut [u64]) -> Result<(), KeyError> {
+                self.hasher()?.hash_integers(self.kernel(), keys, hashes);
                 Ok(())
             }
         }

@@ -42,7 +42,12 @@ fn check<F: BatchQuery>(
     contains_hash: impl Fn(u64) -> bool,
 ) {
     let keys = keys();
+    let integers: Vec<u64> = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
     let mut hashes = vec![0; keys.len()];
+    let mut of_integers = vec![0; keys.len()];
+    let hashed = filter.hash_u64s(&integers, &mut of_integers);
+    assert_eq!(filter.hash_keys(&keys, &mut hashes), hashed, "{name}");
+    assert_eq!(hashes, of_integers, "{name}");
     // Hashes of those who cannot hash are the caller's.
     if filter.hash_keys(&keys, &mut hashes).is_err() {
         hashes = Random(9).hashes(keys.len());
@@ -66,6 +71,11 @@ fn check<F: BatchQuery>(
         let mut into = vec![u64::MAX; words];
         filter.contains_batch_into(&keys[..length], &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} keys: bits past the last are zero");
+        into.fill(u64::MAX);
+        filter.contains_u64s_into(&integers[..length], &mut into).unwrap();
+        assert_eq!(into, hits.words(), "{name}, {length} integers");
+        filter.contains_u64s(&integers[..length], &mut hits);
+        assert_eq!((hits.words(), hits.len()), (&into[..], length), "{name}, {length} integers");
 
         for wrong in [words + 1, words + 9, words.saturating_sub(1), 0] {
             if wrong != words {
@@ -74,6 +84,8 @@ fn check<F: BatchQuery>(
                 let error = error.unwrap_err();
                 assert_eq!((error.words, error.expected), (wrong, words));
                 let same = filter.contains_batch_into(&keys[..length], &mut slice);
+                assert_eq!(same, Err(error));
+                let same = filter.contains_u64s_into(&integers[..length], &mut slice);
                 assert_eq!(same, Err(error));
                 assert_eq!(slice, vec![7; wrong]);
             }

@@ -18,6 +18,7 @@ mod filter;
 mod fold;
 mod format;
 mod golden;
+mod hash;
 mod header;
 mod hostile_keys;
 mod kernels;

@@ -13,9 +13,10 @@ use crate::failure::Failure;
 use crate::threads;
 
 pub(super) const EXPLANATION: &str = "\
-build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_batch, hash_slices: hashing
-        16-byte keys, alone; hashes_to_filter: from the builder's list; and_verified: finish_verified;
-        keys_to_filter, slices_to_filter: through a builder; known_count: par_insert_batch; threads
+build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop, slices_loop: hashing
+        16-byte keys one by one, alone; hashes_to_filter: from the builder's list; and_verified: finish_verified;
+        keys_to_filter, slices_to_filter: through a builder; one_by_one: through a builder, a call for each key;
+        known_count: par_insert_batch; threads
         share the inserting from 8.4 million keys on
 ";
 
@@ -54,9 +55,17 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
     for (name, ahead) in BASELINES {
         add("load_lines", name, 1, Case::new(count, move || load_lines(blocks, hashes, ahead)));
     }
-    add("hash_batch", "-", 1, Case::new(count, || hash(&keys)));
-    add("hash_slices", "-", 1, Case::new(count, || hash(&slices)));
+    add("hash_loop", "-", 1, Case::new(count, || hash(&keys)));
+    add("slices_loop", "-", 1, Case::new(count, || hash(&slices)));
     add("slices_to_filter", kernel, 1, Case::new(count, || from_keys(builder(), &slices)));
+    add("one_by_one", kernel, 1, {
+        let keys = &keys;
+        Case::new(count, move || {
+            let mut builder = builder();
+            keys.iter().try_for_each(|key| builder.insert(key))?;
+            builder.finish()
+        })
+    });
     for pool in used {
         let threads = pool.current_num_threads();
         // The bandwidth of so many threads: reordering the list by cuts reads and writes it once.

@@ -83,7 +83,7 @@ enum Op {
     Query,
     /// One hash a call, by every kernel
     Single,
-    /// Batches of 16-byte keys, hashing included
+    /// Batches of 16-byte keys, of 8-byte keys and of integers: hashed in a loop, hashed as a batch, and looked up
     Keys,
     /// Inserting batches of hashes, by every kernel, and one by one
     Insert,

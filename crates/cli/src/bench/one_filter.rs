@@ -69,49 +69,96 @@ fn count_one_by_one(view: BloomFilterRef<'_>, hashes: &[u64]) -> usize {
     hashes.iter().filter(|&&hash| view.contains_hash(hash)).count()
 }
 
-/// Keys of 16 bytes that are absent: hashed and looked up in one call, or in two.
+/// Keys of 16 bytes, of 8, and integers, all absent: hashed alone; hashed and looked up in one call, or in two. `hash_loop` calls
+/// `KeyHasher::hash` for each key, which the compiler may vectorise as it likes.
 pub(super) fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     let view = filter.view();
     let count = lookup_count(setting.keys);
     let keys: Vec<[u8; 16]> = (0..count as u128).map(|i| (i << 64 | i).to_le_bytes()).collect();
+    let slices: Vec<&[u8]> = keys.iter().map(|key| key.as_slice()).collect();
+    let integers: Vec<u64> = Mix::Absent.lookups(setting.keys, count);
+    let eights: Vec<[u8; 8]> = integers.iter().map(|key| key.to_le_bytes()).collect();
     let hasher = KeyHasher::default();
     let mut rows = Vec::new();
     for &batch in &setting.batches {
-        let mut hashes = Vec::new();
-        let mut hashes_of_two_calls = Vec::new();
-        let (mut hits, mut hits_of_two_calls) = (Bitmask::new(), Bitmask::new());
-        let mut cases = [
-            Case::new(count, || {
-                for keys in keys.chunks(batch) {
-                    hasher.hash_batch(keys, &mut hashes);
-                    black_box(&hashes);
-                }
-            }),
-            Case::new(count, || {
-                for keys in keys.chunks(batch) {
-                    view.contains_batch(keys, &mut hits);
-                    black_box(&hits);
-                }
-            }),
-            Case::new(count, || {
-                for keys in keys.chunks(batch) {
-                    hasher.hash_batch(keys, &mut hashes_of_two_calls);
-                    view.contains_hashes(&hashes_of_two_calls, &mut hits_of_two_calls);
-                    black_box(&hits_of_two_calls);
-                }
-            }),
-        ];
-        let names = [
-            ("hash_batch", "-"),
-            ("contains_batch", view.kernel().name()),
-            ("hash, contains", view.kernel().name()),
-        ];
+        let mut keys_rows = Keys { cases: Vec::new(), names: Vec::new(), batch };
+        let kernel = view.kernel().name();
+        keys_rows.add("hash_loop", "-", &keys, |keys, hashes, _| hash_loop(keys, hashes));
+        keys_rows.add("hash_batch", kernel, &keys, |keys, hashes, _| {
+            hasher.hash_batch(keys, hashes);
+        });
+        keys_rows.add("hash_slices", kernel, &slices, |keys, hashes, _| {
+            hasher.hash_batch(keys, hashes);
+        });
+        keys_rows.add("hash_loop_8", "-", &eights, |keys, hashes, _| hash_loop(keys, hashes));
+        keys_rows.add("hash_batch_8", kernel, &eights, |keys, hashes, _| {
+            hasher.hash_batch(keys, hashes);
+        });
+        keys_rows.add("hash_u64s", kernel, &integers, |keys, hashes, _| {
+            hashes.resize(keys.len(), 0);
+            // As many hashes as keys.
+            _ = hasher.hash_u64s(keys, hashes);
+        });
+        keys_rows.add("loop, contains", kernel, &keys, |keys, hashes, hits| {
+            hash_loop(keys, hashes);
+            view.contains_hashes(hashes, hits);
+        });
+        keys_rows.add("hash, contains", kernel, &keys, |keys, hashes, hits| {
+            hasher.hash_batch(keys, hashes);
+            view.contains_hashes(hashes, hits);
+        });
+        keys_rows.add("contains_batch", kernel, &keys, |keys, _, hits| {
+            view.contains_batch(keys, hits);
+        });
+        keys_rows.add("loop_8, contains", kernel, &eights, |keys, hashes, hits| {
+            hash_loop(keys, hashes);
+            view.contains_hashes(hashes, hits);
+        });
+        keys_rows.add("contains_u64s", kernel, &integers, |keys, _, hits| {
+            view.contains_u64s(keys, hits);
+        });
+        let Keys { mut cases, names, .. } = keys_rows;
         let times = interleaved(&mut cases, setting.rounds);
         for ((op, kernel), time) in names.into_iter().zip(times) {
             rows.push(Row { op, mix: "absent", kernel, threads: 1, batch, time, baseline: None });
         }
     }
     rows
+}
+
+/// Cases of keys, with what their rows say.
+struct Keys<'a> {
+    cases: Vec<Case<'a>>,
+    names: Vec<(&'static str, &'static str)>,
+    batch: usize,
+}
+
+impl<'a> Keys<'a> {
+    /// A case that calls `run` with batch after batch, and with space for hashes and answers.
+    fn add<K>(
+        &mut self,
+        op: &'static str,
+        kernel: &'static str,
+        keys: &'a [K],
+        run: impl Fn(&[K], &mut Vec<u64>, &mut Bitmask) + 'a,
+    ) {
+        self.names.push((op, kernel));
+        let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
+        let batch = self.batch;
+        self.cases.push(Case::new(keys.len(), move || {
+            for keys in keys.chunks(batch) {
+                run(black_box(keys), &mut hashes, &mut hits);
+                black_box((&hashes, &hits));
+            }
+        }));
+    }
+}
+
+/// Hashes key after key.
+fn hash_loop<K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
+    let hasher = KeyHasher::default();
+    hashes.clear();
+    hashes.extend(keys.iter().map(|key| hasher.hash(key)));
 }
 
 /// Keys that were not in the filter when it was made: bits that are set already cost the same, since no kernel tests them.

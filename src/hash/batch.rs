@@ -1,0 +1,229 @@
+//! Hashing batches: by the vectors of an instruction set where it has them, else key by key.
+
+use alloc::vec::Vec;
+use core::hint::black_box;
+
+use super::KeyHasher;
+use super::kernel::{Integer, Vectors, bytes_of, one_by_one};
+use crate::error::HashError;
+use crate::kernel::Kernel;
+
+/// Fewer keys are hashed one by one. Of slices, 16 that are staged take 1.5 times as long, 32 as long, 64 take 0.8; of arrays, 16
+/// take 0.5 (Zen 5).
+const FEWEST: usize = 32;
+
+/// Fewer integers are hashed one by one: looking for the vectors takes as long as a key.
+const FEWEST_INTEGERS: usize = 4;
+
+/// Keys whose offsets are read at a time.
+const AT_ONCE: usize = 256;
+
+impl KeyHasher {
+    /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must grow.
+    ///
+    /// Cost: see [`hash_batch_into`](Self::hash_batch_into).
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// let hasher = KeyHasher::default();
+    /// let mut hashes = Vec::new();
+    /// hasher.hash_batch(&["a", "b"], &mut hashes);
+    /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
+    /// ```
+    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
+        // What is there already is overwritten, and need not be cleared first.
+        hashes.resize(keys.len(), 0);
+        self.hash_by(Kernel::default(), keys, hashes);
+    }
+
+    /// Hashes every key in order into a slice.
+    ///
+    /// Cost: on CPUs with AVX-512, keys of 4 to 16 bytes are hashed eight at a time, on those with AVX2 keys of exactly 4 or 8. Other
+    /// keys are hashed one by one. Arrays of a fixed width (`[u8; 16]`) are faster than slices of that length.
+    ///
+    /// # Errors
+    ///
+    /// [`HashError::Length`] unless there is one hash per key; nothing is written then.
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// let hasher = KeyHasher::default();
+    /// let mut hashes = [0; 2];
+    /// hasher.hash_batch_into(&["a", "b"], &mut hashes)?;
+    /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
+    /// assert!(hasher.hash_batch_into(&["a"], &mut hashes).is_err());
+    /// # Ok::<(), blocked_bloom::HashError>(())
+    /// ```
+    pub fn hash_batch_into<K: AsRef<[u8]>>(
+        self,
+        keys: &[K],
+        hashes: &mut [u64],
+    ) -> Result<(), HashError> {
+        check_length(keys.len(), hashes)?;
+        self.hash_by(Kernel::default(), keys, hashes);
+        Ok(())
+    }
+
+    /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The fastest way from keys to hashes.
+    ///
+    /// # Errors
+    ///
+    /// As [`hash_batch_into`](Self::hash_batch_into).
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// let hasher = KeyHasher::default();
+    /// let mut hashes = [0; 2];
+    /// hasher.hash_u64s(&[7, 8], &mut hashes)?;
+    /// assert_eq!(hashes[1], hasher.hash(8_u64.to_le_bytes()));
+    /// # Ok::<(), blocked_bloom::HashError>(())
+    /// ```
+    pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
+        check_length(keys.len(), hashes)?;
+        self.hash_integers(Kernel::default(), keys, hashes);
+        Ok(())
+    }
+
+    /// [`hash_u64s`](Self::hash_u64s) for integers of 32 bits, whose four bytes are the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`hash_batch_into`](Self::hash_batch_into).
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// let hasher = KeyHasher::default();
+    /// let mut hashes = [0; 2];
+    /// hasher.hash_u32s(&[7, 8], &mut hashes)?;
+    /// assert_eq!(hashes[1], hasher.hash(8_u32.to_le_bytes()));
+    /// # Ok::<(), blocked_bloom::HashError>(())
+    /// ```
+    pub fn hash_u32s(self, keys: &[u32], hashes: &mut [u64]) -> Result<(), HashError> {
+        check_length(keys.len(), hashes)?;
+        self.hash_integers(Kernel::default(), keys, hashes);
+        Ok(())
+    }
+
+    /// Hashes keys of one width that lie one after the other, such as UUIDs, without a copy. [`hash_batch_into`](Self::hash_batch_into)
+    /// takes them too, through a buffer on the stack.
+    ///
+    /// # Errors
+    ///
+    /// As [`hash_batch_into`](Self::hash_batch_into).
+    ///
+    /// ```
+    /// use blocked_bloom::KeyHasher;
+    /// let hasher = KeyHasher::default();
+    /// let uuids = [[1; 16], [2; 16]];
+    /// let mut hashes = [0; 2];
+    /// hasher.hash_fixed(&uuids, &mut hashes)?;
+    /// assert_eq!(hashes[1], hasher.hash(uuids[1]));
+    /// # Ok::<(), blocked_bloom::HashError>(())
+    /// ```
+    pub fn hash_fixed<const N: usize>(
+        self,
+        keys: &[[u8; N]],
+        hashes: &mut [u64],
+    ) -> Result<(), HashError> {
+        check_length(keys.len(), hashes)?;
+        let kernel = Kernel::default();
+        if !self.hash_integer_bytes(kernel, keys.as_flattened(), N, hashes) {
+            self.hash_by(kernel, keys, hashes);
+        }
+        Ok(())
+    }
+
+    /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+    /// Offsets are any integers (`i32`, `i64`, `u32`, ...), one more than there are keys, or none for none. The first need not be 0, nor
+    /// the last the end, as in a slice of an array.
+    ///
+    /// An entry that is null in Arrow is hashed as the bytes that it has, mostly none.
+    ///
+    /// # Errors
+    ///
+    /// [`HashError::Length`] unless there is one hash per key, [`HashError::Offset`] if an offset is less than the one before it, or
+    /// beyond the end of the bytes; nothing is written then.
+    ///
+    /// ```
+    /// use blocked_bloom::{HashError, KeyHasher};
+    /// let hasher = KeyHasher::default();
+    /// let mut hashes = [0; 2];
+    /// hasher.hash_offsets(b"applefig", &[0_i32, 5, 8], &mut hashes)?;
+    /// assert_eq!(hashes, [hasher.hash("apple"), hasher.hash("fig")]);
+    ///
+    /// let error = hasher.hash_offsets(b"applefig", &[0_i32, 5, 9], &mut hashes).unwrap_err();
+    /// assert_eq!(error, HashError::Offset { index: 2, offset: 9, least: 5, most: 8 });
+    /// # Ok::<(), HashError>(())
+    /// ```
+    pub fn hash_offsets<O: Copy + Into<i128>>(
+        self,
+        bytes: &[u8],
+        offsets: &[O],
+        hashes: &mut [u64],
+    ) -> Result<(), HashError> {
+        check_length(offsets.len().saturating_sub(1), hashes)?;
+        check_offsets(bytes, offsets)?;
+        let (kernel, mut keys) = (Kernel::default(), [[].as_slice(); AT_ONCE]);
+        for (i, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
+            for (key, pair) in keys.iter_mut().zip(offsets[i * AT_ONCE..].windows(2)) {
+                // They fit, as checked above.
+                *key = &bytes[pair[0].into() as usize..pair[1].into() as usize];
+            }
+            self.hash_by(kernel, &keys[..hashes.len()], hashes);
+        }
+        Ok(())
+    }
+
+    /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of this kernel.
+    pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
+        let count = keys.len().min(hashes.len());
+        let (keys, hashes) = (&keys[..count], &mut hashes[..count]);
+        match Vectors::of(kernel) {
+            Some(vectors) if count >= FEWEST => vectors.staged(keys, self.seed, hashes),
+            _ => one_by_one(keys, self.seed, hashes),
+        }
+    }
+
+    /// [`hash_by`](Self::hash_by) for the little-endian bytes of integers.
+    pub(crate) fn hash_integers<T: Integer>(self, kernel: Kernel, keys: &[T], hashes: &mut [u64]) {
+        let count = keys.len().min(hashes.len());
+        let (keys, hashes) = (&keys[..count], &mut hashes[..count]);
+        // Machines that have vectors are little-endian.
+        if !self.hash_integer_bytes(kernel, bytes_of(keys), size_of::<T>(), hashes) {
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hash(black_box(key).to_le());
+            }
+        }
+    }
+
+    /// Hashes as many keys of `width` bytes as there are hashes, or gives false.
+    #[inline]
+    fn hash_integer_bytes(
+        self,
+        kernel: Kernel,
+        bytes: &[u8],
+        width: usize,
+        hashes: &mut [u64],
+    ) -> bool {
+        let vectors = Vectors::of(kernel).filter(|_| hashes.len() >= FEWEST_INTEGERS);
+        vectors.is_some_and(|vectors| vectors.integers(bytes, width, self.seed, hashes))
+    }
+}
+
+#[inline]
+fn check_length(keys: usize, hashes: &[u64]) -> Result<(), HashError> {
+    let hashes = hashes.len();
+    if hashes == keys { Ok(()) } else { Err(HashError::Length { hashes, keys }) }
+}
+
+fn check_offsets<O: Copy + Into<i128>>(bytes: &[u8], offsets: &[O]) -> Result<(), HashError> {
+    let (mut least, most) = (0, bytes.len());
+    for (index, &offset) in offsets.iter().enumerate() {
+        let offset = offset.into();
+        least = match usize::try_from(offset) {
+            Ok(next) if (least..=most).contains(&next) => next,
+            _ => return Err(HashError::Offset { index, offset, least, most }),
+        };
+    }
+    Ok(())
+}

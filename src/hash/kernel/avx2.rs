@@ -1,0 +1,146 @@
+//! AVX2: four keys of 4 to 8 bytes at a time. There is no multiplication of 64-bit lanes: a product is three of 32 bits.
+
+#[cfg(target_arch = "x86")]
+use core::arch::x86::*;
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64::*;
+
+use super::staging::{STAGED, Staged, Staging};
+use super::{MULTIPLIER_8, flip_8};
+
+/// Keys in a register.
+const KEYS: usize = 4;
+
+/// Hashes the first keys, up to a chunk whose lengths it does not take, and tells how many.
+///
+/// # Safety
+///
+/// The CPU has AVX2, and `keys.len() == hashes.len()`.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn staged<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [u64]) -> usize {
+    let flip = _mm256_set1_epi64x(flip_8(seed) as i64);
+    let (mut staging, mut done) = (Staging::new(), 0);
+    for (keys, hashes) in keys.chunks(STAGED).zip(hashes.chunks_mut(STAGED)) {
+        if staging.stage::<8, K>(keys) != Staged::FourToEight {
+            return done;
+        }
+        let words = staging.first.as_chunks::<KEYS>().0;
+        let words = words.iter().zip(staging.lengths.as_chunks::<KEYS>().0);
+        for (hashes, (keys, lengths)) in hashes.chunks_mut(KEYS).zip(words) {
+            if let Ok(hashes) = hashes.try_into() {
+                // SAFETY: four words were written, for as many hashes.
+                let keys = unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) };
+                // SAFETY: as above.
+                let lengths = unsafe { _mm256_loadu_si256(lengths.as_ptr().cast()) };
+                store(hashes, hash(swap_halves(keys), flip, lengths));
+                continue;
+            }
+            let lanes = lanes(hashes.len());
+            // SAFETY: as many lanes are read as there are hashes, for which the words were written.
+            let keys = unsafe { _mm256_maskload_epi64(keys.as_ptr().cast(), lanes) };
+            // SAFETY: as above.
+            let lengths = unsafe { _mm256_maskload_epi64(lengths.as_ptr().cast(), lanes) };
+            store_some(hashes, hash(swap_halves(keys), flip, lengths));
+        }
+        done += keys.len();
+    }
+    done
+}
+
+/// Keys of `WIDTH` bytes, which is 4 or 8.
+///
+/// # Safety
+///
+/// The CPU has AVX2, and `keys.len() == hashes.len()`.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn integers<const WIDTH: usize>(
+    keys: &[[u8; WIDTH]],
+    seed: u64,
+    hashes: &mut [u64],
+) {
+    let flip = _mm256_set1_epi64x(flip_8(seed) as i64);
+    let length = _mm256_set1_epi64x(WIDTH as i64);
+    let (fours, rest) = keys.as_chunks::<KEYS>();
+    let (of_fours, of_rest) = hashes.as_chunks_mut::<KEYS>();
+    for (keys, hashes) in fours.iter().zip(of_fours) {
+        store(hashes, hash(load(keys), flip, length));
+    }
+    if !rest.is_empty() {
+        let mut keys = [[0; WIDTH]; KEYS];
+        keys[..rest.len()].copy_from_slice(rest);
+        store_some(of_rest, hash(load(&keys), flip, length));
+    }
+}
+
+/// A key in each lane, as [`hash`] takes them.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<const WIDTH: usize>(keys: &[[u8; WIDTH]; KEYS]) -> __m256i {
+    const { assert!(WIDTH == 4 || WIDTH == 8) };
+    if WIDTH == 8 {
+        // SAFETY: four keys of eight bytes have 32.
+        return swap_halves(unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) });
+    }
+    // SAFETY: four keys of four bytes have 16.
+    let keys = _mm256_cvtepu32_epi64(unsafe { _mm_loadu_si128(keys.as_ptr().cast()) });
+    _mm256_or_si256(keys, _mm256_slli_epi64::<32>(keys))
+}
+
+/// The first `count` of four lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lanes(count: usize) -> __m256i {
+    _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn swap_halves(words: __m256i) -> __m256i {
+    _mm256_shuffle_epi32::<0b10_11_00_01>(words)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(hashes: &mut [u64; KEYS], found: __m256i) {
+    // SAFETY: four hashes have 32 bytes.
+    unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), found) }
+}
+
+/// Writes as many hashes as the slice has, at most four.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_some(hashes: &mut [u64], found: __m256i) {
+    let lanes = lanes(hashes.len());
+    // SAFETY: as many lanes are written as the slice has words; four at most, since a register has no more.
+    unsafe { _mm256_maskstore_epi64(hashes.as_mut_ptr().cast(), lanes, found) }
+}
+
+/// The hashes of four keys of 4 to 8 bytes: the last four bytes of each are the low half of its lane, the first four the high one.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn hash(keys: __m256i, flip: __m256i, lengths: __m256i) -> __m256i {
+    let mixed = _mm256_xor_si256(keys, flip);
+    // By whole bytes, a rotation is a shuffle.
+    let by_24 = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        5, 6, 7, 0, 1, 2, 3, 4, 13, 14, 15, 8, 9, 10, 11, 12,
+    ));
+    let by_24 = _mm256_shuffle_epi8(mixed, by_24);
+    let by_49 = _mm256_or_si256(_mm256_slli_epi64::<49>(mixed), _mm256_srli_epi64::<15>(mixed));
+    let mixed = multiply(_mm256_xor_si256(mixed, _mm256_xor_si256(by_24, by_49)));
+    let shifted = _mm256_add_epi64(_mm256_srli_epi64::<35>(mixed), lengths);
+    let mixed = multiply(_mm256_xor_si256(mixed, shifted));
+    _mm256_xor_si256(mixed, _mm256_srli_epi64::<28>(mixed))
+}
+
+/// The low halves of the products with [`MULTIPLIER_8`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiply(words: __m256i) -> __m256i {
+    let low = _mm256_set1_epi64x((MULTIPLIER_8 & 0xffff_ffff) as i64);
+    let high = _mm256_set1_epi64x((MULTIPLIER_8 >> 32) as i64);
+    let crossed = _mm256_add_epi64(
+        _mm256_mul_epu32(words, high),
+        _mm256_mul_epu32(_mm256_srli_epi64::<32>(words), low),
+    );
+    _mm256_add_epi64(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(crossed))
+}

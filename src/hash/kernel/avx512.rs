@@ -1,0 +1,181 @@
+//! AVX-512: eight keys of 4 to 16 bytes at a time. Products of 64-bit lanes are one instruction; the high half of one, which keys of
+//! 9 to 16 bytes need, is put together from four of 32 bits.
+
+use core::arch::x86_64::*;
+
+use super::staging::{STAGED, Staged, Staging};
+use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, one_by_one};
+
+/// Keys in a register.
+const KEYS: usize = 8;
+
+/// Hashes the first keys, up to a chunk whose lengths it does not take, and tells how many.
+///
+/// # Safety
+///
+/// The CPU has AVX-512 F, BW, DQ and VL, and `keys.len() == hashes.len()`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn staged<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [u64]) -> usize {
+    let (mut staging, mut done) = (Staging::new(), 0);
+    for (keys, hashes) in keys.chunks(STAGED).zip(hashes.chunks_mut(STAGED)) {
+        match staging.stage::<16, K>(keys) {
+            // SAFETY: these words were staged, for as many keys as there are hashes.
+            Staged::FourToEight => unsafe { ends::<true, false>(&staging, seed, hashes) },
+            // SAFETY: as above.
+            Staged::NineToSixteen => unsafe { ends::<false, true>(&staging, seed, hashes) },
+            Staged::Mixed { others } => {
+                // SAFETY: as above.
+                unsafe { ends::<true, true>(&staging, seed, hashes) };
+                for i in staging.others(others) {
+                    one_by_one(&keys[i..=i], seed, &mut hashes[i..=i]);
+                }
+            }
+            Staged::Nothing => return done,
+        }
+        done += keys.len();
+    }
+    done
+}
+
+/// Of keys of 4 to 8 bytes, of 9 to 16, or of both: then each lane is hashed both ways.
+///
+/// # Safety
+///
+/// As [`staged`] for the CPU; what [`Staged`] says of such keys was staged, for at least as many as there are hashes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn ends<const TO_8: bool, const TO_16: bool>(
+    staging: &Staging,
+    seed: u64,
+    hashes: &mut [u64],
+) {
+    let flip = _mm512_set1_epi64(flip_8(seed) as i64);
+    let flips = broadcast(flips_16(seed));
+    let firsts = staging.first.as_chunks::<KEYS>().0;
+    let lasts = staging.last.as_chunks::<KEYS>().0;
+    let lengths = staging.lengths.as_chunks::<KEYS>().0;
+    let words = firsts.iter().zip(lasts).zip(lengths);
+    for (hashes, ((first, last), lengths)) in hashes.chunks_mut(KEYS).zip(words) {
+        let lanes = lanes(hashes.len());
+        // SAFETY: as many lanes are read as there are hashes, for which the words were written.
+        let first = unsafe { _mm512_maskz_loadu_epi64(lanes, first.as_ptr().cast()) };
+        // SAFETY: as above.
+        let lengths = unsafe { _mm512_maskz_loadu_epi64(lanes, lengths.as_ptr().cast()) };
+        if !TO_16 {
+            store(hashes, hash_8(_mm512_rol_epi64::<32>(first), flip, lengths));
+            continue;
+        }
+        // SAFETY: as above.
+        let last = unsafe { _mm512_maskz_loadu_epi64(lanes, last.as_ptr().cast()) };
+        let mut found = hash_16(first, last, flips, lengths);
+        if TO_8 {
+            let short = _mm512_cmple_epu64_mask(lengths, _mm512_set1_epi64(8));
+            let of_short = hash_8(_mm512_rol_epi64::<32>(first), flip, lengths);
+            found = _mm512_mask_mov_epi64(found, short, of_short);
+        }
+        store(hashes, found);
+    }
+}
+
+/// Keys of `WIDTH` bytes, which is 4 or 8.
+///
+/// # Safety
+///
+/// As [`staged`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn integers<const WIDTH: usize>(
+    keys: &[[u8; WIDTH]],
+    seed: u64,
+    hashes: &mut [u64],
+) {
+    const { assert!(WIDTH == 4 || WIDTH == 8) };
+    let flip = _mm512_set1_epi64(flip_8(seed) as i64);
+    let length = _mm512_set1_epi64(WIDTH as i64);
+    for (keys, hashes) in keys.chunks(KEYS).zip(hashes.chunks_mut(KEYS)) {
+        let lanes = lanes(keys.len());
+        let keys = if WIDTH == 4 {
+            // SAFETY: as many lanes are read as there are keys.
+            let keys = unsafe { _mm256_maskz_loadu_epi32(lanes, keys.as_ptr().cast()) };
+            let keys = _mm512_cvtepu32_epi64(keys);
+            _mm512_or_si512(keys, _mm512_slli_epi64::<32>(keys))
+        } else {
+            // SAFETY: as above.
+            let keys = unsafe { _mm512_maskz_loadu_epi64(lanes, keys.as_ptr().cast()) };
+            _mm512_rol_epi64::<32>(keys)
+        };
+        store(hashes, hash_8(keys, flip, length));
+    }
+}
+
+/// Hashes of keys of 4 to 8 bytes: the last four bytes of each are the low half of its lane, the first four the high one.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn hash_8(keys: __m512i, flip: __m512i, lengths: __m512i) -> __m512i {
+    let multiplier = _mm512_set1_epi64(MULTIPLIER_8 as i64);
+    let mixed = _mm512_xor_si512(keys, flip);
+    let (by_49, by_24) = (_mm512_rol_epi64::<49>(mixed), _mm512_rol_epi64::<24>(mixed));
+    let mixed = _mm512_ternarylogic_epi64::<XOR>(mixed, by_49, by_24);
+    let mixed = _mm512_mullo_epi64(mixed, multiplier);
+    let shifted = _mm512_add_epi64(_mm512_srli_epi64::<35>(mixed), lengths);
+    let mixed = _mm512_mullo_epi64(_mm512_xor_si512(mixed, shifted), multiplier);
+    _mm512_xor_si512(mixed, _mm512_srli_epi64::<28>(mixed))
+}
+
+/// Hashes of keys of 9 to 16 bytes, of which `first` are the first eight and `last` the last.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn hash_16(first: __m512i, last: __m512i, flips: [__m512i; 2], lengths: __m512i) -> __m512i {
+    let reversed =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8));
+    let low = _mm512_xor_si512(first, flips[0]);
+    let high = _mm512_xor_si512(last, flips[1]);
+    let sum = _mm512_add_epi64(_mm512_shuffle_epi8(low, reversed), lengths);
+    let sum = _mm512_add_epi64(sum, high);
+    let mixed = _mm512_add_epi64(sum, folded_product(low, high));
+    let mixed = _mm512_xor_si512(mixed, _mm512_srli_epi64::<37>(mixed));
+    let mixed = _mm512_mullo_epi64(mixed, _mm512_set1_epi64(MULTIPLIER_16 as i64));
+    _mm512_xor_si512(mixed, _mm512_srli_epi64::<32>(mixed))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn broadcast([first, last]: [u64; 2]) -> [__m512i; 2] {
+    [_mm512_set1_epi64(first as i64), _mm512_set1_epi64(last as i64)]
+}
+
+/// The low half of each product of 128 bits, XORed with the high one.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn folded_product(a: __m512i, b: __m512i) -> __m512i {
+    let low_half = _mm512_set1_epi64(0xffff_ffff);
+    let (a_high, b_high) = (_mm512_srli_epi64::<32>(a), _mm512_srli_epi64::<32>(b));
+    let low = _mm512_mul_epu32(a, b);
+    let high = _mm512_mul_epu32(a_high, b_high);
+    // Neither sum overflows: (2^32 - 1)^2 + 2^32 - 1 < 2^64.
+    let middle = _mm512_add_epi64(_mm512_mul_epu32(a_high, b), _mm512_srli_epi64::<32>(low));
+    let other = _mm512_add_epi64(_mm512_mul_epu32(a, b_high), _mm512_and_si512(middle, low_half));
+    let high = _mm512_add_epi64(high, _mm512_srli_epi64::<32>(middle));
+    let high = _mm512_add_epi64(high, _mm512_srli_epi64::<32>(other));
+    let low = _mm512_ternarylogic_epi64::<SELECT>(_mm512_slli_epi64::<32>(other), low, low_half);
+    _mm512_xor_si512(low, high)
+}
+
+/// `a ^ b ^ c` for `vpternlogq`.
+const XOR: i32 = 0x96;
+
+/// `b` where `c` is set, `a` elsewhere.
+const SELECT: i32 = 0xd8;
+
+/// The first `count` of eight lanes.
+#[inline]
+fn lanes(count: usize) -> u8 {
+    ((1_u32 << count) - 1) as u8
+}
+
+/// Writes as many hashes as the slice has, at most eight.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn store(hashes: &mut [u64], found: __m512i) {
+    // SAFETY: as many lanes are written as the slice has words; eight at most, since a mask has no more lanes.
+    unsafe { _mm512_mask_storeu_epi64(hashes.as_mut_ptr().cast(), lanes(hashes.len()), found) }
+}
