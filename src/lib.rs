@@ -138,7 +138,7 @@ pub use error::{
 pub use filter::AtomicBloomFilter;
 pub use filter::{BloomFilter, BloomFilterBytes, BloomFilterRef};
 pub use hash::{KeyHash, KeyHasher};
-pub use kernel::{KERNEL_VARIABLE, Kernel, prefetch};
+pub use kernel::{KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE, prefetch};
 pub use options::FilterOptions;
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
 pub use partition::{PartitionIndex, PartitionLocation, PartitionedFilterBuilder};

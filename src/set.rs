@@ -258,7 +258,7 @@ impl<'a> FilterSet<'a> {
     }
 
     fn prefetch(&self) -> Prefetch {
-        self.kernel.prefetch_many(self.bytes, self.aligned)
+        Prefetch::of_many(self.bytes, self.aligned)
     }
 }
 

@@ -190,7 +190,7 @@ impl AtomicBloomFilter {
     /// Visits every hash in order. If the filter outgrows the cache, its line was prefetched 64 hashes before.
     fn for_each_ahead(&self, hashes: impl Iterator<Item = u64>, mut visit: impl FnMut(u64)) {
         let blocks = self.blocks.blocks();
-        let prefetch = self.kernel.prefetch(blocks);
+        let prefetch = Prefetch::of(blocks);
         if prefetch == Prefetch::No {
             return hashes.for_each(visit);
         }

@@ -3,7 +3,7 @@
 use crate::bitmask::{self, Bitmask, check_length};
 use crate::error::{FormatError, KeyError, LengthError, ParamsError};
 use crate::hash::{KeyHash, KeyHasher};
-use crate::kernel::{Ahead, Kernel, prefetch_block};
+use crate::kernel::{Kernel, prefetch_block};
 use crate::params::Params;
 use crate::prefix::{FilterContents, PrefixExtractor};
 use crate::probe::{self, Block, MAX_PROBES};
@@ -302,8 +302,7 @@ impl BatchQuery for BloomFilterRef<'_> {
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         check_length(hashes.len(), words)?;
         let (blocks, probes) = self.effective();
-        let ahead = Ahead::start(self.kernel.prefetch(blocks), blocks, hashes);
-        self.kernel.contains(blocks, ahead, probes, hashes, words);
+        self.kernel.look_up(blocks, probes, hashes, words);
         Ok(())
     }
 

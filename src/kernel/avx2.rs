@@ -9,8 +9,8 @@ use core::arch::x86_64::*;
 
 mod set;
 
-use super::driver::{batch_for, for_each_word};
-use super::prefetch::{AHEAD, Ahead, FITS_BYTES, Prefetch};
+use super::driver::{batch_for, for_each_of_few, for_each_word};
+use super::prefetch::{AHEAD, Ahead, Prefetch};
 use super::scalar;
 use super::table::{Table, Tile, address, powers};
 use crate::probe::Block;
@@ -20,13 +20,16 @@ cpufeatures::new!(detect, "avx2");
 pub(super) const TABLE: Table = Table {
     name: "avx2",
     is_supported: detect::get,
-    fits: FITS_BYTES,
     contains,
     insert,
-    one: Some(one),
+    one,
+    few,
     mask: set::mask,
     covers: set::covers,
 };
+
+/// Up to so many hashes of a call are tested one by one.
+const ONE_BY_ONE: usize = 16;
 
 /// Keys an iteration: their results fill one register of bytes.
 const KEYS: usize = 4;
@@ -42,9 +45,8 @@ unsafe fn contains(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let batch = batch_for!(batch, ahead.prefetch, probes, [1, 2, 4]);
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead, probes, hashes, hits) }
+    unsafe { batch_for!(batch, [1, 2, 4], blocks, ahead, probes, hashes, hits) }
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
@@ -83,7 +85,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     unsafe fn new(blocks: &'a [Block], probes: u32) -> Self {
         let mut ones = [_mm256_setzero_si256(); ROUNDS];
         for (round, ones) in ones.iter_mut().enumerate() {
-            *ones = ones_of(probes as i32 - 8 * round as i32);
+            *ones = ones_of((probes as usize).saturating_sub(8 * round));
         }
         Test { blocks, probes: Probes::new(), ones }
     }
@@ -110,10 +112,11 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
         // SAFETY: `new` was promised the number of blocks.
         let block = unsafe { address(self.blocks, lo.into()) };
         // SAFETY: `block` points into `blocks`.
-        let (low, high) = in_registers(unsafe { load(block) });
+        let line = in_registers(unsafe { load(block) });
         let mut missing = _mm256_setzero_si256();
         for (product, &ones) in self.probes.products(hi).into_iter().zip(&self.ones) {
-            missing = _mm256_or_si256(missing, missing_bits(low, high, product, ones));
+            let (words, bits) = words_and_bits(line, product, ones);
+            missing = _mm256_or_si256(missing, _mm256_andnot_si256(words, bits));
         }
         missing
     }
@@ -148,45 +151,90 @@ fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
 /// A one in each of the first `probes` lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn ones_of(probes: i32) -> __m256i {
-    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_srli_epi32::<31>(_mm256_cmpgt_epi32(_mm256_set1_epi32(probes), lanes))
+pub(super) fn ones_of(probes: usize) -> __m256i {
+    const ONES: [u32; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let ones = &ONES[8 - probes.min(8)..][..8];
+    // SAFETY: eight words; the load has no alignment to respect.
+    unsafe { _mm256_loadu_si256(ones.as_ptr().cast()) }
 }
 
-/// The bits of eight probes that are not set in the line, each in the lane of its product; none where the lane of `ones` is empty.
+/// The words of eight probes and their bits in them, each in the lane of its product; no bit where the lane of `ones` is empty.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn missing_bits(low: __m256i, high: __m256i, product: __m256i, ones: __m256i) -> __m256i {
+fn words_and_bits(
+    (low, high): (__m256i, __m256i),
+    product: __m256i,
+    ones: __m256i,
+) -> (__m256i, __m256i) {
     let word = _mm256_srli_epi32::<28>(product);
     let from_low = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word));
     let from_high = _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word));
     // `vblendvps` looks at the sign, which is the top bit of the word's index.
     let words = _mm256_blendv_ps(from_low, from_high, _mm256_castsi256_ps(product));
     let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(product));
-    _mm256_andnot_si256(_mm256_castps_si256(words), _mm256_sllv_epi32(ones, bit))
+    (_mm256_castps_si256(words), _mm256_sllv_epi32(ones, bit))
+}
+
+/// Whether all bits are set in the words. A test of one register with itself, the compiler would take apart into eight instructions.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn all_set((words, bits): (__m256i, __m256i)) -> bool {
+    _mm256_testc_si256(words, bits) == 1
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+    // SAFETY: a reference may be read.
+    let halves = unsafe { load(line) };
+    let scheme = Probes::<1>::new();
+    let [mut product] = scheme.products((hash >> 32) as u32);
+    let mut probes = probes as usize;
+    while probes > 8 {
+        if !all_set(words_and_bits(halves, product, ones_of(8))) {
+            return false;
+        }
+        probes -= 8;
+        product = _mm256_mullo_epi32(product, scheme.next_round);
+    }
+    all_set(words_and_bits(halves, product, ones_of(probes)))
 }
 
 /// # Safety
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
-    // SAFETY: a reference may be read.
-    let (low, high) = unsafe { load(line) };
-    let scheme = Probes::<1>::new();
-    let [mut product] = scheme.products((hash >> 32) as u32);
-    let mut probes = probes as i32;
-    loop {
-        let missing_bits = missing_bits(low, high, product, ones_of(probes));
-        if _mm256_testz_si256(missing_bits, missing_bits) == 0 {
-            return false;
+unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    // SAFETY: the caller's promises are passed on.
+    unsafe {
+        match probes {
+            ..=8 => few_of::<1>(blocks, probes, hashes),
+            ..=16 => few_of::<2>(blocks, probes, hashes),
+            _ => few_of::<4>(blocks, probes, hashes),
         }
-        if probes <= 8 {
-            return true;
-        }
-        probes -= 8;
-        product = _mm256_mullo_epi32(product, scheme.next_round);
     }
+}
+
+/// # Safety
+///
+/// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+#[target_feature(enable = "avx2")]
+unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    // SAFETY: the caller promised the number of blocks.
+    let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
+    Prefetch::of(blocks).prefetch(blocks, hashes);
+    if hashes.len() > ONE_BY_ONE {
+        let ahead = Ahead { prefetch: Prefetch::No, later: &[], blocks };
+        let mut word = 0;
+        for_each_word::<KEYS, 0>(ahead, hashes, core::slice::from_mut(&mut word), |keys| {
+            test.four(keys)
+        });
+        return word;
+    }
+    for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
 /// One bit per register, set if it is zero.
@@ -261,7 +309,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
-    let prefetching = !matches!(Prefetch::of(tile.blocks, FITS_BYTES), Prefetch::No);
+    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     if prefetching {
         for &hash in first {

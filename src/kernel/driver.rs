@@ -32,21 +32,47 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// The instance of `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is `$low` up to 8 probes, `$middle` up to 16,
-/// and `$high` for more.
+/// Tests up to 64 hashes one by one.
+///
+/// Always inlined, so that `test` is compiled for the instruction set of the caller.
+#[inline(always)]
+pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u64 {
+    let bit = |hash| u64::from(test(hash));
+    let (fours, rest) = hashes.as_chunks();
+    let mut word = 0;
+    // Written out: the jump out of a loop of ten iterations is mispredicted, which takes as long as eight keys.
+    for (i, [a, b, c, d]) in fours.iter().enumerate() {
+        word |= (bit(a) | bit(b) << 1 | bit(c) << 2 | bit(d) << 3) << (4 * i);
+    }
+    for (i, hash) in rest.iter().enumerate() {
+        word |= bit(hash) << (4 * fours.len() + i);
+    }
+    word
+}
+
+/// Calls the instance `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is `$low` up to 8 probes, `$middle` up to
+/// 16, and `$high` for more. An arm for each, since a pointer to the instance would be one more jump to predict.
 #[allow(unused_macros, reason = "not every machine has a SIMD kernel")]
 macro_rules! batch_for {
-    ($batch:ident, $prefetch:expr, $probes:expr, [$low:literal, $middle:literal, $high:literal]) => {
-        match ($prefetch, $probes) {
-            (Prefetch::No, ..=8) => $batch::<0, $low>,
-            (Prefetch::No, ..=16) => $batch::<0, $middle>,
-            (Prefetch::No, _) => $batch::<0, $high>,
-            (Prefetch::OneLine, ..=8) => $batch::<1, $low>,
-            (Prefetch::OneLine, ..=16) => $batch::<1, $middle>,
-            (Prefetch::OneLine, _) => $batch::<1, $high>,
-            (Prefetch::TwoLines, ..=8) => $batch::<2, $low>,
-            (Prefetch::TwoLines, ..=16) => $batch::<2, $middle>,
-            (Prefetch::TwoLines, _) => $batch::<2, $high>,
+    ($batch:ident, [$low:literal, $middle:literal, $high:literal], $blocks:ident, $ahead:ident, $probes:ident, $hashes:ident, $hits:ident) => {
+        match ($ahead.prefetch, $probes) {
+            (Prefetch::No, ..=8) => $batch::<0, $low>($blocks, $ahead, $probes, $hashes, $hits),
+            (Prefetch::No, ..=16) => $batch::<0, $middle>($blocks, $ahead, $probes, $hashes, $hits),
+            (Prefetch::No, _) => $batch::<0, $high>($blocks, $ahead, $probes, $hashes, $hits),
+            (Prefetch::OneLine, ..=8) => {
+                $batch::<1, $low>($blocks, $ahead, $probes, $hashes, $hits)
+            }
+            (Prefetch::OneLine, ..=16) => {
+                $batch::<1, $middle>($blocks, $ahead, $probes, $hashes, $hits)
+            }
+            (Prefetch::OneLine, _) => $batch::<1, $high>($blocks, $ahead, $probes, $hashes, $hits),
+            (Prefetch::TwoLines, ..=8) => {
+                $batch::<2, $low>($blocks, $ahead, $probes, $hashes, $hits)
+            }
+            (Prefetch::TwoLines, ..=16) => {
+                $batch::<2, $middle>($blocks, $ahead, $probes, $hashes, $hits)
+            }
+            (Prefetch::TwoLines, _) => $batch::<2, $high>($blocks, $ahead, $probes, $hashes, $hits),
         }
     };
 }

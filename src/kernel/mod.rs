@@ -11,6 +11,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod cache;
 mod driver;
 // Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not provide for.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -26,6 +27,7 @@ use self::table::Table;
 use crate::error::ParamsError;
 use crate::probe::{self, Block, MAX_PROBES};
 
+pub use cache::PREFETCH_VARIABLE;
 pub use prefetch::prefetch;
 pub(crate) use prefetch::{AHEAD, Ahead, Place, Prefetch, is_aligned, prefetch_block};
 pub(crate) use source::Source;
@@ -74,27 +76,52 @@ impl Kernel {
         KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
     }
 
-    /// The kernel's name: `avx512` (AVX2 and AVX-512 F, BW, DQ, VL and VBMI2), `avx2`, `neon`, `portable` or `scalar`. Code of other packages
+    /// The kernel's name: `avx512` (AVX2, BMI2, GFNI and AVX-512 F, BW, DQ, VL, VBMI and VBMI2), `avx2`, `neon`, `portable` or `scalar`. Code of other packages
     /// may take it as proof that the CPU has these instructions.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Filters up to this many bytes fit the cache: below, prefetching is a net loss. For packages with kernels of their own.
+    /// Filters up to this many bytes fit the cache, and are looked up and filled without prefetching: three quarters of the CPU's
+    /// second-level cache (half of one up to 512 KiB), or what the environment variable [`PREFETCH_VARIABLE`] says. The same for all kernels. For packages with kernels
+    /// of their own.
     pub fn prefetch_threshold(self) -> usize {
-        self.0.fits
+        cache::fits()
     }
 
-    /// How this kernel prefetches a filter of these blocks.
+    /// Prefetches and tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
+    ///
+    /// # Panics
+    ///
+    /// As [`contains`](Self::contains).
     #[inline]
-    pub(crate) fn prefetch<B>(self, blocks: &[B]) -> Prefetch {
-        Prefetch::of(blocks, self.0.fits)
+    pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        assert!((1..=MAX_PROBES).contains(&probes));
+        match (hashes, hits) {
+            (&[hash], [word]) => {
+                let block = &blocks[probe::block_index(hash, blocks.len() as u32) as usize];
+                *word = self.contains_one(block, probes, hash).into();
+            }
+            // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
+            (_, [word]) if hashes.len() <= 64 => {
+                *word = unsafe { (self.0.few)(blocks, probes, hashes) }
+            }
+            // SAFETY: as above.
+            (_, hits) => unsafe { self.look_up_many(blocks, probes, hashes, hits) },
+        }
     }
 
-    /// How this kernel prefetches filters of `bytes` in all; `aligned` if every block is one cache line.
-    #[inline]
-    pub(crate) fn prefetch_many(self, bytes: usize, aligned: bool) -> Prefetch {
-        Prefetch::of_many(bytes, self.0.fits, aligned)
+    /// Not inlined, so that calls of few keys are short.
+    ///
+    /// # Safety
+    ///
+    /// As [`Table`] says of `contains`.
+    #[inline(never)]
+    unsafe fn look_up_many(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+        let ahead = Ahead::start(Prefetch::of(blocks), blocks, hashes);
+        // SAFETY: passed on.
+        unsafe { (self.0.contains)(blocks, ahead, probes, hashes, hits) }
     }
 
     /// Tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
@@ -121,22 +148,34 @@ impl Kernel {
 
     /// Whether the hash's block, `line`, has all its bits.
     ///
-    /// A call through a pointer cannot be inlined, and AVX2's is still the faster one: 10 cycles where the scalar scheme inlined takes 22
-    /// (six probes, Zen 3, independent keys in cache; a key that depends on the answer for the one before, 36 in place of 31).
-    ///
-    /// # Panics
-    ///
-    /// If `probes` is not 1 to 30: a bug of this crate, not an input.
+    /// If the crate is compiled for a CPU with AVX2 or AVX-512, their test is inlined, whatever the kernel: half the time of a call. Else on
+    /// x86 it is a call by pointer, and nothing beside it: with the scalar test inlined for kernels without one of their own, what is
+    /// saved around the call took a fifth of it. Elsewhere no kernel has a faster test than the scalar one, inlined.
     #[inline]
     pub(crate) fn contains_one(self, line: &Block, probes: u32, hash: u64) -> bool {
-        // Elsewhere no kernel has the function, and looking for it would cost a tenth of the scalar test.
-        if cfg!(any(target_arch = "x86", target_arch = "x86_64"))
-            && let Some(one) = self.0.one
-        {
-            assert!((1..=MAX_PROBES).contains(&probes));
-            // SAFETY: a `Kernel` is only made by `supported`, after detection; the probes are asserted above.
-            return unsafe { one(line, probes, hash) };
-        }
+        #[cfg(all(
+            target_arch = "x86_64",
+            target_feature = "avx512dq",
+            target_feature = "avx512vl",
+            target_feature = "avx512vbmi2",
+            target_feature = "bmi2"
+        ))]
+        // SAFETY: the crate is compiled for these features.
+        return unsafe { avx512::one(line, probes, hash) };
+        #[cfg(all(
+            any(target_arch = "x86", target_arch = "x86_64"),
+            target_feature = "avx2",
+            not(target_feature = "avx512vbmi2")
+        ))]
+        // SAFETY: the crate is compiled for AVX2.
+        return unsafe { avx2::one(line, probes, hash) };
+        #[cfg(all(
+            any(target_arch = "x86", target_arch = "x86_64"),
+            not(target_feature = "avx2")
+        ))]
+        // SAFETY: a `Kernel` is only made by `supported`, after detection.
+        return unsafe { (self.0.one)(line, probes, hash) };
+        #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
         probe::contains(line, hash, probes)
     }
 

@@ -35,9 +35,8 @@ unsafe fn contains(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
-    let batch = batch_for!(batch, ahead.prefetch, probes, [1, 2, 4]);
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch(blocks, ahead, probes, hashes, hits) }
+    unsafe { batch_for!(batch, [1, 2, 4], blocks, ahead, probes, hashes, hits) }
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.

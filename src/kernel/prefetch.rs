@@ -1,14 +1,11 @@
 //! Prefetching: which lines, how far ahead, and when not.
 
+use super::cache;
 use crate::probe::{Block, block_index};
 
 /// Prefetch distance, in keys. 16 are enough for a filter in the third-level cache and 5 % faster there; from memory 32 take 15 % longer
 /// and 16 40 %, 128 are no faster (Zen 3).
 pub(crate) const AHEAD: usize = 64;
-
-/// Bytes up to which filters stay in the second-level cache. Below this size prefetching is a net loss: 5 % at 125 KB and AVX2, while at
-/// 250 KB it gains 4 %, and at 500 KB 18 % (Zen 3, 512 KB of second-level cache).
-pub(super) const FITS_BYTES: usize = 256 << 10;
 
 /// A block, plain or of atomic words: how it is found where it is prefetched. Nothing `unsafe` relies on it.
 pub(crate) trait Place: Sized {
@@ -34,17 +31,17 @@ pub(crate) enum Prefetch {
 }
 
 impl Prefetch {
-    /// For a filter of these blocks, where `fits` bytes fit the cache.
+    /// For a filter of these blocks.
     #[inline]
-    pub(super) fn of<B>(blocks: &[B], fits: usize) -> Self {
-        Prefetch::of_many(size_of_val(blocks), fits, is_aligned(blocks))
+    pub(crate) fn of<B>(blocks: &[B]) -> Self {
+        Prefetch::of_many(size_of_val(blocks), is_aligned(blocks))
     }
 
-    /// For filters that are looked up one after the other, `bytes` in all, where `fits` fit the cache.
+    /// For filters that are looked up one after the other, `bytes` in all; `aligned` if every block is one cache line.
     #[inline]
-    pub(super) fn of_many(bytes: usize, fits: usize, aligned: bool) -> Self {
+    pub(crate) fn of_many(bytes: usize, aligned: bool) -> Self {
         match aligned {
-            _ if bytes <= fits => Prefetch::No,
+            _ if bytes <= cache::fits() => Prefetch::No,
             true => Prefetch::OneLine,
             false => Prefetch::TwoLines,
         }

@@ -1,6 +1,7 @@
 //! The probe scheme, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
 
-use super::prefetch::{AHEAD, Ahead, FITS_BYTES, Prefetch};
+use super::driver::for_each_of_few;
+use super::prefetch::{AHEAD, Ahead, Prefetch};
 use super::source::Source;
 use super::table::{Table, Tile};
 use crate::probe::{self, Block};
@@ -8,10 +9,10 @@ use crate::probe::{self, Block};
 pub(super) const TABLE: Table = Table {
     name: "scalar",
     is_supported: || true,
-    fits: FITS_BYTES,
     contains,
     insert,
-    one: None,
+    one,
+    few,
     mask: probe::mask,
     covers,
 };
@@ -34,8 +35,20 @@ pub(super) fn contains(
     }
 }
 
+fn one(line: &Block, probes: u32, hash: u64) -> bool {
+    probe::contains(line, hash, probes)
+}
+
+fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    let count = blocks.len() as u32;
+    Prefetch::of(blocks).prefetch(blocks, hashes);
+    for_each_of_few(hashes, |&hash| {
+        probe::contains(&blocks[probe::block_index(hash, count) as usize], hash, probes)
+    })
+}
+
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
-    let prefetching = !matches!(Prefetch::of(tile.blocks, FITS_BYTES), Prefetch::No);
+    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
     let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
     if prefetching {
         first.iter().for_each(|&hash| tile.prefetch(hash));

@@ -68,23 +68,23 @@ impl Tile<'_> {
 ///
 /// `contains(blocks, ahead, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
-/// `one(line, probes, hash)` tests one key in its block; without it, the scalar one inlined does.
+/// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` prefetches and tests up to 64, and gives a bit
+/// for each.
 /// `mask(hash, probes)` gives the hash's bits as a block. `covers(sources, prefetch, hash, masks, hits)` writes bit `i % 64` of
 /// `hits[i / 64]` for source `i`, set if the hash's line in it has every bit of the source's mask; a single mask is that of all.
 ///
 /// # Safety
 ///
-/// All: the CPU has the features of `is_supported`. All but `covers`: `1 <= probes <= 30`. `contains`:
-/// `1 <= blocks.len() < 2^32` and `hits.len() == hashes.len().div_ceil(64)`.
+/// All: the CPU has the features of `is_supported`. All but `covers`: `1 <= probes <= 30`. `contains`
+/// and `few`: `1 <= blocks.len() < 2^32`; `contains`: `hits.len() == hashes.len().div_ceil(64)`.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) is_supported: fn() -> bool,
-    /// Filters up to this many bytes are better queried and filled without prefetching.
-    pub(super) fits: usize,
     pub(super) contains:
         unsafe fn(&[Block], Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]),
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
-    pub(super) one: Option<unsafe fn(line: &Block, probes: u32, hash: u64) -> bool>,
+    pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
+    pub(super) few: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
     pub(super) mask: unsafe fn(hash: u64, probes: u32) -> Block,
     pub(super) covers:
         unsafe fn(&[Source<'_>], Prefetch, hash: u64, masks: &[Block], hits: &mut [u64]),

@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 
 use super::super::prefetch::Prefetch;
 use super::super::source::{Source, prefetch_first};
-use super::Probes;
+use super::super::table::powers;
 use crate::probe::Block;
 
 /// # Safety
@@ -12,20 +12,22 @@ use crate::probe::Block;
 /// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 pub(super) unsafe fn mask(hash: u64, probes: u32) -> Block {
-    let scheme = Probes::new(16);
+    const POWERS: [u32; 17] = powers();
+    // SAFETY: sixteen of seventeen words; the load has no alignment to respect.
+    let powers = unsafe { _mm512_loadu_si512(POWERS.as_ptr().cast()) };
     let one = _mm512_set1_epi32(1);
     // Lane j of the mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let lanes = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(-32));
     let mut mask = _mm512_setzero_si512();
-    let mut products = scheme.of_one::<0>(_mm512_set1_epi64(hash as i64));
+    let mut products = _mm512_mullo_epi32(_mm512_set1_epi32((hash >> 32) as i32), powers);
     for first in (0..probes).step_by(16) {
         let bits = _mm512_srli_epi32::<23>(products);
         for lane in 0..(probes - first).min(16) {
             let bit = _mm512_permutexvar_epi32(_mm512_set1_epi32(lane as i32), bits);
             mask = _mm512_or_si512(mask, _mm512_sllv_epi32(one, _mm512_add_epi32(bit, lanes)));
         }
-        products = _mm512_mullo_epi32(products, scheme.next_round);
+        products = _mm512_mullo_epi32(products, _mm512_set1_epi32(POWERS[16] as i32));
     }
     let mut block = [0; 64];
     // SAFETY: the 64 bytes of `block`; the store has no alignment to respect.

@@ -1,0 +1,278 @@
+//! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over GF(2), eight by eight bits at a time.
+//!
+//! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the product of "which probes are in this byte",
+//! 64 by 8, and "which bit this probe sets", 8 by 8. The first is made of the words `1 << x`, one for each probe, by a transposition: six
+//! operations of the vector ports a key, besides five that find `x` and `y` of eight keys together. Over GF(2) two probes of one position
+//! would cancel: of a position that occurs again, `x` is 64, whose word is zero.
+
+use core::arch::x86_64::*;
+use core::mem::MaybeUninit;
+
+use super::super::prefetch::{Prefetch, prefetch_lines};
+use super::super::scalar;
+use super::super::table::{Tile, powers};
+use crate::probe::Block;
+
+/// Keys an iteration: their hashes fill a register.
+const KEYS: usize = 8;
+
+/// Iterations between the computation of a key's positions, and the prefetch of its block, and when they are used.
+const AHEAD: usize = 4;
+
+/// A power of two that holds the iterations ahead and the current one.
+const RING: usize = 2 * AHEAD;
+
+/// Fewer keys are inserted probe by probe: a matrix takes as long for one key as for eight.
+const FEW: usize = 4;
+
+/// # Safety
+///
+/// As [`Table`](super::super::table::Table) says.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    if hashes.len() < FEW {
+        return scalar::insert(tile, probes, hashes);
+    }
+    match probes {
+        ..=2 => fill::<1, 1>(tile, probes, hashes),
+        ..=4 => fill::<1, 2>(tile, probes, hashes),
+        ..=6 => fill::<1, 3>(tile, probes, hashes),
+        ..=8 => fill::<1, 4>(tile, probes, hashes),
+        ..=16 => fill::<2, 4>(tile, probes, hashes),
+        ..=24 => fill::<3, 4>(tile, probes, hashes),
+        _ => fill::<4, 4>(tile, probes, hashes),
+    }
+}
+
+/// Inserts with up to `8 * ROUNDS` probes; a round has two in each of `REGISTERS`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
+    let mut staged = Staged::<ROUNDS>::new();
+    let (first, later) = hashes.split_at((AHEAD * KEYS).min(hashes.len()));
+    for (i, keys) in first.chunks(KEYS).enumerate() {
+        places.stage(keys, &mut staged, i);
+    }
+    let mut later = later.chunks(KEYS);
+    let blocks = tile.blocks.as_mut_ptr();
+    let (whole, rest) = hashes.as_chunks::<KEYS>();
+    for i in 0..whole.len() {
+        if let Some(keys) = later.next() {
+            places.stage(keys, &mut staged, i + AHEAD);
+        }
+        for key in 0..KEYS {
+            // SAFETY: it was staged: above, or `AHEAD` iterations before.
+            unsafe { add(blocks, &staged, i, key) };
+        }
+    }
+    for key in 0..rest.len() {
+        // SAFETY: as above.
+        unsafe { add(blocks, &staged, whole.len(), key) };
+    }
+}
+
+/// Sets the bits of a key.
+///
+/// # Safety
+///
+/// It was staged for the tile whose blocks these are, and nobody else has them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+unsafe fn add<const ROUNDS: usize>(
+    blocks: *mut Block,
+    staged: &Staged<ROUNDS>,
+    iteration: usize,
+    key: usize,
+) {
+    /// The byte of a register that is byte `i / 8` of its word `i % 8`.
+    const TRANSPOSED: [u8; 64] = {
+        let mut bytes = [0; 64];
+        let mut i = 0;
+        while i < 64 {
+            bytes[i] = (i % 8 * 8 + i / 8) as u8;
+            i += 1;
+        }
+        bytes
+    };
+    // SAFETY: 64 bytes; the load has no alignment to respect.
+    let transposed = unsafe { _mm512_loadu_si512(TRANSPOSED.as_ptr().cast()) };
+    // SAFETY: the caller staged the key.
+    let index = unsafe { staged.index[iteration % RING][key].assume_init() };
+    let block = blocks.wrapping_add(index as usize);
+    // SAFETY: `stage` checked that the tile has the block; the load has no alignment to respect.
+    let mut line = unsafe { _mm512_loadu_si512(block.cast()) };
+    for round in 0..ROUNDS {
+        // SAFETY: the caller staged the key.
+        let bytes = unsafe { staged.bytes[round][iteration % RING][key].assume_init() };
+        // SAFETY: as above.
+        let bits = unsafe { staged.bits[round][iteration % RING][key].assume_init() };
+        let bytes = _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(bytes as i64));
+        let bytes = _mm512_sllv_epi64(_mm512_set1_epi64(1), bytes);
+        // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which probes are in a byte.
+        let bytes = _mm512_permutexvar_epi8(transposed, bytes);
+        let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
+        let probes = _mm512_gf2p8affine_epi64_epi8::<0>(identity, bytes);
+        let mask = _mm512_gf2p8affine_epi64_epi8::<0>(probes, _mm512_set1_epi64(bits as i64));
+        line = _mm512_or_si512(line, mask);
+    }
+    // SAFETY: as the load.
+    unsafe { _mm512_storeu_si512(block.cast(), line) };
+}
+
+/// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth of a call of 32 keys.
+#[repr(align(64))]
+struct Staged<const ROUNDS: usize> {
+    /// The index of the key's block in the tile, which was checked.
+    index: [Words; RING],
+    /// The bytes of eight probes in the block, 64 for those that set no bit.
+    bytes: [[Words; RING]; ROUNDS],
+    /// The matrix of the bits that eight probes set in their bytes.
+    bits: [[Words; RING]; ROUNDS],
+}
+
+type Words = [MaybeUninit<u64>; KEYS];
+
+impl<const ROUNDS: usize> Staged<ROUNDS> {
+    fn new() -> Self {
+        let none = [[MaybeUninit::uninit(); KEYS]; RING];
+        Staged { index: none, bytes: [none; ROUNDS], bits: [none; ROUNDS] }
+    }
+}
+
+/// From hashes to blocks of a tile and positions in them.
+struct Places<const ROUNDS: usize, const REGISTERS: usize> {
+    start: *const Block,
+    /// Blocks in the tile, in every lane; so are the others.
+    len: __m512i,
+    first: __m512i,
+    total: __m512i,
+    /// Pairs of powers of `G`.
+    powers: [[__m512i; REGISTERS]; ROUNDS],
+    /// The lanes that probe.
+    used: [[u16; REGISTERS]; ROUNDS],
+    prefetching: bool,
+}
+
+impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
+    )]
+    fn new(tile: &Tile<'_>, probes: u32) -> Self {
+        const POWERS: [u32; 32] = powers();
+        let mut powers = [[_mm512_setzero_si512(); REGISTERS]; ROUNDS];
+        let mut used = [[0; REGISTERS]; ROUNDS];
+        for round in 0..ROUNDS {
+            for register in 0..REGISTERS {
+                let probe = 8 * round + 2 * register;
+                let [even, odd] = [POWERS[probe], POWERS[probe + 1]].map(i64::from);
+                powers[round][register] = _mm512_set1_epi64(even | odd << 32);
+                used[round][register] = match (probes as usize).saturating_sub(probe) {
+                    0 => 0,
+                    1 => 0x5555,
+                    _ => 0xffff,
+                };
+            }
+        }
+        Places {
+            start: tile.blocks.as_ptr(),
+            len: _mm512_set1_epi64(tile.blocks.len() as i64),
+            first: _mm512_set1_epi64(tile.first.into()),
+            total: _mm512_set1_epi64(tile.total.into()),
+            powers,
+            used,
+            prefetching: Prefetch::of(tile.blocks) != Prefetch::No,
+        }
+    }
+
+    /// Stores the places of up to eight keys, and prefetches their blocks. In place of keys that are not there, others are stored.
+    ///
+    /// # Panics
+    ///
+    /// If a block is not in the tile.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
+    )]
+    fn stage(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, iteration: usize) {
+        let lanes = _bzhi_u32(0xff, hashes.len() as u32) as u8;
+        // SAFETY: no more than `hashes.len()` lanes are read; the load has no alignment to respect.
+        let hashes = unsafe { _mm512_maskz_loadu_epi64(lanes, hashes.as_ptr().cast()) };
+        let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.total));
+        let index = _mm512_sub_epi64(index, self.first);
+        // As unsigned numbers: a block before the tile wraps around.
+        let other = _mm512_mask_cmpge_epu64_mask(lanes, index, self.len);
+        assert!(other == 0, "a hash of another tile");
+        let indices = &mut staged.index[iteration % RING];
+        store(indices, index);
+        if self.prefetching {
+            for index in indices {
+                // SAFETY: stored just now.
+                let index = unsafe { index.assume_init() };
+                prefetch_lines::<1>(self.start.wrapping_add(index as usize));
+            }
+        }
+        let high = _mm512_castps_si512(_mm512_movehdup_ps(_mm512_castsi512_ps(hashes)));
+        for round in 0..ROUNDS {
+            let (bytes, bits) = self.round(round, high);
+            store(&mut staged.bytes[round][iteration % RING], bytes);
+            store(&mut staged.bits[round][iteration % RING], bits);
+        }
+    }
+
+    /// Of eight keys, whose high halves are in both halves of each word: the bytes of eight probes, and the matrices of their bits.
+    #[inline]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
+    )]
+    fn round(&self, round: usize, high: __m512i) -> (__m512i, __m512i) {
+        /// `1 << i % 8`.
+        const BITS: [u8; 64] = {
+            let mut bits = [1; 64];
+            let mut i = 0;
+            while i < 64 {
+                bits[i] <<= i % 8;
+                i += 1;
+            }
+            bits
+        };
+        // In each half of a word, byte `register` is that of its probe; those without one are 64.
+        let absent = !0_i64 << (8 * REGISTERS - 1) << 1 & 0x4040_4040_i64;
+        let mut bytes = _mm512_set1_epi64(absent | absent << 32);
+        let mut bits = _mm512_setzero_si512();
+        let mut before = [(_mm512_setzero_si512(), _mm512_setzero_si512()); REGISTERS];
+        for register in 0..REGISTERS {
+            let products = _mm512_mullo_epi32(high, self.powers[round][register]);
+            let position = _mm512_srli_epi32::<23>(products);
+            let exchanged = _mm512_rol_epi64::<32>(position);
+            // Not a position of the registers before, and in the upper half not that of the lower one.
+            let mut new = self.used[round][register];
+            new = _mm512_mask_cmpneq_epi32_mask(new, position, exchanged) | new & 0x5555;
+            for &(same, exchanged) in &before[..register] {
+                new = _mm512_mask_cmpneq_epi32_mask(new, position, same);
+                new = _mm512_mask_cmpneq_epi32_mask(new, position, exchanged);
+            }
+            before[register] = (position, exchanged);
+            let byte = _mm512_mask_srli_epi32::<26>(_mm512_set1_epi32(64), new, products);
+            let shift = _mm512_set1_epi32(8 * register as i32);
+            bytes = _mm512_or_si512(bytes, _mm512_sllv_epi32(byte, shift));
+            // Eight bits from bit 23 of either half on: the lowest three are the bit in the byte.
+            let from = _mm512_set1_epi64(0x3737_3737_1717_1717);
+            let places = 0x1111_1111_1111_1111 << register;
+            bits = _mm512_mask_multishift_epi64_epi8(bits, places, from, products);
+        }
+        // SAFETY: 64 bytes; the load has no alignment to respect.
+        let table = unsafe { _mm512_loadu_si512(BITS.as_ptr().cast()) };
+        let bits = _mm512_permutexvar_epi8(bits, table);
+        // Transposed, as the instruction takes the rows of a matrix.
+        let reversed = _mm512_set1_epi64(0x0102_0408_1020_4080);
+        (bytes, _mm512_gf2p8affine_epi64_epi8::<0>(reversed, bits))
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(words: &mut Words, register: __m512i) {
+    // SAFETY: eight words; the store has no alignment to respect.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), register) };
+}
