@@ -1,0 +1,287 @@
+//! The evaluation of a query on windows of planes: AND and OR of words, plane by plane while rows are left.
+//!
+//! Plain loops over words of 64 rows, which compilers vectorise: from memory, reading decides. A window is at most [`WINDOW_WORDS`] words of
+//! each plane, so that the answers of a window stay in the first-level cache from plane to plane. While a plane is read in one window,
+//! the same plane is prefetched for a later window, since planes of neighbouring groups are far apart and hardware prefetch does not see
+//! them coming.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use blocked_bloom::prefetch;
+
+use crate::layout::PlanesLayout;
+use crate::query::Query;
+
+/// Words of a window: 32,768 rows, 4 KiB of a plane.
+const WINDOW_WORDS: usize = 512;
+
+/// Words of 512 rows: a cache line of a plane.
+const LINE_WORDS: usize = 8;
+
+/// Bytes of as many rows.
+const LINE_BYTES: usize = 8 * LINE_WORDS;
+
+/// Bytes of each plane between what is read and what is prefetched.
+const AHEAD_BYTES: usize = 4096;
+
+/// Planes that are read before it is looked whether rows are left.
+const FIRST_PLANES: usize = 4;
+
+/// Lines of 512 rows, of which fewer than one in so many has rows left, are read by themselves and no longer plane by plane.
+const SPARSE: usize = 8;
+
+/// With more than one line in so many left, four planes are read before it is looked again, instead of two.
+const DENSE: usize = 2;
+
+/// A query as planes: rows that have all planes of one of the terms of every clause.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// Planes that a row must have all of, without repetitions, in the order in which they are read.
+    all: Vec<u32>,
+    /// Clauses of terms of planes.
+    any: Vec<Vec<Vec<u32>>>,
+}
+
+impl Terms {
+    pub(crate) fn of(query: &Query, layout: &PlanesLayout) -> Self {
+        let options = layout.options();
+        let shape = options.shape();
+        let planes = |hashes: &[u64]| {
+            distinct(hashes.iter().flat_map(|&hash| shape.planes_of(hash)).collect())
+        };
+        let mut all = planes(&query.all);
+        // Last: where no row is left it is not read.
+        all.extend(options.has_liveness().then_some(shape.planes()));
+        let clause = |hashes: &Vec<u64>| hashes.chunks(1).map(planes).collect();
+        Terms { all, any: query.any.iter().map(clause).collect() }
+    }
+
+    /// Every plane that is needed, ascending.
+    pub(crate) fn planes(&self) -> Vec<u32> {
+        let any = self.any.iter().flatten().flatten();
+        let mut planes: Vec<u32> = self.all.iter().chain(any).copied().collect();
+        planes.sort_unstable();
+        planes.dedup();
+        planes
+    }
+}
+
+/// Each plane once, where it was first.
+fn distinct(planes: Vec<u32>) -> Vec<u32> {
+    let mut places: Vec<(u32, usize)> = planes.into_iter().zip(0..).collect();
+    places.sort_unstable();
+    places.dedup_by_key(|&mut (plane, _)| plane);
+    places.sort_unstable_by_key(|&(_, place)| place);
+    places.into_iter().map(|(plane, _)| plane).collect()
+}
+
+/// Words of the planes of one group that are evaluated at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Past the last one for what would be prefetched behind it.
+    pub(crate) group: u64,
+    /// Words in each plane of the group.
+    words: Range<usize>,
+    /// Where the answers begin.
+    answers: usize,
+}
+
+impl Window {
+    /// Its bytes in a plane of the group.
+    pub(crate) fn bytes(&self) -> Range<usize> {
+        8 * self.words.start..8 * self.words.end
+    }
+}
+
+/// The windows that cover a range of words, counted over all groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    words: Range<usize>,
+    /// Words of a plane of a group: at least [`LINE_WORDS`].
+    plane_words: usize,
+    first: usize,
+}
+
+impl Windows {
+    pub(crate) fn new(words: Range<usize>, plane_words: usize) -> Self {
+        let windows = Windows { words, plane_words, first: 0 };
+        let (group, word) = (windows.words.start / plane_words, windows.words.start % plane_words);
+        let first = group * windows.per_group() + word / windows.step();
+        Windows { first, ..windows }
+    }
+
+    fn step(&self) -> usize {
+        self.plane_words.min(WINDOW_WORDS)
+    }
+
+    fn per_group(&self) -> usize {
+        self.plane_words.div_ceil(self.step())
+    }
+
+    /// How many windows ahead is prefetched.
+    fn ahead(&self) -> usize {
+        (AHEAD_BYTES / (8 * self.step())).max(1)
+    }
+
+    fn get(&self, index: usize) -> Option<Window> {
+        let window = self.unclipped(index);
+        let base = window.group as usize * self.plane_words;
+        let start = (base + window.words.start).max(self.words.start);
+        let end = (base + window.words.end).min(self.words.end);
+        let (words, answers) =
+            (start.checked_sub(base)?..end.checked_sub(base)?, start - self.words.start);
+        (start < end).then_some(Window { words, answers, ..window })
+    }
+
+    /// A window as if the range had no end, to be prefetched.
+    fn unclipped(&self, index: usize) -> Window {
+        let index = self.first + index;
+        let (group, part) = (index / self.per_group(), index % self.per_group());
+        let start = part * self.step();
+        let words = start..(start + self.step()).min(self.plane_words);
+        Window { group: group as u64, words, answers: 0 }
+    }
+}
+
+/// Memory that is used again from window to window.
+#[derive(Debug)]
+struct Scratch<'a> {
+    here: Vec<&'a [u8]>,
+    ahead: Vec<&'a [u8]>,
+    one: Vec<u64>,
+    either: Vec<u64>,
+}
+
+/// Writes the answers of all windows; `plane` gives the bytes of a window of a plane. A plane that it does not give counts as one that
+/// every row has.
+pub(crate) fn evaluate<'a>(
+    terms: &Terms,
+    windows: &Windows,
+    plane: impl Fn(u32, &Window) -> Option<&'a [u8]>,
+    answers: &mut [u64],
+) {
+    let longest = if terms.any.is_empty() { 0 } else { windows.step() };
+    let (one, either) = (vec![0; longest], vec![0; longest]);
+    let mut scratch = Scratch { here: Vec::new(), ahead: Vec::new(), one, either };
+    let gather = |term: &[u32], window: &Window, slices: &mut Vec<&'a [u8]>| {
+        slices.clear();
+        slices.extend(term.iter().filter_map(|&number| plane(number, window)));
+    };
+    // Behind the last row there is nothing to prefetch.
+    let gather_ahead = |term: &[u32], window: &Window, slices: &mut Vec<&'a [u8]>| {
+        slices.clear();
+        slices.extend(term.iter().map(|&number| plane(number, window).unwrap_or_default()));
+    };
+    for index in 0.. {
+        let Some(window) = windows.get(index) else { break };
+        let later = windows.unclipped(index + windows.ahead());
+        let answers = &mut answers[window.answers..][..window.words.len()];
+        let Scratch { here, ahead, one, either } = &mut scratch;
+        gather(&terms.all, &window, here);
+        gather_ahead(&terms.all, &later, ahead);
+        and_all(here, ahead, answers);
+        for clause in &terms.any {
+            if answers.iter().all(|&word| word == 0) {
+                break;
+            }
+            let (one, either) = (&mut one[..answers.len()], &mut either[..answers.len()]);
+            either.fill(0);
+            for term in clause {
+                gather(term, &window, here);
+                gather_ahead(term, &later, ahead);
+                and_all(here, ahead, one);
+                either.iter_mut().zip(&*one).for_each(|(either, one)| *either |= one);
+            }
+            answers.iter_mut().zip(&*either).for_each(|(answer, either)| *answer &= either);
+        }
+    }
+}
+
+/// The rows that have all planes: ones without any. Planes, and as many slices that will be read later, are as long as the answers.
+fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
+    let lines = answers.len().div_ceil(LINE_WORDS);
+    let mut left = match (planes, later) {
+        ([a, b, c, d, ..], [e, f, g, h, ..]) => and::<4, true>([a, b, c, d], [e, f, g, h], answers),
+        ([a, b, c], [e, f, g]) => and::<3, true>([a, b, c], [e, f, g], answers),
+        ([a, b], [e, f]) => and::<2, true>([a, b], [e, f], answers),
+        ([a], [e]) => and::<1, true>([a], [e], answers),
+        _ => {
+            answers.fill(u64::MAX);
+            lines
+        }
+    };
+    let mut read = planes.len().min(FIRST_PLANES);
+    while read < planes.len() {
+        if left == 0 {
+            return;
+        }
+        if left * SPARSE <= lines {
+            return and_lines(&planes[read..], answers);
+        }
+        // Where nearly all lines have rows left, two more planes would not end that.
+        (left, read) = match (&planes[read..], &later[read..]) {
+            ([a, b, c, d, ..], [e, f, g, h, ..]) if left * DENSE > lines => {
+                (and::<4, false>([a, b, c, d], [e, f, g, h], answers), read + 4)
+            }
+            ([a, b, ..], [e, f, ..]) => (and::<2, false>([a, b], [e, f], answers), read + 2),
+            ([a, ..], [e, ..]) => (and::<1, false>([a], [e], answers), read + 1),
+            _ => (left, planes.len()),
+        };
+    }
+}
+
+/// The rows that have all of these planes, and are among the answers unless these planes are the first; prefetches what will be read
+/// later. Returns in how many lines rows are left.
+#[inline]
+fn and<const N: usize, const FIRST: bool>(
+    planes: [&[u8]; N],
+    later: [&[u8]; N],
+    answers: &mut [u64],
+) -> usize {
+    let (lines, rest) = answers.as_chunks_mut::<LINE_WORDS>();
+    let count = lines.len();
+    let full = planes.map(|plane| &plane.as_chunks::<LINE_BYTES>().0[..count]);
+    let mut left = 0;
+    for (line, answers) in lines.iter_mut().enumerate() {
+        for plane in later {
+            prefetch(plane, line * LINE_BYTES);
+        }
+        let mut all = if FIRST { [u64::MAX; LINE_WORDS] } else { *answers };
+        for plane in full {
+            let words = plane[line].as_chunks::<8>().0;
+            for (all, &word) in all.iter_mut().zip(words) {
+                *all &= u64::from_le_bytes(word);
+            }
+        }
+        *answers = all;
+        left += usize::from(all.iter().fold(0, |any, word| any | word) != 0);
+    }
+    let mut any = 0;
+    for (i, answer) in rest.iter_mut().enumerate() {
+        let start = if FIRST { u64::MAX } else { *answer };
+        let words = planes.map(|plane| plane.as_chunks::<8>().0[count * LINE_WORDS + i]);
+        *answer = words.into_iter().fold(start, |all, word| all & u64::from_le_bytes(word));
+        any |= *answer;
+    }
+    left + usize::from(any != 0)
+}
+
+/// Of the answers those that have all planes, line by line: of lines without answers nothing is read.
+fn and_lines(planes: &[&[u8]], answers: &mut [u64]) {
+    for (line, answers) in answers.chunks_mut(LINE_WORDS).enumerate() {
+        for pair in planes.chunks(2) {
+            // Without a branch for each word.
+            if answers.iter().fold(0, |any, word| any | word) == 0 {
+                break;
+            }
+            for plane in pair {
+                let words = plane.as_chunks::<8>().0[line * LINE_WORDS..].iter();
+                for (answer, &word) in answers.iter_mut().zip(words) {
+                    *answer &= u64::from_le_bytes(word);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Where planes are in their bytes: records, groups, checksums, and reading by ranges.
+//!
+//! A record of 64 bytes begins the bytes, ends every group, and closes the whole: the header codec of the core, with the number of rows so
+//! far. Whoever has the last one and the length knows where everything is. `docs/planes.md` is normative.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::{Bitmask, KeyHasher};
+
+use crate::error::PlanesError;
+use crate::evaluate::{Terms, Window, Windows, evaluate};
+use crate::options::{GROUP_ROWS_STEP, PlanesOptions};
+use crate::query::Query;
+use crate::shape::Shape;
+
+const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
+const VERSION: u16 = 1;
+const PROBE_SCHEME: u8 = 1;
+
+const FLAG_LIVENESS: u8 = 1;
+const FLAG_COMPLETE: u8 = 2;
+
+/// Bytes of the checksum behind each plane of a group.
+pub(crate) const CHECKSUM_BYTES: usize = 8;
+
+/// Where everything is in stored planes, for engines that load parts of them: from a file, an object store, a cache.
+///
+/// Known from the last 64 bytes and the length. It says which byte ranges a query needs of a group, and opens what was loaded.
+///
+/// ```
+/// use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape};
+/// let options = PlanesOptions::new(Shape::new(1, 128, 4)?).with_group_rows(512)?;
+/// let hasher = options.hasher()?;
+/// let file = Planes::from_hashes(&options, (0..2_000_u32).map(|row| [hasher.hash(row.to_le_bytes())]))?;
+/// let file = file.as_bytes();
+///
+/// let tail = &file[file.len() - 64..]; // however the engine loads
+/// let layout = PlanesLayout::from_tail(tail, file.len() as u64)?;
+/// let query = Query::all([hasher.hash(1_234_u32.to_le_bytes())]);
+/// let mut hits = blocked_bloom::Bitmask::new();
+/// let mut found = Vec::new();
+/// for group in 0..layout.groups() {
+///     let at = layout.locate(&query, group)?;
+///     let loaded: Vec<&[u8]> =
+///         at.planes.iter().map(|at| &file[at.offset as usize..][..at.length as usize]).collect();
+///     layout.open(&at, &loaded)?.query(&query, &mut hits)?;
+///     found.extend(hits.hits().map(|hit| layout.rows_of(group).start + hit as u64));
+/// }
+/// assert!(found.contains(&1_234));
+/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanesLayout {
+    options: PlanesOptions,
+    rows: u64,
+    complete: bool,
+    /// Checksum of the first record, from which those of planes are seeded.
+    identity: u64,
+}
+
+impl PlanesLayout {
+    /// Of planes with these options and so many rows, to which no more will come if they are complete.
+    pub(crate) fn new(options: PlanesOptions, rows: u64, complete: bool) -> Self {
+        let first = PlanesLayout { options, rows: 0, complete: false, identity: 0 };
+        let first = first.record(0, false);
+        let mut sum = [0; 8];
+        sum.copy_from_slice(&first[HEADER_BYTES - 8..]);
+        PlanesLayout { options, rows, complete, identity: u64::from_le_bytes(sum) }
+    }
+
+    /// From the last 64 bytes of stored planes, and their length.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is another than its rows take. Without a layout
+    /// answer "maybe" for every row.
+    pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
+        let layout = PlanesLayout::of_record(tail)?;
+        Header::check_length(stored_bytes, layout.stored_bytes())?;
+        Ok(layout)
+    }
+
+    /// Where the record is that ends the last whole group, from the first 64 bytes of planes that are still being written, of which there
+    /// are so many bytes now. With these 64 bytes, and where they end as the length, there is a layout of what is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Header`] if these are not the first bytes of planes, or there are fewer than 64 bytes.
+    pub fn last_record(first: &[u8], available_bytes: u64) -> Result<Range<u64>, PlanesError> {
+        let layout = PlanesLayout::of_record(first)?;
+        let Some(body) = available_bytes.checked_sub(HEADER_BYTES as u64) else {
+            return Err(HeaderError::TooShort { found: available_bytes }.into());
+        };
+        let start = body - body % layout.group_bytes(layout.options.group_rows.into());
+        Ok(start..start + HEADER_BYTES as u64)
+    }
+
+    fn of_record(bytes: &[u8]) -> Result<Self, PlanesError> {
+        let header = Header::read(bytes, MAGIC, VERSION)?;
+        let field = |offset, name, found: u64, expected| {
+            PlanesError::from(HeaderError::field(offset, name, found, expected))
+        };
+        match header.u8_at(10) {
+            PROBE_SCHEME => {}
+            found => {
+                return Err(field(10, "unsupported probe scheme", found.into(), "supported: 1"));
+            }
+        }
+        let key_hash = header.key_hash_at(11, 16)?;
+        let (probes, flags) = (u32::from(header.u8_at(12)), header.u8_at(13));
+        let block_bits = header.u32_at(12) >> 16;
+        let (blocks, group_rows) = (header.u32_at(24), header.u32_at(28));
+        let shape = Shape::new(blocks, block_bits, probes).map_err(|error| match error {
+            PlanesError::ProbesOutOfRange { .. } => field(12, "probes", probes.into(), "1 to 30"),
+            PlanesError::BlockBitsOutOfRange { .. } => {
+                field(14, "bits in a block", block_bits.into(), "16 to 512")
+            }
+            _ => field(24, "blocks", blocks.into(), "1 to 2^26 planes in all"),
+        })?;
+        if flags & !(FLAG_LIVENESS | FLAG_COMPLETE) != 0 {
+            return Err(field(13, "unsupported flags", flags.into(), "supported: 0 to 3"));
+        }
+        let options = PlanesOptions::new(shape).with_key_hash(key_hash);
+        let options =
+            options.with_tag(header.u64_at(32)).with_group_rows(group_rows).map_err(|_| {
+                field(28, "rows in a group", group_rows.into(), "a multiple of 512 up to 2^24")
+            })?;
+        header.check_zero(48..56)?;
+        let [liveness, complete] = [FLAG_LIVENESS, FLAG_COMPLETE].map(|flag| flags & flag != 0);
+        let options = PlanesOptions { liveness, ..options };
+        Ok(PlanesLayout::new(options, header.u64_at(40), complete))
+    }
+
+    /// The record that says so many rows, and whether it closes the whole.
+    pub(crate) fn record(&self, rows: u64, complete: bool) -> [u8; HEADER_BYTES] {
+        let options = &self.options;
+        let mut header = Header::new(MAGIC, VERSION);
+        header.put(10, &[PROBE_SCHEME]);
+        header.put_key_hash(11, 16, options.key_hash);
+        let flags = u8::from(options.liveness) * FLAG_LIVENESS + u8::from(complete) * FLAG_COMPLETE;
+        header.put(12, &[options.shape.probes() as u8, flags]);
+        header.put(14, &(options.shape.block_bits() as u16).to_le_bytes());
+        header.put(24, &options.shape.blocks().to_le_bytes());
+        header.put(28, &options.group_rows.to_le_bytes());
+        header.put(32, &options.tag.to_le_bytes());
+        header.put(40, &rows.to_le_bytes());
+        header.seal()
+    }
+
+    /// What the planes were made with.
+    pub fn options(&self) -> &PlanesOptions {
+        &self.options
+    }
+
+    /// Rows that were appended, deleted ones too.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether the planes were finished: no more rows will come.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Groups, the last of which may have fewer rows.
+    pub fn groups(&self) -> u64 {
+        self.rows.div_ceil(self.options.group_rows.into())
+    }
+
+    /// The rows of a group; none past the last.
+    pub fn rows_of(&self, group: u64) -> Range<u64> {
+        let group_rows = u64::from(self.options.group_rows);
+        let start = group.saturating_mul(group_rows).min(self.rows);
+        start..start.saturating_add(group_rows).min(self.rows)
+    }
+
+    /// Bytes of the whole; 2^64 - 1 if they would be more.
+    pub fn stored_bytes(&self) -> u64 {
+        let group_rows = u64::from(self.options.group_rows);
+        let (full, rest) = (self.rows / group_rows, self.rows % group_rows);
+        let last = if rest == 0 { 0 } else { self.group_bytes(rest) };
+        let full = full.saturating_mul(self.group_bytes(group_rows));
+        let records = HEADER_BYTES as u64 * (1 + u64::from(self.complete));
+        full.saturating_add(last).saturating_add(records)
+    }
+
+    /// Bytes of a plane in a group of so many rows, without its checksum: whole cache lines.
+    pub(crate) fn plane_bytes(&self, rows: u64) -> usize {
+        // A group has at most 2^24 rows.
+        rows.next_multiple_of(GROUP_ROWS_STEP.into()) as usize / 8
+    }
+
+    /// Planes of a group, with that of liveness.
+    pub(crate) fn stored_planes(&self) -> u32 {
+        self.options.shape.planes() + u32::from(self.options.liveness)
+    }
+
+    /// Bytes of a group of so many rows, with the record that ends it.
+    pub(crate) fn group_bytes(&self, rows: u64) -> u64 {
+        let plane = (self.plane_bytes(rows) + CHECKSUM_BYTES) as u64;
+        u64::from(self.stored_planes()) * plane + HEADER_BYTES as u64
+    }
+
+    /// Where a plane of a group is, and its checksum behind it.
+    pub(crate) fn location(&self, group: u64, plane: u32) -> PlaneLocation {
+        let rows = self.rows_of(group);
+        let length = (self.plane_bytes(rows.end - rows.start) + CHECKSUM_BYTES) as u64;
+        let before = group * self.group_bytes(self.options.group_rows.into());
+        let offset = HEADER_BYTES as u64 + before + u64::from(plane) * length;
+        PlaneLocation { plane, offset, length }
+    }
+
+    /// The checksum of a plane at its place.
+    pub(crate) fn checksum(&self, group: u64, plane: u32, bytes: &[u8]) -> u64 {
+        let place = group.wrapping_mul(self.stored_planes().into()).wrapping_add(plane.into());
+        KeyHasher::with_seed(self.identity.wrapping_add(place)).hash(bytes)
+    }
+
+    /// The bytes of a plane whose checksum behind it fits.
+    pub(crate) fn checked<'b>(
+        &self,
+        group: u64,
+        plane: u32,
+        bytes: &'b [u8],
+    ) -> Result<&'b [u8], PlanesError> {
+        let PlaneLocation { length: expected, .. } = self.location(group, plane);
+        let error = PlanesError::PlaneLength { found: bytes.len() as u64, expected };
+        if bytes.len() as u64 != expected {
+            return Err(error);
+        }
+        let (plane_bytes, stored) = bytes.split_last_chunk().ok_or(error)?;
+        let (stored, computed) =
+            (u64::from_le_bytes(*stored), self.checksum(group, plane, plane_bytes));
+        match stored == computed {
+            true => Ok(plane_bytes),
+            false => Err(PlanesError::PlaneChecksum { group, plane, stored, computed }),
+        }
+    }
+
+    /// Which bytes a query needs of a group: of each plane, ascending. Neighbours may be loaded in one piece, and cut.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::GroupOutOfRange`].
+    pub fn locate(&self, query: &Query, group: u64) -> Result<GroupLocation, PlanesError> {
+        self.check_group(group)?;
+        let planes = Terms::of(query, self).planes();
+        let planes = planes.into_iter().map(|plane| self.location(group, plane)).collect();
+        Ok(GroupLocation { group, planes })
+    }
+
+    /// Opens what was loaded for a location, one piece of bytes for each of its planes, and verifies that each is the plane that
+    /// is meant, and undamaged. Cost: reads all of it once.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError`]. Then answer "maybe" for every row of the group.
+    pub fn open<'b>(
+        &self,
+        at: &GroupLocation,
+        loaded: &[&'b [u8]],
+    ) -> Result<GroupRef<'b>, PlanesError> {
+        self.check_group(at.group)?;
+        if at.planes.len() != loaded.len() {
+            let (found, expected) = (loaded.len(), at.planes.len());
+            return Err(PlanesError::PlaneCount { found, expected });
+        }
+        let planes = at.planes.iter().zip(loaded);
+        let planes = planes.map(|(at_plane, bytes)| {
+            Ok((at_plane.plane, self.checked(at.group, at_plane.plane, bytes)?))
+        });
+        let planes = planes.collect::<Result<Vec<_>, PlanesError>>()?;
+        Ok(GroupRef { layout: *self, group: at.group, planes })
+    }
+
+    fn check_group(&self, group: u64) -> Result<(), PlanesError> {
+        let groups = self.groups();
+        if group < groups { Ok(()) } else { Err(PlanesError::GroupOutOfRange { group, groups }) }
+    }
+
+    /// Where the liveness plane of a row is, to be loaded, given to [`delete_in`](Self::delete_in), and written back.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::NoLiveness`], [`PlanesError::RowOutOfRange`].
+    pub fn locate_liveness(&self, row: u64) -> Result<PlaneLocation, PlanesError> {
+        if !self.options.liveness {
+            return Err(PlanesError::NoLiveness);
+        }
+        if row >= self.rows {
+            return Err(PlanesError::RowOutOfRange { row, rows: self.rows });
+        }
+        let group = row / u64::from(self.options.group_rows);
+        Ok(self.location(group, self.options.shape.planes()))
+    }
+
+    /// Deletes a row in the bytes that were loaded for its liveness plane, and mends their checksum. Returns whether the row was there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the bytes are damaged; nothing is
+    /// changed then.
+    pub fn delete_in(&self, row: u64, loaded: &mut [u8]) -> Result<bool, PlanesError> {
+        let PlaneLocation { plane, .. } = self.locate_liveness(row)?;
+        let group = row / u64::from(self.options.group_rows);
+        self.checked(group, plane, loaded)?;
+        let (bytes, sum) = loaded.split_at_mut(loaded.len() - CHECKSUM_BYTES);
+        let bit = row % u64::from(self.options.group_rows);
+        let (byte, mask) = (&mut bytes[(bit / 8) as usize], 1 << (bit % 8));
+        let was_live = *byte & mask != 0;
+        *byte &= !mask;
+        sum.copy_from_slice(&self.checksum(group, plane, bytes).to_le_bytes());
+        Ok(was_live)
+    }
+}
+
+/// Where a plane of a group is, with the checksum behind it.
+///
+/// ```
+/// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
+/// let options = PlanesOptions::new(Shape::new(1, 64, 1)?);
+/// let planes = Planes::from_hashes(&options, [[42 << 32], [7 << 60]])?;
+/// let at = planes.view().layout().locate(&Query::all([7 << 60]), 0)?;
+/// assert_eq!((at.planes[0].plane, at.planes[0].length), (28, 64 + 8));
+/// assert_eq!(at.planes[0].offset, 64 + 28 * 72);
+/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PlaneLocation {
+    /// Number of the plane.
+    pub plane: u32,
+    /// Where it begins in the stored planes.
+    pub offset: u64,
+    /// Its bytes, and those of its checksum.
+    pub length: u64,
+}
+
+/// Which bytes a query needs of a group: [`PlanesLayout::locate`] has an example.
+///
+/// ```
+/// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
+/// let options = PlanesOptions::new(Shape::new(1, 128, 4)?);
+/// let planes = Planes::from_hashes(&options, [[42]])?;
+/// let at = planes.view().layout().locate(&Query::all([42, 43]), 0)?;
+/// assert!(at.group == 0 && at.planes.len() <= 8);
+/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupLocation {
+    /// Number of the group.
+    pub group: u64,
+    /// Its planes, ascending.
+    pub planes: Vec<PlaneLocation>,
+}
+
+/// The planes of one group that were loaded and verified: [`PlanesLayout::open`].
+///
+/// ```
+/// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
+/// let options = PlanesOptions::new(Shape::new(1, 128, 4)?);
+/// let planes = Planes::from_hashes(&options, [[42], [7 << 60]])?;
+/// let (layout, query) = (*planes.view().layout(), Query::all([42]));
+/// let at = layout.locate(&query, 0)?;
+/// let loaded: Vec<&[u8]> =
+///     at.planes.iter().map(|at| &planes.as_bytes()[at.offset as usize..][..at.length as usize]).collect();
+/// let mut hits = blocked_bloom::Bitmask::new();
+/// layout.open(&at, &loaded)?.query(&query, &mut hits)?;
+/// assert!(hits.hits().eq([0]));
+/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GroupRef<'b> {
+    layout: PlanesLayout,
+    group: u64,
+    /// By number, ascending.
+    planes: Vec<(u32, &'b [u8])>,
+}
+
+impl GroupRef<'_> {
+    /// Which rows of the group may satisfy the query: the query that was located, or one whose planes are among those of that.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::PlaneNotLoaded`]; the answers are then arbitrary.
+    pub fn query(&self, query: &Query, hits: &mut Bitmask) -> Result<(), PlanesError> {
+        let terms = Terms::of(query, &self.layout);
+        let find = |plane| self.planes.binary_search_by_key(&plane, |&(number, _)| number);
+        if let Some(plane) = terms.planes().into_iter().find(|&plane| find(plane).is_err()) {
+            return Err(PlanesError::PlaneNotLoaded { plane });
+        }
+        let rows = self.layout.rows_of(self.group);
+        // A group has at most 2^24 rows.
+        let rows = (rows.end - rows.start) as usize;
+        hits.write(rows, |words| {
+            let plane = |number, window: &Window| {
+                let (_, bytes) = self.planes[find(number).ok()?];
+                if window.group == 0 { bytes.get(window.bytes()) } else { None }
+            };
+            let windows = Windows::new(0..words.len(), self.layout.plane_bytes(rows as u64) / 8);
+            evaluate(&terms, &windows, plane, words);
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! What planes are to be: shape, rows in a group, hash, liveness plane, tag.
+
+use blocked_bloom::{KeyError, KeyHash, KeyHasher};
+
+use crate::builder::PlanesBuilder;
+use crate::error::PlanesError;
+use crate::shape::Shape;
+
+/// Rows in a group are a multiple of 512, so that a plane of a group is whole cache lines.
+pub(crate) const GROUP_ROWS_STEP: u32 = 512;
+
+/// Rows in a group unless said otherwise, if the rows are short enough.
+const DEFAULT_GROUP_ROWS: u32 = 1 << 20;
+
+/// Bits of a group unless said otherwise: 32 MiB, which a builder holds twice.
+const DEFAULT_GROUP_BITS: u32 = 1 << 28;
+
+/// Most rows in a group: 2^24.
+pub const MAX_GROUP_ROWS: u32 = 1 << 24;
+
+/// What planes are to be. Makes builders.
+///
+/// ```
+/// use blocked_bloom_planes::{PlanesOptions, Shape};
+/// let options = PlanesOptions::new(Shape::for_rate(200, 0.01)?).with_group_rows(4096)?;
+/// let mut builder = options.builder()?;
+/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PlanesOptions {
+    pub(crate) shape: Shape,
+    pub(crate) group_rows: u32,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) liveness: bool,
+    pub(crate) tag: u64,
+}
+
+impl PlanesOptions {
+    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of so many that a group has 32 MiB if that are fewer;
+    /// without a liveness plane, tag 0.
+    pub fn new(shape: Shape) -> Self {
+        let rows = (DEFAULT_GROUP_BITS / shape.planes()).min(DEFAULT_GROUP_ROWS);
+        let group_rows = (rows - rows % GROUP_ROWS_STEP).max(GROUP_ROWS_STEP);
+        let key_hash = KeyHash::default();
+        PlanesOptions { shape, group_rows, key_hash, liveness: false, tag: 0 }
+    }
+
+    /// Rows in a group: a multiple of 512 up to [`MAX_GROUP_ROWS`].
+    ///
+    /// A query reads `group_rows / 8` bytes in one piece for each plane and group, the faster the longer the piece: from memory, pieces
+    /// of 4 KiB took 2.5 times as long as those of 128 KiB, and on object stores each is a request. A builder holds a group twice: for
+    /// long rows, few. The last group takes no more space than its rows.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::GroupRowsOutOfRange`].
+    pub fn with_group_rows(self, group_rows: u32) -> Result<Self, PlanesError> {
+        let is_possible = group_rows.is_multiple_of(GROUP_ROWS_STEP)
+            && (GROUP_ROWS_STEP..=MAX_GROUP_ROWS).contains(&group_rows);
+        match is_possible {
+            true => Ok(PlanesOptions { group_rows, ..self }),
+            false => Err(PlanesError::GroupRowsOutOfRange { group_rows }),
+        }
+    }
+
+    /// What the items are hashed with; stored, so that whoever opens the planes hashes in the same way.
+    pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
+        PlanesOptions { key_hash, ..self }
+    }
+
+    /// With a liveness plane, so that rows can be deleted. Every query reads it, as one plane more.
+    pub fn with_liveness(self) -> Self {
+        PlanesOptions { liveness: true, ..self }
+    }
+
+    /// Any number that tells these planes from others of the same shape and hash, such as the number of a file: a plane that was loaded
+    /// from another file then fails its check.
+    pub fn with_tag(self, tag: u64) -> Self {
+        PlanesOptions { tag, ..self }
+    }
+
+    /// A builder of such planes.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Alloc`] if there is no memory for a group.
+    pub fn builder(&self) -> Result<PlanesBuilder, PlanesError> {
+        PlanesBuilder::new(*self)
+    }
+
+    /// The shape of the rows.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Rows in a group.
+    pub fn group_rows(&self) -> u32 {
+        self.group_rows
+    }
+
+    /// What the items are hashed with.
+    pub fn key_hash(&self) -> KeyHash {
+        self.key_hash
+    }
+
+    /// The hasher of the items.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.key_hash.hasher()
+    }
+
+    /// Whether there is a liveness plane.
+    pub fn has_liveness(&self) -> bool {
+        self.liveness
+    }
+
+    /// The number that tells these planes from others.
+    pub fn tag(&self) -> u64 {
+        self.tag
+    }
+}

@@ -1,0 +1,72 @@
+//! Appending by several threads, in the caller's rayon pool: the only file that enters one. A task makes whole groups, so that the
+//! bytes do not depend on the number of threads.
+
+use alloc::vec::Vec;
+
+use rayon::prelude::*;
+
+use crate::builder::PlanesBuilder;
+use crate::error::PlanesError;
+use crate::planes::extend;
+use crate::transpose::Rows;
+
+impl PlanesBuilder {
+    /// [`append_all`](Self::append_all) by the threads of the current rayon pool: the same bytes. Whole groups are shared out, so that a
+    /// call with many groups gains and one with less than two does not. Memory: two groups for each thread, and the bytes returned,
+    /// twice.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Alloc`], as for [`append_all`](Self::append_all).
+    ///
+    /// ```
+    /// use blocked_bloom_planes::{PlanesOptions, Shape};
+    /// let options = PlanesOptions::new(Shape::new(1, 128, 4)?).with_group_rows(512)?;
+    /// let rows: Vec<[u64; 2]> = (0..5_000).map(|row| [row << 40, row << 45]).collect();
+    /// let (mut one, mut many) = (options.builder()?, options.builder()?);
+    /// assert_eq!(one.append_all(&rows)?, many.par_append_all(&rows)?);
+    /// assert_eq!(one.finish()?, many.finish()?);
+    /// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+    /// ```
+    pub fn par_append_all<R: AsRef<[u64]> + Sync>(
+        &mut self,
+        rows: &[R],
+    ) -> Result<Vec<u8>, PlanesError> {
+        let group_rows = self.options().group_rows() as usize;
+        let begun = match self.rows.used {
+            0 => 0,
+            used => (group_rows - used).min(rows.len()),
+        };
+        let (begun, rest) = rows.split_at(begun);
+        let mut stored = self.append_all(begun)?;
+        let (whole, last) = rest.split_at(rest.len() - rest.len() % group_rows);
+        if self.groups == 0 && !whole.is_empty() {
+            extend(&mut stored, &self.layout.record(0, false))?;
+        }
+        let first = self.groups;
+        let layout = self.layout;
+        let shape = layout.options().shape();
+        let groups: Vec<Result<Vec<u8>, PlanesError>> = whole
+            .par_chunks(group_rows)
+            .enumerate()
+            .map_init(
+                || Rows::new(&layout),
+                |kept, (group, rows)| {
+                    let kept = kept.as_mut().map_err(|error| *error)?;
+                    for row in rows {
+                        kept.push(|words| shape.set(words, row.as_ref().iter().copied()));
+                    }
+                    let mut stored = Vec::new();
+                    kept.take_group(&layout, first + group as u64, &mut stored)?;
+                    Ok(stored)
+                },
+            )
+            .collect();
+        for group in groups {
+            extend(&mut stored, &group?)?;
+            self.groups += 1;
+        }
+        extend(&mut stored, &self.append_all(last)?)?;
+        Ok(stored)
+    }
+}

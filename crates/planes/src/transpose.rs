@@ -1,0 +1,128 @@
+//! From rows to planes.
+
+use alloc::vec::Vec;
+
+use crate::error::PlanesError;
+use crate::layout::{CHECKSUM_BYTES, PlanesLayout};
+
+/// Rows of 512 become a cache line of each plane.
+const LINE_ROWS: usize = 512;
+
+/// The rows of a group while they are collected: one behind the other, in words.
+#[derive(Clone)]
+pub(crate) struct Rows {
+    words: Vec<u64>,
+    row_words: usize,
+    pub(crate) used: usize,
+}
+
+impl Rows {
+    /// Room for the rows of a group, all zero.
+    pub(crate) fn new(layout: &PlanesLayout) -> Result<Self, PlanesError> {
+        let row_words = (layout.options().shape().planes() as usize).div_ceil(64);
+        let length = row_words.checked_mul(layout.options().group_rows() as usize);
+        let length = length.ok_or(PlanesError::alloc(usize::MAX))?;
+        let mut words = Vec::new();
+        let error = || PlanesError::alloc(length.saturating_mul(8));
+        words.try_reserve_exact(length).map_err(|_| error())?;
+        words.resize(length, 0);
+        Ok(Rows { words, row_words, used: 0 })
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.used * self.row_words == self.words.len()
+    }
+
+    /// Adds the row that `fill` writes into zeros. There must be room for it.
+    #[inline]
+    pub(crate) fn push(&mut self, fill: impl FnOnce(&mut [u64])) {
+        let row = &mut self.words[self.used * self.row_words..][..self.row_words];
+        // What is left of another group, or of a row whose items panicked.
+        row.fill(0);
+        fill(row);
+        self.used += 1;
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        8 * self.words.capacity()
+    }
+
+    /// Appends the group as it is stored, and forgets the rows, of which there is at least one.
+    pub(crate) fn take_group(
+        &mut self,
+        layout: &PlanesLayout,
+        group: u64,
+        stored: &mut Vec<u8>,
+    ) -> Result<(), PlanesError> {
+        let start = stored.len();
+        let length = usize::try_from(layout.group_bytes(self.used as u64)).unwrap_or(usize::MAX);
+        stored.try_reserve(length).map_err(|_| PlanesError::alloc(length))?;
+        stored.resize(start + length, 0);
+        let bytes = &mut stored[start..];
+        let stride = layout.plane_bytes(self.used as u64) + CHECKSUM_BYTES;
+        self.transpose(layout, stride, bytes);
+        if layout.options().has_liveness() {
+            let plane = &mut bytes[layout.options().shape().planes() as usize * stride..];
+            let (bytes, bits) = (self.used / 8, self.used % 8);
+            plane[..bytes].fill(0xff);
+            plane[bytes] |= (1 << bits) - 1;
+        }
+        for (number, plane) in (0..layout.stored_planes()).zip(bytes.chunks_mut(stride)) {
+            let (plane, sum) = plane.split_at_mut(stride - CHECKSUM_BYTES);
+            sum.copy_from_slice(&layout.checksum(group, number, plane).to_le_bytes());
+        }
+        let before = group * u64::from(layout.options().group_rows());
+        let record = layout.record(before + self.used as u64, false);
+        bytes[length - record.len()..].copy_from_slice(&record);
+        self.used = 0;
+        Ok(())
+    }
+
+    /// Writes the planes of the rows into zeros, one every `stride` bytes.
+    fn transpose(&self, layout: &PlanesLayout, stride: usize, bytes: &mut [u8]) {
+        let planes = layout.options().shape().planes() as usize;
+        let used = &self.words[..self.used * self.row_words];
+        for (line, rows) in used.chunks(LINE_ROWS * self.row_words).enumerate() {
+            for column in 0..self.row_words {
+                let mut tiles = [[0; 64]; LINE_ROWS / 64];
+                for (tile, rows) in tiles.iter_mut().zip(rows.chunks(64 * self.row_words)) {
+                    for (word, row) in tile.iter_mut().zip(rows.chunks(self.row_words)) {
+                        *word = row[column];
+                    }
+                    transpose_64(tile);
+                }
+                for plane in column * 64..planes.min(column * 64 + 64) {
+                    let at = plane * stride + line * LINE_ROWS / 8;
+                    let line = bytes[at..][..LINE_ROWS / 8].as_chunks_mut::<8>().0;
+                    for (bytes, tile) in line.iter_mut().zip(&tiles) {
+                        *bytes = tile[plane % 64].to_le_bytes();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Bit `j` of word `i` becomes bit `i` of word `j`: in six steps, each of which exchanges halves of squares.
+fn transpose_64(words: &mut [u64; 64]) {
+    step::<32>(words, 0x0000_0000_ffff_ffff);
+    step::<16>(words, 0x0000_ffff_0000_ffff);
+    step::<8>(words, 0x00ff_00ff_00ff_00ff);
+    step::<4>(words, 0x0f0f_0f0f_0f0f_0f0f);
+    step::<2>(words, 0x3333_3333_3333_3333);
+    step::<1>(words, 0x5555_5555_5555_5555);
+}
+
+/// In every square of `2 N` words, exchanges the upper halves of the first `N` words, bit by bit of `mask`, with the lower halves of the
+/// others.
+#[inline(always)]
+fn step<const N: usize>(words: &mut [u64; 64], mask: u64) {
+    for square in words.chunks_exact_mut(2 * N) {
+        let (first, second) = square.split_at_mut(N);
+        for (a, b) in first.iter_mut().zip(second) {
+            let changed = ((*a >> N) ^ *b) & mask;
+            *b ^= changed;
+            *a ^= changed << N;
+        }
+    }
+}

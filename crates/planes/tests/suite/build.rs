@@ -1,0 +1,138 @@
+//! Builders write what the definition writes, however rows come to them.
+
+use blocked_bloom::KeyHash;
+use blocked_bloom_planes::{MAX_GROUP_ROWS, Planes, PlanesError, PlanesOptions, Shape};
+
+use crate::naive::{Model, SHAPES, options, rows, sample};
+
+#[test]
+fn the_bytes_are_those_of_the_definition() {
+    for (i, shape) in SHAPES.into_iter().enumerate() {
+        for count in [0, 1, 63, 64, 65, 511, 512, 513, 1023, 1024, 1500] {
+            let group_rows = [512, 1024][(i + count) % 2];
+            let mut options = options(shape, group_rows).with_tag(count as u64);
+            if i % 2 == 0 {
+                options = options.with_liveness();
+            }
+            if i % 3 == 0 {
+                options = options.with_key_hash(KeyHash::Caller { tag: 7 });
+            }
+            let (_, model, planes) = sample(options, count, 1);
+            assert_eq!(planes.as_bytes(), model.encode(), "{shape:?}, {count} rows");
+            let opened = Planes::from_bytes(planes.as_bytes()).unwrap();
+            assert_eq!(opened.view().layout(), planes.view().layout());
+            assert_eq!(opened.view().rows(), count);
+            assert_eq!(opened.view().key_hash(), options.key_hash());
+            assert_eq!(*opened.view().layout().options(), options);
+        }
+    }
+}
+
+#[test]
+fn pieces_are_whole_groups_and_add_up() {
+    let options = options((1, 80, 2), 512);
+    let rows = rows(2_000, 2);
+    let expected = Model::of(options, &rows).encode();
+    let mut builder = options.builder().unwrap();
+    let memory = builder.memory_bytes();
+    let mut stored = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!(builder.rows(), i as u64);
+        let group = builder.append(row.iter().copied()).unwrap();
+        assert_eq!(group.is_some(), i % 512 == 511);
+        stored.extend(group.unwrap_or_default());
+        assert_eq!(builder.memory_bytes(), memory);
+    }
+    stored.extend(builder.finish().unwrap());
+    assert_eq!(stored, expected);
+
+    let mut builder = options.builder().unwrap();
+    let mut stored = Vec::new();
+    for rows in rows.chunks(700) {
+        stored.extend(builder.append_all(rows).unwrap());
+    }
+    stored.extend(builder.finish().unwrap());
+    assert_eq!(stored, expected);
+}
+
+#[test]
+fn a_group_that_is_just_full_leaves_nothing() {
+    let options = options((1, 80, 2), 512);
+    let rows = rows(1_024, 3);
+    let mut builder = options.builder().unwrap();
+    let mut stored = builder.append_all(&rows).unwrap();
+    let rest = builder.finish().unwrap();
+    assert_eq!(rest.len(), 64);
+    stored.extend(rest);
+    assert_eq!(stored, Model::of(options, &rows).encode());
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_write_the_same_bytes() {
+    let rows = rows(5_000, 4);
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        for chunk in [1, 300, 512, 1_300, 5_000] {
+            let options = options((1, 100, 3), 512).with_liveness();
+            let mut builder = options.builder().unwrap();
+            let mut stored = Vec::new();
+            for rows in rows.chunks(chunk) {
+                stored.extend(pool.install(|| builder.par_append_all(rows)).unwrap());
+            }
+            assert_eq!(builder.rows(), 5_000);
+            stored.extend(builder.finish().unwrap());
+            assert!(
+                stored == Model::of(options, &rows).encode(),
+                "{threads} threads, {chunk} rows"
+            );
+        }
+    }
+}
+
+/// A row whose items panic is not appended, and leaves nothing behind.
+#[test]
+fn a_panic_among_the_items_appends_nothing() {
+    let options = options((1, 80, 2), 512);
+    let rows = rows(600, 5);
+    let mut builder = options.builder().unwrap();
+    let mut stored = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        if i % 100 == 11 {
+            let items =
+                (0..9_u64).map(|item| if item == 8 { panic!("no more") } else { item << 60 });
+            let appended =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.append(items)));
+            assert!(appended.is_err());
+        }
+        stored.extend(builder.append(row.iter().copied()).unwrap().unwrap_or_default());
+    }
+    stored.extend(builder.finish().unwrap());
+    assert_eq!(stored, Model::of(options, &rows).encode());
+}
+
+#[test]
+fn group_sizes_that_cannot_be_are_errors() {
+    let options = PlanesOptions::new(Shape::new(1, 64, 1).unwrap());
+    for group_rows in [0, 1, 511, 513, MAX_GROUP_ROWS + 512, u32::MAX] {
+        let error = options.with_group_rows(group_rows).unwrap_err();
+        assert_eq!(error, PlanesError::GroupRowsOutOfRange { group_rows });
+        assert!(error.to_string().contains(&group_rows.to_string()));
+    }
+    assert!(
+        options.with_group_rows(512).is_ok() && options.with_group_rows(MAX_GROUP_ROWS).is_ok()
+    );
+    // The default keeps a group at 32 MiB.
+    let rows = |blocks, bits| PlanesOptions::new(Shape::new(blocks, bits, 1).unwrap()).group_rows();
+    assert_eq!(
+        [rows(1, 16), rows(1, 256), rows(1, 512), rows(1 << 17, 512)],
+        [1 << 20, 1 << 20, 1 << 19, 512]
+    );
+}
+
+#[test]
+fn memory_that_is_not_there_is_an_error() {
+    let shape = Shape::new(1 << 17, 512, 1).unwrap();
+    let options = PlanesOptions::new(shape).with_group_rows(MAX_GROUP_ROWS).unwrap();
+    assert!(matches!(options.builder().unwrap_err(), PlanesError::Alloc(_)));
+}

@@ -1,0 +1,161 @@
+//! Damaged planes are an error, and never rule out a row that has what is looked up.
+
+use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom_planes::{PlanesError, PlanesRef, Query};
+
+use crate::naive::{Model, Random, options, record, rows};
+
+/// How many damaged copies were an error, opened and were harmless, and opened and lost a row.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    refused: usize,
+    harmless: usize,
+    wrong: usize,
+}
+
+struct Case {
+    rows: Vec<Vec<u64>>,
+    bytes: Vec<u8>,
+    other: Vec<u8>,
+}
+
+impl Case {
+    fn new() -> Self {
+        let options = options((1, 40, 2), 512).with_liveness();
+        let rows = rows(700, 1);
+        let bytes = Model::of(options, &rows).encode();
+        let mut other = rows.clone();
+        other.reverse();
+        let other = Model::of(options, &other).encode();
+        Case { rows, bytes, other }
+    }
+
+    #[expect(clippy::print_stdout, reason = "figures to be quoted")]
+    fn run(&self, damage: &str, copies: impl Iterator<Item = Vec<u8>>) -> Counts {
+        let mut counts = Counts::default();
+        for bytes in copies.filter(|bytes| *bytes != self.bytes && *bytes != self.other) {
+            *match PlanesRef::from_bytes(&bytes) {
+                Err(error) => {
+                    assert!(!error.to_string().is_empty());
+                    &mut counts.refused
+                }
+                Ok(planes) if self.loses_a_row(planes) => &mut counts.wrong,
+                Ok(_) => &mut counts.harmless,
+            } += 1;
+            // What is not verified may answer anything, but not panic.
+            if let Ok(planes) = PlanesRef::from_bytes_trusted(&bytes) {
+                self.loses_a_row(planes);
+            }
+        }
+        let Counts { refused, harmless, wrong } = counts;
+        println!(
+            "| {damage} | {} | {refused} | {harmless} | {wrong} |",
+            refused + harmless + wrong
+        );
+        counts
+    }
+
+    fn loses_a_row(&self, planes: PlanesRef<'_>) -> bool {
+        let mut hits = Bitmask::new();
+        [3, 400, 699].into_iter().any(|row: usize| {
+            planes.query(&Query::all(self.rows[row].iter().copied()), &mut hits);
+            hits.get(row) != Some(true)
+        })
+    }
+}
+
+fn truncated(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..bytes.len()).map(|length| bytes[..length].to_vec())
+}
+
+fn mutate(bytes: &mut [u8], random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        let length = (1 + random.below(16)).min(bytes.len() - at);
+        match random.below(4) {
+            0 => bytes[at..at + length].fill(0),
+            1 => bytes[at..at + length].fill(0xff),
+            2 => {
+                let from = random.below(bytes.len() - length + 1);
+                bytes.copy_within(from..from + length, at);
+            }
+            _ => bytes[at] ^= 1 << random.below(8),
+        }
+    }
+}
+
+#[test]
+fn every_change_is_an_error() {
+    let case = Case::new();
+    let bytes = &case.bytes;
+    let all_refused = |counts: Counts| counts.refused > 0 && counts.harmless + counts.wrong == 0;
+    assert!(all_refused(case.run("truncated at every byte", truncated(bytes))));
+    let extended = (1..200).map(|more| [&bytes[..], &vec![0; more]].concat());
+    assert!(all_refused(case.run("extended", extended)));
+    let flipped = (0..8 * bytes.len()).map(|bit| {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        bytes
+    });
+    assert!(all_refused(case.run("every bit flipped", flipped)));
+    let mut random = Random(1);
+    let mutated = (0..10_000).map(|_| {
+        let mut bytes = bytes.clone();
+        mutate(&mut bytes, &mut random);
+        bytes
+    });
+    assert!(all_refused(case.run("several bytes at random", mutated)));
+    // Planes are verified one by one: between two of them nothing tells files of the same options, rows and tag apart. With tags all
+    // are errors, as the next test shows.
+    let spliced = (1..bytes.len()).map(|at| [&bytes[..at], &case.other[at..]].concat());
+    let counts = case.run("spliced with one of the same tag", spliced);
+    assert!(counts.refused > 5_000);
+}
+
+/// Planes that have a tag each cannot be taken for one another.
+#[test]
+fn spliced_planes_with_tags_are_errors() {
+    let (one, other) = (options((1, 40, 2), 512).with_tag(1), options((1, 40, 2), 512).with_tag(2));
+    let rows = rows(700, 1);
+    let [one, other] = [one, other].map(|options| Model::of(options, &rows).encode());
+    for at in 1..one.len() {
+        let spliced = [&one[..at], &other[at..]].concat();
+        assert!(
+            spliced == one || spliced == other || PlanesRef::from_bytes(&spliced).is_err(),
+            "{at}"
+        );
+    }
+}
+
+/// Records whose checksums were mended: an error, or planes that answer without a panic.
+#[test]
+fn mended_records_never_panic() {
+    let case = Case::new();
+    let ends = [0, case.bytes.len() - 64];
+    let mended = (8..56).flat_map(|at| (0..=255).map(move |value| (at, value)));
+    let mended = mended.map(|(at, value)| {
+        let mut bytes = case.bytes.clone();
+        for start in ends {
+            bytes[start + at] = value;
+            let sum = KeyHasher::default().hash(&bytes[start..start + 56]);
+            bytes[start + 56..start + 64].copy_from_slice(&sum.to_le_bytes());
+        }
+        bytes
+    });
+    let counts = case.run("every value of record bytes, mended", mended);
+    assert!(counts.refused > 10_000 && counts.wrong == 0, "{counts:?}");
+}
+
+#[test]
+fn records_of_other_rows_are_errors() {
+    let options = options((1, 40, 2), 512);
+    let rows = rows(1_300, 1);
+    let bytes = Model::of(options, &rows).encode();
+    let group = 40 * (64 + 8) + 64;
+    for (offset, rows) in [(0, 5), (group, 511), (2 * group, 512), (3 * group, 1_024)] {
+        let mut damaged = bytes.clone();
+        damaged[offset..offset + 64].copy_from_slice(&record(&options, rows, false));
+        let error = PlanesRef::from_bytes(&damaged).unwrap_err();
+        assert_eq!(error, PlanesError::OtherRecord { offset: offset as u64 });
+    }
+}

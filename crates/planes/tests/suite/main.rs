@@ -1,0 +1,12 @@
+//! The tests of the package: one binary, a module for each area. `naive` is the scalar definition that all of them compare with.
+
+mod build;
+mod damage;
+mod delete;
+mod filters;
+mod golden;
+mod naive;
+mod query;
+mod ranged;
+mod rates;
+mod sizing;

@@ -1,0 +1,160 @@
+//! Every query answers as the definition does, for every range, group size and alignment.
+
+use blocked_bloom::Bitmask;
+use blocked_bloom_planes::{Planes, PlanesError, PlanesRef, Query};
+
+use crate::naive::{Model, Random, SHAPES, options, rows, sample};
+
+/// Queries of each kind: items that rows have, alone and together, and others.
+fn queries(rows: &[Vec<u64>], random: &mut Random) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
+    let mut queries = vec![(vec![], vec![]), (vec![], vec![vec![]]), (vec![random.next()], vec![])];
+    for _ in 0..12 {
+        let row = &rows[random.below(rows.len())];
+        let mut all: Vec<u64> = row.iter().copied().filter(|_| random.below(2) == 0).collect();
+        if random.below(4) == 0 {
+            all.push(random.next());
+        }
+        let mut any = Vec::new();
+        for _ in 0..random.below(3) {
+            let length = random.below(4);
+            let mut list = random.hashes(length);
+            list.extend(row.first());
+            list.extend(rows[random.below(rows.len())].last());
+            any.push(list);
+        }
+        queries.push((all, any));
+    }
+    queries
+}
+
+fn query(all: &[u64], any: &[Vec<u64>]) -> Query {
+    any.iter()
+        .fold(Query::all(all.iter().copied()), |query, list| query.and_any(list.iter().copied()))
+}
+
+#[test]
+fn answers_are_those_of_the_definition() {
+    let mut random = Random(1);
+    let mut hits = Bitmask::new();
+    for shape in SHAPES {
+        for (group_rows, count) in [(512, 1), (512, 1_700), (1_024, 2_048), (1_536, 1_537)] {
+            let (rows, model, planes) = sample(options(shape, group_rows), count, 3);
+            for (all, any) in queries(&rows, &mut random) {
+                planes.query(&query(&all, &any), &mut hits);
+                let expected = model.query(&all, &any, 0..count);
+                assert!(hits.iter().eq(expected), "{shape:?}, {group_rows}: {all:x?} {any:x?}");
+            }
+        }
+    }
+}
+
+/// Windows of a group, and what is left of them at its end: groups of more rows than a window has.
+#[test]
+fn groups_of_several_windows() {
+    let mut random = Random(2);
+    let mut hits = Bitmask::new();
+    for (group_rows, count) in [(32_768, 70_000), (33_280, 67_000), (1 << 20, 40_001)] {
+        let (rows, model, planes) = sample(options((1, 24, 2), group_rows), count, 5);
+        for (all, any) in queries(&rows, &mut random) {
+            planes.query(&query(&all, &any), &mut hits);
+            assert!(hits.iter().eq(model.query(&all, &any, 0..count)), "{group_rows}");
+        }
+    }
+}
+
+#[test]
+fn ranges_answer_as_a_part_of_the_whole() {
+    let (rows, model, planes) = sample(options((1, 40, 2), 512), 1_300, 7);
+    let mut random = Random(3);
+    let mut hits = Bitmask::new();
+    let mut ranges: Vec<_> = (0..130).map(|start| start..start + 200).collect();
+    ranges.extend((1_100..1_300).map(|start| start..1_300));
+    ranges.extend([0..0, 1_300..1_300, 0..1_300, 64..64, 500..524, 511..513, 1_023..1_026]);
+    ranges.extend((0..100).map(|_| {
+        let start = random.below(1_301);
+        start..start + random.below(1_301 - start)
+    }));
+    for range in ranges {
+        let (all, any) = queries(&rows, &mut random).swap_remove(random.below(15));
+        planes.view().query_range(&query(&all, &any), range.clone(), &mut hits).unwrap();
+        assert!(hits.iter().eq(model.query(&all, &any, range.clone())), "{range:?}");
+    }
+    for (start, end) in [(0, 1_301), (1_301, 1_301), (9, 8), (usize::MAX, usize::MAX)] {
+        let before = hits.clone();
+        let result = planes.view().query_range(&Query::all([1]), start..end, &mut hits);
+        let (start, end) = (start as u64, end as u64);
+        assert_eq!(result, Err(PlanesError::RangeOutOfRange { start, end, rows: 1_300 }));
+        assert_eq!(hits, before);
+    }
+}
+
+#[test]
+fn batches_answer_as_single_queries_do() {
+    for (group_rows, count) in [(512, 1_700), (1 << 20, 90_000)] {
+        let (rows, model, planes) = sample(options((1, 30, 2), group_rows), count, 9);
+        let lists = queries(&rows, &mut Random(4));
+        let batch: Vec<Query> = lists.iter().map(|(all, any)| query(all, any)).collect();
+        let mut found = vec![Vec::new(); batch.len()];
+        planes.view().query_batch(&batch, |number, rows, hits| {
+            assert_eq!((rows.start, rows.len()), (found[number].len(), hits.len()));
+            found[number].extend(hits.iter());
+        });
+        for ((all, any), found) in lists.iter().zip(found) {
+            assert!(found == model.query(all, any, 0..count), "{group_rows}");
+        }
+        planes.view().query_batch(&[], |_, _, _| panic!("no query"));
+    }
+}
+
+#[test]
+fn any_alignment_will_do() {
+    let (rows, model, planes) = sample(options((1, 80, 3), 512), 800, 11);
+    let mut hits = Bitmask::new();
+    for offset in 0..64 {
+        let mut bytes = vec![0xff; offset];
+        bytes.extend_from_slice(planes.as_bytes());
+        let view = PlanesRef::from_bytes(&bytes[offset..]).unwrap();
+        for row in [0, 100, 799] {
+            view.query(&Query::all(rows[row].iter().copied()), &mut hits);
+            assert!(hits.iter().eq(model.query(&rows[row], &[], 0..800)));
+            assert_eq!(hits.get(row), Some(true));
+        }
+    }
+}
+
+/// Rows that are alike keep lines alive, so that planes are read whole to the last; rows of no item end them at once.
+#[test]
+fn planes_are_read_as_long_as_rows_are_left() {
+    let items: Vec<u64> = Random(5).hashes(12);
+    let options = options((1, 128, 2), 4_096);
+    for every in [1, 100, 600, 3_000] {
+        let rows: Vec<Vec<u64>> = (0..9_000)
+            .map(|row| match row % every {
+                0 => items.clone(),
+                _ => items[..row % 11].to_vec(),
+            })
+            .collect();
+        let model = Model::of(options, &rows);
+        let planes =
+            Planes::from_hashes(&options, rows.iter().map(|row| row.iter().copied())).unwrap();
+        let mut hits = Bitmask::new();
+        for length in 0..=12 {
+            planes.query(&Query::all(items[..length].iter().copied()), &mut hits);
+            assert!(
+                hits.iter().eq(model.query(&items[..length], &[], 0..9_000)),
+                "{every}, {length}"
+            );
+        }
+    }
+}
+
+#[test]
+fn planes_without_rows_answer_nothing() {
+    let planes = Planes::from_hashes(&options((1, 80, 3), 512), rows(0, 0)).unwrap();
+    let mut hits = Bitmask::new();
+    planes.query(&Query::all([1, 2]), &mut hits);
+    assert!(hits.is_empty());
+    planes.view().query_batch(&[Query::all([])], |_, _, _| panic!("no group"));
+    assert_eq!(planes.as_bytes().len(), 128);
+    assert_eq!(planes.view().layout().groups(), 0);
+}
