@@ -93,6 +93,7 @@ crate](guides::internals).
 //!
 //! - `blocked-bloom-formats`: the filters of RocksDB, Parquet and Cassandra, read and written
 //! - `blocked-bloom-lsm`: memory budgets per level, policies and metrics for LSM engines
+//! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
 //! - `blocked-bloom-cli`: the command-line tool `blocked-bloom`
 //!
 //! # Limits
