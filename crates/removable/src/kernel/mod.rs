@@ -1,0 +1,119 @@
+//! The kernels: one table of functions per instruction set, found by the name of a [`Kernel`] of the core.
+//!
+//! A kernel decides speed, never an answer: all give the answers of [`tags`](crate::tags), and leave the same lines. A new instruction
+//! set is one file and one line of [`table`]; until it has them, the kernel of that name is the scalar one here.
+
+// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these three safe ones")]
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod driver;
+// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not provide for.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
+mod portable;
+mod scalar;
+
+use blocked_bloom::{Block, Kernel, LengthError};
+
+// Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a kernel's name does not say so.
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+cpufeatures::new!(bits, "bmi1", "popcnt");
+
+/// One instruction set's functions.
+///
+/// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
+/// `insert[ahead](lines, hashes)` adds the hashes in order up to the first that both lines are full for, and returns how many.
+/// `remove[ahead](lines, hashes, found)` removes a copy of each in order, writes whether there was one as `contains` writes, and returns
+/// how many there were. All prefetch so many cache lines for each line of a later key: none where the filter fits the cache, two where
+/// lines straddle cache lines, which they do not in memory that is written.
+///
+/// # Safety
+///
+/// The CPU has the features of the kernel of that name, and on x86 those of `bits`.
+struct Table {
+    contains: [Contains; 3],
+    insert: [Insert; 2],
+    remove: [Remove; 2],
+}
+
+type Contains = unsafe fn(&[Block], hashes: &[u64], hits: &mut [u64]);
+type Insert = unsafe fn(&mut [Block], hashes: &[u64]) -> usize;
+type Remove = unsafe fn(&mut [Block], hashes: &[u64], found: &mut [u64]) -> usize;
+
+fn table(kernel: Kernel) -> &'static Table {
+    match kernel.name() {
+        #[cfg(target_arch = "x86_64")]
+        "avx512" if bits::get() => &avx512::TABLE,
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        "avx2" if bits::get() => &avx2::TABLE,
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        "neon" => &neon::TABLE,
+        "portable" => &portable::TABLE,
+        _ => &scalar::TABLE,
+    }
+}
+
+/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are zero.
+///
+/// # Errors
+///
+/// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+#[inline]
+pub(crate) fn contains(
+    kernel: Kernel,
+    lines: &[Block],
+    hashes: &[u64],
+    words: &mut [u64],
+) -> Result<(), LengthError> {
+    LengthError::check(hashes.len(), words)?;
+    let ahead = match lines.as_ptr().addr().is_multiple_of(size_of::<Block>()) {
+        _ if !outgrows_cache(kernel, lines) => 0,
+        true => 1,
+        false => 2,
+    };
+    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
+    // or the scalar one if `bits` are not there.
+    unsafe { table(kernel).contains[ahead](lines, hashes, words) };
+    Ok(())
+}
+
+/// Adds the hashes in order up to the first that both lines are full for, and returns how many were added.
+#[inline]
+pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usize {
+    let ahead = usize::from(outgrows_cache(kernel, lines));
+    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
+    // or the scalar one if `bits` are not there.
+    unsafe { table(kernel).insert[ahead](lines, hashes) }
+}
+
+/// Removes a copy of each hash in order, writes which were there as [`contains`] does, and returns how many.
+///
+/// # Errors
+///
+/// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is changed then.
+#[inline]
+pub(crate) fn remove(
+    kernel: Kernel,
+    lines: &mut [Block],
+    hashes: &[u64],
+    found: &mut [u64],
+) -> Result<usize, LengthError> {
+    LengthError::check(hashes.len(), found)?;
+    let ahead = usize::from(outgrows_cache(kernel, lines));
+    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
+    // or the scalar one if `bits` are not there.
+    Ok(unsafe { table(kernel).remove[ahead](lines, hashes, found) })
+}
+
+#[inline]
+fn outgrows_cache(kernel: Kernel, lines: &[Block]) -> bool {
+    size_of_val(lines) > kernel.prefetch_threshold()
+}
+
+#[cfg(test)]
+#[path = "../../tests/unit/places.rs"]
+mod tests;

@@ -1,0 +1,50 @@
+//! Plain Rust without a branch that depends on a lane, which the compiler vectorises with what the target always has: eight lanes a
+//! register for SSE2 and WebAssembly, else four lanes a word.
+
+use blocked_bloom::Block;
+
+use super::Table;
+use super::driver::{self, Places};
+
+pub(super) const TABLE: Table = Table {
+    contains: [contains::<0>, contains::<1>, contains::<2>],
+    insert: [insert::<0>, insert::<1>],
+    remove: [remove::<0>, remove::<1>],
+};
+
+fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+    let count = lines.len() as u32;
+    driver::contains::<AHEAD>(lines, hashes, hits, |keys| Places::scalar(keys, count), either);
+}
+
+fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
+    let count = lines.len() as u32;
+    driver::insert::<AHEAD>(lines, hashes, |keys| Places::scalar(keys, count), equal)
+}
+
+fn remove<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [u64]) -> usize {
+    let count = lines.len() as u32;
+    driver::remove::<AHEAD>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
+}
+
+#[inline(always)]
+fn either(first: &Block, second: &Block, tags: u64) -> bool {
+    let (first, second) = (first.as_chunks().0, second.as_chunks().0);
+    let lanes = first.iter().zip(second);
+    // All ones in a lane that is equal.
+    lanes.fold(0_u16, |any, (&first, &second)| {
+        let is = |lane| u16::from(u16::from_le_bytes(lane) == tags as u16).wrapping_neg();
+        any | is(first) | is(second)
+    }) != 0
+}
+
+/// A bit for each lane, set if it equals the tag.
+#[inline(always)]
+fn equal(line: &Block, tags: u64) -> u32 {
+    let (lanes, _) = line.as_chunks();
+    let mut bits = 0;
+    for (i, &lane) in lanes.iter().enumerate() {
+        bits |= u32::from(u16::from_le_bytes(lane) == tags as u16) << i;
+    }
+    bits
+}

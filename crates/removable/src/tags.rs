@@ -1,0 +1,168 @@
+//! The tag scheme: which two lines a key belongs to, and what adding and removing it does to them. Plain Rust, one key at a time; every
+//! kernel leaves the same lines and gives the same answers.
+//!
+//! A line is 64 bytes: 32 tags of 16 bits, little-endian, where 0 is an empty lane. For a 64-bit hash `h` and `n` lines:
+//!
+//! ```text
+//! tag(h)    = max(1, h div 2^48)
+//! first(h)  = (h mod 2^32) * n div 2^32
+//! sum       = (tag * G mod 2^32) * n div 2^32          G = 0x9e3779b9
+//! second(h) = (sum - first) mod n
+//! ```
+//!
+//! Since `first + second = sum (mod n)`, the second line of a key whose first is `second` is `first`: with the tag, either line gives the
+//! other. Keys with the same tag in one line therefore share *both* lines, and are the same key to the filter: removing one of them
+//! removes a tag that stands for either. With a second hash in place of the sum, two keys could share a tag and a line but not the other
+//! line, and removing one could remove the tag of the other, which is then lost although nobody misused the filter.
+//!
+//! Tags never move. What a key's lines hold changes only by tags that appear and vanish, on which
+//! [readers beside a writer](crate::RemovableReader) rely.
+//!
+//! ```
+//! use blocked_bloom_removable::tags;
+//! let mut lines = [[0; 64]; 3];
+//! let hash = 0x9c1c_34f1_0a4e_7ab3;
+//! assert!(tags::insert(&mut lines, hash));
+//! assert!(tags::contains(&lines, hash));
+//! assert!(tags::remove(&mut lines, hash));
+//! assert!(!tags::contains(&lines, hash));
+//! ```
+
+use blocked_bloom::Block;
+
+/// Tags in a line.
+pub const LANES: usize = 32;
+
+/// `G`: 2^32 divided by the golden ratio.
+pub(crate) const MULTIPLIER: u32 = 0x9e37_79b9;
+
+/// A key goes into its first line while that has more empty lanes than this.
+///
+/// Then into the emptier of both. Choosing the emptier always fills the lines no further before the first refusal, and reads the second
+/// line of every key.
+pub(crate) const KEEP_EMPTY: u32 = 8;
+
+/// Where a key may be, and what stands for it there.
+///
+/// ```
+/// use blocked_bloom_removable::tags::Place;
+/// let place = Place::of(0x9c1c_34f1_0a4e_7ab3, 1_000);
+/// assert_eq!((place.first, place.second, place.tag), (40, 105, 0x9c1c));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line that the key goes into while there is space.
+    pub first: u32,
+    /// The other line; for one key in `n` the same.
+    pub second: u32,
+    /// Never 0.
+    pub tag: u16,
+}
+
+impl Place {
+    /// The place of a hash among `lines` lines, 1 or more.
+    #[inline]
+    pub fn of(hash: u64, lines: u32) -> Self {
+        let tag = ((hash >> 48) as u16).max(1);
+        let first = scale(hash as u32, lines);
+        let sum = scale(u32::from(tag).wrapping_mul(MULTIPLIER), lines);
+        let second =
+            if sum >= first { sum - first } else { sum.wrapping_sub(first).wrapping_add(lines) };
+        Place { first, second, tag }
+    }
+
+    /// Both lines, the one with the lower number first: the order in which copies are looked for.
+    #[inline]
+    pub(crate) fn ascending(self) -> [u32; 2] {
+        [self.first.min(self.second), self.first.max(self.second)]
+    }
+}
+
+/// A number of 32 bits as one below `lines` (Lemire's fastrange).
+#[inline]
+fn scale(number: u32, lines: u32) -> u32 {
+    ((u64::from(number) * u64::from(lines)) >> 32) as u32
+}
+
+/// The tag in lane `lane` of a line.
+#[inline]
+fn lane(line: &Block, lane: usize) -> u16 {
+    u16::from_le_bytes([line[2 * lane], line[2 * lane + 1]])
+}
+
+/// The lowest lane that holds `tag`.
+#[inline]
+fn find(line: &Block, tag: u16) -> Option<usize> {
+    (0..LANES).find(|&i| lane(line, i) == tag)
+}
+
+#[inline]
+fn set(line: &mut Block, lane: usize, tag: u16) {
+    line[2 * lane..2 * lane + 2].copy_from_slice(&tag.to_le_bytes());
+}
+
+/// Empty lanes of a line.
+#[inline]
+pub(crate) fn empty_lanes(line: &Block) -> u32 {
+    (0..LANES).map(|i| u32::from(lane(line, i) == 0)).sum()
+}
+
+/// Whether the key may be there: whether a lane of one of its lines holds its tag.
+///
+/// # Panics
+///
+/// If there is no line, or more than 2^32 - 1.
+pub fn contains(lines: &[Block], hash: u64) -> bool {
+    let place = Place::of(hash, count(lines));
+    [place.first, place.second].iter().any(|&line| find(&lines[line as usize], place.tag).is_some())
+}
+
+/// Adds a key, or a further copy of it: its tag, in the lowest empty lane of its first line if more than eight lanes of that are empty,
+/// else of the emptier line, the first if both are equally empty. False if neither has an empty lane: then nothing is changed.
+///
+/// # Panics
+///
+/// If there is no line, or more than 2^32 - 1.
+pub fn insert(lines: &mut [Block], hash: u64) -> bool {
+    let place = Place::of(hash, count(lines));
+    let [first, second] =
+        [place.first, place.second].map(|line| empty_lanes(&lines[line as usize]));
+    let chosen = match first > KEEP_EMPTY || first >= second {
+        true => place.first,
+        false => place.second,
+    };
+    let line = &mut lines[chosen as usize];
+    match find(line, 0) {
+        Some(lane) => {
+            set(line, lane, place.tag);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Removes one copy of a key: empties the lowest lane that holds its tag, of the line with the lower number if that has one, else of the
+/// other. False if neither holds it.
+///
+/// The order is that in which a reader looks beside a writer, and does not depend on which line is the key's first; see
+/// [`RemovableReader`](crate::RemovableReader).
+///
+/// # Panics
+///
+/// If there is no line, or more than 2^32 - 1.
+pub fn remove(lines: &mut [Block], hash: u64) -> bool {
+    let place = Place::of(hash, count(lines));
+    for line in place.ascending() {
+        let line = &mut lines[line as usize];
+        if let Some(lane) = find(line, place.tag) {
+            set(line, lane, 0);
+            return true;
+        }
+    }
+    false
+}
+
+fn count(lines: &[Block]) -> u32 {
+    assert!(!lines.is_empty(), "no lines");
+    u32::try_from(lines.len()).expect("at most 2^32 - 1 lines")
+}

@@ -1,0 +1,241 @@
+//! What is added is there until it is removed as often; what fails changes nothing.
+
+use std::collections::HashMap;
+
+use blocked_bloom::{BatchQuery, Bitmask, FormatError, KeyError, KeyHash};
+use blocked_bloom_removable::{
+    RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions,
+};
+
+use crate::common::{Random, kernels};
+use crate::naive::Naive;
+
+/// 64 copies of a key fit, 32 where its two lines are the same; each is removed by itself.
+#[test]
+fn copies_of_a_key() {
+    let mut one_line = 0;
+    for lines in [1_u64, 2, 3, 100, 1_000] {
+        for key in 0..200_u32 {
+            let options = RemovableOptions::new(32 * lines).with_slack(0.0);
+            let mut filter = options.empty_filter().unwrap();
+            let naive = Naive::new(lines as usize);
+            let (first, second, _) = naive.place(filter.hasher().unwrap().hash(key.to_le_bytes()));
+            let fit = if first == second { 32 } else { 64 };
+            one_line += u32::from(first == second && lines == 3);
+            for copies in 0..fit {
+                assert_eq!(filter.len(), copies);
+                filter.insert(key.to_le_bytes()).unwrap();
+            }
+            let before = filter.clone();
+            let full = RemovableError::Full { inserted: 0, len: fit, capacity: 32 * lines };
+            assert_eq!(filter.insert(key.to_le_bytes()), Err(full));
+            assert_eq!(filter, before);
+            assert_eq!(filter.len(), fit);
+            for _ in 0..fit {
+                assert!(filter.contains(key.to_le_bytes()));
+                assert_eq!(filter.remove(key.to_le_bytes()), Ok(true));
+            }
+            assert!(!filter.contains(key.to_le_bytes()));
+            assert_eq!(filter.remove(key.to_le_bytes()), Ok(false));
+            assert!(filter.is_empty());
+        }
+    }
+    // One key in as many as there are lines: 67 of 200 expected.
+    assert!((40..=95).contains(&one_line), "{one_line}");
+}
+
+/// Random additions and removals of few keys, several copies of each, against a multiset; from time to time stored and read back.
+#[test]
+fn a_multiset_says_what_must_be_there() {
+    for (lines, keys, seed) in [(1, 20, 1), (2, 40, 2), (3, 50, 3), (40, 1_000, 4)] {
+        let mut random = Random(seed);
+        let options = RemovableOptions::new(32 * lines).with_slack(0.0);
+        let options = options.with_key_hash(KeyHash::Caller { tag: 9 });
+        let mut filter = options.empty_filter().unwrap();
+        let mut copies: HashMap<u64, u32> = HashMap::new();
+        let (mut added, mut refused) = (0, 0);
+        for step in 0..30_000 {
+            let hash = Random(random.next() % keys).next();
+            let present = copies.get(&hash).copied().unwrap_or(0);
+            if random.next() % 5 < 3 {
+                let before = filter.clone();
+                match filter.insert_hash(hash) {
+                    Ok(()) => {
+                        *copies.entry(hash).or_insert(0) += 1;
+                        added += 1;
+                    }
+                    Err(error) => {
+                        assert!(matches!(error, RemovableError::Full { inserted: 0, .. }));
+                        assert_eq!(filter, before);
+                        refused += 1;
+                    }
+                }
+            } else if present > 0 {
+                assert!(filter.remove_hash(hash), "step {step}");
+                *copies.get_mut(&hash).unwrap() -= 1;
+            } else if !filter.contains_hash(hash) {
+                let before = filter.clone();
+                assert!(!filter.remove_hash(hash));
+                assert_eq!(filter, before);
+            }
+            let total: u32 = copies.values().sum();
+            assert_eq!(filter.len(), u64::from(total));
+            if step % 1_000 == 0 {
+                assert!(copies.iter().all(|(&hash, &n)| n == 0 || filter.contains_hash(hash)));
+                let stored = filter.to_bytes();
+                let opened = RemovableFilterRef::from_bytes(&stored).unwrap();
+                assert_eq!(opened, filter.view());
+                assert_eq!(opened.len(), filter.len());
+                filter = opened.to_filter().unwrap();
+            }
+        }
+        assert!(added > 5_000 && refused > 0, "{lines} lines: {added} added, {refused} refused");
+        for (hash, n) in copies {
+            (0..n).for_each(|_| assert!(filter.remove_hash(hash)));
+        }
+        assert!(filter.is_empty() && filter.view().lines().as_flattened().iter().all(|&b| b == 0));
+    }
+}
+
+#[test]
+fn a_batch_that_does_not_fit_is_added_up_to_there() {
+    for kernel in kernels() {
+        let options = RemovableOptions::new(64).with_slack(0.0);
+        let options = options.with_key_hash(KeyHash::Caller { tag: 1 });
+        let empty = options.empty_filter().unwrap().with_kernel(kernel);
+        // One key, which 64 or 32 copies of fit, then another that has space where the first has none.
+        let naive = Naive::new(2);
+        let apart = (1..).map(|i| Random(i).next());
+        let hash = apart.clone().find(|&hash| naive.place(hash).0 == naive.place(hash).1).unwrap();
+        let other = apart.clone().find(|&other| {
+            naive.place(other).0 == naive.place(other).1
+                && naive.place(other).0 != naive.place(hash).0
+        });
+        let mut batch = vec![hash; 40];
+        batch.push(other.unwrap());
+        let mut filter = empty.clone();
+        let error = filter.insert_hashes(&batch).unwrap_err();
+        assert_eq!(error, RemovableError::Full { inserted: 32, len: 32, capacity: 64 });
+        let mut expected = empty.clone();
+        expected.insert_hashes(&batch[..32]).unwrap();
+        assert_eq!(filter, expected);
+        assert_eq!(filter.len(), 32);
+        // By keys, the number counts from the start of all of them.
+        let mut filter = RemovableOptions::new(2_000).empty_filter().unwrap().with_kernel(kernel);
+        let mut keys: Vec<u32> = (0..1_500).collect();
+        keys.extend([7; 64]);
+        let keys: Vec<[u8; 4]> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        let Err(RemovableError::Full { inserted, len, .. }) = filter.insert_batch(&keys) else {
+            panic!("64 copies besides others fit");
+        };
+        assert!((1_501..1_564).contains(&inserted), "{inserted}");
+        assert_eq!(len, inserted as u64);
+    }
+}
+
+#[test]
+fn sizes_follow_keys_and_slack() {
+    let lines = |keys, slack| -> Result<usize, RemovableError> {
+        let filter = RemovableOptions::new(keys).with_slack(slack).empty_filter()?;
+        assert_eq!(filter.memory_bytes(), 64 * filter.view().lines().len() as u64);
+        assert_eq!(filter.capacity(), 32 * filter.view().lines().len() as u64);
+        Ok(filter.view().lines().len())
+    };
+    assert_eq!(lines(0, 0.125), Ok(1));
+    assert_eq!(lines(28, 0.125), Ok(1));
+    assert_eq!(lines(29, 0.125), Ok(3));
+    assert_eq!(lines(32 * 28, 0.125), Ok(33));
+    assert_eq!(lines(32 * 28 + 1, 0.125), Ok(33));
+    assert_eq!(lines(33 * 28 + 1, 0.125), Ok(34));
+    assert_eq!(lines(33, 0.0), Ok(2));
+    assert_eq!(lines(1_000_000, 0.125), Ok(35_715));
+    assert_eq!(lines(1_000_000, 0.0), Ok(31_250));
+    assert_eq!(lines(3_200, 0.5), Ok(200));
+    for slack in [-0.1, 0.91, 1.0, f64::NAN, f64::INFINITY] {
+        let error = lines(10, slack).unwrap_err();
+        assert!(matches!(error, RemovableError::SlackOutOfRange { .. }), "{error}");
+    }
+    let text = RemovableOptions::new(1).with_slack(1.5).empty_filter().unwrap_err().to_string();
+    assert_eq!(text, "a slack of 1.5: give 0 to 0.9");
+    let most = (u64::from(u32::MAX)) * 28;
+    let error = RemovableError::KeysOutOfRange { keys: most + 1, most };
+    assert_eq!(lines(most + 1, 0.125), Err(error));
+    assert_eq!(
+        lines(u64::MAX, 0.125),
+        Err(RemovableError::KeysOutOfRange { keys: u64::MAX, most })
+    );
+    let options = RemovableOptions::new(7).with_slack(0.5).with_huge_pages(false);
+    let options = options.with_key_hash(KeyHash::Xxh3 { seed: 3 }).with_keys(0);
+    assert_eq!((options.keys(), options.slack()), (1, 0.5));
+    assert_eq!(options.key_hash(), KeyHash::Xxh3 { seed: 3 });
+}
+
+#[test]
+fn a_filter_of_the_callers_hashes_takes_no_keys() {
+    let options = RemovableOptions::new(100).with_key_hash(KeyHash::Caller { tag: 5 });
+    let mut filter = options.empty_filter().unwrap();
+    filter.insert_hash(1).unwrap();
+    let (before, error, mut found) =
+        (filter.clone(), KeyError::NoHasher { tag: 5 }, Bitmask::new());
+    assert_eq!(filter.insert("a"), Err(RemovableError::Key(error)));
+    assert_eq!(filter.insert_batch(&["a", "b"]), Err(RemovableError::Key(error)));
+    assert_eq!(filter.remove("a"), Err(error));
+    assert_eq!(filter.remove_batch(&["a"], &mut found), Err(error));
+    assert_eq!(filter, before);
+    assert!(filter.contains("a") && filter.view().contains("a"));
+    filter.contains_batch(&["a", "b"], &mut found);
+    assert_eq!(found.count_hits(), 2);
+    let mut writer = filter.into_writer().unwrap();
+    assert_eq!(writer.insert("a"), Err(RemovableError::Key(error)));
+    assert_eq!(writer.remove("a"), Err(error));
+    assert!(writer.contains("a") && writer.reader().contains("a"));
+    assert_eq!(writer.reader().hasher(), Err(error));
+    assert_eq!(writer.to_filter().unwrap(), before);
+}
+
+#[test]
+fn larger_filters_are_made_from_the_keys() {
+    let mut options = RemovableOptions::new(100);
+    let mut filter = options.empty_filter().unwrap();
+    let hashes = Random(1).hashes(5_000);
+    let mut rebuilt = 0;
+    for (i, &hash) in hashes.iter().enumerate() {
+        if filter.insert_hash(hash).is_err() {
+            assert!(filter.load() > 0.85, "{}", filter.load());
+            options = options.with_keys(2 * options.keys());
+            filter = RemovableFilter::from_hashes(&options, &hashes[..=i]).unwrap();
+            rebuilt += 1;
+        }
+    }
+    assert!((5..=7).contains(&rebuilt));
+    assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+    assert_eq!(filter.len(), 5_000);
+    // At least as many keys as there are hashes.
+    let filter = RemovableFilter::from_hashes(&RemovableOptions::new(1), &hashes).unwrap();
+    assert_eq!(filter.view().lines().len(), 5_000_usize.div_ceil(28));
+    let error = RemovableFilter::from_hashes(&options, &[7; 65]).unwrap_err();
+    assert!(matches!(error, RemovableError::Full { inserted: 64, .. }));
+}
+
+#[test]
+fn filters_tell_what_they_are() {
+    let options = RemovableOptions::new(1_000).with_key_hash(KeyHash::Xxh3 { seed: 4 });
+    let mut filter = options.empty_filter().unwrap();
+    assert!(filter.is_empty() && filter.view().is_empty() && filter.load() == 0.0);
+    (0..500_u32).for_each(|key| filter.insert(key.to_le_bytes()).unwrap());
+    let view = filter.view();
+    assert_eq!((view.len(), view.capacity()), (500, 36 * 32));
+    assert!((view.load() - 500.0 / 1_152.0).abs() < 1e-12 && filter.load() == view.load());
+    assert_eq!(view.key_hash(), options.key_hash());
+    assert_eq!(filter.key_hash(), options.key_hash());
+    assert_eq!(view.hasher(), options.key_hash().hasher());
+    assert!(view.require_key_hash(options.key_hash()).is_ok());
+    let (found, expected) = (options.key_hash(), KeyHash::default());
+    let error = view.require_key_hash(expected).unwrap_err();
+    assert_eq!(error, FormatError::HashMismatch { found, expected });
+    filter.prefetch_hash(1);
+    let other_seed = RemovableOptions::new(1_000).empty_filter().unwrap();
+    filter.clear();
+    assert!(filter.is_empty() && filter != other_seed && filter == options.empty_filter().unwrap());
+    assert!(format!("{filter:?}").contains("lines: 36"));
+}

@@ -1,0 +1,13 @@
+//! The tests of the removable filter: one binary. `cargo test -p blocked-bloom-removable --test suite kernels::` runs one module.
+
+#[path = "../../../../tests/suite/common/mod.rs"]
+mod common;
+mod naive;
+
+mod damage;
+mod filter;
+mod format;
+mod golden;
+mod kernels;
+mod load;
+mod shared;
