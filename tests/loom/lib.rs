@@ -6,6 +6,8 @@
 #[path = "../../src/filter/atomic/word.rs"]
 mod word;
 
+mod removable;
+
 use core::sync::atomic::Ordering::Relaxed;
 
 use loom::sync::Arc;
