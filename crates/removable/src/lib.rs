@@ -81,3 +81,12 @@ pub use options::RemovableOptions;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use shared::{RemovableReader, RemovableWriter};
 pub use view::RemovableFilterRef;
+
+/// The code in the README and the page about this filter compiles and runs.
+#[cfg(all(doctest, feature = "std"))]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/removable.md")]
+    struct Removable;
+}

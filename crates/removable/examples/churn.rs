@@ -1,0 +1,225 @@
+//! Fills filters until a key is refused, adds and removes keys for long at full load, and removes keys that were never added: how full a
+//! filter gets, what churn does to it, and what misuse costs.
+//!
+//! ```text
+//! cargo run --release -p blocked-bloom-removable --example churn                               seconds
+//! cargo run --release -p blocked-bloom-removable --example churn -- --operations 100M --fills 100
+//! cargo run --release -p blocked-bloom-removable --example churn -- --lanes 29 --operations 100M --fills 0
+//! ```
+//!
+//! Keys are numbers; those in the filter are kept, and each of them must be found, in every check and when it is removed. The program
+//! fails at the first that is not.
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use std::error::Error;
+use std::time::Instant;
+
+use blocked_bloom::{BatchQuery, Bitmask, KeyHash};
+use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
+use clap::{Parser, value_parser};
+
+/// Keys of a call.
+const BATCH: usize = 1_024;
+
+/// How full a removable filter gets, what churn does to it, and what misuse costs.
+#[derive(Parser)]
+struct Args {
+    /// Keys of each filter, 10K to 1G; suffixes K, M and G
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = number::<10_000, 1_000_000_000>)]
+    keys: u64,
+    /// Additions and removals at full load, together; 0 to 100G
+    #[arg(long, value_name = "N", default_value = "4M", value_parser = number::<0, 100_000_000_000>)]
+    operations: u64,
+    /// Lanes of 32 that are taken with all keys in, on the average; 16 to 30
+    #[arg(long, value_name = "LANES", default_value_t = 28, value_parser = value_parser!(u8).range(16..=30))]
+    lanes: u8,
+    /// Filters that are filled until a key is refused
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    fills: u64,
+    /// Another course of events
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+}
+
+fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let value = digits.parse::<u64>().ok().and_then(|value| value.checked_mul(unit));
+    value
+        .filter(|value| (FROM..=TO).contains(value))
+        .ok_or_else(|| format!("give a whole number of {FROM} to {TO}, such as 20M"))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let options = RemovableOptions::new(args.keys)
+        .with_slack(1.0 - f64::from(args.lanes) / 32.0)
+        .with_key_hash(KeyHash::Caller { tag: args.seed });
+    fill(&args, &options)?;
+    churn(&args, &options)?;
+    misuse(&args, &options)?;
+    Ok(())
+}
+
+/// Fills filters until a key is refused.
+fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
+    let mut loads = Vec::new();
+    for fill in 0..args.fills {
+        let mut filter = options.empty_filter()?;
+        let mut numbers = Numbers::of(args.seed, fill + 1);
+        let mut hashes = [0; BATCH];
+        loop {
+            hashes.fill_with(|| numbers.next());
+            match filter.insert_hashes(&hashes) {
+                Ok(()) => {}
+                Err(RemovableError::Full { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        loads.push(filter.load());
+    }
+    loads.sort_by(f64::total_cmp);
+    if let [least, .., most] | [least @ most] = loads[..] {
+        println!(
+            "{} fills of filters for {} keys: the first key is refused at a load of {least:.4} to {most:.4}, median {:.4}",
+            args.fills,
+            args.keys,
+            loads[loads.len() / 2]
+        );
+    }
+    Ok(())
+}
+
+/// Removes keys that are there and adds others, at full load.
+fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> {
+    let mut filter = options.empty_filter()?;
+    let mut numbers = Numbers::of(args.seed, 0);
+    let (mut live, mut refused) = (Vec::new(), 0);
+    add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut refused)?;
+    println!(
+        "{} keys in {} bytes, {:.2} bits per key, load {:.4}; {refused} refused",
+        live.len(),
+        filter.memory_bytes(),
+        filter.memory_bytes() as f64 * 8.0 / live.len() as f64,
+        filter.load()
+    );
+    rate(&filter, &mut numbers);
+    refused = 0;
+    let (start, mut checked, mut done) = (Instant::now(), 0_u64, 0);
+    let mut found = Bitmask::new();
+    while done < args.operations {
+        let mut out = [0; BATCH];
+        for hash in &mut out {
+            let at = numbers.next() % live.len() as u64;
+            *hash = live.swap_remove(at as usize);
+        }
+        if filter.remove_hashes(&out, &mut found) != BATCH {
+            return Err(
+                format!("after {done} operations: a key was not there to be removed").into()
+            );
+        }
+        let missing = args.keys as usize - live.len();
+        add(&mut filter, &mut numbers, missing, &mut live, &mut refused)?;
+        done += (BATCH + missing) as u64;
+        // Ten times in all, and at the end.
+        if done * 10 / args.operations.max(1) > checked || done >= args.operations {
+            checked = done * 10 / args.operations;
+            filter.contains_hashes(&live, &mut found);
+            if found.count_misses() > 0 || filter.len() != live.len() as u64 {
+                return Err(format!(
+                    "after {done} operations: {} keys are lost",
+                    found.count_misses()
+                )
+                .into());
+            }
+        }
+    }
+    println!(
+        "{done} additions and removals: {refused} refused, 0 keys lost, load {:.4}, {:.1} s",
+        filter.load(),
+        start.elapsed().as_secs_f64()
+    );
+    rate(&filter, &mut numbers);
+    Ok(())
+}
+
+/// Adds as many new keys, of which those that are not refused are then live.
+fn add(
+    filter: &mut RemovableFilter,
+    numbers: &mut Numbers,
+    count: usize,
+    live: &mut Vec<u64>,
+    refused: &mut u64,
+) -> Result<(), RemovableError> {
+    let mut hashes: Vec<u64> = (0..count).map(|_| numbers.next()).collect();
+    let mut rest = &mut hashes[..];
+    loop {
+        match filter.insert_hashes(rest) {
+            Ok(()) => {
+                live.extend_from_slice(rest);
+                return Ok(());
+            }
+            Err(RemovableError::Full { inserted, .. }) => {
+                live.extend_from_slice(&rest[..inserted]);
+                *refused += 1;
+                rest = &mut rest[inserted + 1..];
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// False positives among keys that were never added.
+fn rate(filter: &RemovableFilter, numbers: &mut Numbers) {
+    let (mut hits, mut passed) = (Bitmask::new(), 0);
+    const QUERIES: usize = 8_000_000;
+    for _ in 0..QUERIES / 8_000 {
+        let absent: Vec<u64> = (0..8_000).map(|_| numbers.next()).collect();
+        filter.contains_hashes(&absent, &mut hits);
+        passed += hits.count_hits();
+    }
+    println!(
+        "  false positives: {:.4} % of {QUERIES}, estimated {:.4} %",
+        100.0 * passed as f64 / QUERIES as f64,
+        100.0 * filter.view().estimated_false_positive_rate()
+    );
+}
+
+/// Removes a million keys that were never added, and counts those that were added and are lost by it.
+fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
+    const REMOVALS: usize = 1_000_000;
+    let mut filter = options.empty_filter()?;
+    let mut numbers = Numbers::of(args.seed, u64::MAX);
+    let (mut live, mut refused) = (Vec::new(), 0);
+    add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut refused)?;
+    let never: Vec<u64> = (0..REMOVALS).map(|_| numbers.next()).collect();
+    let mut found = Bitmask::new();
+    let carried_out = filter.remove_hashes(&never, &mut found);
+    filter.contains_hashes(&live, &mut found);
+    println!(
+        "{REMOVALS} removals of keys that were never added: {carried_out} found a tag, {} keys are lost by it",
+        found.count_misses()
+    );
+    Ok(())
+}
+
+/// Numbers that are all different, and well mixed: SplitMix64 (Steele, Lea, Flood 2014).
+struct Numbers(u64);
+
+impl Numbers {
+    fn of(seed: u64, part: u64) -> Self {
+        Numbers(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ part.wrapping_mul(0x2545_f491_4f6c_dd1d))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}

@@ -1,0 +1,152 @@
+//! An IP ban list: addresses that misbehave are banned for some time, and every request is looked up. The list itself is slow to ask (a
+//! database, another machine); the filter says of nearly every request that it need not be asked.
+//!
+//! ```text
+//! cargo run --release -p blocked-bloom-removable --example working_set
+//! cargo run --release -p blocked-bloom-removable --example working_set -- --words tests/fixtures/keys/words.txt
+//! ```
+//!
+//! With `--words` the clients are the lines of a file in place of IPv4 addresses. The set of what is banned is kept beside the filter, and
+//! the program fails at the first request of a banned client that the filter does not stop.
+#![expect(clippy::print_stdout, reason = "a program for the command line")]
+
+use std::collections::{HashMap, VecDeque};
+use std::error::Error;
+use std::path::PathBuf;
+
+use blocked_bloom_removable::{
+    RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions,
+};
+use clap::Parser;
+
+/// An IP ban list with expiry, and a filter before it.
+#[derive(Parser)]
+struct Args {
+    /// Clients, one a line [default: a million IPv4 addresses]
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
+    /// Requests
+    #[arg(long, value_name = "N", default_value_t = 3_000_000)]
+    requests: u64,
+    /// Requests that a ban lasts
+    #[arg(long, value_name = "N", default_value_t = 400_000)]
+    ban: u64,
+}
+
+/// The bans that are in force, and the filter before them.
+struct Bans {
+    options: RemovableOptions,
+    filter: RemovableFilter,
+    /// When each ends, and whose it is: what a database has. A client that misbehaves again has another.
+    queue: VecDeque<(u64, u64)>,
+    rebuilt: u32,
+}
+
+impl Bans {
+    fn new(keys: u64) -> Result<Self, RemovableError> {
+        let options = RemovableOptions::new(keys);
+        let filter = options.empty_filter()?;
+        Ok(Bans { options, filter, queue: VecDeque::new(), rebuilt: 0 })
+    }
+
+    /// Each ban is a copy of its key, so that the first that ends does not end the second.
+    fn add(&mut self, hash: u64, ends: u64) -> Result<(), RemovableError> {
+        self.queue.push_back((ends, hash));
+        match self.filter.insert_hash(hash) {
+            // Too many bans for its size: once more, for twice as many, from those in force.
+            Err(RemovableError::Full { .. }) => {
+                self.options = self.options.with_keys(2 * self.options.keys());
+                let hashes: Vec<u64> = self.queue.iter().map(|&(_, hash)| hash).collect();
+                self.filter = RemovableFilter::from_hashes(&self.options, &hashes)?;
+                self.rebuilt += 1;
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Only what was added is removed: whose ban ends is known from the queue.
+    fn expire(&mut self, now: u64) {
+        while let Some(&(ends, hash)) = self.queue.front()
+            && ends <= now
+        {
+            self.queue.pop_front();
+            assert!(self.filter.remove_hash(hash), "a ban that was added is there");
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let clients: Vec<Vec<u8>> = match &args.words {
+        Some(file) => std::fs::read_to_string(file)?.lines().map(|word| word.into()).collect(),
+        None => (0..1_000_000_u64).map(|i| (mix(i) as u32).to_be_bytes().to_vec()).collect(),
+    };
+    if clients.is_empty() {
+        return Err("no clients: give a file with a line for each".into());
+    }
+    // Too small, so that the example shows what happens then.
+    let mut bans = Bans::new(1_000)?;
+    let hasher = bans.filter.hasher()?;
+    // What the filter is checked with; a service would have it in the database.
+    let mut banned: HashMap<u64, u64> = HashMap::new();
+    let (mut passed, mut stopped, mut asked_in_vain, mut most) = (0_u64, 0_u64, 0_u64, 0);
+    for now in 0..args.requests {
+        bans.expire(now);
+        let client = &clients[pick(now, clients.len())];
+        let hash = hasher.hash(client);
+        let is_banned = banned.get(&hash).is_some_and(|&ends| ends > now);
+        match (bans.filter.contains_hash(hash), is_banned) {
+            (false, true) => return Err("a banned client was let in".into()),
+            (false, false) => passed += 1,
+            (true, true) => stopped += 1,
+            (true, false) => asked_in_vain += 1,
+        }
+        // A request in 50 is a misdeed, of banned clients too: their bans get longer.
+        if mix(now ^ 0xbad).is_multiple_of(50) {
+            let ends = now + args.ban;
+            banned.insert(hash, ends);
+            bans.add(hash, ends)?;
+        }
+        most = most.max(bans.filter.len());
+    }
+    println!("{} requests of {} clients", args.requests, clients.len());
+    println!(
+        "{passed} passed by the filter alone; the list was asked {} times",
+        stopped + asked_in_vain
+    );
+    println!(
+        "{stopped} of these were banned, {asked_in_vain} ({:.4} % of those not banned) were not",
+        { 100.0 * asked_in_vain as f64 / (passed + asked_in_vain) as f64 }
+    );
+    println!(
+        "{most} bans at a time at most; {} bytes, load {:.2}, made larger {} times",
+        bans.filter.memory_bytes(),
+        bans.filter.load(),
+        bans.rebuilt
+    );
+
+    // Restart: the filter is stored, and opened again where it lies.
+    let stored = bans.filter.to_bytes();
+    let opened = RemovableFilterRef::from_bytes(&stored)?;
+    assert!(bans.queue.iter().all(|&(_, hash)| opened.contains_hash(hash)));
+    println!("stored in {} bytes, and opened with {} bans in force", stored.len(), opened.len());
+    bans.filter = opened.to_filter()?;
+    bans.expire(u64::MAX);
+    assert!(bans.filter.is_empty());
+    Ok(())
+}
+
+/// Which client makes request `i`: some make many, most make few (the number falls with the square root of the rank).
+fn pick(i: u64, clients: usize) -> usize {
+    let uniform = (mix(i ^ 0xc11e) >> 11) as f64 / (1_u64 << 53) as f64;
+    ((uniform * uniform * clients as f64) as usize).min(clients - 1)
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(i: u64) -> u64 {
+    let mut word = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
