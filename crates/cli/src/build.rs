@@ -30,7 +30,8 @@ use crate::threads;
 /// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
 /// keys than fit --max-memory is read twice, first to count them.
 ///
-/// --format builds filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
+/// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits per key; with --keys for
+/// as many if that are more. The others are filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
 /// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
 /// the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does, such as nb-1-big-Filter.db; keys are
 /// the serialized bytes of partition keys, as for query). Options that a format does not have are errors.
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     keys: PathBuf,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter]
+    /// KEYS.tags for removable, KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -197,7 +198,7 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
 impl Args {
     /// Checks that filters of the format can be built, and have every option that was given.
     fn check(&self, format: Format) -> Result<(), Failure> {
-        use Format::{Cassandra, Native, ParquetFilter, RocksdbBlock};
+        use Format::{Cassandra, Native, ParquetFilter, Removable, RocksdbBlock};
         let part = match format {
             Format::RocksdbSst => Some(RocksdbBlock),
             Format::Parquet => Some(ParquetFilter),
@@ -224,7 +225,11 @@ impl Args {
                 ("--bits-per-key", sizing.bits_per_key.is_some(), &[Native, RocksdbBlock]),
                 ("--fpr", sizing.fpr.is_some(), &[Native, ParquetFilter, Cassandra]),
                 ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
-                ("--keys", self.expected_keys.is_some(), &[Native, ParquetFilter, Cassandra]),
+                (
+                    "--keys",
+                    self.expected_keys.is_some(),
+                    &[Native, Removable, ParquetFilter, Cassandra],
+                ),
                 ("--probes", self.probes.is_some(), &[Native]),
                 ("--seed", self.seed.is_some(), &[Native]),
                 ("--prefix", self.prefix.is_some(), &[Native]),
@@ -267,6 +272,7 @@ fn output(args: &Args, format: Format) -> Result<Output, Failure> {
         None => {
             let mut name = args.keys.clone().into_os_string();
             name.push(match format {
+                Format::Removable => ".tags",
                 Format::RocksdbBlock => ".filter",
                 Format::ParquetFilter => ".sbbf",
                 Format::Cassandra => {

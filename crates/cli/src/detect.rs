@@ -3,7 +3,7 @@
 //! The rules, in this order. Each is a mark that files of other formats do not have: a filter that is read in the wrong format answers
 //! "absent" for keys that it holds.
 //!
-//! 1. The first bytes are the magic number of this crate's format: `native`.
+//! 1. The first bytes are the magic number of this crate's format: `native`, or that of its removable filters: `removable`.
 //! 2. The first bytes are `PAR1` or `PARE`: `parquet`.
 //! 3. The file's name ends in `Filter.db`, and its first bytes may be a number of probes: `cassandra`, which no byte marks.
 //! 4. The first bytes are a whole header of a Parquet filter: `parquet-filter`.
@@ -17,6 +17,7 @@ use std::path::Path;
 use blocked_bloom::header::HeaderError;
 use blocked_bloom::{BloomFilterRef, FormatError};
 use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilterRef};
+use blocked_bloom_removable::{MAGIC, RemovableFilterRef};
 
 use crate::failure::Failure;
 use crate::file_format::{Format, RECOGNISED};
@@ -38,6 +39,9 @@ impl Evidence<'_> {
     pub(crate) fn format(&self) -> Option<Format> {
         if self.head.starts_with(NATIVE_MAGIC) {
             return Some(Format::Native);
+        }
+        if self.head.starts_with(&MAGIC) {
+            return Some(Format::Removable);
         }
         if self.head.starts_with(b"PAR1") || self.head.starts_with(b"PARE") {
             return Some(Format::Parquet);
@@ -127,20 +131,24 @@ fn is_text(head: &[u8]) -> bool {
 /// Whether these first bytes are those of a container of this crate.
 pub(crate) fn begins_as_filter(head: &[u8]) -> bool {
     // The magic numbers end in a line feed, which ends a key.
-    [NATIVE_MAGIC, PARTITION_INDEX_MAGIC, CHAIN_MAGIC]
+    [NATIVE_MAGIC, PARTITION_INDEX_MAGIC, CHAIN_MAGIC, &MAGIC]
         .iter()
         .any(|magic| head.starts_with(magic.trim_ascii_end()))
 }
 
 /// Whether the header of such a filter gives its length.
 pub(crate) fn has_length(format: Format) -> bool {
-    matches!(format, Format::Native | Format::ParquetFilter)
+    matches!(format, Format::Native | Format::Removable | Format::ParquetFilter)
 }
 
 /// The length that a sound header in these first bytes gives, unless there are as many.
 pub(crate) fn length_by_header(format: Format, head: &[u8]) -> Option<u64> {
     match format {
         Format::Native => match BloomFilterRef::from_bytes_trusted(head) {
+            Err(FormatError::Header(HeaderError::Length { expected, .. })) => Some(expected),
+            _ => None,
+        },
+        Format::Removable => match RemovableFilterRef::from_bytes_trusted(head) {
             Err(FormatError::Header(HeaderError::Length { expected, .. })) => Some(expected),
             _ => None,
         },

@@ -138,7 +138,7 @@ impl Source {
         if self.length.is_some_and(|length| length >= MAP_FROM)
             && let Ok(bytes) = Bytes::map(&self.file)
         {
-            if format == Format::Native {
+            if matches!(format, Format::Native | Format::Removable) {
                 load(&bytes, bar);
             }
             return Ok(bytes);

@@ -5,6 +5,7 @@ mod cassandra;
 pub(crate) mod lookup;
 pub(crate) mod native;
 mod parquet;
+mod removable;
 mod rocksdb;
 pub(crate) mod value;
 
@@ -20,6 +21,7 @@ pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Loo
     args.check(stored.format)?;
     match stored.format {
         Format::Native => native::lookup(stored, args),
+        Format::Removable => removable::lookup(stored),
         Format::RocksdbBlock => rocksdb::lookup_block(stored),
         Format::RocksdbSst => rocksdb::lookup_sst(stored, args),
         Format::ParquetFilter => parquet::lookup_filter(stored, args),
@@ -33,6 +35,7 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
     let sound = |facts| Ok((facts, None));
     match stored.format {
         Format::Native => native::describe(stored),
+        Format::Removable => removable::describe(stored),
         Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),
         Format::RocksdbSst => sound(rocksdb::describe_sst(stored)?),
         Format::ParquetFilter => sound(parquet::describe_filter(stored)?),
@@ -47,6 +50,7 @@ pub(crate) fn builder(
     options: &BuildOptions<'_>,
 ) -> Result<Box<dyn Builder>, Failure> {
     match format {
+        Format::Removable => removable::builder(options),
         Format::RocksdbBlock => rocksdb::builder(options),
         Format::ParquetFilter => parquet::builder(options),
         Format::Cassandra => cassandra::builder(options),

@@ -18,4 +18,5 @@ mod mapped;
 mod parquet;
 mod plan;
 mod prefix;
+mod removable;
 mod terminal;

@@ -1,0 +1,151 @@
+//! The removable filter of `blocked-bloom-removable`: `docs/format.md`.
+
+use blocked_bloom::header::{Header, HeaderError};
+use blocked_bloom::{BatchQuery, Bitmask, FormatError, Kernel, KeyHash};
+use blocked_bloom_removable::{
+    MAGIC, RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions,
+};
+use serde_json::json;
+
+use super::builder::{BuildOptions, Builder, Built, push};
+use super::lookup::{Lookup, in_batches};
+use crate::facts::{DAMAGED, Facts, kernel, kernels, sizes};
+use crate::failure::{Failure, warn};
+use crate::keys::Key;
+use crate::numbers::percent;
+use crate::stored::Stored;
+
+const VERSION: u16 = 1;
+
+/// Offset of the checksum of the lines in the header.
+const LINE_CHECKSUM: usize = 48;
+
+pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'_>, Failure> {
+    let filter = RemovableFilterRef::from_bytes(&stored.bytes);
+    let filter = filter.map_err(|error| stored.damaged(error))?;
+    if let hash @ KeyHash::Caller { .. } = filter.key_hash() {
+        let name = &stored.name;
+        warn(format!("{name}: a filter of {hash}: the answer is \"maybe\" for every key"));
+    }
+    Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
+}
+
+pub(super) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Failure> {
+    let bytes = &stored.bytes;
+    let header = Header::read(bytes, MAGIC, VERSION).map_err(|error| stored.damaged(error))?;
+    match RemovableFilterRef::from_bytes(bytes) {
+        Ok(filter) => Ok((facts(stored, &header, filter, None), None)),
+        Err(error @ FormatError::Header(HeaderError::BodyChecksum { computed, .. })) => {
+            let failure = stored.damaged(&error);
+            match RemovableFilterRef::from_bytes_trusted(bytes) {
+                Ok(filter) => Ok((facts(stored, &header, filter, Some(computed)), Some(failure))),
+                Err(_) => Err(failure),
+            }
+        }
+        Err(error) => Err(stored.damaged(error)),
+    }
+}
+
+/// `damage` is the checksum that the lines have instead of the stored one.
+fn facts(
+    stored: &Stored,
+    header: &Header,
+    filter: RemovableFilterRef<'_>,
+    damage: Option<u64>,
+) -> Facts {
+    let hex = |checksum: u64| format!("{checksum:016x}");
+    let stored_checksum = header.u64_at(LINE_CHECKSUM);
+    let bytes = stored.bytes.len() as u64;
+    let bits_per_key =
+        (!filter.is_empty()).then(|| filter.lines().len() as f64 * 512.0 / filter.len() as f64);
+    let (hash, seed, tag) = match filter.key_hash() {
+        KeyHash::Xxh3 { seed } => ("xxh3-64", Some(seed), None),
+        KeyHash::Caller { tag } => ("caller", None, Some(tag)),
+    };
+    let rate = filter.estimated_false_positive_rate();
+    let json = json!({
+        "file": stored.name,
+        "format": stored.format.to_string(),
+        "format_version": VERSION,
+        "hash": hash,
+        "seed": seed,
+        "tag": tag,
+        "stored_bytes": bytes,
+        "lines": filter.lines().len(),
+        "keys": filter.len(),
+        "capacity": filter.capacity(),
+        "load": filter.load(),
+        "bits_per_key": bits_per_key,
+        "estimated_false_positive_rate": rate,
+        "header_checksum_ok": true,
+        "header_checksum": hex(header.checksum()),
+        "line_checksum_ok": damage.is_none(),
+        "line_checksum_stored": hex(stored_checksum),
+        "line_checksum_computed": hex(damage.unwrap_or(stored_checksum)),
+        "kernel": Kernel::default().name(),
+        "kernels_supported": kernels(),
+    });
+    let checksum = match damage {
+        None => format!("ok ({})", hex(stored_checksum)),
+        Some(computed) => {
+            format!("{DAMAGED}: stored {}, computed {}", hex(stored_checksum), hex(computed))
+        }
+    };
+    let rows = vec![
+        ("file", stored.name.clone()),
+        ("format", format!("{}, version {VERSION}", stored.format)),
+        ("kind", "tags of 16 bits: keys can be removed".to_owned()),
+        ("hash", filter.key_hash().to_string()),
+        ("stored size", sizes(bytes)),
+        ("lines", format!("{} of 32 tags", filter.lines().len())),
+        ("keys", filter.len().to_string()),
+        ("load", format!("{:.2} % of {}", filter.load() * 100.0, filter.capacity())),
+        ("bits per key", bits_per_key.map_or("no keys".to_owned(), |bits| format!("{bits:.2}"))),
+        ("false positives, from the load", percent(rate)),
+        ("header checksum", format!("ok ({})", hex(header.checksum()))),
+        ("line checksum", checksum),
+        ("kernel here", kernel()),
+    ];
+    Facts { json, rows, list: None }
+}
+
+/// Collects the hashes of keys.
+struct Hashes {
+    options: RemovableOptions,
+    verify: bool,
+    hashes: Vec<u64>,
+}
+
+pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let keys = RemovableOptions::new(options.expected_keys.unwrap_or(0));
+    Ok(Box::new(Hashes { options: keys, verify: options.verify, hashes: Vec::new() }))
+}
+
+impl Builder for Hashes {
+    fn bytes_per_key(&self) -> u64 {
+        size_of::<u64>() as u64
+    }
+
+    fn add(&mut self, key: &Key) -> Result<(), String> {
+        let hasher = self.options.key_hash().hasher().map_err(|error| error.to_string())?;
+        push(&mut self.hashes, hasher.hash(key))
+    }
+
+    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
+        let filter = RemovableFilter::from_hashes(&self.options, &self.hashes);
+        let filter = filter.map_err(|error| match error {
+            RemovableError::Full { .. } => {
+                let advice = "is a key there more than 64 times? Give each once";
+                Failure::of(input, format!("{error} ({advice})"))
+            }
+            error => Failure::of(input, error),
+        })?;
+        let mut hits = Bitmask::new();
+        if self.verify {
+            filter.contains_hashes(&self.hashes, &mut hits);
+        }
+        let (lines, load) = (filter.view().lines().len(), filter.load() * 100.0);
+        let summary = format!("{} keys, {lines} lines, load {load:.1} %", filter.len());
+        Ok(Built { fit: None, missing: hits.count_misses(), summary, bytes: filter.to_bytes() })
+    }
+}
