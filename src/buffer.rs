@@ -190,31 +190,53 @@ impl Clone for BlockBuffer {
 
 /// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
 #[cfg(target_has_atomic = "64")]
-pub(crate) type AtomicWord = AtomicU64;
+pub type AtomicWord = AtomicU64;
+/// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-pub(crate) type AtomicWord = AtomicU32;
+pub type AtomicWord = AtomicU32;
 
-/// A block that threads write at the same time.
+/// A block that threads write at the same time: its bytes in the order of memory, so that a word is a number of the machine's own byte
+/// order.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub(crate) type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
+pub type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 
+/// Blocks that threads write at the same time: for filters of other packages.
+///
 /// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]` cannot be reached until the atomic
-/// one is given up, so plain and atomic accesses never meet. `Send` and `Sync` because the buffer and atomic words are.
+/// one is given up, so plain and atomic accesses never meet. `Send` and `Sync` because the buffer and atomic words are. Exists on
+/// targets with atomic words of 64 or 32 bits.
+///
+/// ```
+/// use std::sync::atomic::Ordering::Relaxed;
+/// use blocked_bloom::{AtomicBuffer, BlockBuffer};
+/// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
+/// std::thread::scope(|threads| {
+///     for word in &buffer.blocks()[0] {
+///         threads.spawn(|| word.fetch_or(1_u8.into(), Relaxed));
+///     }
+/// });
+/// assert_eq!(buffer.into_inner()[0].iter().map(|byte| byte.count_ones()).sum::<u32>(), 8);
+/// # Ok::<(), blocked_bloom::AllocError>(())
+/// ```
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub(crate) struct AtomicBuffer(BlockBuffer);
+#[derive(Debug)]
+pub struct AtomicBuffer(BlockBuffer);
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 impl AtomicBuffer {
-    pub(crate) fn new(buffer: BlockBuffer) -> Self {
+    /// Nothing is copied.
+    pub fn new(buffer: BlockBuffer) -> Self {
         AtomicBuffer(buffer)
     }
 
-    pub(crate) fn into_inner(self) -> BlockBuffer {
+    /// The blocks for one owner. Nothing is copied.
+    pub fn into_inner(self) -> BlockBuffer {
         self.0
     }
 
+    /// The blocks, as many as the buffer has.
     #[inline]
-    pub(crate) fn blocks(&self) -> &[AtomicBlock] {
+    pub fn blocks(&self) -> &[AtomicBlock] {
         const {
             assert!(size_of::<AtomicBlock>() == BLOCK_BYTES);
             assert!(BLOCK_BYTES.is_multiple_of(align_of::<AtomicBlock>()));

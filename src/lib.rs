@@ -61,7 +61,7 @@
 //! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in partitions that the engine loads one by one |
 //! | [`AtomicBloomFilter`] | threads add to it and look up in it at the same time: for a memtable |
 //! | [`ScalableOptions`], [`ScalableBloomFilter`] | grows with a number of keys that nobody knows, and keeps its rate |
-//! | [`header`], [`BlockBuffer`], [`prefetch`] | parts for other packages' filters |
+//! | [`header`], [`BlockBuffer`], [`AtomicBuffer`], [`prefetch`] | parts for other packages' filters |
 //!
 //! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what was found and where; opening never
 //! panics. [`BloomFilterRef::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
@@ -131,6 +131,8 @@ mod set;
 
 pub use bitmask::Bitmask;
 pub use buffer::BlockBuffer;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub use buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
 pub use builder::BloomFilterBuilder;
 pub use error::{
     AllocError, BuildError, FoldError, FormatError, HashError, KeyError, LengthError, MergeError,

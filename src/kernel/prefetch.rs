@@ -122,16 +122,16 @@ pub(super) fn prefetch_lines<const LINES: usize>(block: *const impl Sized) {
     }
 }
 
-/// Prefetches the cache line of the byte at `offset`: for filters of other packages, whose probes are not in one block. Nothing where no
-/// instruction is known; any offset will do, also one outside the bytes.
+/// Prefetches the cache line of the byte at `offset` of the slice's memory: for filters of other packages, whose probes are not in one
+/// block, or whose words are atomic. Nothing where no instruction is known; any offset will do, also one outside the slice.
 ///
 /// ```
 /// let bytes = vec![0_u8; 1 << 20];
 /// blocked_bloom::prefetch(&bytes, 4096);
 /// ```
 #[inline]
-pub fn prefetch(bytes: &[u8], offset: usize) {
-    prefetch_lines::<1>(bytes.as_ptr().wrapping_add(offset).cast::<u8>());
+pub fn prefetch<T>(memory: &[T], offset: usize) {
+    prefetch_lines::<1>(memory.as_ptr().cast::<u8>().wrapping_add(offset));
 }
 
 /// Prefetches the block of a hash, both of its lines if it straddles two.
