@@ -164,6 +164,11 @@ pub enum ParquetError {
         /// The filter's.
         expected: u32,
     },
+    /// More hashes than a row number of 32 bits can count.
+    TooManyRows {
+        /// The hashes.
+        rows: u64,
+    },
     /// Memory ran out.
     Alloc(AllocError),
 }
@@ -257,6 +262,9 @@ impl Display for ParquetError {
             }
             Self::TooFewBlocks { found, expected } => {
                 write!(f, "{found} blocks to be added to {expected}: fold the larger filter first")
+            }
+            Self::TooManyRows { rows } => {
+                write!(f, "{rows} rows, at most {} allowed: select part by part", 1_u64 << 32)
             }
             Self::Alloc(error) => error.fmt(f),
         }

@@ -79,6 +79,17 @@ impl SplitBlockFilter {
         Ok(SplitBlockFilter { buffer, len: blocks as usize, kernel: Kernel::default() })
     }
 
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+    pub(super) fn into_parts(self) -> (BlockBuffer, usize, Kernel) {
+        (self.buffer, self.len, self.kernel)
+    }
+
+    /// What [`into_parts`](Self::into_parts) gave.
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+    pub(super) fn from_parts(buffer: BlockBuffer, len: usize, kernel: Kernel) -> Self {
+        SplitBlockFilter { buffer, len, kernel }
+    }
+
     pub(super) fn blocks(&self) -> &[SplitBlock] {
         let (blocks, _) = self.buffer.as_flattened().as_chunks();
         &blocks[..self.len]

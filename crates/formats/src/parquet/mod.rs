@@ -1,7 +1,7 @@
 //! Split-block Bloom filters of Apache Parquet files, one per row group and column.
 //!
 //! [`ParquetFile`] finds the filters of a whole file by its footer, [`SplitBlockFilterRef`] queries one where it lies, and
-//! [`SplitBlockFilter`] makes one. What is looked up and inserted are the plain-encoded bytes of values ([`Value`] makes them), or their
+//! [`SplitBlockFilter`] makes one, and [`AtomicSplitBlockFilter`] is one that threads fill together. What is looked up and inserted are the plain-encoded bytes of values ([`Value`] makes them), or their
 //! XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
 //!
 //! ```
@@ -29,6 +29,8 @@
 //!
 //! Errors, too, are encrypted filters, hashes other than XXH64, other algorithms, and compression, of which Parquet has none.
 
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+mod atomic;
 mod error;
 mod file;
 mod filter;
@@ -36,11 +38,14 @@ mod fold;
 mod header;
 mod kernel;
 mod neighbour;
+mod select;
 pub mod split_block;
 mod thrift;
 mod value;
 mod view;
 
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+pub use atomic::AtomicSplitBlockFilter;
 pub use error::{MAX_BITSET_BYTES, ParquetError};
 pub use file::{Column, ParquetFile, RowGroup};
 pub use filter::SplitBlockFilter;

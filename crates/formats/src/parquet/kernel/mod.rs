@@ -22,7 +22,7 @@ use blocked_bloom::{Kernel, LengthError};
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
 /// Keys between the prefetch of a block and its test: the core's distance, whose figures hold here too.
-const DISTANCE: usize = 64;
+pub(super) const DISTANCE: usize = 64;
 
 /// One instruction set's functions.
 ///

@@ -5,3 +5,4 @@ mod damage;
 mod footer;
 mod kernels;
 mod systems;
+mod threads;

@@ -1,0 +1,208 @@
+//! A split-block filter that threads fill at the same time: the filter of a join's build side, or of a column that is encoded in parallel.
+//!
+//! The blocks are only ever touched as atomic words, relaxed: a plain load of a word that another thread is writing is undefined
+//! behaviour, so the kernels, which load plainly, answer once nobody fills any more.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use blocked_bloom::{AtomicBuffer, AtomicWord, BatchQuery, Block, Kernel, KeyError, LengthError};
+
+use super::error::ParquetError;
+use super::filter::SplitBlockFilter;
+use super::kernel::DISTANCE;
+use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
+use super::value::hash_value;
+
+/// The number whose bits are those of an [`AtomicWord`].
+#[cfg(target_has_atomic = "64")]
+type Number = u64;
+#[cfg(not(target_has_atomic = "64"))]
+type Number = u32;
+
+/// Words of a split block.
+const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<Number>();
+/// Split blocks in a block of the buffer's.
+const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
+
+/// A split-block filter that any number of threads fill and query through `&self`, without locks.
+///
+/// For query engines: the threads of a join's build side add the hashes of their batches, the last one turns the filter into a
+/// [`SplitBlockFilter`], and the probe side looks up batches by the SIMD kernels. Nothing is copied on the way. The bits are those that a
+/// [`SplitBlockFilter`] would have after the same insertions, in any order.
+///
+/// A hash is never absent for a thread that learned of its insertion by any synchronisation (joining a thread, a channel, a lock). A query
+/// that races with the insertion may answer either way. All accesses are relaxed: an answer of true makes nothing else visible.
+///
+/// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
+///
+/// ```
+/// use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, Value};
+/// let filter = AtomicSplitBlockFilter::new(40_000, 0.01)?;
+/// std::thread::scope(|threads| {
+///     for part in 0..4_i64 {
+///         let filter = &filter;
+///         threads.spawn(move || {
+///             let keys = part * 10_000..(part + 1) * 10_000;
+///             let hashes: Vec<u64> = keys.map(|key| Value::Int64(key).hash()).collect();
+///             hashes.chunks(1_024).for_each(|batch| filter.insert_hashes(batch));
+///         });
+///     }
+/// });
+///
+/// // The build side is done. The probe side wants the numbers of the rows that may have a partner.
+/// let filter = filter.into_filter();
+/// let hashes: Vec<u64> = (39_998..40_100).map(|key| Value::Int64(key).hash()).collect();
+/// let mut rows = Vec::new();
+/// filter.select_hashes(&hashes, &mut rows)?;
+/// assert!(rows.starts_with(&[0, 1]) && rows.len() < 10);
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
+pub struct AtomicSplitBlockFilter {
+    buffer: AtomicBuffer,
+    /// Split blocks: a power of two. What the buffer has beyond them means nothing.
+    len: u32,
+    /// Not used here but for its prefetch threshold: the conversion back returns it.
+    kernel: Kernel,
+}
+
+impl AtomicSplitBlockFilter {
+    /// An empty filter for so many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SplitBlockFilter::new`].
+    pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
+        SplitBlockFilter::new(distinct_values, rate).map(Self::from)
+    }
+
+    /// An empty filter of so many blocks of 32 bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SplitBlockFilter::with_blocks`].
+    pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
+        SplitBlockFilter::with_blocks(blocks).map(Self::from)
+    }
+
+    /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit that was not set: then the value was
+    /// certainly not there.
+    ///
+    /// Cost: one cache line. A value whose bits are all set is not written, so that the line stays shared among the cores; another one
+    /// costs an atomic read-modify-write for each word of 64 bits that lacks one, four at most.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        let mut set = [0; SPLIT_BLOCK_BYTES];
+        split_block::insert(&mut set, hash);
+        let (set, _) = set.as_chunks();
+        let mut is_new = false;
+        for (word, &bits) in self.words(hash).iter().zip(set) {
+            // The word holds its bytes in the order of memory, whatever that makes of it as a number.
+            let bits = Number::from_ne_bytes(bits);
+            if word.load(Relaxed) & bits != bits {
+                is_new |= word.fetch_or(bits, Relaxed) & bits != bits;
+            }
+        }
+        is_new
+    }
+
+    /// Adds values by their hashes: what each thread calls with its batches. Cost: as [`insert_hash`](Self::insert_hash), with prefetch
+    /// where the filter outgrows the cache.
+    pub fn insert_hashes(&self, hashes: &[u64]) {
+        self.for_each_prefetched(hashes, |_, hash| _ = self.insert_hash(hash));
+    }
+
+    /// Whether a value with this [`hash`](super::Value::hash) may have been added.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let mut copy: SplitBlock = [0; SPLIT_BLOCK_BYTES];
+        for (bytes, word) in copy.as_chunks_mut().0.iter_mut().zip(self.words(hash)) {
+            *bytes = word.load(Relaxed).to_ne_bytes();
+        }
+        split_block::contains(&copy, hash)
+    }
+
+    /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
+    ///
+    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc` gives it up with `Arc::into_inner`.
+    #[must_use]
+    pub fn into_filter(self) -> SplitBlockFilter {
+        SplitBlockFilter::from_parts(self.buffer.into_inner(), self.len as usize, self.kernel)
+    }
+
+    /// The words of a hash's block.
+    #[inline]
+    fn words(&self, hash: u64) -> &[AtomicWord; WORDS] {
+        let index = split_block::block_index(hash, self.len) as usize;
+        let (halves, _) = self.buffer.blocks()[index / SPLIT_BLOCKS_PER_BLOCK].as_chunks();
+        &halves[index % SPLIT_BLOCKS_PER_BLOCK]
+    }
+
+    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched [`DISTANCE`] hashes before.
+    #[inline]
+    fn for_each_prefetched(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
+        let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
+        let distance = if bytes > self.kernel.prefetch_threshold() { DISTANCE } else { 0 };
+        hashes.iter().take(distance).for_each(|&hash| self.prefetch(hash));
+        for (i, &hash) in hashes.iter().enumerate() {
+            if distance > 0
+                && let Some(&later) = hashes.get(i + distance)
+            {
+                self.prefetch(later);
+            }
+            visit(i, hash);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        let index = split_block::block_index(hash, self.len) as usize;
+        blocked_bloom::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
+    }
+}
+
+impl BatchQuery for AtomicSplitBlockFilter {
+    /// A hash that is added meanwhile may be answered either way. Cost: as single queries, with prefetch where the filter outgrows the
+    /// cache; once nobody adds any more, [`into_filter`](Self::into_filter) brings the kernels.
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        words.fill(0);
+        self.for_each_prefetched(hashes, |i, hash| {
+            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
+        });
+        Ok(())
+    }
+
+    /// The hash of each value's plain-encoded bytes. Never an error.
+    #[inline]
+    fn hash_keys<K: AsRef<[u8]>>(&self, plain: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
+        for (hash, plain) in hashes.iter_mut().zip(plain) {
+            *hash = hash_value(plain);
+        }
+        Ok(())
+    }
+}
+
+/// Shares a filter among threads, to be filled. Nothing is copied.
+impl From<SplitBlockFilter> for AtomicSplitBlockFilter {
+    fn from(filter: SplitBlockFilter) -> Self {
+        let (buffer, len, kernel) = filter.into_parts();
+        AtomicSplitBlockFilter { buffer: AtomicBuffer::new(buffer), len: len as u32, kernel }
+    }
+}
+
+/// [`AtomicSplitBlockFilter::into_filter`].
+impl From<AtomicSplitBlockFilter> for SplitBlockFilter {
+    fn from(filter: AtomicSplitBlockFilter) -> Self {
+        filter.into_filter()
+    }
+}
+
+/// The shape, without the bits.
+impl core::fmt::Debug for AtomicSplitBlockFilter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("AtomicSplitBlockFilter")
+            .field("blocks", &self.len)
+            .field("kernel", &self.kernel)
+            .finish()
+    }
+}
