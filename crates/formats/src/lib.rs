@@ -1,4 +1,4 @@
-//! The Bloom filters of RocksDB, Apache Parquet and Apache Cassandra: read where they lie, queried in batches, and written byte for byte
+//! The Bloom filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read where they lie, queried in batches, and written byte for byte
 //! as those systems write them.
 //!
 //! ```
@@ -30,8 +30,11 @@
 //! | [`rocksdb`] | filter blocks, and those in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom, full and partitioned; Ribbon as "maybe" | filter blocks of both Blooms | the kernels of [`blocked_bloom`] |
 //! | [`parquet`] | split-block filters of Parquet files | all that the format defines, and the footer that leads to them | the filter with its header, folded as Arrow does | kernels of its own |
 //! | [`cassandra`] | `Filter.db`, Cassandra 1.2.5 to 5 | all three layouts | all three layouts | staged prefetch |
+//! | [`guava`] | `BloomFilter.writeTo` | both strategies | both strategies | staged prefetch |
+//! | [`spark`] | the sketch `BloomFilter` | versions 1 and 2 | versions 1 and 2 | staged prefetch |
+//! | [`redis`] | `BF.SCANDUMP` of RedisBloom | chains of all versions, loaded into memory of their own | what current versions make | staged prefetch |
 //!
-//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/cassandra.md` in the repository; all code in them runs as tests.
+//! The guides are `docs/rocksdb.md`, `docs/parquet.md`, `docs/cassandra.md`, `docs/guava.md`, `docs/spark.md` and `docs/redis.md` in the repository; all code in them runs as tests.
 //!
 //! # Damage
 //!
@@ -42,7 +45,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `rocksdb`, `parquet`, `cassandra` | yes | the module of that name |
+//! | `rocksdb`, `parquet`, `cassandra`, `guava`, `spark`, `redis` | yes | the module of that name |
 //! | `std` | yes | `write_to` for `std::io::Write`, the kernel by environment variable; without it the crate is `no_std` with `alloc` |
 //! | `portable` | yes | the kernels in portable SIMD, by the crate `wide`, for machines without AVX2, AVX-512 or NEON |
 #![no_std]
@@ -54,10 +57,20 @@ extern crate std;
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
+mod classical;
+#[cfg(feature = "guava")]
+pub mod guava;
+#[cfg(any(feature = "cassandra", feature = "guava"))]
+mod murmur3;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "rocksdb")]
 pub mod rocksdb;
+#[cfg(feature = "spark")]
+pub mod spark;
 #[cfg(any(feature = "cassandra", feature = "rocksdb"))]
 mod words;
 
@@ -70,12 +83,21 @@ mod documents {
     #[cfg(feature = "cassandra")]
     #[doc = include_str!("../../../docs/cassandra.md")]
     struct Cassandra;
+    #[cfg(feature = "guava")]
+    #[doc = include_str!("../../../docs/guava.md")]
+    struct Guava;
     #[cfg(feature = "parquet")]
     #[doc = include_str!("../../../docs/parquet.md")]
     struct Parquet;
+    #[cfg(feature = "redis")]
+    #[doc = include_str!("../../../docs/redis.md")]
+    struct Redis;
     #[cfg(feature = "rocksdb")]
     #[doc = include_str!("../../../docs/rocksdb.md")]
     struct Rocksdb;
+    #[cfg(feature = "spark")]
+    #[doc = include_str!("../../../docs/spark.md")]
+    struct Spark;
     #[cfg(feature = "parquet")]
     #[doc = include_str!("../../../docs/migrating.md")]
     struct Migrating;

@@ -91,11 +91,11 @@ impl Layout {
         Self::of_version(version)
     }
 
-    /// Whether each word is stored with its eight bytes reversed, as 7, else 0: what to exclusive-or a byte's index with.
+    /// What to exclusive-or a position with: 56, which reverses the bytes of each word, where they are stored reversed, else 0.
     #[inline]
     pub(super) fn byte_flip(self) -> u64 {
         match self {
-            Layout::UpTo2 | Layout::Since3 => 7,
+            Layout::UpTo2 | Layout::Since3 => 56,
             Layout::Since4 => 0,
         }
     }

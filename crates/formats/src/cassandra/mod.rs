@@ -26,7 +26,6 @@
 //! # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
 //! ```
 
-mod batch;
 mod diagnosis;
 mod error;
 mod filter;
@@ -36,7 +35,6 @@ mod layout;
 mod limits;
 mod probe;
 mod shape;
-mod stored;
 mod view;
 
 pub use diagnosis::{Diagnosis, diagnose};

@@ -3,6 +3,7 @@
 
 use super::error::CassandraError;
 use super::limits::{HEADER_BYTES, LOWEST_CHANCE, MAX_HASH_COUNT, MAX_WORDS, WORD_BITS};
+use crate::classical;
 
 /// The most bits per key in the table, which starts at 2.
 const MAX_BITS_PER_KEY: u32 = 20;
@@ -109,9 +110,7 @@ impl Shape {
     /// The false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k` probes, `n` keys and `m` bits
     /// (Bloom 1970, with the usual approximation). Filters of a few words have more.
     pub fn false_positive_rate(self, keys: u64) -> f64 {
-        let set = f64::from(self.hash_count) * keys as f64;
-        let fill = -libm::expm1(-set / self.bits() as f64);
-        libm::pow(fill, f64::from(self.hash_count))
+        classical::false_positive_rate(self.hash_count, self.bits(), keys)
     }
 }
 

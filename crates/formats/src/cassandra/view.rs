@@ -2,14 +2,13 @@
 
 use blocked_bloom::Bitmask;
 
-use super::batch;
 use super::error::CassandraError;
 use super::hash::{Hash128, hash_key};
 use super::layout::Layout;
 use super::limits::HEADER_BYTES;
-use super::probe::Words;
+use super::probe::Probes;
 use super::shape::Shape;
-use super::stored::{PREFETCH_THRESHOLD, Stored};
+use crate::classical::BitArray;
 use crate::words::fill_with_maybe;
 
 /// A `Filter.db` borrowed from wherever its bytes are: a mapped file, a block cache.
@@ -30,7 +29,7 @@ use crate::words::fill_with_maybe;
 pub struct CassandraFilterRef<'a> {
     layout: Layout,
     /// None if every key may be present.
-    stored: Option<Stored<'a>>,
+    bits: Option<BitArray<'a, Probes>>,
 }
 
 impl<'a> CassandraFilterRef<'a> {
@@ -57,13 +56,13 @@ impl<'a> CassandraFilterRef<'a> {
         if found != shape.stored_bytes() {
             return Err(CassandraError::Length { found, expected: shape.stored_bytes() });
         }
-        Ok(Self::of_parts(bytes, layout, Some((shape, Words::new(shape.words())))))
+        Ok(Self::of_parts(bytes, layout, Some(Probes::new(layout, shape))))
     }
 
     /// A file that is as long as its shape says, or has no bytes and none.
-    pub(super) fn of_parts(file: &'a [u8], layout: Layout, shape: Option<(Shape, Words)>) -> Self {
-        let stored = shape.map(|(shape, words)| Stored::of_file(file, layout, shape, words));
-        CassandraFilterRef { layout, stored }
+    pub(super) fn of_parts(file: &'a [u8], layout: Layout, probes: Option<Probes>) -> Self {
+        let bits = probes.map(|probes| BitArray::new(&file[HEADER_BYTES..], probes));
+        CassandraFilterRef { layout, bits }
     }
 
     /// Whether the key may be present: false means certainly absent. The key is the partition key as Cassandra serializes it: see
@@ -79,7 +78,7 @@ impl<'a> CassandraFilterRef<'a> {
     /// Whether the key with this hash may be present.
     #[inline]
     pub fn contains_hash(&self, hash: Hash128) -> bool {
-        self.stored.is_none_or(|stored| stored.contains(hash))
+        self.bits.is_none_or(|bits| bits.contains(hash))
     }
 
     /// Looks up every key; `hits` then has one bit per key. Batches may have any length. If a key panics when it is read, the mask is empty.
@@ -96,15 +95,9 @@ impl<'a> CassandraFilterRef<'a> {
     }
 
     fn look_up<K>(&self, keys: &[K], hash: impl Fn(&K) -> Hash128, words: &mut [u64]) {
-        let Some(stored) = self.stored else {
-            return fill_with_maybe(words, keys.len());
-        };
-        if stored.bytes().len() > PREFETCH_THRESHOLD {
-            return batch::contains_all(stored, keys.iter().map(hash), words);
-        }
-        for (word, keys) in words.iter_mut().zip(keys.chunks(64)) {
-            let answers = keys.iter().map(|key| stored.contains(hash(key)));
-            *word = answers.enumerate().fold(0, |word, (i, hit)| word | u64::from(hit) << i);
+        match self.bits {
+            Some(bits) => bits.contains_all(keys.iter().map(hash), words),
+            None => fill_with_maybe(words, keys.len()),
         }
     }
 
@@ -115,20 +108,17 @@ impl<'a> CassandraFilterRef<'a> {
 
     /// Probes per key and words; none for a file of no bytes.
     pub fn shape(&self) -> Option<Shape> {
-        self.stored.map(Stored::shape)
+        self.bits.map(|bits| bits.scheme().shape())
     }
 
     /// Whether the file has no bytes, so that every key may be present.
     pub fn is_pass_all(&self) -> bool {
-        self.stored.is_none()
+        self.bits.is_none()
     }
 
     /// Fraction of bits that are set, 0 to 1; 1 for a file of no bytes. Cost: reads every byte.
     pub fn fill_ratio(&self) -> f64 {
-        let Some(stored) = self.stored else { return 1.0 };
-        let (words, _) = stored.bytes().as_chunks();
-        let ones = words.iter().map(|&word| u64::from(u64::from_ne_bytes(word).count_ones()));
-        ones.sum::<u64>() as f64 / stored.shape().bits() as f64
+        self.bits.map_or(1.0, BitArray::fill_ratio)
     }
 
     /// Estimate of the distinct keys in the filter, from its bits: `-(m / k) ln(1 - fill)` for `k` probes and `m` bits. None if
@@ -136,17 +126,14 @@ impl<'a> CassandraFilterRef<'a> {
     ///
     /// Cost: reads every byte.
     pub fn estimated_keys(&self) -> Option<u64> {
-        let shape = self.shape()?;
-        let bits_per_probe = shape.bits() as f64 / f64::from(shape.hash_count());
-        let keys = -libm::log1p(-self.fill_ratio()) * bits_per_probe;
-        keys.is_finite().then(|| libm::round(keys) as u64)
+        self.bits?.estimated_keys()
     }
 
     /// False-positive rate that the filter really has, from its bits: `fill^k` for `k` probes; 1 for a file of no bytes.
     ///
     /// Cost: reads every byte.
     pub fn estimated_false_positive_rate(&self) -> f64 {
-        self.shape().map_or(1.0, |shape| libm::pow(self.fill_ratio(), shape.hash_count().into()))
+        self.bits.map_or(1.0, BitArray::estimated_false_positive_rate)
     }
 }
 

@@ -9,6 +9,7 @@ mod sst;
 
 mod batch_query;
 mod cassandra;
+mod classical;
 mod damage;
 mod parquet;
 mod rocksdb;

@@ -1,8 +1,6 @@
 //! Batches over filters that outgrow the cache: when which cache lines of which key are prefetched and tested.
 
-use super::hash::Hash128;
-use super::probe::Walk;
-use super::stored::Stored;
+use super::bit_array::{BitArray, Scheme, Walk};
 
 /// Keys that go through a stage together.
 const GROUP: usize = 32;
@@ -32,12 +30,16 @@ impl Group {
 
     /// Replaces the keys by the next of the batch, and prefetches the first lines of each.
     #[inline]
-    fn fill(&mut self, stored: Stored<'_>, hashes: &mut impl Iterator<Item = (usize, Hash128)>) {
+    fn fill<S: Scheme>(
+        &mut self,
+        array: BitArray<'_, S>,
+        hashes: &mut impl Iterator<Item = (usize, S::Hash)>,
+    ) {
         self.len = 0;
         for (key, (index, hash)) in self.keys.iter_mut().zip(hashes) {
-            let mut rest = stored.walk(hash);
-            let first = stored.first(&mut rest);
-            first.into_iter().for_each(|position| stored.prefetch(position));
+            let mut rest = array.scheme().walk(hash);
+            let first = array.first(&mut rest);
+            first.into_iter().for_each(|position| array.prefetch(position));
             *key = Key { index, first, rest };
             self.len += 1;
         }
@@ -45,25 +47,25 @@ impl Group {
 
     /// Keeps the keys whose first bits are both set, and prefetches the other lines of each.
     #[inline]
-    fn rule_out(&mut self, stored: Stored<'_>) {
+    fn rule_out<S: Scheme>(&mut self, array: BitArray<'_, S>) {
         let mut kept = 0;
         for i in 0..self.len {
             let key = self.keys[i];
             self.keys[kept] = key;
             // No branch: whether a bit is set cannot be predicted.
-            kept += usize::from(stored.is_set(key.first[0]) & stored.is_set(key.first[1]));
+            kept += usize::from(array.is_set(key.first[0]) & array.is_set(key.first[1]));
         }
         self.len = kept;
         for key in self.keys() {
-            stored.rest(key.rest).for_each(|position| stored.prefetch(position));
+            array.rest(key.rest).for_each(|position| array.prefetch(position));
         }
     }
 
     /// Tests the other bits of every key, and writes the answers of those that may be present.
     #[inline]
-    fn finish(&self, stored: Stored<'_>, words: &mut [u64]) {
+    fn finish<S: Scheme>(&self, array: BitArray<'_, S>, words: &mut [u64]) {
         for key in self.keys() {
-            let hit = stored.rest(key.rest).all(|position| stored.is_set(position));
+            let hit = array.rest(key.rest).all(|position| array.is_set(position));
             words[key.index / 64] |= u64::from(hit) << (key.index % 64);
         }
     }
@@ -74,9 +76,9 @@ impl Group {
 /// Half of all probes for absent keys meet a zero, and a line that is prefetched in vain costs as much as one that is needed. So a
 /// key's first two lines are prefetched when it is hashed, the others a group later if both bits are set, and those are tested when
 /// one more group has passed. Prefetching all lines at once takes twice as long for absent keys, and no less for present ones.
-pub(super) fn contains_all(
-    stored: Stored<'_>,
-    hashes: impl Iterator<Item = Hash128>,
+pub(super) fn contains_all<S: Scheme>(
+    array: BitArray<'_, S>,
+    hashes: impl Iterator<Item = S::Hash>,
     words: &mut [u64],
 ) {
     words.fill(0);
@@ -85,9 +87,9 @@ pub(super) fn contains_all(
     let [next, prefetched, survivors] = &mut groups;
     let (mut next, mut prefetched, mut survivors) = (next, prefetched, survivors);
     loop {
-        next.fill(stored, &mut hashes);
-        prefetched.rule_out(stored);
-        survivors.finish(stored, words);
+        next.fill(array, &mut hashes);
+        prefetched.rule_out(array);
+        survivors.finish(array, words);
         if next.len + prefetched.len == 0 {
             return;
         }

@@ -1,0 +1,20 @@
+//! Classical Bloom filters: `k` bits per key anywhere in one array, as Cassandra, Guava, Spark and RedisBloom store them. What differs is
+//! where a key's bits are, a [`Scheme`]; queries, batches, insertion and statistics are written once.
+//!
+//! SIMD kernels do not apply: each probe is a cache line of its own. What a batch gains is that the lines of the keys that come next are
+//! prefetched while one is tested.
+
+mod batch;
+mod bit_array;
+mod modulus;
+
+pub(crate) use bit_array::{BitArray, Scheme, Walk, insert, insert_all, merge, zeroed};
+pub(crate) use modulus::Modulus;
+
+/// The false-positive rate of a classical filter with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k` probes, `n` keys and
+/// `m` bits (Bloom 1970, with the usual approximation).
+pub(crate) fn false_positive_rate(probes: u32, bits: u64, keys: u64) -> f64 {
+    let set = f64::from(probes) * keys as f64;
+    let fill = -libm::expm1(-set / bits as f64);
+    libm::pow(fill, probes.into())
+}

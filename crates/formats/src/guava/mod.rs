@@ -1,0 +1,46 @@
+//! Guava's `BloomFilter`, as `writeTo` stores it: a classical Bloom filter of Java programs.
+//!
+//! The bytes do not say what a key is: a `Funnel` of the program's makes bytes of it, which are hashed by MurmurHash3 (128 bits, seed 0).
+//! [`GuavaFilterRef`] and [`GuavaFilter`] take those bytes:
+//!
+//! | funnel | bytes of a key |
+//! |---|---|
+//! | `stringFunnel(UTF_8)`, `byteArrayFunnel` | as they are |
+//! | `longFunnel`, `integerFunnel` | `to_le_bytes` of `i64`, `i32` |
+//! | `unencodedCharsFunnel` | each UTF-16 unit by `to_le_bytes` |
+//! | one of the program's | what it puts, one after the other: numbers little-endian |
+//!
+//! `docs/guava.md` describes the stored bytes and what validation cannot see.
+//!
+//! ```
+//! use blocked_bloom::Bitmask;
+//! use blocked_bloom_formats::guava::{GuavaFilter, GuavaFilterRef};
+//!
+//! // BloomFilter.create(Funnels.stringFunnel(UTF_8), 1000, 0.03)
+//! let mut filter = GuavaFilter::new(1_000, 0.03)?;
+//! filter.extend(["apple", "cherry"]);
+//! let stored = filter.into_bytes(); // what BloomFilter.readFrom takes
+//!
+//! let filter = GuavaFilterRef::from_bytes(&stored)?;
+//! let mut hits = Bitmask::new();
+//! filter.contains_batch(&["apple", "banana", "cherry"], &mut hits);
+//! assert!(hits.hits().eq([0, 2]));
+//! # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+//! ```
+//!
+//! # Damage
+//!
+//! Guava stores **no checksum**. Damage of the header and truncation are a [`GuavaError`]; a bit that was cleared in the words cannot be
+//! seen and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
+
+mod error;
+mod filter;
+mod hash;
+mod shape;
+mod view;
+
+pub use error::GuavaError;
+pub use filter::GuavaFilter;
+pub use hash::{GuavaHash, hash_key};
+pub use shape::{Shape, Strategy};
+pub use view::GuavaFilterRef;

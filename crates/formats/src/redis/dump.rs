@@ -1,0 +1,180 @@
+//! Dumps: the replies of `BF.SCANDUMP`, which `BF.LOADCHUNK` takes, and a file of them.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use blocked_bloom::AllocError;
+
+use super::chain::RedisFilter;
+use super::error::RedisError;
+use super::link::{ENTRIES_IS_BITS, FORCE_64, Facts, LINK_BYTES, Link, NO_ROUND, NO_SCALING};
+
+/// Bytes of a header before the links: keys in all, number of links, options, growth.
+const FIXED_BYTES: usize = 20;
+/// Most bytes of a reply.
+const CHUNK_BYTES: usize = 16 << 20;
+/// Bytes before a reply in a file: iterator and length.
+const FRAME_BYTES: usize = 16;
+/// All options that there are.
+const OPTIONS: u32 = NO_ROUND | ENTRIES_IS_BITS | FORCE_64 | NO_SCALING;
+
+impl RedisFilter {
+    /// The filter that `BF.LOADCHUNK` makes of these replies of `BF.SCANDUMP`, iterator and data each: the header with iterator 1, then the
+    /// bits in order. A last reply of iterator 0 without data may follow. No reply goes on behind the end of a link.
+    ///
+    /// Cost: copies the data. Memory grows with the data that comes, not with what the header says.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisError`] if the header is not one that RedisBloom loads, if a reply is missing, twice there or out of order, and if the
+    /// memory cannot be had. A dump that fails must not be used to answer "absent".
+    pub fn load<D: AsRef<[u8]>>(
+        replies: impl IntoIterator<Item = (i64, D)>,
+    ) -> Result<Self, RedisError> {
+        let mut replies = replies.into_iter();
+        let (options, growth, facts) = match replies.next() {
+            Some((1, header)) => read_header(header.as_ref())?,
+            Some((iterator, _)) => return Err(RedisError::Order { iterator, expected: 1 }),
+            None => {
+                let expected = (FIXED_BYTES + LINK_BYTES) as u64;
+                return Err(RedisError::Truncated { offset: 0, expected });
+            }
+        };
+        let expected = facts.iter().map(Facts::bytes).fold(0, u64::saturating_add);
+        let mut found = 0_u64;
+        let mut links = Vec::new();
+        let mut bytes = Vec::new();
+        let mut facts = facts.into_iter();
+        let mut current = facts.next();
+        for (iterator, data) in replies {
+            let data = data.as_ref();
+            if iterator == 0 && data.is_empty() {
+                break;
+            }
+            found = found.saturating_add(data.len() as u64);
+            let expected = i64::try_from(found).unwrap_or(i64::MAX).saturating_add(1);
+            if iterator != expected {
+                return Err(RedisError::Order { iterator, expected });
+            }
+            let most = current.map_or(0, |link| link.bytes() - bytes.len() as u64);
+            if data.len() as u64 > most {
+                let found = data.len() as u64;
+                return Err(RedisError::AcrossLinks { iterator, found, most });
+            }
+            let error = AllocError::new(bytes.len() as u64 + data.len() as u64);
+            bytes.try_reserve(data.len()).map_err(|_| error)?;
+            bytes.extend_from_slice(data);
+            if let Some(link) = current
+                && link.bytes() == bytes.len() as u64
+            {
+                links.push(Link::of_parts(link, core::mem::take(&mut bytes)));
+                current = facts.next();
+            }
+        }
+        if current.is_some() {
+            return Err(RedisError::Missing { found, expected });
+        }
+        Ok(RedisFilter { options, growth, links })
+    }
+
+    /// The replies of `BF.SCANDUMP`, iterator and data each, without the last one, of iterator 0 and no data: what `BF.LOADCHUNK` takes.
+    ///
+    /// The first is the header; the others are the bits, 16 MiB at most and borrowed.
+    pub fn dump(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
+        let mut end = 1;
+        let chunks = self.links.iter().flat_map(|link| link.bytes().chunks(CHUNK_BYTES));
+        let chunks = chunks.map(move |chunk| {
+            end += chunk.len() as i64;
+            (end, Cow::Borrowed(chunk))
+        });
+        core::iter::once((1, Cow::Owned(self.header()))).chain(chunks)
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let mut header = self.size().to_le_bytes().to_vec();
+        for number in [self.links.len() as u32, self.options, self.growth] {
+            header.extend(number.to_le_bytes());
+        }
+        self.links.iter().for_each(|link| header.extend(link.facts().write()));
+        header
+    }
+
+    /// Opens a file of a dump: each reply as its iterator (8 bytes, little-endian, signed), its length (8 bytes) and its data. RedisBloom
+    /// has no file; `docs/redis.md` shows how to write one with any client.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a reply.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RedisError> {
+        let mut replies = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let offset = bytes.len() as u64;
+            let start = offset - rest.len() as u64;
+            let expected = start.saturating_add(FRAME_BYTES as u64);
+            let truncated = RedisError::Truncated { offset, expected };
+            let (iterator, after) = rest.split_first_chunk().ok_or(truncated)?;
+            let (length, after) = after.split_first_chunk().ok_or(truncated)?;
+            let (iterator, length) = (i64::from_le_bytes(*iterator), u64::from_le_bytes(*length));
+            let expected = expected.saturating_add(length);
+            let length = usize::try_from(length).ok().filter(|&length| length <= after.len());
+            let Some(length) = length else {
+                return Err(RedisError::Truncated { offset, expected });
+            };
+            let (data, after) = after.split_at(length);
+            rest = after;
+            replies.push((iterator, data));
+            if iterator == 0 && data.is_empty() && !rest.is_empty() {
+                return Err(RedisError::Trailing { offset, expected });
+            }
+        }
+        Self::load(replies)
+    }
+
+    /// The bytes of a file of the dump: what [`from_bytes`](Self::from_bytes) opens.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut file = Vec::new();
+        for (iterator, data) in self.dump() {
+            file.extend(iterator.to_le_bytes());
+            file.extend((data.len() as u64).to_le_bytes());
+            file.extend_from_slice(&data);
+        }
+        file
+    }
+}
+
+/// Options, growth, and the links.
+fn read_header(header: &[u8]) -> Result<(u32, u32, Vec<Facts>), RedisError> {
+    let offset = header.len() as u64;
+    let Some((fixed, links)) = header.split_first_chunk::<FIXED_BYTES>() else {
+        return Err(RedisError::Truncated { offset, expected: (FIXED_BYTES + LINK_BYTES) as u64 });
+    };
+    let number = |at: usize| {
+        let bytes: [u8; 4] = [fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]];
+        u32::from_le_bytes(bytes)
+    };
+    let size = u64::from(number(0)) | u64::from(number(4)) << 32;
+    let (count, options, growth) = (number(8), number(12), number(16));
+    let check = |offset, field, found, least, most| match (least..=most).contains(&found) {
+        true => Ok(()),
+        false => Err(RedisError::OutOfRange { offset, field, found, least, most }),
+    };
+    check(8, "nfilters", count.into(), 1, u32::MAX.into())?;
+    check(12, "options", options.into(), 0, OPTIONS.into())?;
+    let expected = FIXED_BYTES as u64 + u64::from(count) * LINK_BYTES as u64;
+    if offset < expected {
+        return Err(RedisError::Truncated { offset, expected });
+    }
+    if offset > expected {
+        return Err(RedisError::Trailing { offset, expected });
+    }
+    let (links, _) = links.as_chunks();
+    let start = |i: usize| (FIXED_BYTES + i * LINK_BYTES) as u64;
+    let links: Result<Vec<Facts>, RedisError> =
+        links.iter().enumerate().map(|(i, link)| Facts::read(link, start(i))).collect();
+    let links = links?;
+    let sum = links.iter().try_fold(0_u64, |sum, link| sum.checked_add(link.size()));
+    let sum = sum.unwrap_or(u64::MAX);
+    check(0, "size", size, sum, sum)?;
+    Ok((options, growth, links))
+}

@@ -1,0 +1,90 @@
+//! The hashes of a key: MurmurHash64A or MurmurHash2 (Appleby 2008), twice.
+
+/// Both hashes of a key, from [`RedisFilter::hash_key`](super::RedisFilter::hash_key): the second has the first for a seed.
+///
+/// It depends on the filter only by the width of the hash. All that current versions of RedisBloom make has 64 bits.
+///
+/// ```
+/// use blocked_bloom_formats::redis::RedisFilter;
+/// let filters = [RedisFilter::new(100, 0.01, Some(2))?, RedisFilter::new(7, 0.1, None)?];
+/// assert_eq!(filters[0].hash_key("apple"), filters[1].hash_key("apple"));
+/// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RedisHash {
+    /// The first hash: where the walk of positions begins.
+    pub a: u64,
+    /// The second: its step.
+    pub b: u64,
+}
+
+impl RedisHash {
+    #[inline]
+    pub(super) fn of_64_bits(key: &[u8]) -> Self {
+        let a = murmur2_64(key, 0xc6a4_a793_5bd1_e995);
+        RedisHash { a, b: murmur2_64(key, a) }
+    }
+
+    #[inline]
+    pub(super) fn of_32_bits(key: &[u8]) -> Self {
+        let a = murmur2_32(key, 0x9747_b28c);
+        RedisHash { a: a.into(), b: murmur2_32(key, a).into() }
+    }
+}
+
+/// MurmurHash64A.
+#[inline]
+fn murmur2_64(key: &[u8], seed: u64) -> u64 {
+    const M: u64 = 0xc6a4_a793_5bd1_e995;
+    let mut hash = seed ^ (key.len() as u64).wrapping_mul(M);
+    let (words, tail) = key.as_chunks();
+    for &word in words {
+        let mut word = u64::from_le_bytes(word).wrapping_mul(M);
+        word = (word ^ word >> 47).wrapping_mul(M);
+        hash = (hash ^ word).wrapping_mul(M);
+    }
+    if !tail.is_empty() {
+        let word = tail.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        hash = (hash ^ word).wrapping_mul(M);
+    }
+    hash = (hash ^ hash >> 47).wrapping_mul(M);
+    hash ^ hash >> 47
+}
+
+/// MurmurHash2.
+#[inline]
+fn murmur2_32(key: &[u8], seed: u32) -> u32 {
+    const M: u32 = 0x5bd1_e995;
+    let mut hash = seed ^ key.len() as u32;
+    let (words, tail) = key.as_chunks();
+    for &word in words {
+        let mut word = u32::from_le_bytes(word).wrapping_mul(M);
+        word = (word ^ word >> 24).wrapping_mul(M);
+        hash = hash.wrapping_mul(M) ^ word;
+    }
+    if !tail.is_empty() {
+        let word = tail.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+        hash = (hash ^ word).wrapping_mul(M);
+    }
+    hash = (hash ^ hash >> 13).wrapping_mul(M);
+    hash ^ hash >> 15
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::{murmur2_32, murmur2_64};
+
+    /// The values by which the author's test program recognises the hashes: of the hashes of the keys `0..n`, each with the seed `256 - n`.
+    #[test]
+    fn the_hashes_are_the_authors() {
+        let key: Vec<u8> = (0..=255).collect();
+        let all: Vec<u8> =
+            (0..256).flat_map(|n| murmur2_64(&key[..n], 256 - n as u64).to_le_bytes()).collect();
+        assert_eq!(murmur2_64(&all, 0) as u32, 0x1f0d_3804);
+        let all: Vec<u8> =
+            (0..256).flat_map(|n| murmur2_32(&key[..n], 256 - n as u32).to_le_bytes()).collect();
+        assert_eq!(murmur2_32(&all, 0), 0x2786_4c1e);
+    }
+}

@@ -1,0 +1,285 @@
+//! A link: one classical filter of a chain. Sizing, what a header says of it, and where the bits of a key are.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::AllocError;
+
+use super::error::RedisError;
+use super::hash::RedisHash;
+use super::log::ln;
+use crate::classical::{self, BitArray, Modulus, Scheme, Walk};
+
+/// Bytes that a header has for a link.
+pub(super) const LINK_BYTES: usize = 53;
+
+/// Flags of a chain: the size of a link is not rounded up to a power of two; its entries are the logarithm of its bits; hashes have 64
+/// bits; there is no second link.
+pub(super) const NO_ROUND: u32 = 1;
+pub(super) const ENTRIES_IS_BITS: u32 = 2;
+pub(super) const FORCE_64: u32 = 4;
+pub(super) const NO_SCALING: u32 = 8;
+
+/// RedisBloom's natural logarithm of 2 and its square, to as many digits as it has them.
+const LN_2: f64 = 0.693147180559945;
+const LN_2_SQUARED: f64 = 0.480453013918201;
+
+/// Bits per entry are below this: the smallest error rate that a number of 64 bits can be takes 1,551.
+const MAX_BITS_PER_ENTRY: f64 = 1552.0;
+
+/// One filter of a chain.
+///
+/// ```
+/// use blocked_bloom_formats::redis::RedisFilter;
+/// let mut filter = RedisFilter::new(100, 0.01, Some(2))?;
+/// filter.insert("apple")?;
+/// let link = &filter.links()[0];
+/// assert_eq!((link.size(), link.entries(), link.hashes(), link.bits()), (1, 100, 8, 1152));
+/// assert_eq!(link.error_rate(), 0.005); // half of what was reserved, since links to come add to it
+/// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Link {
+    facts: Facts,
+    /// As many bits as the facts say.
+    bytes: Vec<u8>,
+}
+
+/// What a header says of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Facts {
+    /// A multiple of 8, below 2^63.
+    bits: u64,
+    size: u64,
+    error: f64,
+    bits_per_entry: f64,
+    /// 1 to 1,076.
+    hashes: u32,
+    entries: u64,
+    /// The logarithm of the bits that probes fall on, or 0: all of them.
+    n2: u8,
+    modulus: Modulus,
+}
+
+impl Facts {
+    /// The link that RedisBloom makes for so many entries and this error rate.
+    fn new(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
+        if !(error > 0.0 && error < 1.0) {
+            return Err(RedisError::Rate { offset: 0, field: "error", found: error });
+        }
+        let capacity = |most| match (1..=most).contains(&entries) {
+            true => Ok(()),
+            false => Err(RedisError::OutOfRange {
+                offset: 0,
+                field: "capacity",
+                found: entries,
+                least: 1,
+                most,
+            }),
+        };
+        capacity(u64::MAX)?;
+        let bits_per_entry = -ln(error) / LN_2_SQUARED;
+        let (mut entries, mut n2) = (entries, 0);
+        let wanted = entries as f64 * bits_per_entry;
+        let bits = if options & ENTRIES_IS_BITS != 0 {
+            capacity(62)?;
+            n2 = entries as u8;
+            entries = ((1_u64 << n2) as f64 / bits_per_entry) as u64;
+            1 << n2
+        } else if options & NO_ROUND != 0 {
+            (wanted as u64).max(1)
+        } else {
+            // One more than the exponent, of numbers below 1 too: those have one bit at least.
+            let exponent = if wanted < 2.0 { 0 } else { (wanted as u64).ilog2() };
+            n2 = (exponent + 1).min(63) as u8;
+            let bits = 1_u64 << n2;
+            let spare = (bits as f64 - wanted).max(0.0) as u64;
+            entries = entries.saturating_add((spare as f64 / bits_per_entry) as u64);
+            bits
+        };
+        if bits > 1 << 62 {
+            return Err(AllocError::new(bits / 8).into());
+        }
+        let bits = bits.next_multiple_of(64);
+        let hashes = hashes(bits_per_entry);
+        let modulus = modulus(bits, n2);
+        Ok(Facts { bits, size: 0, error, bits_per_entry, hashes, entries, n2, modulus })
+    }
+
+    /// What the bytes of a header say of a link, which begin at this offset of it. The conditions are RedisBloom's, and that the numbers of
+    /// bits per entry and of bits are such as can be.
+    pub(super) fn read(bytes: &[u8; LINK_BYTES], offset: u64) -> Result<Self, RedisError> {
+        let number = |at: usize| {
+            let (bytes, _) = bytes[at..].split_first_chunk().unwrap_or((&[0; 8], &[]));
+            u64::from_le_bytes(*bytes)
+        };
+        let check = |at: u64, field, found, least, most| match (least..=most).contains(&found) {
+            true => Ok(()),
+            false => Err(RedisError::OutOfRange { offset: offset + at, field, found, least, most }),
+        };
+        let rate = |at: usize, field, most: f64| match f64::from_bits(number(at)) {
+            found if found > 0.0 && found < most => Ok(found),
+            found => Err(RedisError::Rate { offset: offset + at as u64, field, found }),
+        };
+        let (stored, bits) = (number(0), number(8));
+        check(0, "bytes", stored, 1, 1 << 60)?;
+        check(8, "bits", bits, stored * 8, stored * 8)?;
+        let error = rate(24, "error", 1.0)?;
+        let bits_per_entry = rate(32, "bpe", MAX_BITS_PER_ENTRY)?;
+        let expected = hashes(bits_per_entry);
+        // The four bytes at 40; those at 44 are the entries.
+        let stored_hashes = number(40) as u32;
+        check(40, "hashes", stored_hashes.into(), expected.into(), expected.into())?;
+        let n2 = bytes[LINK_BYTES - 1];
+        check(52, "n2", n2.into(), 0, bits.ilog2().into())?;
+        let (size, entries) = (number(16), number(44));
+        let modulus = modulus(bits, n2);
+        Ok(Facts { bits, size, error, bits_per_entry, hashes: expected, entries, n2, modulus })
+    }
+
+    pub(super) fn write(&self) -> [u8; LINK_BYTES] {
+        let mut bytes = [0; LINK_BYTES];
+        let fields = [
+            (0, self.bits / 8),
+            (8, self.bits),
+            (16, self.size),
+            (24, self.error.to_bits()),
+            (32, self.bits_per_entry.to_bits()),
+            // Its upper half is overwritten by the entries.
+            (40, self.hashes.into()),
+            (44, self.entries),
+        ];
+        for (at, number) in fields {
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[LINK_BYTES - 1] = self.n2;
+        bytes
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bits / 8
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+fn hashes(bits_per_entry: f64) -> u32 {
+    libm::ceil(LN_2 * bits_per_entry) as u32
+}
+
+fn modulus(bits: u64, n2: u8) -> Modulus {
+    Modulus::new(if n2 == 0 { bits } else { 1 << n2 })
+}
+
+/// The sum of a key's two hashes, the second as often as there were probes before, modulo the bits. RedisBloom computes it in 32 bits for
+/// some links, and that is the same: those have a power of two of bits below 2^32.
+impl Scheme for Facts {
+    type Hash = RedisHash;
+
+    #[inline]
+    fn probes(self) -> u32 {
+        self.hashes
+    }
+
+    #[inline]
+    fn bits(self) -> u64 {
+        self.modulus.divisor()
+    }
+
+    #[inline]
+    fn walk(self, hash: RedisHash) -> Walk {
+        Walk { next: hash.a, step: hash.b }
+    }
+
+    #[inline]
+    fn position(self, number: u64) -> u64 {
+        self.modulus.remainder(number)
+    }
+}
+
+impl Link {
+    pub(super) fn new(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
+        let facts = Facts::new(entries, error, options)?;
+        Ok(Link { facts, bytes: classical::zeroed(&[], facts.bytes())? })
+    }
+
+    /// As many bytes as the facts say.
+    pub(super) fn of_parts(facts: Facts, bytes: Vec<u8>) -> Self {
+        Link { facts, bytes }
+    }
+
+    #[inline]
+    pub(super) fn array(&self) -> BitArray<'_, Facts> {
+        BitArray::new(&self.bytes, self.facts)
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether it holds as many keys as it was made for.
+    pub(super) fn is_full(&self) -> bool {
+        self.facts.size >= self.facts.entries
+    }
+
+    /// Adds a key that is certainly not there.
+    pub(super) fn insert(&mut self, hash: RedisHash) {
+        if classical::insert(&mut self.bytes, self.facts, hash) {
+            self.facts.size = self.facts.size.saturating_add(1);
+        }
+    }
+
+    /// Keys that were added to it, without those that were, or seemed, there.
+    pub fn size(&self) -> u64 {
+        self.facts.size
+    }
+
+    /// Keys that it was made for.
+    pub fn entries(&self) -> u64 {
+        self.facts.entries
+    }
+
+    /// The false-positive rate that it was made for: half of the one before's. That of the first is half of what was reserved, unless the
+    /// filter does not scale.
+    pub fn error_rate(&self) -> f64 {
+        self.facts.error
+    }
+
+    /// Bits per key, 1 to 1,076.
+    pub fn hashes(&self) -> u32 {
+        self.facts.hashes
+    }
+
+    /// Bits that it has; old filters with a power of two of them use no more than that.
+    pub fn bits(&self) -> u64 {
+        self.facts.bits
+    }
+
+    /// Fraction of bits that are set, 0 to 1. Cost: reads every byte.
+    pub fn fill_ratio(&self) -> f64 {
+        self.array().fill_ratio()
+    }
+
+    /// False-positive rate that it really has, from its bits. Cost: reads every byte.
+    pub fn estimated_false_positive_rate(&self) -> f64 {
+        self.array().estimated_false_positive_rate()
+    }
+}
+
+/// What the header says, without the bits.
+impl core::fmt::Debug for Link {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Link")
+            .field("size", &self.size())
+            .field("entries", &self.entries())
+            .field("error_rate", &self.error_rate())
+            .field("hashes", &self.hashes())
+            .field("bits", &self.bits())
+            .finish()
+    }
+}

@@ -1,0 +1,74 @@
+//! The hash of a key: Spark's variant of MurmurHash3_x86_32, twice.
+
+use super::shape::Version;
+
+/// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the second has the first for a seed.
+///
+/// Hash a key once, look it up in all filters of the same version and seed.
+///
+/// ```
+/// use blocked_bloom_formats::spark::Version;
+/// assert_ne!(Version::V1.hash_long(7), Version::V1.hash_bytes(7_i64.to_le_bytes()));
+/// assert_eq!(Version::V1.hash_long(7), Version::V2 { seed: 0 }.hash_long(7));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SparkHash {
+    /// The first hash, with the filter's seed.
+    pub h1: i32,
+    /// The second, with the first for a seed.
+    pub h2: i32,
+}
+
+impl Version {
+    /// The hash of a number, as `putLong` and `mightContainLong` compute it.
+    #[inline]
+    pub fn hash_long(self, key: i64) -> SparkHash {
+        twice(self.seed(), |seed| murmur3_long(key.cast_unsigned(), seed))
+    }
+
+    /// The hash of bytes, as `putBinary` and `mightContainBinary` compute it; of text, its UTF-8.
+    ///
+    /// Cost: about two nanoseconds per four bytes.
+    #[inline]
+    pub fn hash_bytes(self, key: impl AsRef<[u8]>) -> SparkHash {
+        let key = key.as_ref();
+        twice(self.seed(), |seed| murmur3_bytes(key, seed))
+    }
+}
+
+#[inline]
+fn twice(seed: i32, hash: impl Fn(u32) -> u32) -> SparkHash {
+    let h1 = hash(seed.cast_unsigned());
+    SparkHash { h1: h1.cast_signed(), h2: hash(h1).cast_signed() }
+}
+
+/// The lower half, then the upper one: the standard hash of the number's little-endian bytes.
+#[inline]
+fn murmur3_long(key: u64, seed: u32) -> u32 {
+    let hash = mix(seed, key as u32);
+    finish(mix(hash, (key >> 32) as u32), 8)
+}
+
+/// Words of four bytes, little-endian; then, other than the standard, each byte that is left as a word of its own, sign-extended.
+#[inline]
+fn murmur3_bytes(key: &[u8], seed: u32) -> u32 {
+    let (words, tail) = key.as_chunks();
+    let hash = words.iter().fold(seed, |hash, &word| mix(hash, u32::from_le_bytes(word)));
+    let word = |byte: u8| i32::from(byte.cast_signed()).cast_unsigned();
+    let hash = tail.iter().fold(hash, |hash, &byte| mix(hash, word(byte)));
+    finish(hash, key.len() as u32)
+}
+
+#[inline]
+fn mix(hash: u32, word: u32) -> u32 {
+    let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
+    (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
+}
+
+#[inline]
+fn finish(hash: u32, length: u32) -> u32 {
+    let mut hash = hash ^ length;
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
+}
