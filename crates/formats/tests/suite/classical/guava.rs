@@ -93,7 +93,7 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
             for key in &keys {
                 let hash = naive::guava::murmur3(key);
                 let mut is_new = false;
-                let all = 64 * i128::from(count);
+                let all = 64 * u64::from(count);
                 for bit in naive::guava::bits(strategy as u8, k.into(), all, hash) {
                     let (byte, mask) = ((bit as usize / 8) ^ 7, 1 << (bit % 8));
                     is_new |= expected[byte] & mask == 0;

@@ -12,9 +12,9 @@ fn signed(bytes: &[u8]) -> i128 {
 }
 
 /// Whether a bit of big-endian words of 64 bits is set.
-fn java_bit(words: &[u8], bit: i128) -> bool {
-    let (word, bit) = (bit as usize / 64, bit % 64);
-    number(&words[8 * word..8 * word + 8], true) >> bit & 1 == 1
+fn java_bit(words: &[u8], bit: u64) -> bool {
+    let word = words.as_chunks().0[bit as usize / 64];
+    u64::from_be_bytes(word) >> (bit % 64) & 1 == 1
 }
 
 pub(crate) mod guava {
@@ -51,14 +51,14 @@ pub(crate) mod guava {
     }
 
     /// The bits of a key, as Guava's strategies compute them.
-    pub(crate) fn bits(strategy: u8, k: u32, bits: i128, (h1, h2): (u64, u64)) -> Vec<i128> {
+    pub(crate) fn bits(strategy: u8, k: u32, bits: u64, (h1, h2): (u64, u64)) -> Vec<u64> {
         let one = |i: u32| match strategy {
             0 => {
                 let (a, b) = (h1 as u32 as i32, (h1 >> 32) as i32);
                 let combined = a.wrapping_add(b.wrapping_mul(i as i32 + 1));
-                i128::from(if combined < 0 { !combined } else { combined })
+                u64::from(if combined < 0 { !combined } else { combined } as u32)
             }
-            _ => i128::from(h1.wrapping_add(h2.wrapping_mul(i.into())) & 0x7fff_ffff_ffff_ffff),
+            _ => h1.wrapping_add(h2.wrapping_mul(i.into())) & 0x7fff_ffff_ffff_ffff,
         };
         (0..k).map(|i| one(i) % bits).collect()
     }
@@ -69,7 +69,7 @@ pub(crate) mod guava {
         let (strategy, k, count) = (header[0], header[1], signed(&header[2..]));
         let fits = strategy <= 1 && k > 0 && count > 0 && words.len() as i128 == 8 * count;
         let answer = |key: &Vec<u8>| {
-            let bits = bits(strategy, k.into(), 64 * count, murmur3(key));
+            let bits = bits(strategy, k.into(), 64 * count as u64, murmur3(key));
             bits.into_iter().all(|bit| java_bit(words, bit))
         };
         fits.then(|| keys.iter().map(answer).collect())
@@ -115,20 +115,20 @@ pub(crate) mod spark {
     }
 
     /// The bits of a key, as Spark's two versions compute them.
-    pub(crate) fn bits(version: i128, seed: i32, k: u32, bits: i128, key: &Key) -> Vec<i128> {
+    pub(crate) fn bits(version: u32, seed: i32, k: u32, bits: u64, key: &Key) -> Vec<u64> {
         let h1 = hash(key, if version == 1 { 0 } else { seed as u32 });
         let h2 = hash(key, h1) as i32;
         let h1 = h1 as i32;
         let one = |i: u32| match version {
             1 => {
                 let combined = h1.wrapping_add(h2.wrapping_mul(i as i32));
-                i128::from(if combined < 0 { !combined } else { combined })
+                u64::from(if combined < 0 { !combined } else { combined } as u32)
             }
             _ => {
                 let combined =
                     i128::from(h1) * i128::from(i32::MAX) + i128::from(i) * i128::from(h2);
                 let combined = combined as i64;
-                i128::from(if combined < 0 { !combined } else { combined })
+                (if combined < 0 { !combined } else { combined }) as u64
             }
         };
         (1..=k).map(|i| one(i) % bits).collect()
@@ -147,7 +147,7 @@ pub(crate) mod spark {
             && count > 0
             && words.len() as i128 == 8 * count;
         let answer = |key: &Key| {
-            let bits = bits(version, seed, k as u32, 64 * count, key);
+            let bits = bits(version as u32, seed, k as u32, 64 * count as u64, key);
             bits.into_iter().all(|bit| java_bit(words, bit))
         };
         fits.then(|| keys.iter().map(answer).collect())
@@ -261,7 +261,7 @@ pub(crate) mod redis {
             chain.iter().any(|&(end, bytes, hashes, modulus)| {
                 (0..hashes).all(|i| {
                     let sum = a.wrapping_add(b.wrapping_mul(i as u64));
-                    let bit = i128::from(sum) % modulus + 8 * (end - bytes);
+                    let bit = sum % modulus as u64 + 8 * (end - bytes) as u64;
                     all[bit as usize / 8] >> (bit % 8) & 1 == 1
                 })
             })

@@ -137,7 +137,7 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
             let mut written = SparkFilter::with_shape(shape).unwrap();
             for (key, &hash) in keys.iter().zip(&hashes) {
                 let mut is_new = false;
-                let (all, number) = (64 * i128::from(count), version.number().into());
+                let (all, number) = (64 * u64::from(count), version.number());
                 for bit in bits(number, version.seed(), k, all, key) {
                     let (byte, mask) = ((bit as usize / 8) ^ 7, 1 << (bit % 8));
                     is_new |= expected[byte] & mask == 0;

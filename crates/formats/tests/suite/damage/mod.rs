@@ -9,5 +9,6 @@ mod campaign;
 #[allow(dead_code, reason = "the core's tests use the rest")]
 mod naive;
 
+mod classical;
 mod foreign;
 mod rocksdb;
