@@ -34,14 +34,16 @@ use crate::threads;
 /// as many if that are more. The others are filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
 /// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
 /// the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does, such as nb-1-big-Filter.db; keys are
-/// the serialized bytes of partition keys, as for query). Options that a format does not have are errors.
+/// the serialized bytes of partition keys, as for query), guava (by --fpr, 3% unless given; keys are the bytes that its funnel makes),
+/// spark (by --fpr, 3% unless given; version 2 unless --spark-version 1) and redisbloom (by --fpr, 1% unless given; a file of replies
+/// for BF.LOADCHUNK). Options that a format does not have are errors.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// File of keys, or - for standard input
     keys: PathBuf,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.tags for removable, KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter]
+    /// KEYS.tags for removable, KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark, KEYS.scandump]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -89,8 +91,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: FormatArgs,
 
+    /// Version of a filter of Spark's: 1 for Spark up to 4.0, or 2 [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
+    spark_version: Option<u32>,
+
     /// Type of the values of a parquet-filter: int32, int64, int96 (with --hex), float, double, byte-array or
-    /// fixed-len-byte-array; a value of another type than its column's is never found [default: byte-array]
+    /// fixed-len-byte-array; a value of another type than its column's is never found; of a filter of Spark's int32, int64 or byte-array [default:
+    /// byte-array]
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     value_type: Option<PhysicalType>,
 
@@ -162,6 +169,7 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
             is_hex: args.key_format.is_hex(),
             verify: args.verify,
             cassandra_version: args.format.cassandra_version,
+            spark_version: args.spark_version,
             output: &path,
         },
     )?;
@@ -198,7 +206,9 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
 impl Args {
     /// Checks that filters of the format can be built, and have every option that was given.
     fn check(&self, format: Format) -> Result<(), Failure> {
-        use Format::{Cassandra, Native, ParquetFilter, Removable, RocksdbBlock};
+        use Format::{
+            Cassandra, Guava, Native, ParquetFilter, Redisbloom, Removable, RocksdbBlock, Spark,
+        };
         let part = match format {
             Format::RocksdbSst => Some(RocksdbBlock),
             Format::Parquet => Some(ParquetFilter),
@@ -219,21 +229,20 @@ impl Args {
             return Err(Failure::of(&path.display().to_string(), message));
         }
         let sizing = &self.sizing;
+        let by_rate = [Native, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
+        let with_keys = [Native, Removable, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
         check_options(
             format,
             &[
                 ("--bits-per-key", sizing.bits_per_key.is_some(), &[Native, RocksdbBlock]),
-                ("--fpr", sizing.fpr.is_some(), &[Native, ParquetFilter, Cassandra]),
+                ("--fpr", sizing.fpr.is_some(), &by_rate),
                 ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
-                (
-                    "--keys",
-                    self.expected_keys.is_some(),
-                    &[Native, Removable, ParquetFilter, Cassandra],
-                ),
+                ("--keys", self.expected_keys.is_some(), &with_keys),
                 ("--probes", self.probes.is_some(), &[Native]),
                 ("--seed", self.seed.is_some(), &[Native]),
                 ("--prefix", self.prefix.is_some(), &[Native]),
-                ("--type", self.value_type.is_some(), &[ParquetFilter]),
+                ("--type", self.value_type.is_some(), &[ParquetFilter, Spark]),
+                ("--spark-version", self.spark_version.is_some(), &[Spark]),
                 ("--threads", self.threads.is_some(), &[Native]),
             ],
         )
@@ -275,6 +284,9 @@ fn output(args: &Args, format: Format) -> Result<Output, Failure> {
                 Format::Removable => ".tags",
                 Format::RocksdbBlock => ".filter",
                 Format::ParquetFilter => ".sbbf",
+                Format::Guava => ".guava",
+                Format::Spark => ".spark",
+                Format::Redisbloom => ".scandump",
                 Format::Cassandra => {
                     let advice = "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
                     return Err(Failure::new(format!("{format}: {advice}")));

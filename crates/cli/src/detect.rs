@@ -8,7 +8,9 @@
 //! 3. The file's name ends in `Filter.db`, and its first bytes may be a number of probes: `cassandra`, which no byte marks.
 //! 4. The first bytes are a whole header of a Parquet filter: `parquet-filter`.
 //! 5. The last bytes are the magic number of an SST file: `rocksdb-sst`.
-//! 6. The last bytes are `ff 00 k 00 00` with `k` from 1 to 30, after a multiple of 64 bytes: `rocksdb-block`. Other filter blocks
+//! 6. The first bytes are the header of a first reply of RedisBloom, as long as its links: `redisbloom`; or a header of Guava or Spark that
+//!    says how many bytes the file has: `guava`, `spark`.
+//! 7. The last bytes are `ff 00 k 00 00` with `k` from 1 to 30, after a multiple of 64 bytes: `rocksdb-block`. Other filter blocks
 //!    of RocksDB have no mark. A file whose name ends in `.sst`, `.parquet` or `.db` is none: an SST file that is cut off behind its
 //!    filter ends in the same bytes.
 
@@ -52,9 +54,16 @@ impl Evidence<'_> {
         if is_parquet_filter(self.head) {
             return Some(Format::ParquetFilter);
         }
-        let (tail, length) = self.end?;
-        if is_sst(tail) {
+        let is_sst = self.end.is_some_and(|(tail, _)| is_sst(tail));
+        if is_sst {
             return Some(Format::RocksdbSst);
+        }
+        if is_redisbloom(self.head) {
+            return Some(Format::Redisbloom);
+        }
+        let (tail, length) = self.end?;
+        if let Some(format) = java_format(self.head, length) {
+            return Some(format);
         }
         let may_be_block = self.container_extension().is_none() && is_rocksdb_block(tail, length);
         may_be_block.then_some(Format::RocksdbBlock)
@@ -193,6 +202,40 @@ fn is_cassandra_head(head: &[u8]) -> bool {
 fn is_sst(tail: &[u8]) -> bool {
     const MAGICS: [u64; 2] = [0x88e2_41b7_85f4_cff7, 0xdb47_7524_8b80_fb57];
     MAGICS.iter().any(|magic| tail.ends_with(&magic.to_le_bytes()))
+}
+
+/// Whether these first bytes are a frame of iterator 1 and a header of as many links as its length says.
+fn is_redisbloom(head: &[u8]) -> bool {
+    let number = |at: usize, bytes: usize| {
+        let bytes = head.get(at..at + bytes)?;
+        Some(bytes.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte)))
+    };
+    let (iterator, length, links, options) =
+        (number(0, 8), number(8, 8), number(24, 4), number(28, 4));
+    let of_links = links.filter(|&links| links > 0).map(|links| 20 + 53 * links);
+    iterator == Some(1) && of_links.is_some() && of_links == length && options < Some(16)
+}
+
+/// The format, of Guava's and Spark's, in which these first bytes are those of a file of this length. None has both headers.
+fn java_format(head: &[u8], length: u64) -> Option<Format> {
+    use blocked_bloom_formats::guava::{GuavaError, GuavaFilterRef};
+    use blocked_bloom_formats::spark::{SparkError, SparkFilterRef};
+    let guava = match GuavaFilterRef::from_bytes(head) {
+        Ok(_) => Some(head.len() as u64),
+        Err(GuavaError::Length { expected, .. }) => Some(expected),
+        Err(_) => None,
+    };
+    let spark = match SparkFilterRef::from_bytes(head) {
+        Ok(_) => Some(head.len() as u64),
+        Err(SparkError::Length { expected, .. }) => Some(expected),
+        Err(_) => None,
+    };
+    let length = Some(length);
+    match (guava == length, spark == length) {
+        (true, _) => Some(Format::Guava),
+        (_, true) => Some(Format::Spark),
+        _ => None,
+    }
 }
 
 /// Whether a file with these last bytes and this length is a FastLocalBloom block and hardly anything else.

@@ -12,7 +12,8 @@ pub(crate) const RECOGNISED: &str = "  \
   native, removable and parquet begin with a magic number, parquet-filter with its header
   rocksdb-sst ends with a magic number
   rocksdb-block ends with ff 00 k 00 00 after a multiple of 64 bytes; LegacyBloom and Ribbon have no mark
-  cassandra is named as in nb-1-big-Filter.db, and begins with a number of probes";
+  cassandra is named as in nb-1-big-Filter.db, and begins with a number of probes
+  guava and spark have as many bytes as their first numbers say, redisbloom begins with a header of as many links";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -30,6 +31,12 @@ pub(crate) enum Format {
     Parquet,
     /// A Cassandra Filter.db
     Cassandra,
+    /// What writeTo of Guava's BloomFilter wrote
+    Guava,
+    /// What writeTo of Spark's BloomFilter wrote
+    Spark,
+    /// A file of the replies of RedisBloom's BF.SCANDUMP
+    Redisbloom,
 }
 
 /// The name that `--format` takes.

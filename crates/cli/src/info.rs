@@ -13,7 +13,7 @@ use crate::terminal::{RED, styled};
 
 /// Describe a filter: geometry, keys, false-positive rates, checksums
 ///
-/// Filters of RocksDB, Parquet and Cassandra are described, too, alone or in their files. If the blocks of a native filter or some
+/// Filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom are described, too, alone or in their files. If the blocks of a native filter or some
 /// filters of a Parquet file are damaged, the rest is described, and the exit status is 2. Other damage is an error without a
 /// description.
 ///

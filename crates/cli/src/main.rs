@@ -41,7 +41,7 @@ EXAMPLES:
   blocked-bloom info w.bloom
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
   blocked-bloom info 000012.sst                    and query: filters of RocksDB
-  blocked-bloom query nb-1-big-Filter.db keys.txt  and of Cassandra
+  blocked-bloom query nb-1-big-Filter.db keys.txt  and of Cassandra, Guava, Spark, RedisBloom
   blocked-bloom query orders.parquet --column customer.id < ids.txt
   blocked-bloom build --format rocksdb-block words.txt
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom

@@ -21,7 +21,7 @@ const BATCH_BYTES: usize = 8 << 20;
 /// Keys are printed as they were read, in the same order, with the same terminator. A few that may be
 /// present are not: info prints the rate. What is certainly absent is absent.
 ///
-/// The filter may be one of RocksDB, Parquet or Cassandra, alone or in its file. Cassandra's keys are partition keys as the table
+/// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in its file. Cassandra's keys are partition keys as the table
 /// stores them: text as it is; int, uuid and composite ones by --hex of their serialized bytes, an int as 4 bytes big-endian (42 is
 /// 0000002a), since their text is absent whatever the table holds.
 ///

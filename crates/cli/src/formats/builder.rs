@@ -18,6 +18,8 @@ pub(crate) struct BuildOptions<'a> {
     /// Look every key up in the finished filter.
     pub(crate) verify: bool,
     pub(crate) cassandra_version: Option<Layout>,
+    /// 1 or 2.
+    pub(crate) spark_version: Option<u32>,
     /// Name of the file that the filter will be written to.
     pub(crate) output: &'a str,
 }

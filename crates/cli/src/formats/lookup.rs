@@ -30,7 +30,8 @@ pub(crate) struct LookupArgs {
     pub(crate) row_groups: Vec<usize>,
 
     /// Physical type of the values of a Parquet filter by itself, which does not say it: int32, int64, int96 (with --hex), float,
-    /// double, byte-array or fixed-len-byte-array. Values of another type than its column's are absent, whatever it holds
+    /// double, byte-array or fixed-len-byte-array. Values of another type than its column's are absent, whatever it holds. Of a filter
+    /// of Spark: int32 or int64 for lines that are numbers, otherwise they are bytes
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) value_type: Option<PhysicalType>,
 
@@ -41,14 +42,14 @@ pub(crate) struct LookupArgs {
 impl LookupArgs {
     /// Checks that filters of the format have every option that was given.
     pub(crate) fn check(&self, format: Format) -> Result<(), Failure> {
-        use Format::{Native, Parquet, ParquetFilter, RocksdbSst};
+        use Format::{Native, Parquet, ParquetFilter, RocksdbSst, Spark};
         check_options(
             format,
             &[
                 ("--prefix", self.prefix.is_some(), &[Native, RocksdbSst]),
                 ("--column", self.column.is_some(), &[Parquet]),
                 ("--row-group", !self.row_groups.is_empty(), &[Parquet]),
-                ("--type", self.value_type.is_some(), &[Parquet, ParquetFilter]),
+                ("--type", self.value_type.is_some(), &[Parquet, ParquetFilter, Spark]),
             ],
         )
     }

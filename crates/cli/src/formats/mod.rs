@@ -2,11 +2,15 @@
 
 pub(crate) mod builder;
 mod cassandra;
+mod classical;
+mod guava;
 pub(crate) mod lookup;
 pub(crate) mod native;
 mod parquet;
+mod redis;
 mod removable;
 mod rocksdb;
+mod spark;
 pub(crate) mod value;
 
 use self::builder::{BuildOptions, Builder};
@@ -27,6 +31,9 @@ pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Loo
         Format::ParquetFilter => parquet::lookup_filter(stored, args),
         Format::Parquet => parquet::lookup_file(stored, args),
         Format::Cassandra => cassandra::lookup(stored, args),
+        Format::Guava => guava::lookup(stored),
+        Format::Spark => spark::lookup(stored, args),
+        Format::Redisbloom => redis::lookup(stored),
     }
 }
 
@@ -41,6 +48,9 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
         Format::ParquetFilter => sound(parquet::describe_filter(stored)?),
         Format::Parquet => parquet::describe_file(stored),
         Format::Cassandra => sound(cassandra::describe(stored)?),
+        Format::Guava => sound(guava::describe(stored)?),
+        Format::Spark => sound(spark::describe(stored)?),
+        Format::Redisbloom => sound(redis::describe(stored)?),
     }
 }
 
@@ -54,6 +64,9 @@ pub(crate) fn builder(
         Format::RocksdbBlock => rocksdb::builder(options),
         Format::ParquetFilter => parquet::builder(options),
         Format::Cassandra => cassandra::builder(options),
+        Format::Guava => Ok(guava::builder(options)),
+        Format::Spark => spark::builder(options),
+        Format::Redisbloom => redis::builder(options),
         Format::Native | Format::RocksdbSst | Format::Parquet => {
             Err(Failure::new(format!("no builder for format {format}")))
         }

@@ -19,6 +19,8 @@ fn no_file_is_taken_for_another() {
         ("rocksdb/raw", ".filter", "rocksdb-block"),
         ("rocksdb/crafted", ".filter", "rocksdb-block"),
         ("cassandra", "-Filter.db", "cassandra"),
+        ("guava", ".bin", "guava"),
+        ("spark", ".bin", "spark"),
         ("parquet", ".parquet", "parquet"),
         ("parquet/raw", ".sbbf", "parquet-filter"),
         ("parquet", ".csv", "none"),
@@ -42,7 +44,7 @@ fn no_file_is_taken_for_another() {
             seen.insert(format);
         }
     }
-    assert_eq!(seen.len(), 5);
+    assert_eq!(seen.len(), 7);
 }
 
 /// An SST file that is cut off behind its filter ends as a filter block does: its other blocks are taken for lines, so that it

@@ -8,6 +8,7 @@ mod tool;
 
 mod basics;
 mod bench;
+mod classical;
 mod crash;
 mod detect;
 mod files;
