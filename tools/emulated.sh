@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 # Of the core: kernels, bytes, alignment; of the formats: the kernels of split blocks and the readers of bytes.
 core=(--package blocked-bloom --lib --test suite -- kernels:: set:: format:: golden:: partition_format:: filter:: atomic::)
-formats=(--package blocked-bloom-formats --test suite -- parquet::kernels rocksdb:: cassandra::)
+formats=(--package blocked-bloom-formats --test suite -- parquet::kernels parquet::threads rocksdb:: cassandra:: classical::)
 # The lines and bytes of the removable filter.
 removable=(--package blocked-bloom-removable --lib --test suite -- tests:: kernels:: golden:: format:: shared::)
 
