@@ -109,5 +109,5 @@ busy:
     .long 1
     .org 0x1000
     # Whatever ends, a panic too, ends in a triple fault, and that ends the emulator.
-    .asciz "console=ttyS0,115200 quiet rdinit=/init acpi=off nokaslr mitigations=off tsc=reliable panic=-1 reboot=triple"
+    .asciz "console=ttyS0,115200 loglevel=1 rdinit=/init acpi=off nokaslr mitigations=off tsc=reliable panic=-1 reboot=triple"
     .balign 512
