@@ -142,7 +142,7 @@ EOF
     done
     echo 'echo "emulated-avx512: exit status $status"'
     # until the serial port has sent what the kernel has buffered
-    echo 'sleep 1; reboot -f'
+    echo 'sleep 0.4; reboot -f'
 } > "$fs/init"
 chmod +x "$fs/init"
 

@@ -26,7 +26,7 @@ case ${1:-} in
         qemu=${CROSS_TEST_CACHE:-$cache/cross-test}/root/usr/bin/qemu-x86_64
         printf '\n-- x86-64 qemu64: portable,scalar (%d s)\n' $SECONDS
         env -u CARGO_PROFILE_TEST_DEBUG EXPECT_KERNELS=portable,scalar CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -cpu qemu64" \
-            cargo test --locked --workspace --all-features --lib --test suite -- kernels:: set::
+            cargo test --locked --workspace --all-features --test suite -- kernels:: set::
         ;;
     full)
         run neon,portable,scalar aarch64-unknown-linux-gnu "${all[@]}"
