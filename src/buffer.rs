@@ -189,14 +189,30 @@ impl Clone for BlockBuffer {
 }
 
 /// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
+///
+/// ```
+/// use blocked_bloom::AtomicWord;
+/// let word = AtomicWord::new(5);
+/// assert_eq!(word.into_inner(), 5);
+/// ```
 #[cfg(target_has_atomic = "64")]
 pub type AtomicWord = AtomicU64;
 /// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
+///
+/// ```
+/// use blocked_bloom::AtomicWord;
+/// let word = AtomicWord::new(5);
+/// assert_eq!(word.into_inner(), 5);
+/// ```
 #[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
 pub type AtomicWord = AtomicU32;
 
 /// A block that threads write at the same time: its bytes in the order of memory, so that a word is a number of the machine's own byte
 /// order.
+///
+/// ```
+/// assert_eq!(size_of::<blocked_bloom::AtomicBlock>(), 64);
+/// ```
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 

@@ -24,6 +24,7 @@ macro_rules! links {
 [adapter.md]: crate::guides::adapter
 [alternatives.md]: crate::guides::alternatives
 [benchmarks.md#beside-other-filters]: crate::guides::benchmarks#beside-other-filters
+[benchmarks.md#hashing]: crate::guides::benchmarks#hashing
 [benchmarks.md#one-key-in-20-tables]: crate::guides::benchmarks#one-key-in-20-tables
 [benchmarks.md#results-in-short]: crate::guides::benchmarks#results-in-short
 [cassandra.md]: crate::guides::cassandra
@@ -32,6 +33,7 @@ macro_rules! links {
 [format.md#header]: crate::guides::format#header
 [format.md#index-of-a-partitioned-filter]: crate::guides::format#index-of-a-partitioned-filter
 [format.md#probe-scheme-1]: crate::guides::format#probe-scheme-1
+[format.md#removable-filter]: crate::guides::format#removable-filter
 [growing.md]: crate::guides::growing
 [guide.md]: crate::guides::guide
 [guide.md#flush-a-builder-beside-the-table-writer]: crate::guides::guide#flush-a-builder-beside-the-table-writer
@@ -48,9 +50,12 @@ macro_rules! links {
 [parameters.md#when-not-to-use-a-filter]: crate::guides::parameters#when-not-to-use-a-filter
 [parquet.md]: crate::guides::parquet
 [partitioned.md]: crate::guides::partitioned
+[planes.md]: crate::guides::planes
+[planes.md#the-bytes]: crate::guides::planes#the-bytes
 [planning.md]: crate::guides::planning
 [planning.md#no-filter]: crate::guides::planning#no-filter
 [policy.md]: crate::guides::policy
+[removable.md]: crate::guides::removable
 [rocksdb.md]: crate::guides::rocksdb
 [running.md]: crate::guides::running
 [running.md#changing-filters-under-data-that-stays]: crate::guides::running#changing-filters-under-data-that-stays
@@ -117,6 +122,31 @@ pub mod parquet {}
 #[doc = links!()]
 #[doc = include_str!("../docs/cassandra.md")]
 pub mod cassandra {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
+#[doc = include_str!("../docs/guava.md")]
+pub mod guava {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
+#[doc = include_str!("../docs/planes.md")]
+pub mod planes {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
+#[doc = include_str!("../docs/redis.md")]
+pub mod redis {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
+#[doc = include_str!("../docs/removable.md")]
+pub mod removable {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
+#[doc = include_str!("../docs/spark.md")]
+pub mod spark {}
 
 #[cfg(not(doctest))]
 #[doc = links!()]

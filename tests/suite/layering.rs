@@ -30,7 +30,7 @@ const ORDER: [&str; 17] = [
 
 /// What a module may use beside those before it: errors carry values of the types at fault, and options make builders.
 const ABOVE: [(&str, &[&str]); 2] =
-    [("error", &["bitmask", "hash", "header", "prefix"]), ("options", &["builder"])];
+    [("error", &["hash", "header", "prefix"]), ("options", &["builder"])];
 
 /// Modules that may use only this: kernels know the probe scheme, and the errors of their public functions.
 const ONLY: [(&str, &[&str]); 2] = [("probe", &[]), ("kernel", &["error", "probe"])];
