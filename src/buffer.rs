@@ -56,7 +56,7 @@ fn layout(blocks: usize) -> Result<Layout, AllocError> {
     Layout::from_size_align(bytes, align).map_err(|_| error)
 }
 
-/// Asks for huge pages before the memory is first touched: for whole pages only, since the last part of one may belong to others.
+/// Advises huge pages before the memory is first touched: for whole pages only, since the last part of one may belong to others.
 fn advise(start: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= HUGE_PAGE {
@@ -262,7 +262,7 @@ impl AtomicBuffer {
         // function reaches the blocks: the field is private to this file, which lends a `BlockBuffer` in an `AtomicBuffer` to nobody.
         //
         // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self` and are written only as atomic
-        // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `layout` asked for an
+        // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `layout` has an
         // alignment that is a multiple of 64 and so of an `AtomicBlock`'s (second assertion).
         unsafe { core::slice::from_raw_parts(start, self.0.len) }
     }

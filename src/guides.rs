@@ -35,6 +35,7 @@ macro_rules! links {
 [format.md#probe-scheme-1]: crate::guides::format#probe-scheme-1
 [format.md#removable-filter]: crate::guides::format#removable-filter
 [growing.md]: crate::guides::growing
+[guava.md]: crate::guides::guava
 [guide.md]: crate::guides::guide
 [guide.md#flush-a-builder-beside-the-table-writer]: crate::guides::guide#flush-a-builder-beside-the-table-writer
 [guide.md#many-tables]: crate::guides::guide#many-tables
@@ -55,6 +56,7 @@ macro_rules! links {
 [planning.md]: crate::guides::planning
 [planning.md#no-filter]: crate::guides::planning#no-filter
 [policy.md]: crate::guides::policy
+[redis.md]: crate::guides::redis
 [removable.md]: crate::guides::removable
 [rocksdb.md]: crate::guides::rocksdb
 [running.md]: crate::guides::running
@@ -62,6 +64,7 @@ macro_rules! links {
 [running.md#scans-filters-of-prefixes]: crate::guides::running#scans-filters-of-prefixes
 [running.md#what-cannot-be-added]: crate::guides::running#what-cannot-be-added
 [running.md#which-kernel]: crate::guides::running#which-kernel
+[spark.md]: crate::guides::spark
 [unsafe.md]: crate::guides::unsafe_code
 
 "

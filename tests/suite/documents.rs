@@ -223,6 +223,16 @@ fn links_between_guides_lead_to_modules_in_rustdoc() {
         let text = fs::read_to_string(&path).unwrap();
         let page = format!("/{}\")]", relative(&path));
         assert!(modules.contains(&page), "src/guides.rs does not show {}", relative(&path));
+        for name in text.split("][").skip(1).filter_map(|rest| rest.split_once(']')) {
+            let definition = format!("\n[{}]: ", name.0);
+            let is_link = name.0.contains(".md") || name.0.contains(".svg");
+            assert!(
+                !is_link || text.contains(&definition),
+                "{}: define [{}]",
+                relative(&path),
+                name.0
+            );
+        }
         for (line, link) in Page::read(&path).links {
             if link.contains("://") || link.starts_with('#') {
                 continue;
