@@ -72,12 +72,13 @@ macro_rules! queries_by_view {
 // Declared first, so that rustdoc begins with the constructors.
 mod owned;
 
+pub(crate) mod format;
+
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod atomic;
 mod bytes;
 mod compact;
 mod fold;
-pub(crate) mod format;
 mod lookup;
 mod merge;
 mod statistics;
