@@ -157,7 +157,7 @@ fn whole(criterion: &mut Criterion) {
                 let build = |()| {
                     let mut builder = FilterOptions::new(TEN).builder();
                     if threads == 1 {
-                        builder.extend(black_box(keys))?;
+                        builder.insert_batch(black_box(keys))?;
                         return builder.finish();
                     }
                     pool.install(|| {

@@ -9,8 +9,7 @@ use alloc::vec::Vec;
 
 use rayon::prelude::*;
 
-use super::pending::Pending;
-use super::{BloomFilterBuilder, Threads, prefixes, verify};
+use super::{BloomFilterBuilder, Pending, Threads, prefixes, verify};
 use crate::buffer::BlockBuffer;
 use crate::error::{BuildError, KeyError};
 use crate::filter::BloomFilter;
@@ -51,23 +50,7 @@ impl BloomFilterBuilder {
         let hasher = self.options.hasher()?;
         let keys = keys.into_par_iter();
         if self.options.extractor().is_none() {
-            let empty = self.part();
-            // Boxed, since `fold` moves its state for every item. Nothing can fail: there is a hasher.
-            let parts = keys.fold(
-                || Box::new((empty.clone(), Pending::new())),
-                |mut part, key| {
-                    let (builder, pending) = &mut *part;
-                    if pending.push(key) {
-                        _ = pending.add_to(builder);
-                    }
-                    part
-                },
-            );
-            self.append_all(parts.map(|mut part| {
-                let (builder, pending) = &mut *part;
-                _ = pending.add_to(builder);
-                part.0
-            }));
+            self.extend_by(keys.map(|key| hasher.hash(key)));
             return Ok(());
         }
         let options = self.options.clone();
@@ -94,23 +77,31 @@ impl BloomFilterBuilder {
         if self.options.extractor().is_some() {
             return Err(KeyError::NoPrefix { contents: self.options.contents() });
         }
-        let empty = self.part();
-        // Boxed, as above.
-        let parts = hashes.into_par_iter().fold(
-            || Box::new(empty.clone()),
-            |mut part, hash| {
-                part.add(hash);
-                part
-            },
-        );
-        self.append_all(parts.map(|part| *part));
+        self.extend_by(hashes.into_par_iter());
         Ok(())
     }
 
-    fn append_all(&mut self, parts: impl ParallelIterator<Item = BloomFilterBuilder>) {
+    fn extend_by(&mut self, hashes: impl ParallelIterator<Item = u64>) {
+        let empty = self.part();
+        // Boxed, since `fold` moves its state for every item.
+        let parts = hashes.fold(
+            || Box::new((empty.clone(), Pending::new())),
+            |mut part, hash| {
+                let (builder, pending) = &mut *part;
+                pending.push(hash, builder);
+                part
+            },
+        );
+        let parts = parts.map(|mut part| {
+            let (builder, pending) = &mut *part;
+            pending.flush(builder);
+            part
+        });
         // A list keeps the order and moves no part.
-        let parts: LinkedList<BloomFilterBuilder> = parts.collect();
-        parts.into_iter().for_each(|part| self.append(part));
+        let parts: LinkedList<Box<(BloomFilterBuilder, Pending)>> = parts.collect();
+        for part in parts {
+            self.append(part.0);
+        }
     }
 
     /// [`finish`](Self::finish) by the threads of the current rayon pool, if there are eight million keys or more: below, one thread is
