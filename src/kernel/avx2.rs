@@ -9,7 +9,7 @@ use core::arch::x86_64::*;
 
 mod set;
 
-use super::driver::{batch_for, for_each_of_few, for_each_word};
+use super::driver::{batch_for, for_each_of_few, for_each_word, one_word};
 use super::prefetch::{AHEAD, Ahead, Prefetch};
 use super::scalar;
 use super::table::{Table, Tile, address, powers};
@@ -208,6 +208,14 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
 unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    if let [hash] = *hashes {
+        // SAFETY: the caller promised the number of blocks.
+        let block = unsafe { address(blocks, hash) };
+        // SAFETY: it is one of `blocks`.
+        let block = unsafe { &*block };
+        // SAFETY: the caller's promises are passed on.
+        return unsafe { one(block, probes, hash) }.into();
+    }
     // SAFETY: the caller's promises are passed on.
     unsafe {
         match probes {
@@ -225,15 +233,12 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    Prefetch::of(blocks).prefetch(blocks, hashes);
     if hashes.len() > ONE_BY_ONE {
-        let ahead = Ahead { prefetch: Prefetch::No, later: &[], blocks };
-        let mut word = 0;
-        for_each_word::<KEYS, 0>(ahead, hashes, core::slice::from_mut(&mut word), |keys| {
-            test.four(keys)
+        return one_word(blocks, hashes, |ahead, hits| {
+            for_each_word::<KEYS, 0>(ahead, hashes, hits, |keys| test.four(keys))
         });
-        return word;
     }
+    Prefetch::of(blocks).prefetch(blocks, hashes);
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 

@@ -1,7 +1,8 @@
 //! What all batch queries have in common: the loop over words of answers, the prefetch of later keys, and the choice of the loop that fits
 //! the prefetch and the number of probes. The arithmetic is each instruction set's own.
 
-use super::prefetch::Ahead;
+use super::prefetch::{Ahead, Prefetch};
+use crate::probe::Block;
 
 /// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines are prefetched for as many later keys.
 ///
@@ -30,6 +31,19 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
         }
         *word = bits;
     }
+}
+
+/// Prefetches up to 64 hashes, and tests them as a batch of one word.
+#[inline(always)]
+pub(super) fn one_word(
+    blocks: &[Block],
+    hashes: &[u64],
+    contains: impl FnOnce(Ahead<'_>, &mut [u64]),
+) -> u64 {
+    Prefetch::of(blocks).prefetch(blocks, hashes);
+    let mut word = [0];
+    contains(Ahead { prefetch: Prefetch::No, later: &[], blocks }, &mut word);
+    word[0]
 }
 
 /// Tests up to 64 hashes one by one.

@@ -7,7 +7,7 @@ mod set;
 
 use core::arch::aarch64::*;
 
-use super::driver::{batch_for, for_each_word};
+use super::driver::{batch_for, for_each_word, one_word};
 use super::prefetch::{Ahead, Prefetch};
 use super::scalar;
 use super::table::{Table, address, powers};
@@ -17,6 +17,7 @@ pub(super) const TABLE: Table = Table {
     name: "neon",
     is_supported: || cfg!(target_feature = "neon"),
     contains,
+    few,
     covers: set::covers,
     ..scalar::TABLE
 };
@@ -37,6 +38,17 @@ unsafe fn contains(
 ) {
     // SAFETY: the caller's promises are passed on.
     unsafe { batch_for!(batch, [1, 2, 4], blocks, ahead, probes, hashes, hits) }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    one_word(blocks, hashes, |ahead, hits| {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { contains(blocks, ahead, probes, hashes, hits) }
+    })
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.

@@ -6,14 +6,14 @@
 
 use wide::u32x4;
 
-use super::driver::for_each_word;
+use super::driver::{for_each_word, one_word};
 use super::prefetch::{Ahead, Prefetch};
 use super::scalar;
 use super::table::Table;
 use crate::probe::{Block, MULTIPLIER, block_index};
 
 pub(super) const TABLE: Table =
-    Table { name: "portable", is_supported: || true, contains, ..scalar::TABLE };
+    Table { name: "portable", is_supported: || true, contains, few, ..scalar::TABLE };
 
 /// Keys an iteration.
 const KEYS: usize = 4;
@@ -24,6 +24,13 @@ fn contains(blocks: &[Block], ahead: Ahead<'_>, probes: u32, hashes: &[u64], hit
         Prefetch::OneLine => with_lines::<1>(blocks, ahead, probes, hashes, hits),
         Prefetch::TwoLines => with_lines::<2>(blocks, ahead, probes, hashes, hits),
     }
+}
+
+fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    if hashes.len() < KEYS {
+        return scalar::few(blocks, probes, hashes);
+    }
+    one_word(blocks, hashes, |ahead, hits| contains(blocks, ahead, probes, hashes, hits))
 }
 
 fn with_lines<const LINES: usize>(

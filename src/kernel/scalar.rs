@@ -39,7 +39,7 @@ fn one(line: &Block, probes: u32, hash: u64) -> bool {
     probe::contains(line, hash, probes)
 }
 
-fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+pub(super) fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let count = blocks.len() as u32;
     Prefetch::of(blocks).prefetch(blocks, hashes);
     for_each_of_few(hashes, |&hash| {

@@ -134,7 +134,7 @@ fn owned_borrowed_and_opened_filters() {
 /// Over the size that fits the cache, where lines are prefetched.
 #[test]
 fn large_filters() {
-    let (mut filter, _) = filled(20_000, 6, 1);
+    let (mut filter, _) = filled(60_001, 6, 1);
     filter.insert_batch(&added(&keys()).collect::<Vec<_>>()).unwrap();
     for kernel in kernels() {
         let filter = filter.clone().with_kernel(kernel);

@@ -12,6 +12,11 @@ fn oracle(blocks: &[Block], probes: u32, hashes: &[u64]) -> Vec<bool> {
     hashes.iter().map(|&hash| probe::contains(&blocks[index(hash)], hash, probes)).collect()
 }
 
+/// Blocks of a filter that every kernel prefetches.
+fn outgrows_the_cache() -> u32 {
+    (Kernel::default().prefetch_threshold() / 64) as u32 + 1
+}
+
 /// Half present, half random; hits and misses mixed.
 fn mixed(present: &[u64], count: usize, random: &mut Random) -> Vec<u64> {
     let mut pick = |i: usize| {
@@ -116,7 +121,9 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
                 let bytes = bytes.into_boxed_slice();
                 let view = BloomFilterRef::from_bytes(&bytes[offset..]).unwrap();
                 for &kernel in &kernels {
-                    check(view.with_kernel(kernel), &hashes, &mut hits);
+                    for length in [1, 2, 3, 9, 16, 17, 33, 200] {
+                        check(view.with_kernel(kernel), &hashes[..length], &mut hits);
+                    }
                 }
             }
         }
@@ -127,8 +134,7 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
 fn long_batches_and_reused_masks() {
     let mut random = Random(3);
     let mut hits = Bitmask::new();
-    // 20,000 blocks outgrow the second-level cache: the prefetching path.
-    for blocks in [10, 20_000] {
+    for blocks in [10, outgrows_the_cache()] {
         let (filter, present) = filled(blocks, 6, 7);
         for kernel in kernels() {
             for length in [4095, 4096, 4097, 10_000, 65, 0, 63, 64] {
@@ -147,8 +153,8 @@ fn batches_of_keys_are_answered_as_their_hashes() {
     let keys: Vec<&[u8]> = (0..1200).map(|i| &long[..i % 300]).collect();
     let fixed: Vec<[u8; 16]> = (0..1200_u128).map(u128::to_le_bytes).collect();
     let (mut hashes, mut hits, mut expected) = (Vec::new(), Bitmask::new(), Bitmask::new());
-    // 20,000 blocks outgrow the second-level cache: the prefetching path. Behind one byte more each block straddles two lines.
-    for (blocks, offset) in [(10, 0), (20_000, 0), (20_000, 1)] {
+    // Behind one byte more each block straddles two lines.
+    for (blocks, offset) in [(10, 0), (outgrows_the_cache(), 0), (outgrows_the_cache(), 1)] {
         let mut filter = empty(blocks, 6);
         keys.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
         fixed.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
@@ -192,9 +198,8 @@ fn hashes_at_the_edges_of_every_range() {
 fn every_kernel_inserts_the_same_bits() {
     let mut random = Random(4);
     for probes in 1..=30 {
-        // 16,385 blocks outgrow the second-level cache: the prefetching path.
-        for blocks in [1, 7, 1000, 16_385] {
-            let hashes = random.hashes(blocks as usize * 10 + 3);
+        for blocks in [1, 7, 1000, outgrows_the_cache()] {
+            let hashes = random.hashes((blocks as usize * 10).min(100_000) + 3);
             let mut expected = vec![[0; 64]; blocks as usize];
             for &hash in &hashes {
                 let index = probe::block_index(hash, blocks) as usize;
@@ -217,6 +222,42 @@ fn every_kernel_inserts_the_same_bits() {
     }
 }
 
+/// Calls of every length, into blocks at any alignment; keys that occur twice in a call, one after the other and apart.
+#[test]
+fn every_length_of_a_call_inserts_the_same_bits() {
+    let mut random = Random(8);
+    let check = |blocks: usize, probes, hashes: &[u64]| {
+        let mut expected = vec![[0; 64]; blocks];
+        for &hash in hashes {
+            let index = probe::block_index(hash, blocks as u32) as usize;
+            probe::insert(&mut expected[index], hash, probes);
+        }
+        for kernel in kernels() {
+            for offset in [0, 1, 40] {
+                let mut bytes = vec![0; offset + 64 * blocks];
+                let (inserted, _) = bytes[offset..].as_chunks_mut::<64>();
+                kernel.insert(inserted, probes, hashes).unwrap();
+                let context = (kernel, probes, blocks, hashes.len(), offset);
+                assert!(*inserted == expected[..], "{context:?}");
+            }
+        }
+    };
+    for probes in 1..=30 {
+        let mut hashes = random.hashes(200);
+        for i in [1, 2, 9, 40, 41, 64] {
+            hashes[i] = hashes[i - 1];
+            hashes[2 * i + 33] = hashes[i];
+        }
+        for length in (0..=90).chain([191, 192, 193, 200]) {
+            check(1, probes, &hashes[200 - length..]);
+            check(5, probes, &hashes[..length]);
+        }
+        for length in [3, 4, 31, 33, 200] {
+            check(outgrows_the_cache() as usize, probes, &hashes[..length]);
+        }
+    }
+}
+
 /// What other packages make of blocks of their own: a shape that no filter has is rejected, and nothing is written.
 #[test]
 fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
@@ -228,7 +269,7 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
             (kernel.name().into(), format!("{:>9}|", kernel.name()))
         );
         assert!(kernel.prefetch_threshold() > 0);
-        for (blocks, probes) in [(1, 1), (3, 6), (100, 30), (20_000, 7)] {
+        for (blocks, probes) in [(1, 1), (3, 6), (100, 30), (outgrows_the_cache() as usize, 7)] {
             let hashes = random.hashes(blocks * 20);
             let mut bare = vec![[0; 64]; blocks];
             kernel.insert(&mut bare, probes, &[]).unwrap();

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Kernel, Tile, choose};
+use super::{Kernel, Prefetch, Tile, choose};
 use crate::probe;
 
 #[test]
@@ -16,6 +16,20 @@ fn a_name_chooses_if_there_is_such_a_kernel() {
     for unknown in ["", "AVX2", "avx1024", "scalar "] {
         assert_eq!(choose(Some(unknown)), fastest);
     }
+}
+
+#[test]
+fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
+    let threshold = Kernel::default().prefetch_threshold();
+    // Unless somebody set it for the tests: from a phone's cache to a server's.
+    #[cfg(feature = "std")]
+    if std::env::var(super::PREFETCH_VARIABLE).is_err() {
+        assert!((64 << 10..=64 << 20).contains(&threshold), "{threshold}");
+    }
+    assert!(Kernel::supported().all(|kernel| kernel.prefetch_threshold() == threshold));
+    let below = vec![[0_u8; 64]; threshold / 64];
+    let above = vec![[0_u8; 64]; threshold / 64 + 1];
+    assert!(Prefetch::of(&below) == Prefetch::No && Prefetch::of(&above) != Prefetch::No);
 }
 
 /// The low halves of hashes whose blocks are the last `blocks` of `total`.

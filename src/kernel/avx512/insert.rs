@@ -11,7 +11,7 @@ use core::mem::MaybeUninit;
 use super::super::prefetch::{Prefetch, prefetch_lines};
 use super::super::scalar;
 use super::super::table::{Tile, powers};
-use crate::probe::Block;
+use crate::probe::{Block, block_index};
 
 /// Keys an iteration: their hashes fill a register.
 const KEYS: usize = 8;
@@ -38,36 +38,45 @@ pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
         ..=4 => fill::<1, 2>(tile, probes, hashes),
         ..=6 => fill::<1, 3>(tile, probes, hashes),
         ..=8 => fill::<1, 4>(tile, probes, hashes),
+        ..=10 => fill::<2, 1>(tile, probes, hashes),
+        ..=12 => fill::<2, 2>(tile, probes, hashes),
+        ..=14 => fill::<2, 3>(tile, probes, hashes),
         ..=16 => fill::<2, 4>(tile, probes, hashes),
         ..=24 => fill::<3, 4>(tile, probes, hashes),
         _ => fill::<4, 4>(tile, probes, hashes),
     }
 }
 
-/// Inserts with up to `8 * ROUNDS` probes; a round has two in each of `REGISTERS`.
+/// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of `REGISTERS`. Not inlined, so that
+/// `tools/codegen.sh` finds each instance.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
     let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
-    let (first, later) = hashes.split_at((AHEAD * KEYS).min(hashes.len()));
-    for (i, keys) in first.chunks(KEYS).enumerate() {
-        places.stage(keys, &mut staged, i);
-    }
-    let mut later = later.chunks(KEYS);
     let blocks = tile.blocks.as_mut_ptr();
-    let (whole, rest) = hashes.as_chunks::<KEYS>();
-    for i in 0..whole.len() {
-        if let Some(keys) = later.next() {
-            places.stage(keys, &mut staged, i + AHEAD);
+    let mut next = hashes.chunks(KEYS);
+    // One place where keys are staged, so that it is inlined: a call would load the constants anew for eight keys.
+    for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
+        if let Some(keys) = next.next() {
+            places.stage(keys, &mut staged, i % RING);
         }
-        for key in 0..KEYS {
-            // SAFETY: it was staged: above, or `AHEAD` iterations before.
-            unsafe { add(blocks, &staged, i, key) };
+        if i >= AHEAD {
+            let i = i - AHEAD;
+            // As many as were staged `AHEAD` iterations before.
+            let keys = KEYS.min(hashes.len() - i * KEYS);
+            if keys == KEYS {
+                for key in 0..KEYS {
+                    // SAFETY: it was staged.
+                    unsafe { add(blocks, &staged, i % RING, key) };
+                }
+            } else {
+                for key in 0..keys {
+                    // SAFETY: it was staged.
+                    unsafe { add(blocks, &staged, i % RING, key) };
+                }
+            }
         }
-    }
-    for key in 0..rest.len() {
-        // SAFETY: as above.
-        unsafe { add(blocks, &staged, whole.len(), key) };
     }
 }
 
@@ -81,7 +90,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32
 unsafe fn add<const ROUNDS: usize>(
     blocks: *mut Block,
     staged: &Staged<ROUNDS>,
-    iteration: usize,
+    slot: usize,
     key: usize,
 ) {
     /// The byte of a register that is byte `i / 8` of its word `i % 8`.
@@ -97,16 +106,16 @@ unsafe fn add<const ROUNDS: usize>(
     // SAFETY: 64 bytes; the load has no alignment to respect.
     let transposed = unsafe { _mm512_loadu_si512(TRANSPOSED.as_ptr().cast()) };
     // SAFETY: the caller staged the key.
-    let index = unsafe { staged.index[iteration % RING][key].assume_init() };
+    let index = unsafe { staged.index[slot][key].assume_init() };
     let block = blocks.wrapping_add(index as usize);
     // SAFETY: `stage` checked that the tile has the block; the load has no alignment to respect.
     let mut line = unsafe { _mm512_loadu_si512(block.cast()) };
     for round in 0..ROUNDS {
         // SAFETY: the caller staged the key.
-        let bytes = unsafe { staged.bytes[round][iteration % RING][key].assume_init() };
+        let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
         // SAFETY: as above.
-        let bits = unsafe { staged.bits[round][iteration % RING][key].assume_init() };
-        let bytes = _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(bytes as i64));
+        let bits = unsafe { staged.bits[round][slot][key].assume_init() };
+        let bytes = opaque(_mm512_cvtepu8_epi64(_mm_cvtsi64_si128(bytes as i64)));
         let bytes = _mm512_sllv_epi64(_mm512_set1_epi64(1), bytes);
         // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which probes are in a byte.
         let bytes = _mm512_permutexvar_epi8(transposed, bytes);
@@ -117,6 +126,18 @@ unsafe fn add<const ROUNDS: usize>(
     }
     // SAFETY: as the load.
     unsafe { _mm512_storeu_si512(block.cast(), line) };
+}
+
+/// The same register; but the compiler does not know that its words are bytes. It would compare them with 64 as bytes, and shift by a mask,
+/// where the shift alone gives zero for 64.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn opaque(mut register: __m512i) -> __m512i {
+    // SAFETY: there is no instruction.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(zmm_reg) register, options(pure, nomem, nostack, preserves_flags));
+    }
+    register
 }
 
 /// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth of a call of 32 keys.
@@ -142,14 +163,13 @@ impl<const ROUNDS: usize> Staged<ROUNDS> {
 /// From hashes to blocks of a tile and positions in them.
 struct Places<const ROUNDS: usize, const REGISTERS: usize> {
     start: *const Block,
-    /// Blocks in the tile, in every lane; so are the others.
-    len: __m512i,
-    first: __m512i,
-    total: __m512i,
+    len: usize,
+    first: u32,
+    total: u32,
     /// Pairs of powers of `G`.
-    powers: [[__m512i; REGISTERS]; ROUNDS],
+    powers: [[__m512i; 4]; ROUNDS],
     /// The lanes that probe.
-    used: [[u16; REGISTERS]; ROUNDS],
+    used: [[u16; 4]; ROUNDS],
     prefetching: bool,
 }
 
@@ -160,10 +180,10 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     )]
     fn new(tile: &Tile<'_>, probes: u32) -> Self {
         const POWERS: [u32; 32] = powers();
-        let mut powers = [[_mm512_setzero_si512(); REGISTERS]; ROUNDS];
-        let mut used = [[0; REGISTERS]; ROUNDS];
+        let mut powers = [[_mm512_setzero_si512(); 4]; ROUNDS];
+        let mut used = [[0; 4]; ROUNDS];
         for round in 0..ROUNDS {
-            for register in 0..REGISTERS {
+            for register in 0..4 {
                 let probe = 8 * round + 2 * register;
                 let [even, odd] = [POWERS[probe], POWERS[probe + 1]].map(i64::from);
                 powers[round][register] = _mm512_set1_epi64(even | odd << 32);
@@ -176,9 +196,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         }
         Places {
             start: tile.blocks.as_ptr(),
-            len: _mm512_set1_epi64(tile.blocks.len() as i64),
-            first: _mm512_set1_epi64(tile.first.into()),
-            total: _mm512_set1_epi64(tile.total.into()),
+            len: tile.blocks.len(),
+            first: tile.first,
+            total: tile.total,
             powers,
             used,
             prefetching: Prefetch::of(tile.blocks) != Prefetch::No,
@@ -194,29 +214,33 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
     )]
-    fn stage(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, iteration: usize) {
+    fn stage(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, slot: usize) {
         let lanes = _bzhi_u32(0xff, hashes.len() as u32) as u8;
         // SAFETY: no more than `hashes.len()` lanes are read; the load has no alignment to respect.
-        let hashes = unsafe { _mm512_maskz_loadu_epi64(lanes, hashes.as_ptr().cast()) };
-        let index = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, self.total));
-        let index = _mm512_sub_epi64(index, self.first);
+        let keys = unsafe { _mm512_maskz_loadu_epi64(lanes, hashes.as_ptr().cast()) };
+        let index = _mm512_mul_epu32(keys, _mm512_set1_epi64(self.total.into()));
+        let index = _mm512_srli_epi64::<32>(index);
+        let index = _mm512_sub_epi64(index, _mm512_set1_epi64(self.first.into()));
         // As unsigned numbers: a block before the tile wraps around.
-        let other = _mm512_mask_cmpge_epu64_mask(lanes, index, self.len);
+        let len = _mm512_set1_epi64(self.len as i64);
+        let other = _mm512_mask_cmpge_epu64_mask(lanes, index, len);
         assert!(other == 0, "a hash of another tile");
-        let indices = &mut staged.index[iteration % RING];
-        store(indices, index);
+        store(&mut staged.index[slot], index);
         if self.prefetching {
-            for index in indices {
-                // SAFETY: stored just now.
-                let index = unsafe { index.assume_init() };
+            // Computed again: taking eight numbers out of a register costs more.
+            for &hash in hashes {
+                let index = block_index(hash, self.total).wrapping_sub(self.first);
                 prefetch_lines::<1>(self.start.wrapping_add(index as usize));
             }
         }
-        let high = _mm512_castps_si512(_mm512_movehdup_ps(_mm512_castsi512_ps(hashes)));
+        let high = _mm512_castps_si512(_mm512_movehdup_ps(_mm512_castsi512_ps(keys)));
         for round in 0..ROUNDS {
-            let (bytes, bits) = self.round(round, high);
-            store(&mut staged.bytes[round][iteration % RING], bytes);
-            store(&mut staged.bits[round][iteration % RING], bits);
+            let (bytes, bits) = match round + 1 == ROUNDS {
+                true => self.round::<REGISTERS>(round, high),
+                false => self.round::<4>(round, high),
+            };
+            store(&mut staged.bytes[round][slot], bytes);
+            store(&mut staged.bits[round][slot], bits);
         }
     }
 
@@ -225,7 +249,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
     )]
-    fn round(&self, round: usize, high: __m512i) -> (__m512i, __m512i) {
+    fn round<const N: usize>(&self, round: usize, high: __m512i) -> (__m512i, __m512i) {
         /// `1 << i % 8`.
         const BITS: [u8; 64] = {
             let mut bits = [1; 64];
@@ -237,11 +261,11 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             bits
         };
         // In each half of a word, byte `register` is that of its probe; those without one are 64.
-        let absent = !0_i64 << (8 * REGISTERS - 1) << 1 & 0x4040_4040_i64;
+        let absent = !0_i64 << (8 * N - 1) << 1 & 0x4040_4040_i64;
         let mut bytes = _mm512_set1_epi64(absent | absent << 32);
         let mut bits = _mm512_setzero_si512();
-        let mut before = [(_mm512_setzero_si512(), _mm512_setzero_si512()); REGISTERS];
-        for register in 0..REGISTERS {
+        let mut before = [(_mm512_setzero_si512(), _mm512_setzero_si512()); N];
+        for register in 0..N {
             let products = _mm512_mullo_epi32(high, self.powers[round][register]);
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);

@@ -31,6 +31,14 @@ pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool
 /// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 pub(super) unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    if let [hash] = *hashes {
+        // SAFETY: the caller promised the number of blocks.
+        let block = unsafe { address(blocks, hash) };
+        // SAFETY: it is one of `blocks`.
+        let block = unsafe { &*block };
+        // SAFETY: the caller's promises are passed on.
+        return unsafe { one(block, probes, hash) }.into();
+    }
     // SAFETY: the caller's promises are passed on.
     unsafe {
         match probes {
