@@ -206,6 +206,7 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
 /// # Safety
 ///
 /// As [`Table`] says.
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx2")]
 unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
@@ -220,7 +221,7 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     unsafe {
         match probes {
             ..=8 => few_of::<1>(blocks, probes, hashes),
-            ..=16 => few_of::<2>(blocks, probes, hashes),
+            9..=16 => few_of::<2>(blocks, probes, hashes),
             _ => few_of::<4>(blocks, probes, hashes),
         }
     }

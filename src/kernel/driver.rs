@@ -34,6 +34,7 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
 }
 
 /// Prefetches up to 64 hashes, and tests them as a batch of one word.
+#[allow(dead_code, reason = "not every machine has a SIMD kernel")]
 #[inline(always)]
 pub(super) fn one_word(
     blocks: &[Block],

@@ -83,6 +83,7 @@ pub(super) struct Table {
     pub(super) contains:
         unsafe fn(&[Block], Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]),
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
+    #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
     pub(super) few: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
     pub(super) mask: unsafe fn(hash: u64, probes: u32) -> Block,

@@ -35,14 +35,14 @@ pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
     }
     match probes {
         ..=2 => fill::<1, 1>(tile, probes, hashes),
-        ..=4 => fill::<1, 2>(tile, probes, hashes),
-        ..=6 => fill::<1, 3>(tile, probes, hashes),
-        ..=8 => fill::<1, 4>(tile, probes, hashes),
-        ..=10 => fill::<2, 1>(tile, probes, hashes),
-        ..=12 => fill::<2, 2>(tile, probes, hashes),
-        ..=14 => fill::<2, 3>(tile, probes, hashes),
-        ..=16 => fill::<2, 4>(tile, probes, hashes),
-        ..=24 => fill::<3, 4>(tile, probes, hashes),
+        3..=4 => fill::<1, 2>(tile, probes, hashes),
+        5..=6 => fill::<1, 3>(tile, probes, hashes),
+        7..=8 => fill::<1, 4>(tile, probes, hashes),
+        9..=10 => fill::<2, 1>(tile, probes, hashes),
+        11..=12 => fill::<2, 2>(tile, probes, hashes),
+        13..=14 => fill::<2, 3>(tile, probes, hashes),
+        15..=16 => fill::<2, 4>(tile, probes, hashes),
+        17..=24 => fill::<3, 4>(tile, probes, hashes),
         _ => fill::<4, 4>(tile, probes, hashes),
     }
 }

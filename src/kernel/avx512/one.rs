@@ -21,7 +21,7 @@ const ONE_BY_ONE: usize = 16;
 pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
     match probes {
         ..=8 => One::<8>::new(probes).contains(line, hash),
-        ..=16 => One::<16>::new(probes).contains(line, hash),
+        9..=16 => One::<16>::new(probes).contains(line, hash),
         _ => One::<32>::new(probes).contains(line, hash),
     }
 }
@@ -29,6 +29,7 @@ pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool
 /// # Safety
 ///
 /// As [`Table`](super::super::table::Table) says.
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 pub(super) unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
@@ -43,7 +44,7 @@ pub(super) unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     unsafe {
         match probes {
             ..=8 => few_of::<8>(blocks, probes, hashes),
-            ..=16 => few_of::<16>(blocks, probes, hashes),
+            9..=16 => few_of::<16>(blocks, probes, hashes),
             _ => few_of::<32>(blocks, probes, hashes),
         }
     }

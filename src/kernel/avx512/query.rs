@@ -198,10 +198,11 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         // SAFETY: as above, from the ninth key on.
         let high = unsafe { _mm512_maskz_loadu_epi64((lanes >> 8) as u8, start.cast()) };
         let offsets = staged.offsets[slot..slot + KEYS].as_mut_ptr();
+        let (low_offsets, high_offsets) = (self.offsets(low), self.offsets(high));
         // SAFETY: the first eight of sixteen words; the store has no alignment to respect.
-        unsafe { _mm512_storeu_si512(offsets.cast(), self.offsets(low)) };
+        unsafe { _mm512_storeu_si512(offsets.cast(), low_offsets) };
         // SAFETY: the other eight.
-        unsafe { _mm512_storeu_si512(offsets.wrapping_add(8).cast(), self.offsets(high)) };
+        unsafe { _mm512_storeu_si512(offsets.wrapping_add(8).cast(), high_offsets) };
         let halves = staged.halves[slot..slot + KEYS].as_mut_ptr();
         let compacted = _mm512_permutex2var_epi32(low, odd, high);
         // SAFETY: sixteen half words; the store has no alignment to respect.
