@@ -141,8 +141,8 @@ EOF
         echo '|| status=$?'
     done
     echo 'echo "emulated-avx512: exit status $status"'
-    # until the serial port has sent what the kernel has buffered
-    echo 'sleep 0.4; reboot -f'
+    # The emulator is ended from outside, when this line has come through the serial port.
+    echo 'while :; do sleep 1000; done'
 } > "$fs/init"
 chmod +x "$fs/init"
 
@@ -183,9 +183,9 @@ LTDL_LIBRARY_PATH=$libraries/bochs/plugins BXSHARE=$root/usr/share/bochs TERM=li
     "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries:$libraries/pulseaudio" \
     "$root/usr/bin/bochs-bin" -q -f bochsrc </dev/null >bochs.out 2>&1 &
 emulator=$!
-tail -n +1 -f --pid=$emulator serial
-wait $emulator || true
-emulator=
+disown $emulator    # bash need not tell how it ends
+# Without `|| true` the end of `sed` would be a failure of `tail`.
+tail -n +1 -f --pid=$emulator serial | sed '/^emulated-avx512: exit status/q' || true
 
 status=$(tr -d '\r' < serial | sed -n 's/^emulated-avx512: exit status //p')
 if [ -z "$status" ]; then

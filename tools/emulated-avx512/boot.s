@@ -108,6 +108,6 @@ busy:
     .quad KERNEL, memory_bytes - KERNEL
     .long 1
     .org 0x1000
-    # Whatever ends, a panic too, ends in a triple fault, and that ends the emulator.
+    # A panic ends in a triple fault, and that ends the emulator.
     .asciz "console=ttyS0,115200 loglevel=1 rdinit=/init acpi=off nokaslr mitigations=off tsc=reliable panic=-1 reboot=triple"
     .balign 512
