@@ -3,7 +3,7 @@
 # tools/emulated-avx512.sh [--package NAME]... FILTER...      tests whose names contain a FILTER; of the core if no package is named
 #
 # Runs tests on an emulated CPU with AVX-512, GFNI, VBMI and VPOPCNTDQ: Bochs, since QEMU has no AVX-512. Needs no KVM, no root, and no
-# such CPU. It emulates 110 to 140 million instructions a second: on an idle core booting takes 15 s, and the default tests about five minutes.
+# such CPU. It emulates 110 to 140 million instructions a second: booting takes 15 s of CPU time, the default tests minutes.
 #
 #   EMULATED_CPU      what follows `cpu: model=` in Bochs's configuration: corei7_icelake_u (default), sapphire_rapids, tigerlake,
 #                     corei7_skylake_x (AVX-512, but neither VBMI2 nor GFNI), corei7_haswell_4770 (none);
