@@ -3,7 +3,8 @@
 //!
 //! `split_block/select/1M/half`: how, distinct values in the filter (ten bits each, sizes are powers of two), fraction of the rows that
 //! are present. `one_by_one` is the loop that engines write by hand: the scalar probe scheme, and the row number pushed if it may be
-//! present. An iteration is 4096 rows; of `fill`, 2^20 hashes in batches of 4096, by so many threads, into a filter of zeros.
+//! present. An iteration is 4096 rows; of `fill`, 2^20 hashes in batches of 4096 into a filter of
+//! zeros: by its owner, by so many threads that share it, or into so many parts, one for each thread, that are merged.
 //!
 //! `cargo bench --bench split_block` takes a minute and 300 MB of memory; `-- split_block/select` measures a part.
 
@@ -44,6 +45,28 @@ fn fill(criterion: &mut Criterion) {
             bencher.iter_batched(|| empty(size), fill, BatchSize::PerIteration);
         });
         for threads in [1, 2, 4] {
+            // A filter for each thread, and all merged by the one that waits.
+            group.bench_function(format!("fill/{threads}_parts/{}", size.1), |bencher| {
+                let hashes = &hashes[..];
+                let fill = |mut whole: SplitBlockFilter| {
+                    thread::scope(|scope| {
+                        let fill = |part: &[u64]| {
+                            let mut filter = empty(size);
+                            part.chunks(ITERATION).for_each(|batch| filter.insert_hashes(batch));
+                            filter
+                        };
+                        let parts = hashes.chunks(hashes.len() / threads);
+                        let parts: Vec<_> =
+                            parts.map(|part| scope.spawn(move || fill(part))).collect();
+                        for part in parts {
+                            let part = part.join().expect("filling does not panic");
+                            whole.union_with(part.view()).expect("equal sizes");
+                        }
+                    });
+                    whole
+                };
+                bencher.iter_batched(|| empty(size), fill, BatchSize::PerIteration);
+            });
             group.bench_function(format!("fill/{threads}_threads/{}", size.1), |bencher| {
                 let hashes = &hashes[..];
                 let fill = |filter: SplitBlockFilter| {

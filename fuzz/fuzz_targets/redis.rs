@@ -5,6 +5,7 @@
 //! Input: one byte each for the options and for the length of the keys' material; that material; the file, or, for the one that is made to
 //! fit, a byte for each link's rate, one for its size, one for its n2, and the bits of all.
 #![no_main]
+#![allow(clippy::approx_constant, reason = "RedisBloom's logarithm has one digit less")]
 
 #[path = "../../crates/formats/tests/suite/classical/naive.rs"]
 #[allow(dead_code, reason = "the formats have a target each")]

@@ -70,6 +70,8 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         self.scheme
     }
 
+    /// One probe after the other. Testing the first two at once took present keys in cache 1.4 times as long, and gained a tenth for absent
+    /// ones from memory, which a batch looks up five times as fast.
     #[inline]
     pub(crate) fn contains(self, hash: S::Hash) -> bool {
         let mut walk = self.scheme.walk(hash);

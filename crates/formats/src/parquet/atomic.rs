@@ -33,6 +33,9 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 /// A hash is never absent for a thread that learned of its insertion by any synchronisation (joining a thread, a channel, a lock). A query
 /// that races with the insertion may answer either way. All accesses are relaxed: an answer of true makes nothing else visible.
 ///
+/// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2 to 5 (AMD EPYC, Zen 5). A filter for each
+/// of a few threads, merged by [`union_with`](SplitBlockFilter::union_with), is faster while it is small; `docs/parquet.md` has figures.
+///
 /// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
 /// ```

@@ -1,5 +1,6 @@
 //! A chain of links: queries one by one and in batches, and insertion as RedisBloom does it.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use blocked_bloom::Bitmask;
@@ -61,8 +62,7 @@ impl RedisFilter {
             return Err(RedisError::Rate { offset: 0, field: "error", found: error_rate });
         }
         let options = FORCE_64 | NO_ROUND | scaling;
-        let mut links = Vec::new();
-        links.push(Link::new(capacity, tightened, options)?);
+        let links = vec![Link::new(capacity, tightened, options)?];
         Ok(RedisFilter { options, growth, links })
     }
 

@@ -20,6 +20,7 @@ pub(super) const FORCE_64: u32 = 4;
 pub(super) const NO_SCALING: u32 = 8;
 
 /// RedisBloom's natural logarithm of 2 and its square, to as many digits as it has them.
+#[expect(clippy::approx_constant, reason = "one digit less than a number of 64 bits can have")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 

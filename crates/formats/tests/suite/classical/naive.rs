@@ -1,4 +1,5 @@
-//! The formats read again, from their descriptions: bit by bit, with remainders of wide numbers.
+//! The formats read again, from their descriptions: a bit at a time, with divisions.
+#![allow(clippy::approx_constant, reason = "RedisBloom's logarithm has one digit less")]
 
 /// The number that these bytes are, read from the last or from the first.
 fn number(bytes: &[u8], is_big_endian: bool) -> i128 {

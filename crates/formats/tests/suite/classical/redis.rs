@@ -1,5 +1,6 @@
 //! RedisBloom's chains.
 #![expect(clippy::print_stdout, reason = "a run shows what it covered")]
+#![expect(clippy::approx_constant, reason = "RedisBloom's logarithm has one digit less")]
 
 use blocked_bloom_formats::redis::{RedisError, RedisFilter};
 
