@@ -42,7 +42,7 @@ trait Filter {
 
 /// A bit of big-endian words.
 fn java_bit(words: &[u8], bit: u64) -> bool {
-    words[(bit / 8 ^ 7) as usize] >> (bit % 8) & 1 == 1
+    words[((bit / 8) ^ 7) as usize] >> (bit % 8) & 1 == 1
 }
 
 impl Filter for GuavaFilter {
