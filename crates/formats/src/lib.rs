@@ -71,6 +71,8 @@ pub mod redis;
 pub mod rocksdb;
 #[cfg(feature = "spark")]
 pub mod spark;
+#[cfg(any(feature = "parquet", feature = "rocksdb"))]
+mod varint;
 #[cfg(any(feature = "cassandra", feature = "rocksdb"))]
 mod words;
 

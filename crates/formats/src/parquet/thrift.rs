@@ -1,4 +1,4 @@
-//! A reader of Thrift's compact protocol: just enough for Parquet's metadata.
+//! A reader of Thrift's compact protocol: just enough for Parquet's metadata. Ours, since it is bounded and allocates nothing.
 //!
 //! It allocates nothing and does not recurse deeper than [`MAX_DEPTH`]. Which field means what is its callers' knowledge; fields that they
 //! do not know are skipped.
@@ -6,6 +6,7 @@
 //! Source: `doc/specs/thrift-compact-protocol.md` of Apache Thrift.
 
 use super::error::ParquetError;
+use crate::varint::{self, VarintError};
 
 /// Types of fields and elements, by their numbers.
 pub(super) const I32: u8 = 5;
@@ -176,20 +177,17 @@ impl<'a> Reader<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, ParquetError> {
-        let offset = self.offset();
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(ParquetError::Thrift { offset, problem: "a number does not fit 64 bits" })
+        let end = self.start + self.bytes.len() as u64;
+        let (number, length) =
+            varint::read(&self.bytes[self.position..]).map_err(|error| match error {
+                VarintError::Truncated => ParquetError::Truncated { offset: end },
+                VarintError::TooLarge => {
+                    let problem = "a number does not fit 64 bits";
+                    ParquetError::Thrift { offset: self.offset(), problem }
+                }
+            })?;
+        self.position += length;
+        Ok(number)
     }
 
     fn byte(&mut self) -> Result<u8, ParquetError> {

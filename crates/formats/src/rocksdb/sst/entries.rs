@@ -8,6 +8,7 @@ use blocked_bloom::AllocError;
 
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
+use crate::varint;
 
 /// A place in a block.
 #[derive(Clone, Copy)]
@@ -29,20 +30,9 @@ impl<'a> Cursor<'a> {
     /// Seven bits a byte, lowest first, the last byte below 128.
     pub(super) fn varint(&mut self) -> Result<u64, RocksdbError> {
         let error = self.malformed("a number of at most 64 bits");
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let &byte = self.block.bytes.get(self.at).ok_or(error)?;
-            self.at += 1;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                return Err(error);
-            }
-            value |= bits << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(error)
+        let (number, length) = varint::read(&self.block.bytes[self.at..]).map_err(|_| error)?;
+        self.at += length;
+        Ok(number)
     }
 
     pub(super) fn bytes(
