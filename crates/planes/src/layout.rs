@@ -130,7 +130,11 @@ impl PlanesLayout {
         header.check_zero(48..56)?;
         let [liveness, complete] = [FLAG_LIVENESS, FLAG_COMPLETE].map(|flag| flags & flag != 0);
         let options = PlanesOptions { liveness, ..options };
-        Ok(PlanesLayout::new(options, header.u64_at(40), complete))
+        let layout = PlanesLayout::new(options, header.u64_at(40), complete);
+        match layout.checked_bytes() {
+            Some(_) => Ok(layout),
+            None => Err(field(40, "rows", layout.rows, "2^64 bytes in all")),
+        }
     }
 
     /// The record that says so many rows, and whether it closes the whole.
@@ -176,14 +180,19 @@ impl PlanesLayout {
         start..start.saturating_add(group_rows).min(self.rows)
     }
 
-    /// Bytes of the whole; 2^64 - 1 if they would be more.
+    /// Bytes of the whole.
     pub fn stored_bytes(&self) -> u64 {
+        self.checked_bytes().unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of the whole, if they can be counted: then the offset of everything in it can.
+    fn checked_bytes(&self) -> Option<u64> {
         let group_rows = u64::from(self.options.group_rows);
         let (full, rest) = (self.rows / group_rows, self.rows % group_rows);
         let last = if rest == 0 { 0 } else { self.group_bytes(rest) };
-        let full = full.saturating_mul(self.group_bytes(group_rows));
+        let full = full.checked_mul(self.group_bytes(group_rows))?;
         let records = HEADER_BYTES as u64 * (1 + u64::from(self.complete));
-        full.saturating_add(last).saturating_add(records)
+        full.checked_add(last)?.checked_add(records)
     }
 
     /// Bytes of a plane in a group of so many rows, without its checksum: whole cache lines.

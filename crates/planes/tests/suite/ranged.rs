@@ -4,7 +4,7 @@ use blocked_bloom::Bitmask;
 use blocked_bloom::header::HeaderError;
 use blocked_bloom_planes::{GroupLocation, Planes, PlanesError, PlanesLayout, PlanesRef, Query};
 
-use crate::naive::{Model, Random, options, rows, sample};
+use crate::naive::{Model, Random, options, record, rows, sample};
 
 fn layout(file: &[u8]) -> PlanesLayout {
     PlanesLayout::from_tail(&file[file.len() - 64..], file.len() as u64).unwrap()
@@ -134,4 +134,28 @@ fn a_layout_needs_its_length() {
     }
     let whole = Planes::from_bytes(file).unwrap();
     assert_eq!(whole.view().layout(), &layout(file));
+}
+
+/// Rows of which there cannot be so many lead to no offset that overflows.
+#[test]
+fn more_rows_than_can_be_counted_are_an_error() {
+    let options = options((3, 500, 6), 512);
+    for rows in [u64::MAX, u64::MAX / 2, 1 << 57] {
+        for length in [0, u64::MAX] {
+            let error = PlanesLayout::from_tail(&record(&options, rows, true), length).unwrap_err();
+            assert_eq!(
+                error,
+                PlanesError::Header(HeaderError::field(40, "rows", rows, "2^64 bytes in all"))
+            );
+        }
+    }
+    let tail = record(&options, 1 << 50, true);
+    let Err(PlanesError::Header(HeaderError::Length { expected, .. })) =
+        PlanesLayout::from_tail(&tail, 0)
+    else {
+        panic!("another error");
+    };
+    let layout = PlanesLayout::from_tail(&tail, expected).unwrap();
+    let last = layout.locate(&Query::all([u64::MAX]), layout.groups() - 1).unwrap();
+    assert!(last.planes.iter().all(|at| at.offset + at.length < expected));
 }
