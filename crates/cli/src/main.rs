@@ -1,6 +1,6 @@
 //! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
 //!
-//! Modules import only from those below them: the commands (`build`, `query`, `info`, `merge`, `plan`, `bench`); what is known of each
+//! Modules import only from those below them: the commands (`build`, `query`, `info`, `merge`, `plan`, `planes`, `bench`); what is known of each
 //! format (`formats`); files (`stored`, `mapping`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`,
 //! `terminal`).
 
@@ -18,6 +18,7 @@ mod merge;
 mod numbers;
 mod output;
 mod plan;
+mod planes;
 mod query;
 mod stored;
 mod terminal;
@@ -47,6 +48,7 @@ EXAMPLES:
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
   blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
+  blocked-bloom planes build --lines 100 app.log   a skip index, and then planes query app.log.planes timeout
   blocked-bloom bench --quick
 
 EXIT STATUS:
@@ -77,6 +79,7 @@ enum Command {
     Info(info::Args),
     Merge(merge::Args),
     Plan(plan::Args),
+    Planes(planes::Args),
     Bench(bench::Args),
 }
 
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Planes(args) => planes::run(&args, verbose),
         Command::Bench(args) => bench::run(&args),
     });
     done.unwrap_or_else(|failure| {

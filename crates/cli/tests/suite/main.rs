@@ -18,6 +18,7 @@ mod limits;
 mod mapped;
 mod parquet;
 mod plan;
+mod planes;
 mod prefix;
 mod removable;
 mod terminal;
