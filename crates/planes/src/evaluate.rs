@@ -1,7 +1,7 @@
 //! The evaluation of a query on windows of planes: AND and OR of words, plane by plane while rows are left.
 //!
-//! Plain loops over words of 64 rows, which compilers vectorise: from memory, reading decides. A window is at most [`WINDOW_WORDS`] words of
-//! each plane, so that the answers of a window stay in the first-level cache from plane to plane. While a plane is read in one window,
+//! Plain loops over words of 64 rows, which compilers vectorise: from memory, reading decides. A window is at most [`WINDOW_WORDS`] words
+//! of each plane, so that the answers of a window stay in the first-level cache from plane to plane. While a plane is read in one window,
 //! the same plane is prefetched for a later window, since planes of neighbouring groups are far apart and hardware prefetch does not see
 //! them coming.
 
@@ -199,7 +199,8 @@ pub(crate) fn evaluate<'a>(
     }
 }
 
-/// The rows that have all planes: ones without any. Planes, and as many slices that will be read later, are as long as the answers.
+/// The rows that have all planes: ones without any. Planes are as long as the answers; `later` are as many slices, which will be read
+/// later.
 fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     let lines = answers.len().div_ceil(LINE_WORDS);
     let mut left = match (planes, later) {

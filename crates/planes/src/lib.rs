@@ -36,13 +36,13 @@
 //! # Several columns
 //!
 //! One row's filter serves all columns of a row if a value is hashed together with its column, by
-//! [`KeyHasher::hash_parts`](blocked_bloom::KeyHasher::hash_parts); a query then names any subset of the columns. Or a row is an existing filter of the core:
-//! [`Planes::from_filters`].
+//! [`KeyHasher::hash_parts`](blocked_bloom::KeyHasher::hash_parts); a query then names any subset of the columns. Or a row is an
+//! existing filter of the core: [`Planes::from_filters`].
 //!
 //! # Damage
 //!
-//! Every plane of every group has a checksum, which covers its place too, so that planes that are loaded one by one are verified one by one. What
-//! fails is a typed error, and must not be used to rule a row out. The bytes are described in `docs/planes.md`.
+//! Every plane of every group has a checksum, which covers its place too, so that planes that are loaded one by one are verified one by
+//! one. What fails is a typed error, and must not be used to rule a row out. The bytes are described in `docs/planes.md`.
 //!
 //! # Features
 //!
