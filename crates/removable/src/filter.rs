@@ -136,7 +136,11 @@ impl RemovableFilter {
     /// [`RemovableError::Full`]. Nothing is changed then.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), RemovableError> {
-        self.insert_hashes(&[hash])
+        if !kernel::insert_one(&mut self.lines, hash) {
+            return Err(self.full(0));
+        }
+        self.len += 1;
+        Ok(())
     }
 
     /// Adds hashes in order, as [`insert_hash`](Self::insert_hash) does, with prefetch where the filter outgrows the cache.
@@ -150,7 +154,11 @@ impl RemovableFilter {
         if inserted == hashes.len() {
             return Ok(());
         }
-        Err(RemovableError::Full { inserted, len: self.len, capacity: self.capacity() })
+        Err(self.full(inserted))
+    }
+
+    fn full(&self, inserted: usize) -> RemovableError {
+        RemovableError::Full { inserted, len: self.len, capacity: self.capacity() }
     }
 
     /// Adds keys in order, as [`insert_hashes`](Self::insert_hashes).
@@ -192,16 +200,9 @@ impl RemovableFilter {
     /// Removes one copy of the key with this hash, which must have been added, as [`remove`](Self::remove).
     #[inline]
     pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let mut found = 0;
-        // There is one word.
-        let removed = kernel::remove(
-            self.kernel,
-            &mut self.lines,
-            &[hash],
-            core::slice::from_mut(&mut found),
-        );
-        self.len -= removed.unwrap_or(0) as u64;
-        found != 0
+        let found = kernel::remove_one(&mut self.lines, hash);
+        self.len -= u64::from(found);
+        found
     }
 
     /// Removes one copy of each hash in order, as [`remove_hash`](Self::remove_hash) does, with prefetch where the filter outgrows the

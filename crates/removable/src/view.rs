@@ -62,10 +62,7 @@ impl<'a> RemovableFilterRef<'a> {
     /// Cost: two cache lines.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let mut word = 0;
-        // There is one word.
-        _ = kernel::contains(self.kernel, self.lines, &[hash], core::slice::from_mut(&mut word));
-        word != 0
+        kernel::contains_one(self.lines, hash)
     }
 
     /// Prefetches both lines of a hash, for a lookup, an addition or a removal that comes some hundred nanoseconds later.

@@ -19,6 +19,8 @@ mod scalar;
 
 use blocked_bloom::{Block, Kernel, LengthError};
 
+pub(crate) use portable::{contains_one, insert_one, remove_one};
+
 // Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a kernel's name does not say so.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 cpufeatures::new!(bits, "bmi1", "popcnt");
@@ -71,7 +73,7 @@ pub(crate) fn contains(
 ) -> Result<(), LengthError> {
     LengthError::check(hashes.len(), words)?;
     let ahead = match lines.as_ptr().addr().is_multiple_of(size_of::<Block>()) {
-        _ if !outgrows_cache(kernel, lines) => 0,
+        _ if !prefetches(kernel, lines, hashes) => 0,
         true => 1,
         false => 2,
     };
@@ -84,7 +86,7 @@ pub(crate) fn contains(
 /// Adds the hashes in order up to the first that both lines are full for, and returns how many were added.
 #[inline]
 pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usize {
-    let ahead = usize::from(outgrows_cache(kernel, lines));
+    let ahead = usize::from(prefetches(kernel, lines, hashes));
     // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
     // or the scalar one if `bits` are not there.
     unsafe { table(kernel).insert[ahead](lines, hashes) }
@@ -103,15 +105,16 @@ pub(crate) fn remove(
     found: &mut [u64],
 ) -> Result<usize, LengthError> {
     LengthError::check(hashes.len(), found)?;
-    let ahead = usize::from(outgrows_cache(kernel, lines));
+    let ahead = usize::from(prefetches(kernel, lines, hashes));
     // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
     // or the scalar one if `bits` are not there.
     Ok(unsafe { table(kernel).remove[ahead](lines, hashes, found) })
 }
 
+/// Whether the filter outgrows the cache, and there are more hashes than are placed at once, which the CPU overlaps by itself.
 #[inline]
-fn outgrows_cache(kernel: Kernel, lines: &[Block]) -> bool {
-    size_of_val(lines) > kernel.prefetch_threshold()
+fn prefetches(kernel: Kernel, lines: &[Block], hashes: &[u64]) -> bool {
+    hashes.len() > driver::KEYS && size_of_val(lines) > kernel.prefetch_threshold()
 }
 
 #[cfg(test)]

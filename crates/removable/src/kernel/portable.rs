@@ -5,6 +5,7 @@ use blocked_bloom::Block;
 
 use super::Table;
 use super::driver::{self, Places};
+use crate::tags::Place;
 
 pub(super) const TABLE: Table = Table {
     contains: [contains::<0>, contains::<1>, contains::<2>],
@@ -25,6 +26,27 @@ fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
 fn remove<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [u64]) -> usize {
     let count = lines.len() as u32;
     driver::remove::<AHEAD>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
+}
+
+/// Whether a lane of one of the hash's lines equals its tag.
+#[inline]
+pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
+    let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+    either(&lines[first as usize], &lines[second as usize], tag.into())
+}
+
+/// Adds the hash. False if both lines are full.
+#[inline]
+pub(crate) fn insert_one(lines: &mut [Block], hash: u64) -> bool {
+    let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+    driver::insert_one(lines, [first, second], tag.into(), equal)
+}
+
+/// Removes a copy of the hash. False if there is none.
+#[inline]
+pub(crate) fn remove_one(lines: &mut [Block], hash: u64) -> bool {
+    let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
+    driver::remove_one(lines, [first, second], tag.into(), equal)
 }
 
 #[inline(always)]
