@@ -71,13 +71,11 @@ impl<'a> RemovableFilterRef<'a> {
     /// bytes must not be used to answer "absent": answer "maybe", or make the filter again from the keys.
     ///
     /// ```
-    /// use blocked_bloom::header::HeaderError;
-    /// use blocked_bloom::FormatError;
     /// use blocked_bloom_removable::{RemovableFilterRef, RemovableOptions};
     /// let stored = RemovableOptions::new(50).empty_filter()?.to_bytes();
     /// assert!(RemovableFilterRef::from_bytes(&stored).is_ok());
     /// let error = RemovableFilterRef::from_bytes(&stored[..100]).unwrap_err();
-    /// assert_eq!(error.to_string(), "offset 100: 100 bytes in all, expected 192: truncated");
+    /// assert_eq!(error.to_string(), "offset 100: 100 bytes in all, expected 256: truncated");
     /// # Ok::<(), blocked_bloom_removable::RemovableError>(())
     /// ```
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, FormatError> {

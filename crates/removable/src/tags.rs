@@ -47,7 +47,7 @@ pub(crate) const KEEP_EMPTY: u32 = 8;
 /// ```
 /// use blocked_bloom_removable::tags::Place;
 /// let place = Place::of(0x9c1c_34f1_0a4e_7ab3, 1_000);
-/// assert_eq!((place.first, place.second, place.tag), (40, 105, 0x9c1c));
+/// assert_eq!((place.first, place.second, place.tag), (40, 70, 0x9c1c));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
