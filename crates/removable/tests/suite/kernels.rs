@@ -233,3 +233,51 @@ fn keys_are_the_hashes_of_their_bytes() {
         assert_eq!(by_key.len(), by_hash.len());
     }
 }
+
+/// A tag in one lane alone, and a line full of tags that differ from it by little: no lane is overlooked, and none mistaken.
+#[test]
+fn every_lane_of_both_lines_is_compared() {
+    let lines = 5;
+    let stored = empty(lines, Kernel::default()).to_bytes();
+    let mut random = Random(4);
+    let mut hits = Bitmask::new();
+    for tag in [1_u16, 0x00ff, 0x0100, 0x7fff, 0x8000, 0x8001, 0xfffe, 0xffff] {
+        let naive = Naive::new(lines);
+        let hash = loop {
+            let hash = u64::from(tag) << 48 | random.next() >> 16;
+            if naive.place(hash).0 != naive.place(hash).1 {
+                break hash;
+            }
+        };
+        let (first, second, found) = naive.place(hash);
+        assert_eq!(found, tag);
+        let near = [tag ^ 1, tag ^ 0x100, tag ^ 0x8000, tag ^ 0x8001, 0, !tag];
+        let full: [u16; 32] = std::array::from_fn(|lane| near[lane % near.len()]);
+        for line in [first, second] {
+            for lane in 0..32 {
+                for others in [[0; 32], full] {
+                    for present in [false, true] {
+                        let mut naive = Naive(vec![others; lines]);
+                        if present {
+                            naive.0[line][lane] = tag;
+                        }
+                        let bytes = [&stored[..64], &naive.bytes()].concat();
+                        let view = RemovableFilterRef::from_bytes_trusted(&bytes).unwrap();
+                        for kernel in Kernel::supported() {
+                            for batch in [&[hash][..], &[hash; 9]] {
+                                view.with_kernel(kernel).contains_hashes(batch, &mut hits);
+                                let expected = if present { batch.len() } else { 0 };
+                                assert_eq!(
+                                    hits.count_hits(),
+                                    expected,
+                                    "{kernel}, {tag:#x}, {lane}"
+                                );
+                            }
+                        }
+                        assert_eq!(view.contains_hash(hash), present);
+                    }
+                }
+            }
+        }
+    }
+}
