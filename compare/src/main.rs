@@ -14,6 +14,7 @@ mod peer;
 mod plots;
 mod queries;
 mod rates;
+mod removable;
 mod report;
 #[cfg(target_arch = "x86_64")]
 mod rocksdb;
@@ -76,6 +77,8 @@ enum Part {
     Rates,
     /// Filling by several threads.
     Threads,
+    /// Filters that keys can be removed from.
+    Removable,
 }
 
 /// A number of keys, with K or M for thousands or millions.
@@ -139,6 +142,7 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         peers: kinds.iter().map(machine::about).collect(),
         times: Vec::new(),
         rates: Vec::new(),
+        removable: Vec::new(),
     };
     let is_wanted = |part| arguments.only.is_empty() || arguments.only.contains(&part);
     for &keys in sizes.iter().filter(|_| is_wanted(Part::Queries)) {
@@ -167,6 +171,17 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         step("threads");
         let keys = if quick { 9_000_000 } else { 10_000_000 };
         builds::by_threads(keys, bits, quick, &mut report.times);
+    }
+    if is_wanted(Part::Removable) {
+        let sizes = match arguments.keys.is_empty() {
+            true => removable::sizes(quick),
+            false => &sizes[..],
+        };
+        for &keys in sizes {
+            step(&format!("removable filters of {keys} keys"));
+            report.removable.extend(removable::measure(keys, quick));
+            save(&report, arguments)?;
+        }
     }
     report.machine.load.extend(machine::load());
     save(&report, arguments)?;

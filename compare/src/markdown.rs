@@ -26,6 +26,7 @@ pub(crate) fn tables(report: &Report) -> String {
     batches(&mut out, report);
     rates(&mut out, report);
     faster(&mut out, report);
+    crate::removable::table(&mut out, &report.removable);
     out
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Timing;
+use crate::removable::Row;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -13,6 +14,9 @@ pub(crate) struct Report {
     pub(crate) peers: Vec<About>,
     pub(crate) times: Vec<Time>,
     pub(crate) rates: Vec<Rate>,
+    /// Earlier reports have none.
+    #[serde(default)]
+    pub(crate) removable: Vec<Row>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -107,6 +111,8 @@ impl Report {
         };
         self.times.retain(|time| !is_again(time));
         self.times.extend(other.times);
+        self.removable.retain(|row| !other.removable.iter().any(|other| other.keys == row.keys));
+        self.removable.extend(other.removable);
         if !other.rates.is_empty() {
             self.rates = other.rates;
         }
