@@ -178,10 +178,10 @@ impl KeyHasher {
     pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
         let (keys, hashes) = (&keys[..count], &mut hashes[..count]);
-        match Vectors::of(kernel) {
-            Some(vectors) if count >= FEWEST => vectors.staged(keys, self.seed, hashes),
-            _ => one_by_one(keys, self.seed, hashes),
+        if count < FEWEST {
+            return one_by_one(keys, self.seed, hashes);
         }
+        Vectors::of(kernel).staged(keys, self.seed, hashes);
     }
 
     /// [`hash_by`](Self::hash_by) for the little-endian bytes of integers.
@@ -205,8 +205,8 @@ impl KeyHasher {
         width: usize,
         hashes: &mut [u64],
     ) -> bool {
-        let vectors = Vectors::of(kernel).filter(|_| hashes.len() >= FEWEST_INTEGERS);
-        vectors.is_some_and(|vectors| vectors.integers(bytes, width, self.seed, hashes))
+        hashes.len() >= FEWEST_INTEGERS
+            && Vectors::of(kernel).integers(bytes, width, self.seed, hashes)
     }
 }
 

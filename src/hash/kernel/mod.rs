@@ -8,8 +8,8 @@
 // Each call is argued where it is made; the functions' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
 #![cfg_attr(
-    not(any(target_arch = "x86", target_arch = "x86_64")),
-    expect(dead_code, reason = "other architectures have no vectors")
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "other architectures have no AVX-512, or no vectors at all")
 )]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -47,7 +47,7 @@ fn flips_16(seed: u64) -> [u64; 2] {
     ]
 }
 
-/// An instruction set with vectors, which this CPU has.
+/// An instruction set that this CPU has, or none.
 #[derive(Clone, Copy)]
 pub(super) struct Vectors(Set);
 
@@ -57,19 +57,21 @@ enum Set {
     Avx512,
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     Avx2,
+    /// Keys are hashed one by one.
+    Scalar,
 }
 
 impl Vectors {
-    /// Those of the kernel, if it has any.
+    /// Those of the kernel.
     #[inline]
-    pub(super) fn of(kernel: Kernel) -> Option<Self> {
-        match kernel.name() {
+    pub(super) fn of(kernel: Kernel) -> Self {
+        Vectors(match kernel.name() {
             #[cfg(target_arch = "x86_64")]
-            "avx512" => Some(Vectors(Set::Avx512)),
+            "avx512" => Set::Avx512,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            "avx2" => Some(Vectors(Set::Avx2)),
-            _ => None,
-        }
+            "avx2" => Set::Avx2,
+            _ => Set::Scalar,
+        })
     }
 
     /// Hashes every key.
@@ -85,6 +87,7 @@ impl Vectors {
             Set::Avx512 => 16,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             Set::Avx2 => 8,
+            Set::Scalar => 0,
         };
         let fits = |key: &K| (4..=most).contains(&key.as_ref().len());
         let mut done = 0;
@@ -101,6 +104,7 @@ impl Vectors {
                     // SAFETY: as above.
                     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
                     Set::Avx2 => unsafe { avx2::staged(keys, seed, hashes) },
+                    Set::Scalar => 0,
                 };
                 done += staged;
                 if staged > 0 {
@@ -117,6 +121,10 @@ impl Vectors {
     /// # Panics
     ///
     /// If there are not as many hashes as keys: a bug of this crate, not an input.
+    #[cfg_attr(
+        not(any(target_arch = "x86", target_arch = "x86_64")),
+        expect(unused_variables, reason = "there are no vectors")
+    )]
     #[inline]
     pub(super) fn integers(
         self,
@@ -127,21 +135,32 @@ impl Vectors {
     ) -> bool {
         assert_eq!(hashes.len().checked_mul(width), Some(bytes.len()));
         match (self.0, width) {
-            // SAFETY: as above for the instruction set; there are as many keys as hashes.
             #[cfg(target_arch = "x86_64")]
-            (Set::Avx512, 4) => unsafe { avx512::integers::<4>(bytes.as_chunks().0, seed, hashes) },
-            // SAFETY: as above.
+            (Set::Avx512, 4) => {
+                // SAFETY: as above for the instruction set; there are as many keys as hashes.
+                unsafe { avx512::integers::<4>(bytes.as_chunks().0, seed, hashes) };
+                true
+            }
             #[cfg(target_arch = "x86_64")]
-            (Set::Avx512, 8) => unsafe { avx512::integers::<8>(bytes.as_chunks().0, seed, hashes) },
-            // SAFETY: as above.
+            (Set::Avx512, 8) => {
+                // SAFETY: as above.
+                unsafe { avx512::integers::<8>(bytes.as_chunks().0, seed, hashes) };
+                true
+            }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (Set::Avx2, 4) => unsafe { avx2::integers::<4>(bytes.as_chunks().0, seed, hashes) },
-            // SAFETY: as above.
+            (Set::Avx2, 4) => {
+                // SAFETY: as above.
+                unsafe { avx2::integers::<4>(bytes.as_chunks().0, seed, hashes) };
+                true
+            }
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            (Set::Avx2, 8) => unsafe { avx2::integers::<8>(bytes.as_chunks().0, seed, hashes) },
-            _ => return false,
+            (Set::Avx2, 8) => {
+                // SAFETY: as above.
+                unsafe { avx2::integers::<8>(bytes.as_chunks().0, seed, hashes) };
+                true
+            }
+            _ => false,
         }
-        true
     }
 }
 
