@@ -38,11 +38,12 @@ pub(super) unsafe fn contains(
     unsafe { batch_for!(batch, [8, 16, 32], blocks, ahead, probes, hashes, hits) }
 }
 
-/// Prefetches `LINES` lines per key ahead, and tests up to `LANES` probes.
+/// Prefetches `LINES` lines per key ahead, and tests up to `LANES` probes. Not inlined, so that `tools/codegen.sh` finds each instance.
 ///
 /// # Safety
 ///
 /// As [`Table`](super::super::table::Table) says, and `probes <= LANES`.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 unsafe fn batch<const LINES: usize, const LANES: usize>(
     blocks: &[Block],
@@ -161,22 +162,29 @@ pub(super) struct Test<'a, const LANES: usize> {
 }
 
 impl<'a, const LANES: usize> Test<'a, LANES> {
+    /// One for each lane.
+    const POWERS: [u32; 16] = {
+        let (powers, mut lanes, mut lane) = (powers::<16>(), [0; 16], 0);
+        while lane < 16 {
+            lanes[lane] = powers[lane / Self::KEYS];
+            lane += 1;
+        }
+        lanes
+    };
+
     /// Keys tested in a register.
     const KEYS: usize = if LANES == 8 { 2 } else { 1 };
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     pub(super) fn new(blocks: &'a [Block], probes: u32) -> Self {
-        const POWERS: [u32; 17] = powers();
-        let powers: [u32; 16] =
-            core::array::from_fn(|lane| POWERS[if LANES == 8 { lane / 2 } else { lane }]);
         let lanes = (1_u64 << if LANES == 8 { 2 * probes } else { probes }) - 1;
         Test {
             blocks,
             count: _mm512_set1_epi64(blocks.len() as i64),
             // SAFETY: sixteen words; the load has no alignment to respect.
-            powers: unsafe { _mm512_loadu_si512(powers.as_ptr().cast()) },
-            next_round: _mm512_set1_epi32(POWERS[16] as i32),
+            powers: unsafe { _mm512_loadu_si512(Self::POWERS.as_ptr().cast()) },
+            next_round: _mm512_set1_epi32(powers::<17>()[16] as i32),
             used: lanes as u16,
             used_in_second_round: (lanes >> 16) as u16,
             block: _mm512_set1_epi64(1 << 32),
