@@ -148,6 +148,27 @@ fn planes_are_read_as_long_as_rows_are_left() {
     }
 }
 
+/// A few rows among many without items have the first items of the query, each one item more than the one before: where few lines have
+/// rows left, these are followed plane by plane.
+#[test]
+fn few_lines_are_followed_to_the_last_plane() {
+    let items: Vec<u64> = Random(6).hashes(12);
+    for distance in [600, 3_000] {
+        let mut rows = vec![Vec::new(); 40_000];
+        (1..=12).for_each(|length| rows[length * distance] = items[..length].to_vec());
+        let options = options((1, 256, 2), 1 << 16);
+        let model = Model::of(options, &rows);
+        let planes =
+            Planes::from_hashes(&options, rows.iter().map(|row| row.iter().copied())).unwrap();
+        let mut hits = Bitmask::new();
+        for length in 1..=12 {
+            planes.query(&Query::all(items[..length].iter().copied()), &mut hits);
+            assert!(hits.iter().eq(model.query(&items[..length], &[], 0..40_000)), "{length}");
+            assert!(hits.hits().eq((length..=12).map(|length| length * distance)), "{length}");
+        }
+    }
+}
+
 #[test]
 fn planes_without_rows_answer_nothing() {
     let planes = Planes::from_hashes(&options((1, 80, 3), 512), rows(0, 0)).unwrap();
