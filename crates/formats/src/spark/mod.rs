@@ -1,8 +1,8 @@
 //! Spark's sketch `BloomFilter`, as `writeTo` stores it: what `df.stat.bloomFilter` and the SQL function `bloom_filter_agg` make.
 //!
 //! Version 1, of every Spark up to 4.0, and version 2, the default since 4.1. A key is a number (`putLong`; every integral type is widened to
-//! 64 bits) or bytes (`putBinary`; `putString` adds the UTF-8 bytes): the two are hashed differently, and version 2 has a seed, so the
-//! hash of a key comes from the filter's [`Version`].
+//! 64 bits) or bytes (`putBinary`; `putString` adds the UTF-8 bytes). A number is hashed as its eight little-endian bytes, whatever its type was.
+//! Version 2 has a seed, so the hash of a key comes from the filter's [`Version`].
 //!
 //! `docs/spark.md` describes the stored bytes and what validation cannot see.
 //!
