@@ -10,6 +10,7 @@ use super::batch;
 const PREFETCH_THRESHOLD: usize = 256 << 10;
 
 /// Keys between the prefetch of their lines and the setting of their bits.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 const DISTANCE: usize = 16;
 
 /// Where the bits of a key are in an array of this size.
@@ -62,6 +63,7 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         BitArray { bytes, scheme }
     }
 
+    #[cfg(any(feature = "guava", feature = "spark"))]
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.bytes
     }
@@ -142,6 +144,7 @@ impl<'a, S: Scheme> BitArray<'a, S> {
     }
 
     /// Estimate of the distinct keys, from the bits: `-(m / k) ln(1 - fill)` for `k` probes and `m` bits; none if no bit is zero.
+    #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn estimated_keys(self) -> Option<u64> {
         let bits_per_probe = self.scheme.bits() as f64 / f64::from(self.scheme.probes());
         let keys = -libm::log1p(-self.fill_ratio()) * bits_per_probe;
@@ -181,6 +184,7 @@ pub(crate) fn insert<S: Scheme>(bytes: &mut [u8], scheme: S, hash: S::Hash) -> b
 }
 
 /// Sets the bits of every key; where the array outgrows the cache, the lines of later keys are prefetched.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 pub(crate) fn insert_all<S: Scheme>(bytes: &mut [u8], scheme: S, hashes: &[S::Hash]) {
     if bytes.len() <= PREFETCH_THRESHOLD {
         return hashes.iter().for_each(|&hash| _ = insert(bytes, scheme, hash));
@@ -196,6 +200,7 @@ pub(crate) fn insert_all<S: Scheme>(bytes: &mut [u8], scheme: S, hashes: &[S::Ha
 }
 
 /// Sets the bits that are set in another array of the same length and scheme.
+#[cfg(any(feature = "guava", feature = "spark"))]
 pub(crate) fn merge(bytes: &mut [u8], other: &[u8]) {
     for (byte, other) in bytes.iter_mut().zip(other) {
         *byte |= other;

@@ -8,11 +8,17 @@ mod batch;
 mod bit_array;
 mod modulus;
 
-pub(crate) use bit_array::{BitArray, Scheme, Walk, insert, insert_all, merge, zeroed};
+#[cfg(any(feature = "guava", feature = "spark"))]
+pub(crate) use bit_array::merge;
+pub(crate) use bit_array::{BitArray, Scheme, Walk, insert, zeroed};
+// RedisBloom's chains add key by key, and have no size for a rate and a number of keys.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
+pub(crate) use bit_array::insert_all;
 pub(crate) use modulus::Modulus;
 
 /// The false-positive rate of a classical filter with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k` probes, `n` keys and
 /// `m` bits (Bloom 1970, with the usual approximation).
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 pub(crate) fn false_positive_rate(probes: u32, bits: u64, keys: u64) -> f64 {
     let set = f64::from(probes) * keys as f64;
     let fill = -libm::expm1(-set / bits as f64);

@@ -16,6 +16,7 @@ impl Modulus {
         Modulus { divisor, reciprocal: u64::MAX / divisor }
     }
 
+    #[cfg(feature = "redis")]
     pub(crate) fn divisor(self) -> u64 {
         self.divisor
     }

@@ -30,8 +30,11 @@ fn reply(iterator: i64, data: &[u8]) -> Vec<u8> {
     [&iterator.to_le_bytes()[..], &(data.len() as u64).to_le_bytes(), data].concat()
 }
 
+/// Bytes, error rate and n2 of a link.
+type Facts = (u64, f64, u8);
+
 /// A file of a dump with these links, whose bits are random.
-fn file(options: u32, links: &[(u64, f64, u8)], random: &mut Random) -> Vec<u8> {
+fn file(options: u32, links: &[Facts], random: &mut Random) -> Vec<u8> {
     let mut header = (10 * links.len() as u64).to_le_bytes().to_vec();
     header.extend([links.len() as u32, options, 2].map(u32::to_le_bytes).concat());
     let mut chunks = Vec::new();
@@ -78,7 +81,7 @@ fn redisblooms_answers_and_bytes() {
 }
 
 /// The links and options of filters that current and early versions make, and stranger ones that both load.
-fn chains() -> Vec<(u32, Vec<(u64, f64, u8)>)> {
+fn chains() -> Vec<(u32, Vec<Facts>)> {
     let one = |bytes, error, n2| vec![(bytes, error, n2)];
     vec![
         (5, one(8, 0.3, 0)),
