@@ -1,0 +1,451 @@
+//! Building a sharded filter: the list of hashes, brought into the order of the shards, which are solved one by one.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::{AllocError, BatchQuery, Bitmask, Kernel, KeyError};
+
+use crate::error::RibbonError;
+use crate::filter::{RibbonBytes, RibbonFilter};
+use crate::format::Meta;
+use crate::options::RibbonOptions;
+use crate::scheme::{Entry, WIDTH, Word, shard};
+use crate::sizing::{self, KEYS_PER_SHARD, MAX_SLOTS};
+use crate::solve::Rows;
+use crate::{kernel, rocksdb::solve::refill};
+
+/// Hashes that are brought into the order of the buckets at a time: 8 MiB.
+const PIECE: usize = 1 << 20;
+
+/// Most buckets: a piece is written to one cache line of each at a time.
+const MAX_BUCKETS: u32 = 256;
+
+/// How often a shard that no seed solves gets a sixteenth more slots, before its hashes are taken to be unfit. One seed fails in twenty.
+const GROWTHS: u32 = 4;
+
+/// Collects the keys of a [`RibbonFilter`], and builds it.
+///
+/// Memory: 8 bytes per key, up to 16 while the list grows; when building, 8 MiB per thread and twice the filter beside it. A key whose hash
+/// equals the one before it counts once; other equal keys take the memory of different ones.
+///
+/// ```
+/// use blocked_bloom_ribbon::RibbonOptions;
+/// let mut builder = RibbonOptions::new(0.01).builder();
+/// builder.extend((0..100_000_u32).map(u32::to_le_bytes))?;
+/// let filter = builder.finish()?;
+/// assert!(filter.contains(7_u32.to_le_bytes()));
+/// assert!(filter.bits_per_key() < 7.3); // 10 in a blocked Bloom filter
+/// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
+/// ```
+#[derive(Clone)]
+pub struct RibbonFilterBuilder {
+    options: RibbonOptions,
+    hashes: Vec<u64>,
+    /// Sum of all hashes that were added, mixed: what the filter is verified against.
+    sum: u64,
+    failed: Option<AllocError>,
+}
+
+/// Who does the work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    One,
+    #[cfg(feature = "rayon")]
+    Pool,
+}
+
+impl RibbonFilterBuilder {
+    pub(crate) fn new(options: RibbonOptions) -> Self {
+        RibbonFilterBuilder { options, hashes: Vec::new(), sum: 0, failed: None }
+    }
+
+    /// What the builder was made of.
+    pub fn options(&self) -> &RibbonOptions {
+        &self.options
+    }
+
+    /// Adds a key, unless it equals the one added just before it.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then. That memory ran out is an error of
+    /// [`finish`](Self::finish).
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+        let hasher = self.options.hasher()?;
+        self.insert_hash(hasher.hash(key));
+        Ok(())
+    }
+
+    /// Adds the key with this hash, unless it equals the one added just before it.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) {
+        if self.hashes.last() == Some(&hash) || self.failed.is_some() {
+            return;
+        }
+        if self.hashes.try_reserve(1).is_err() {
+            self.failed = Some(AllocError::new(16 * self.hashes.len() as u64));
+            return;
+        }
+        self.sum = self.sum.wrapping_add(mix(hash));
+        self.hashes.push(hash);
+    }
+
+    /// Adds every key, as [`insert`](Self::insert).
+    ///
+    /// # Errors
+    ///
+    /// As `insert`; nothing is added then.
+    pub fn extend<K: AsRef<[u8]>>(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<(), KeyError> {
+        keys.into_iter().try_for_each(|key| self.insert(key))
+    }
+
+    /// Adds every key, hashed by the threads of the current rayon pool; the filter does not depend on their number.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert); nothing is added then.
+    #[cfg(feature = "rayon")]
+    pub fn par_extend<K: AsRef<[u8]> + Sync>(&mut self, keys: &[K]) -> Result<(), KeyError> {
+        use rayon::prelude::*;
+
+        let hasher = self.options.hasher()?;
+        let mut hashes = Vec::new();
+        for keys in keys.chunks(PIECE) {
+            keys.par_iter().map(|key| hasher.hash(key)).collect_into_vec(&mut hashes);
+            hashes.iter().for_each(|&hash| self.insert_hash(hash));
+        }
+        Ok(())
+    }
+
+    /// Keys that were added, adjacent equal ones counted once.
+    pub fn len(&self) -> u64 {
+        self.hashes.len() as u64
+    }
+
+    /// Whether no key was added.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Bytes that the list of hashes holds.
+    pub fn memory_bytes(&self) -> u64 {
+        8 * self.hashes.capacity() as u64
+    }
+
+    /// Builds the filter, in the calling thread. Its bytes do not depend on the order of the keys. Without keys, everything is absent.
+    ///
+    /// Cost: 20 to 40 ns per key.
+    ///
+    /// # Errors
+    ///
+    /// [`RibbonError::Rate`], [`TooManyKeys`](RibbonError::TooManyKeys), [`Alloc`](RibbonError::Alloc); for hashes of the caller's that
+    /// are not well mixed [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). There is no filter that lacks a
+    /// key.
+    pub fn finish(self) -> Result<RibbonFilter, RibbonError> {
+        self.finish_by(Threads::One, false)
+    }
+
+    /// [`finish`](Self::finish), and then looks up every key that was added, whose hashes must still have the sum that they had.
+    ///
+    /// # Errors
+    ///
+    /// As `finish`, and [`RibbonError::HashesChanged`] or [`RibbonError::KeysMissing`] if the filter cannot be trusted.
+    pub fn finish_verified(self) -> Result<RibbonFilter, RibbonError> {
+        self.finish_by(Threads::One, true)
+    }
+
+    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend on their number.
+    ///
+    /// # Errors
+    ///
+    /// As `finish`.
+    #[cfg(feature = "rayon")]
+    pub fn par_finish(self) -> Result<RibbonFilter, RibbonError> {
+        self.finish_by(Threads::Pool, false)
+    }
+
+    fn finish_by(mut self, threads: Threads, verify: bool) -> Result<RibbonFilter, RibbonError> {
+        if let Some(error) = self.failed {
+            return Err(error.into());
+        }
+        let (columns, portion) = sizing::columns(self.options.false_positive_rate())?;
+        let shards = sizing::shards(self.len())?;
+        let plan = Plan::new(shards, columns, portion);
+        let solved = plan.solve(&mut self.hashes, threads)?;
+        let filter = self.assemble(plan, solved)?;
+        if verify {
+            self.verify(&filter)?;
+        }
+        Ok(filter)
+    }
+
+    /// The shards one behind the other.
+    fn assemble(&self, plan: Plan, solved: Vec<Solved>) -> Result<RibbonFilter, RibbonError> {
+        let words: u64 = solved.iter().map(|solved| solved.words.len() as u64).sum();
+        // Up to 2^32 shards of 3,900 keys may have more words.
+        let limit = || RibbonError::TooManyKeys {
+            keys: self.len(),
+            limit: (self.len() as f64 / words as f64 * f64::from(u32::MAX)) as u64,
+        };
+        let meta = Meta {
+            key_hash: self.options.key_hash(),
+            keys: self.len(),
+            columns: plan.columns,
+            shards: plan.shards,
+            words: u32::try_from(words).map_err(|_| limit())?,
+        };
+        let bytes = meta.stored_bytes();
+        let len = usize::try_from(bytes).map_err(|_| AllocError::new(bytes))?;
+        let mut stored = RibbonBytes::zeroed(len)?;
+        let (header, body) = stored.as_mut().split_at_mut(HEADER_BYTES);
+        let (all, _) = body.as_chunks_mut();
+        let (mut directory, mut rest): (&mut [Word], &mut [Word]) =
+            all.split_at_mut(plan.shards as usize);
+        let mut offset = 0;
+        for Solved { entries, words } in solved {
+            let (these, later) = directory.split_at_mut(entries.len());
+            for (word, entry) in these.iter_mut().zip(entries) {
+                *word = Entry { offset: offset + entry.offset, ..entry }.to_word();
+            }
+            directory = later;
+            let (these, later) = rest.split_at_mut(words.len());
+            these.copy_from_slice(&words);
+            rest = later;
+            offset += words.len() as u32;
+        }
+        header.copy_from_slice(&meta.header(body));
+        Ok(RibbonFilter::of_bytes(stored, meta))
+    }
+
+    fn verify(&self, filter: &RibbonFilter) -> Result<(), RibbonError> {
+        let found = self.hashes.iter().fold(0, |sum: u64, &hash| sum.wrapping_add(mix(hash)));
+        if found != self.sum {
+            return Err(RibbonError::HashesChanged { expected: self.sum, found });
+        }
+        let mut hits = Bitmask::new();
+        let mut missing = 0;
+        for hashes in self.hashes.chunks(4_096) {
+            filter.contains_hashes(hashes, &mut hits);
+            missing += hits.count_misses() as u64;
+        }
+        match missing {
+            0 => Ok(()),
+            missing => Err(RibbonError::KeysMissing { missing, keys: self.len() }),
+        }
+    }
+}
+
+/// So that equal hashes do not cancel out in a sum, nor two changed ones.
+#[inline]
+fn mix(hash: u64) -> u64 {
+    let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ (product >> 32)
+}
+
+/// How hashes become shards.
+#[derive(Clone, Copy)]
+struct Plan {
+    shards: u32,
+    columns: u32,
+    /// The part of the slots that have one column less.
+    portion: f64,
+    /// A bucket is `2^bucket_bits` shards.
+    bucket_bits: u32,
+}
+
+/// A bucket's part of the filter; offsets are from its first word.
+struct Solved {
+    entries: Vec<Entry>,
+    words: Vec<Word>,
+}
+
+/// Memory of a thread, kept from bucket to bucket.
+#[derive(Default)]
+struct Scratch {
+    /// What remains of the bucket's hashes, shard by shard.
+    rests: Vec<u64>,
+    rows: Rows,
+}
+
+impl Plan {
+    fn new(shards: u32, columns: u32, portion: f64) -> Self {
+        let bucket_bits = shards.div_ceil(MAX_BUCKETS).next_power_of_two().trailing_zeros();
+        Plan { shards, columns, portion, bucket_bits }
+    }
+
+    fn buckets(&self) -> usize {
+        (self.shards as usize).div_ceil(1 << self.bucket_bits)
+    }
+
+    fn solve(&self, hashes: &mut [u64], threads: Threads) -> Result<Vec<Solved>, RibbonError> {
+        if self.shards == 0 {
+            return Ok(Vec::new());
+        }
+        match threads {
+            Threads::One => {
+                let mut copy = Vec::new();
+                let pieces: Vec<Piece<'_>> = hashes
+                    .chunks_mut(PIECE)
+                    .map(|piece| self.sort(piece, &mut copy))
+                    .collect::<Result<_, _>>()?;
+                drop(copy);
+                let mut scratch = Scratch::default();
+                (0..self.buckets())
+                    .map(|bucket| self.bucket(bucket, &pieces, &mut scratch))
+                    .collect()
+            }
+            #[cfg(feature = "rayon")]
+            Threads::Pool => {
+                use rayon::prelude::*;
+
+                let pieces: Vec<Piece<'_>> = hashes
+                    .par_chunks_mut(PIECE)
+                    .map_init(Vec::new, |copy, piece| self.sort(piece, copy))
+                    .collect::<Result<_, _>>()?;
+                (0..self.buckets())
+                    .into_par_iter()
+                    .map_init(Scratch::default, |scratch, bucket| {
+                        self.bucket(bucket, &pieces, scratch)
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    fn bucket_of(&self, hash: u64) -> usize {
+        (shard(hash, self.shards).0 >> self.bucket_bits) as usize
+    }
+
+    /// Brings hashes into the order of their buckets.
+    fn sort<'h>(
+        &self,
+        hashes: &'h mut [u64],
+        copy: &mut Vec<u64>,
+    ) -> Result<Piece<'h>, AllocError> {
+        refill(copy, hashes.len())?;
+        copy.copy_from_slice(hashes);
+        let mut starts = alloc::vec![0; self.buckets() + 1];
+        for &hash in copy.iter() {
+            starts[self.bucket_of(hash) + 1] += 1;
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        let mut next = starts.clone();
+        for &hash in copy.iter() {
+            let next = &mut next[self.bucket_of(hash)];
+            hashes[*next] = hash;
+            *next += 1;
+        }
+        Ok(Piece { hashes, starts })
+    }
+
+    /// Solves the shards of a bucket.
+    fn bucket(
+        &self,
+        bucket: usize,
+        pieces: &[Piece<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Solved, RibbonError> {
+        let first = (bucket as u32) << self.bucket_bits;
+        let shards = (self.shards - first).min(1 << self.bucket_bits) as usize;
+        // Again a counting sort, by shard.
+        let mut starts = alloc::vec![0; shards + 1];
+        let hashes = || pieces.iter().flat_map(|piece| piece.bucket(bucket));
+        for &hash in hashes() {
+            starts[(shard(hash, self.shards).0 - first) as usize + 1] += 1;
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        refill(&mut scratch.rests, starts[shards])?;
+        let mut next = starts.clone();
+        for &hash in hashes() {
+            let (shard, rest) = shard(hash, self.shards);
+            let next = &mut next[(shard - first) as usize];
+            scratch.rests[*next] = rest;
+            *next += 1;
+        }
+        let mut solved = Solved { entries: Vec::with_capacity(shards), words: Vec::new() };
+        for (i, ends) in starts.windows(2).enumerate() {
+            let rests = &mut scratch.rests[ends[0]..ends[1]];
+            let (slots, seed) = seed_of(&mut scratch.rows, rests, first + i as u32)?;
+            let starts = slots - (WIDTH - 1);
+            let short = sizing::short_blocks(starts, self.portion);
+            let offset = solved.words.len();
+            let entry =
+                Entry { offset: offset as u32, starts: starts as u16, short: short as u8, seed };
+            let words = entry.words(self.columns) as usize;
+            let error = AllocError::new(8 * (offset + words) as u64);
+            solved.words.try_reserve(words).map_err(|_| error)?;
+            solved.words.resize(offset + words, [0; 8]);
+            let out = &mut solved.words[offset..];
+            kernel::substitute_64(Kernel::default(), &scratch.rows, out, self.columns, short);
+            solved.entries.push(entry);
+        }
+        Ok(solved)
+    }
+}
+
+/// Some hashes in the order of their buckets.
+struct Piece<'h> {
+    hashes: &'h [u64],
+    /// Where each bucket starts, and the end.
+    starts: Vec<usize>,
+}
+
+impl Piece<'_> {
+    fn bucket(&self, bucket: usize) -> &[u64] {
+        &self.hashes[self.starts[bucket]..self.starts[bucket + 1]]
+    }
+}
+
+/// The slots and the seed under which the shard has a solution, whose rows are left in `rows`.
+fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), RibbonError> {
+    let rests = without_copies(rests);
+    let mut slots = sizing::slots(rests.len());
+    if slots > MAX_SLOTS {
+        let (hashes, expected) = (rests.len() as u64, KEYS_PER_SHARD);
+        return Err(RibbonError::UnmixedHashes { shard, hashes, expected });
+    }
+    for _ in 0..=GROWTHS {
+        for seed in 0..=u8::MAX {
+            if rows.add_all(rests, seed, slots)? {
+                return Ok((slots, seed));
+            }
+        }
+        slots = (slots + (slots / 16).next_multiple_of(WIDTH)).min(MAX_SLOTS);
+    }
+    Err(RibbonError::NoSeed { shard, hashes: rests.len() as u64 })
+}
+
+/// The same, each once, if there are more than a shard holds: one key that was added many times is no fault of the hashes.
+fn without_copies(rests: &mut [u64]) -> &[u64] {
+    if sizing::slots(rests.len()) <= MAX_SLOTS {
+        return rests;
+    }
+    rests.sort_unstable();
+    let mut kept = 1;
+    for i in 1..rests.len() {
+        if rests[i] != rests[kept - 1] {
+            rests[kept] = rests[i];
+            kept += 1;
+        }
+    }
+    &rests[..kept]
+}
+
+/// The options and the number of keys, without the hashes.
+impl core::fmt::Debug for RibbonFilterBuilder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RibbonFilterBuilder")
+            .field("options", &self.options)
+            .field("len", &self.len())
+            .field("failed", &self.failed)
+            .finish()
+    }
+}

@@ -1,0 +1,173 @@
+//! Why a filter cannot be built or opened: one variant per cause, each with the value at fault and the limit.
+
+use core::fmt::{self, Display, Formatter};
+
+use blocked_bloom::header::HeaderError;
+use blocked_bloom::{AllocError, KeyError, KeyHash};
+
+/// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer "absent".
+///
+/// ```
+/// use blocked_bloom_ribbon::{RibbonError, RibbonOptions};
+/// let error = RibbonOptions::new(0.75).builder().finish().unwrap_err();
+/// assert_eq!(error, RibbonError::Rate { rate: 0.75 });
+/// assert_eq!(error.to_string(), "false-positive rate 0.75: give 2^-32 (2.33e-10) to 0.5");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RibbonError {
+    /// Not a rate that a filter can have.
+    Rate {
+        /// The value given.
+        rate: f64,
+    },
+    /// Not 0.5 or more bits per key. Below that RocksDB writes no filter.
+    BitsPerKey {
+        /// The value given.
+        bits_per_key: f64,
+    },
+    /// More keys than a filter can hold.
+    TooManyKeys {
+        /// How many were added.
+        keys: u64,
+        /// The most.
+        limit: u64,
+    },
+    /// More hashes fell into one shard than it can hold: they are not well mixed.
+    UnmixedHashes {
+        /// The shard.
+        shard: u32,
+        /// Different hashes in it.
+        hashes: u64,
+        /// How many it was made for.
+        expected: u64,
+    },
+    /// A shard cannot be solved under any seed: its hashes are not well mixed.
+    NoSeed {
+        /// The shard.
+        shard: u32,
+        /// Different hashes in it.
+        hashes: u64,
+    },
+    /// Memory ran out.
+    Alloc(AllocError),
+    /// Keys were given to a builder that takes hashes.
+    Key(KeyError),
+    /// The hashes in memory are no longer those that were added: memory is failing, or was overwritten.
+    HashesChanged {
+        /// Sum of the mixed hashes as they were added.
+        expected: u64,
+        /// The same of those in memory.
+        found: u64,
+    },
+    /// The finished filter says that keys are absent which were added to it.
+    KeysMissing {
+        /// How many.
+        missing: u64,
+        /// Of so many.
+        keys: u64,
+    },
+    /// The header is that of no filter, or it is damaged, or what follows it is.
+    Header(HeaderError),
+    /// A shard does not begin where the one before ends, or has a shape that no shard can have.
+    Shard {
+        /// Offset of its entry of the directory, in bytes.
+        offset: u64,
+        /// What the entry says.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+        /// What it should be, or the most.
+        expected: u64,
+    },
+    /// The filter was built with another hash or seed.
+    HashMismatch {
+        /// That of the filter.
+        found: KeyHash,
+        /// The one required.
+        expected: KeyHash,
+    },
+}
+
+impl Display for RibbonError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Rate { rate } => {
+                write!(f, "false-positive rate {rate}: give 2^-32 (2.33e-10) to 0.5")
+            }
+            Self::BitsPerKey { bits_per_key } => {
+                write!(f, "{bits_per_key} bits per key: give 0.5 or more, or write no filter")
+            }
+            Self::TooManyKeys { keys, limit } => {
+                write!(f, "{keys} keys, at most {limit} fit: partition them over several filters")
+            }
+            Self::UnmixedHashes { shard, hashes, expected } => write!(
+                f,
+                "{hashes} different hashes in shard {shard}, made for {expected}: the hashes are not well mixed"
+            ),
+            Self::NoSeed { shard, hashes } => write!(
+                f,
+                "no seed solves shard {shard} of {hashes} hashes: the hashes are not well mixed"
+            ),
+            Self::Alloc(ref error) => error.fmt(f),
+            Self::Key(ref error) => error.fmt(f),
+            Self::HashesChanged { expected, found } => write!(
+                f,
+                "hashes changed in memory before they were used: their sum is {found:#018x}, expected \
+                 {expected:#018x}; build the filter again"
+            ),
+            Self::KeysMissing { missing, keys } => write!(
+                f,
+                "the finished filter misses {missing} of {keys} keys: do not use it, build it again"
+            ),
+            Self::Header(ref error) => error.fmt(f),
+            Self::Shard { offset, field, found, expected } => {
+                write!(f, "offset {offset}: {field} {found}, expected {expected}")
+            }
+            Self::HashMismatch { found, expected } => {
+                write!(f, "offset 11: the filter is of {found}, expected {expected}")
+            }
+        }
+    }
+}
+
+impl RibbonError {
+    /// Where in the bytes the fault is, for those that are about bytes.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Header(error) => Some(error.offset()),
+            Self::Shard { offset, .. } => Some(*offset),
+            Self::HashMismatch { .. } => Some(11),
+            _ => None,
+        }
+    }
+}
+
+impl core::error::Error for RibbonError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Alloc(error) => Some(error),
+            Self::Key(error) => Some(error),
+            Self::Header(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<AllocError> for RibbonError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+impl From<KeyError> for RibbonError {
+    fn from(error: KeyError) -> Self {
+        Self::Key(error)
+    }
+}
+
+impl From<HeaderError> for RibbonError {
+    fn from(error: HeaderError) -> Self {
+        Self::Header(error)
+    }
+}

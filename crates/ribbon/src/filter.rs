@@ -1,0 +1,274 @@
+//! A sharded filter and the bytes it lives in.
+
+use blocked_bloom::{
+    BatchQuery, Block, BlockBuffer, Kernel, KeyError, KeyHash, KeyHasher, LengthError,
+};
+
+use crate::error::RibbonError;
+use crate::format::Meta;
+use crate::kernel;
+use crate::scheme::{Entry, Shards};
+
+/// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made ([`RibbonBytes`]), or others that it was opened
+/// from, a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]`.
+///
+/// It cannot be added to or merged: keys take part in equations, and every bit depends on many of them. Batches are looked up by the methods of
+/// [`BatchQuery`].
+///
+/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from what was verified, the answer is "maybe",
+/// and no contents make a lookup read outside.
+///
+/// ```
+/// use blocked_bloom::{BatchQuery, Bitmask};
+/// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
+/// let mut builder = RibbonOptions::new(0.001).builder();
+/// builder.extend(["apple", "cherry"])?;
+/// let filter = builder.finish()?;
+/// let stored: &[u8] = filter.as_bytes();
+///
+/// let filter = RibbonFilter::from_bytes(stored)?;
+/// let mut hits = Bitmask::new();
+/// filter.contains_batch(&["apple", "banana", "cherry"], &mut hits);
+/// assert!(hits.hits().eq([0, 2]));
+/// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
+/// ```
+#[derive(Clone)]
+pub struct RibbonFilter<B = RibbonBytes> {
+    bytes: B,
+    meta: Meta,
+    kernel: Kernel,
+}
+
+impl<B: AsRef<[u8]>> RibbonFilter<B> {
+    /// Verifies everything: header, length, the checksum of what follows, and the directory. Cost: reads everything once.
+    ///
+    /// # Errors
+    ///
+    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The filter must not be used to answer "absent"
+    /// then.
+    pub fn from_bytes(bytes: B) -> Result<Self, RibbonError> {
+        let (header, meta) = Meta::read(bytes.as_ref())?;
+        Meta::check_body(&header, bytes.as_ref())?;
+        meta.check_directory(bytes.as_ref())?;
+        Ok(RibbonFilter { bytes, meta, kernel: Kernel::default() })
+    }
+
+    /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads 64 bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`RibbonError::Header`].
+    pub fn from_bytes_trusted(bytes: B) -> Result<Self, RibbonError> {
+        let (_, meta) = Meta::read(bytes.as_ref())?;
+        Ok(RibbonFilter { bytes, meta, kernel: Kernel::default() })
+    }
+
+    /// The same filter if it was built with this hash and seed.
+    ///
+    /// # Errors
+    ///
+    /// [`RibbonError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, RibbonError> {
+        match self.meta.key_hash {
+            found if found == expected => Ok(self),
+            found => Err(RibbonError::HashMismatch { found, expected }),
+        }
+    }
+
+    /// The same filter, borrowed.
+    pub fn view(&self) -> RibbonFilter<&[u8]> {
+        RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, kernel: self.kernel }
+    }
+
+    /// The stored filter, which is what there is in memory too.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// Gives the bytes back.
+    pub fn into_inner(self) -> B {
+        self.bytes
+    }
+
+    /// `None` if the bytes are not those that were verified.
+    #[inline]
+    fn parts(&self) -> Option<Shards<'_>> {
+        self.meta.parts(self.bytes.as_ref())
+    }
+
+    /// Whether the key may be present: false means certainly absent. A filter of the caller's hashes answers "maybe".
+    ///
+    /// Cost: one hash, eight bytes of the directory, 16 bytes for each bit of the rate in one to three cache lines.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self.meta.key_hash.hasher() {
+            Ok(hasher) => self.contains_hash(hasher.hash(key)),
+            Err(_) => true,
+        }
+    }
+
+    /// Whether the key with this hash may be present.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.parts().is_none_or(|shards| shards.contains(hash))
+    }
+
+    /// The hash and seed of the keys.
+    pub fn key_hash(&self) -> KeyHash {
+        self.meta.key_hash
+    }
+
+    /// The hasher of the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.meta.key_hash.hasher()
+    }
+
+    /// Keys that were added, adjacent equal ones counted once.
+    pub fn keys_inserted(&self) -> u64 {
+        self.meta.keys
+    }
+
+    /// Shards, of some 3,900 keys each; 0 if there are no keys.
+    pub fn shards(&self) -> u32 {
+        self.meta.shards
+    }
+
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with one half.
+    pub fn columns(&self) -> u32 {
+        self.meta.columns
+    }
+
+    /// Bytes of the stored filter, header included.
+    pub fn stored_bytes(&self) -> u64 {
+        self.meta.stored_bytes()
+    }
+
+    /// Bits of the stored filter for each key; 0 without keys.
+    pub fn bits_per_key(&self) -> f64 {
+        match self.meta.keys {
+            0 => 0.0,
+            keys => 8.0 * self.stored_bytes() as f64 / keys as f64,
+        }
+    }
+
+    /// The fraction of absent keys that pass, from the shapes of the shards: `2^-columns`, and twice that in blocks with one column less.
+    /// Cost: reads the directory.
+    pub fn false_positive_rate(&self) -> f64 {
+        match self.parts() {
+            None => 1.0,
+            Some(Shards { directory: [], .. }) => 0.0,
+            Some(shards) => {
+                let rate = |&word: &_| Entry::of_word(word).rate(shards.columns);
+                shards.directory.iter().map(rate).sum::<f64>() / shards.directory.len() as f64
+            }
+        }
+    }
+
+    /// The kernel that answers batches.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// The same filter, with batches answered by `kernel`.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        RibbonFilter { kernel, ..self }
+    }
+}
+
+impl RibbonFilter {
+    /// A filter that was built.
+    pub(crate) fn of_bytes(bytes: RibbonBytes, meta: Meta) -> Self {
+        RibbonFilter { bytes, meta, kernel: Kernel::default() }
+    }
+}
+
+impl<B: AsRef<[u8]>> BatchQuery for RibbonFilter<B> {
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        match self.parts() {
+            Some(shards) => kernel::contains_64(self.kernel, &shards, hashes, words),
+            None => {
+                for (i, word) in words.iter_mut().enumerate() {
+                    let keys = (hashes.len() - 64 * i).min(64);
+                    *word = u64::MAX >> (64 - keys);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
+        let hasher = self.hasher()?;
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = hasher.hash(key);
+        }
+        Ok(())
+    }
+}
+
+/// Same bytes; the kernel does not matter.
+impl<B: AsRef<[u8]>, C: AsRef<[u8]>> PartialEq<RibbonFilter<C>> for RibbonFilter<B> {
+    fn eq(&self, other: &RibbonFilter<C>) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl<B: AsRef<[u8]>> Eq for RibbonFilter<B> {}
+
+/// The shape, without the bits.
+impl<B> core::fmt::Debug for RibbonFilter<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RibbonFilter")
+            .field("meta", &self.meta)
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a filter that was built, in memory aligned to cache lines and advised to be on huge pages where it is large.
+///
+/// ```
+/// use blocked_bloom_ribbon::RibbonOptions;
+/// let bytes = RibbonOptions::default().builder().finish()?.into_inner();
+/// assert_eq!(bytes.as_ref().len(), 64); // a header
+/// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
+/// ```
+#[derive(Clone)]
+pub struct RibbonBytes {
+    buffer: BlockBuffer,
+    /// At most those of the buffer.
+    len: usize,
+}
+
+impl RibbonBytes {
+    /// So many zeros.
+    pub(crate) fn zeroed(len: usize) -> Result<Self, RibbonError> {
+        let blocks = len.div_ceil(size_of::<Block>());
+        let error = blocked_bloom::AllocError::new(len as u64);
+        let buffer = BlockBuffer::zeroed(u32::try_from(blocks).map_err(|_| error)?, true)?;
+        Ok(RibbonBytes { buffer, len })
+    }
+
+    pub(crate) fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer.as_flattened_mut()[..self.len]
+    }
+}
+
+impl AsRef<[u8]> for RibbonBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer.as_flattened()[..self.len]
+    }
+}
+
+/// The length, without the bytes.
+impl core::fmt::Debug for RibbonBytes {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RibbonBytes").field("len", &self.len).finish()
+    }
+}

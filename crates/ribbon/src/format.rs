@@ -1,0 +1,137 @@
+//! The stored form of a sharded filter; `docs/format.md` is normative.
+
+use blocked_bloom::KeyHash;
+use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+
+use crate::error::RibbonError;
+use crate::scheme::{Entry, MAX_COLUMNS, Shards, Word};
+
+const MAGIC: [u8; 8] = *b"\x89BBRIBN\n";
+const VERSION: u16 = 1;
+
+/// The only scheme: Ribbon filters of 64 coefficients in shards.
+const SCHEME: u8 = 1;
+
+/// Offsets of the header's fields.
+mod at {
+    use core::ops::Range;
+
+    pub(super) const SCHEME: usize = 10;
+    pub(super) const HASH: usize = 11;
+    pub(super) const COLUMNS: usize = 12;
+    pub(super) const RESERVED: Range<usize> = 13..16;
+    pub(super) const SEED: usize = 16;
+    pub(super) const SHARDS: usize = 24;
+    pub(super) const MORE_RESERVED: Range<usize> = 28..32;
+    pub(super) const KEYS: usize = 32;
+    pub(super) const WORDS: usize = 40;
+    pub(super) const BODY_CHECKSUM: usize = 48;
+}
+
+/// What the header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) key_hash: KeyHash,
+    pub(crate) keys: u64,
+    /// 1 to 32.
+    pub(crate) columns: u32,
+    pub(crate) shards: u32,
+    /// At most 2^32 - 1.
+    pub(crate) words: u32,
+}
+
+impl Meta {
+    /// Bytes of the stored filter.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + 8 * (u64::from(self.shards) + u64::from(self.words))
+    }
+
+    /// The parts of the stored filter, if it is as long as it should be.
+    #[inline]
+    pub(crate) fn parts<'b>(&self, bytes: &'b [u8]) -> Option<Shards<'b>> {
+        if bytes.len() as u64 != self.stored_bytes() {
+            return None;
+        }
+        let (words, _): (&[Word], _) = bytes[HEADER_BYTES..].as_chunks();
+        let (directory, words) = words.split_at(self.shards as usize);
+        Some(Shards { directory, words, columns: self.columns })
+    }
+
+    /// The header before this body.
+    pub(crate) fn header(&self, body: &[u8]) -> [u8; HEADER_BYTES] {
+        let mut header = Header::new(MAGIC, VERSION);
+        header.put(at::SCHEME, &[SCHEME]);
+        header.put_key_hash(at::HASH, at::SEED, self.key_hash);
+        header.put(at::COLUMNS, &[self.columns as u8]);
+        header.put(at::SHARDS, &self.shards.to_le_bytes());
+        header.put(at::KEYS, &self.keys.to_le_bytes());
+        header.put(at::WORDS, &u64::from(self.words).to_le_bytes());
+        header.put_body_checksum(at::BODY_CHECKSUM, body);
+        header.seal()
+    }
+
+    /// Checks the header and the length.
+    pub(crate) fn read(bytes: &[u8]) -> Result<(Header, Self), RibbonError> {
+        let header = Header::read(bytes, MAGIC, VERSION)?;
+        let scheme = header.u8_at(at::SCHEME);
+        if scheme != SCHEME {
+            let error =
+                HeaderError::field(at::SCHEME, "unsupported Ribbon scheme", scheme, "supported: 1");
+            return Err(error.into());
+        }
+        let key_hash = header.key_hash_at(at::HASH, at::SEED)?;
+        let columns = u32::from(header.u8_at(at::COLUMNS));
+        if !(1..=MAX_COLUMNS).contains(&columns) {
+            return Err(
+                HeaderError::field(at::COLUMNS, "columns", columns, "must be 1 to 32").into()
+            );
+        }
+        header.check_zero(at::RESERVED)?;
+        header.check_zero(at::MORE_RESERVED)?;
+        let words = header.u64_at(at::WORDS);
+        let Ok(words) = u32::try_from(words) else {
+            let error = HeaderError::field(at::WORDS, "words", words, "must be below 2^32");
+            return Err(error.into());
+        };
+        let (shards, keys) = (header.u32_at(at::SHARDS), header.u64_at(at::KEYS));
+        let meta = Meta { key_hash, keys, columns, shards, words };
+        Header::check_length(bytes.len() as u64, meta.stored_bytes())?;
+        Ok((header, meta))
+    }
+
+    /// Checks the body's checksum.
+    pub(crate) fn check_body(header: &Header, bytes: &[u8]) -> Result<(), RibbonError> {
+        Ok(header.check_body(at::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?)
+    }
+
+    /// Checks that each shard begins where the one before ends, and that the last ends with the words.
+    pub(crate) fn check_directory(&self, bytes: &[u8]) -> Result<(), RibbonError> {
+        let shards = self.parts(bytes).map_or(&[][..], |shards| shards.directory);
+        let mut expected = 0_u64;
+        for (i, &word) in shards.iter().enumerate() {
+            let entry = Entry::of_word(word);
+            let error = |field, found, expected| {
+                let offset = HEADER_BYTES as u64 + 8 * i as u64;
+                Err(RibbonError::Shard { offset, field, found, expected })
+            };
+            if u64::from(entry.offset) != expected {
+                return error("words before the shard", entry.offset.into(), expected);
+            }
+            // Whole blocks.
+            if entry.starts % 64 != 1 {
+                return error("starts modulo 64", u64::from(entry.starts % 64), 1);
+            }
+            if u32::from(entry.short) > entry.blocks() {
+                return error("short blocks above", entry.short.into(), entry.blocks().into());
+            }
+            expected += u64::from(entry.words(self.columns));
+        }
+        let found = u64::from(self.words);
+        if found != expected {
+            let error =
+                RibbonError::Shard { offset: at::WORDS as u64, field: "words", found, expected };
+            return Err(error);
+        }
+        Ok(())
+    }
+}

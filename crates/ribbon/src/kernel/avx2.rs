@@ -1,0 +1,301 @@
+//! AVX2: four columns of 64 bits in a register, of 128 in two; parities of half bytes from a table, added up by bytes.
+
+use core::arch::x86_64::*;
+
+use super::Table;
+use super::driver::{KEYS, RING, Ring, Source, batch_by_fours, with_lines};
+use crate::rocksdb::scheme::{self, Segment, Segments};
+use crate::rocksdb::solve::{self, Row};
+use crate::scheme::{SEED, Shards, Word, shard};
+use crate::solve::Rows;
+
+// Every CPU with AVX2 has these; the core's kernel of the name asks for AVX2 alone.
+cpufeatures::new!(detect, "avx2", "bmi1", "bmi2", "popcnt");
+
+pub(super) fn is_supported() -> bool {
+    detect::get()
+}
+
+pub(super) const TABLE: Table = Table { contains_64, contains_128, substitute_64, substitute_128 };
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    let batch = with_lines!(batch_64, lines);
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(shards, hashes, hits) }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    let batch = with_lines!(batch_128, lines);
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(segments, hashes, hits) }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = shards.bytes();
+    let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
+    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
+        let (left, right) = (splat(*equation.left), splat(*equation.right));
+        let sums = columns.map(|column| {
+            let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
+            // SAFETY: `holds` is called where there are four columns, which `Source::equation` says are among the bytes.
+            let first = unsafe { load(at) };
+            // SAFETY: the same of the next block, or of the same again.
+            let next = unsafe { load(at.wrapping_add(equation.next)) };
+            _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
+        });
+        let order = _mm256_setr_epi32(31, 31, 30, 30, 29, 29, 28, 28);
+        are_results(sums, results, order)
+    });
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = segments.bytes();
+    let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
+    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
+        let (left, right) = (of_128(equation.left), of_128(equation.right));
+        let sums = columns.map(|column| {
+            let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
+            let two = |at: *const u8| {
+                // SAFETY: `holds` is called where there are four columns, which `Source::equation` says are among the bytes: two here.
+                let first = unsafe { load(at) };
+                // SAFETY: the same of the next block, or of the same again.
+                let next = unsafe { load(at.wrapping_add(equation.next)) };
+                _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
+            };
+            let (low, high) = (two(at), two(at.wrapping_add(32)));
+            // Low and high halves of columns 0, 2, 1, 3, added up.
+            _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
+        });
+        let order = _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28);
+        are_results(sums, results, order)
+    });
+}
+
+/// Whether the parities of the words are the bits of the results, four in each half. `order` has, in pairs, how far up the bit of each
+/// word's column is shifted to be the highest of 32.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
+    let of_half =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0));
+    let [low, high] = sums.map(|words| {
+        let halves = _mm256_xor_si256(words, _mm256_srli_epi64::<4>(words));
+        let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
+        _mm256_sad_epu8(_mm256_shuffle_epi8(of_half, halves), _mm256_setzero_si256())
+    });
+    // The count of each word of the first four in the low 32 bits, of each of the others in the high ones; the lowest bit is the parity.
+    let counts = _mm256_or_si256(low, _mm256_slli_epi64::<32>(high));
+    let expected = _mm256_sllv_epi32(splat(results), order);
+    let wrong = _mm256_xor_si256(_mm256_slli_epi32::<31>(counts), expected);
+    let wrong = _mm256_castsi256_ps(wrong);
+    _mm256_testz_ps(wrong, wrong) == 1
+}
+
+/// The equations of eight keys, four at a time, as [`Source::equation`] has them.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slot: usize) {
+    let (fours, _) = keys.as_chunks::<4>();
+    for (slot, keys) in (slot..).step_by(4).zip(fours) {
+        let count = shards.directory.len() as u32;
+        // One by one: some CPUs gather four words more slowly than they load four.
+        let [a, b, c, d] = keys.map(|hash| {
+            let (shard, _) = shard(hash, count);
+            i64::from_le_bytes(shards.directory[shard as usize])
+        });
+        let entry = _mm256_setr_epi64x(a, b, c, d);
+        let hash = load_keys(keys);
+        let low = _mm256_mul_epu32(hash, splat(count.into()));
+        let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(hash), splat(count.into()));
+        let rest = _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high));
+        let offset = _mm256_and_si256(entry, splat(u64::from(u32::MAX)));
+        let starts = _mm256_and_si256(_mm256_srli_epi64::<32>(entry), splat(0xffff));
+        let short = _mm256_and_si256(_mm256_srli_epi64::<48>(entry), splat(0xff));
+        let seed = multiply(_mm256_srli_epi64::<56>(entry), SEED);
+        let seeded = multiply(_mm256_xor_si256(rest, seed), scheme::REHASH);
+        let start = _mm256_mul_epu32(_mm256_srli_epi64::<32>(seeded), starts);
+        let start = _mm256_srli_epi64::<32>(start);
+        let a = multiply(seeded, scheme::COEFFICIENTS);
+        let coefficients = _mm256_or_si256(a, splat(1));
+
+        let (block, bit) = (_mm256_srli_epi64::<6>(start), _mm256_and_si256(start, splat(63)));
+        let all = splat(u64::from(shards.columns));
+        // Block numbers have fewer than 32 bits.
+        let before = _mm256_sub_epi64(_mm256_mul_epu32(block, all), _mm256_min_epu32(block, short));
+        let word = _mm256_add_epi64(offset, before);
+        let columns = _mm256_add_epi64(all, _mm256_cmpgt_epi64(short, block));
+        let next = _mm256_andnot_si256(_mm256_cmpeq_epi64(bit, splat(0)), columns);
+        let end = _mm256_add_epi64(word, _mm256_add_epi64(columns, next));
+        // No columns where the directory leads beyond the last word: nothing is loaded then.
+        let beyond = _mm256_cmpgt_epi64(end, splat(shards.words.len() as u64));
+        store(&mut ring.at, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, word)));
+        store(&mut ring.next, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, next)));
+        store(&mut ring.columns, slot, _mm256_andnot_si256(beyond, columns));
+        store(&mut ring.result, slot, results(a, columns));
+        store(&mut ring.left, slot, _mm256_sllv_epi64(coefficients, bit));
+        // A shift by 64 gives 0.
+        let right = _mm256_srlv_epi64(coefficients, _mm256_sub_epi64(splat(64), bit));
+        store(&mut ring.right, slot, right);
+    }
+}
+
+/// As [`prepare_64`].
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS], slot: usize) {
+    let shape = segments.shape();
+    let (fours, _) = keys.as_chunks::<4>();
+    for (slot, keys) in (slot..).step_by(4).zip(fours) {
+        let hash = _mm256_xor_si256(load_keys(keys), splat(u64::from(segments.raw_seed())));
+        let seeded = multiply(hash, scheme::REHASH);
+        let starts = splat(u64::from(shape.starts()));
+        let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(seeded), starts);
+        let low = _mm256_srli_epi64::<32>(_mm256_mul_epu32(seeded, starts));
+        let start = _mm256_srli_epi64::<32>(_mm256_add_epi64(high, low));
+        let (block, bit) = (_mm256_srli_epi64::<7>(start), _mm256_and_si256(start, splat(127)));
+        let (all, short) = (splat(u64::from(shape.columns())), splat(u64::from(shape.short())));
+        // Block numbers have fewer than 32 bits.
+        let before = _mm256_mul_epu32(block, all);
+        let segment = _mm256_sub_epi64(before, _mm256_min_epu32(block, short));
+        let columns = _mm256_add_epi64(all, _mm256_cmpgt_epi64(short, block));
+        let next = _mm256_andnot_si256(_mm256_cmpeq_epi64(bit, splat(0)), columns);
+        store(&mut ring.at, slot, _mm256_slli_epi64::<4>(segment));
+        store(&mut ring.next, slot, _mm256_slli_epi64::<4>(next));
+        store(&mut ring.columns, slot, columns);
+
+        let a = multiply(seeded, scheme::COEFFICIENTS);
+        let low = _mm256_or_si256(_mm256_xor_si256(a, splat(scheme::LOW_HALF)), splat(1));
+        store(&mut ring.result, slot, results(a, columns));
+        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give 0, those by less than 0 too.
+        let [over, under, rest] = [
+            _mm256_sub_epi64(bit, splat(64)),
+            _mm256_sub_epi64(splat(64), bit),
+            _mm256_sub_epi64(splat(128), bit),
+        ];
+        let or = |a, b, c| _mm256_or_si256(_mm256_or_si256(a, b), c);
+        let left_low = _mm256_sllv_epi64(low, bit);
+        let left_high = or(
+            _mm256_sllv_epi64(a, bit),
+            _mm256_srlv_epi64(low, under),
+            _mm256_sllv_epi64(low, over),
+        );
+        let right_low = or(
+            _mm256_srlv_epi64(low, rest),
+            _mm256_sllv_epi64(a, over),
+            _mm256_srlv_epi64(a, under),
+        );
+        let right_high = _mm256_srlv_epi64(a, rest);
+        store_pairs(&mut ring.left, slot, left_low, left_high);
+        store_pairs(&mut ring.right, slot, right_low, right_high);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn splat(word: u64) -> __m256i {
+    _mm256_set1_epi64x(word.cast_signed())
+}
+
+/// The low 64 bits of each product, which AVX2 has no instruction for.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiply(words: __m256i, by: u64) -> __m256i {
+    let (low, high) = (splat(by), splat(by >> 32));
+    let across = _mm256_mul_epu32(_mm256_srli_epi64::<32>(words), low);
+    let across = _mm256_add_epi64(across, _mm256_mul_epu32(words, high));
+    _mm256_add_epi64(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(across))
+}
+
+/// The result, and in the high half its bits from the last four columns on; of fewer columns anything.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn results(a: __m256i, columns: __m256i) -> __m256i {
+    let order = _mm_setr_epi8(7, 6, 5, 4, 7, 6, 5, 4, 15, 14, 13, 12, 15, 14, 13, 12);
+    let twice = _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(order));
+    let beyond = _mm256_sub_epi32(columns, splat(4));
+    _mm256_srlv_epi32(twice, _mm256_slli_epi64::<32>(beyond))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_keys(keys: &[u64; 4]) -> __m256i {
+    // SAFETY: four words; the load has no alignment to respect.
+    unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) }
+}
+
+/// Stores four words from this one on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(words: &mut [u64; RING], slot: usize, values: __m256i) {
+    let words = &mut words[slot..slot + 4];
+    // SAFETY: four words; the store has no alignment to respect.
+    unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), values) }
+}
+
+/// Stores four numbers of two words from this one on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_pairs(numbers: &mut [u128; RING], slot: usize, low: __m256i, high: __m256i) {
+    let (even, odd) = (_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high));
+    let halves = [
+        _mm256_castsi256_si128(even),
+        _mm256_castsi256_si128(odd),
+        _mm256_extracti128_si256::<1>(even),
+        _mm256_extracti128_si256::<1>(odd),
+    ];
+    for (number, half) in numbers[slot..slot + 4].iter_mut().zip(halves) {
+        // SAFETY: the 16 bytes of the reference; the store has no alignment to respect.
+        unsafe { _mm_storeu_si128(core::ptr::from_mut(number).cast(), half) }
+    }
+}
+
+/// # Safety
+///
+/// 32 bytes from there may be read.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn load(at: *const u8) -> __m256i {
+    // SAFETY: the caller's promise; the load has no alignment to respect.
+    unsafe { _mm256_loadu_si256(at.cast()) }
+}
+
+/// The word twice.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn of_128(word: &u128) -> __m256i {
+    // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's; the load has no alignment to respect.
+    let word = unsafe { _mm_loadu_si128(core::ptr::from_ref(word).cast()) };
+    _mm256_broadcastsi128_si256(word)
+}
+
+/// # Safety
+///
+/// The CPU has these features.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
+    crate::solve::substitute(rows, out, columns, short);
+}
+
+/// # Safety
+///
+/// The CPU has these features.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
+    solve::substitute(rows, out, columns, short);
+}

@@ -1,0 +1,379 @@
+//! AVX-512: eight keys are prepared together in registers, then tested one by one, eight words at a time: eight columns of a shard, or four
+//! of RocksDB's twice as wide ones.
+//!
+//! What is not a column of the key's equation is masked, in loads too: nothing is read beyond the filter. Needs VPOPCNTDQ beside what the
+//! core's kernel asks for; every CPU that has that has both, Ice Lake, Zen 4 and later.
+
+mod substitute;
+
+use core::arch::x86_64::*;
+
+use super::Table;
+use super::driver::{KEYS, RING, batch, prefetch_span, with_lines};
+use crate::rocksdb::scheme::{self, Segments};
+use crate::scheme::{SEED, Shards, Word, shard};
+
+cpufeatures::new!(
+    detect,
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512dq",
+    "avx512vl",
+    "avx512vpopcntdq",
+    "bmi1",
+    "bmi2",
+    "popcnt"
+);
+
+pub(super) fn is_supported() -> bool {
+    detect::get()
+}
+
+pub(super) const TABLE: Table = Table {
+    contains_64,
+    contains_128,
+    substitute_64: substitute::of_64,
+    substitute_128: substitute::of_128,
+};
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(
+    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
+unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    let batch = with_lines!(batch_64, lines);
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(shards, hashes, hits) }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(
+    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
+unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    let batch = with_lines!(batch_128, lines);
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(segments, hashes, hits) }
+}
+
+/// Equations that are prepared, of `WORDS` words a column. Aligned, since what straddles two lines of the stack is stored and loaded twice.
+#[repr(C, align(64))]
+struct Ring<const WORDS: usize> {
+    /// The bits in the first block and in the next.
+    left: [[u64; WORDS]; RING],
+    right: [[u64; WORDS]; RING],
+    /// The first byte of column 0 in the first block.
+    at: [u64; RING],
+    columns: [u64; RING],
+    /// Zeros beyond the columns.
+    result: [u64; RING],
+    /// The words that are the equation's in its first block, of the first eight and of the eight behind.
+    masks: [[u8; RING]; WORDS],
+    /// The same in the next block.
+    next_masks: [[u8; RING]; WORDS],
+}
+
+impl<const WORDS: usize> Ring<WORDS> {
+    fn new() -> Self {
+        Ring {
+            left: [[0; WORDS]; RING],
+            right: [[0; WORDS]; RING],
+            at: [0; RING],
+            columns: [0; RING],
+            result: [0; RING],
+            masks: [[0; RING]; WORDS],
+            next_masks: [[0; RING]; WORDS],
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(
+    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
+unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = shards.words.as_flattened();
+    let span = shards.columns as usize * 16;
+    let prepare = |ring: &mut Ring<1>, keys: &[u64; KEYS], slot: usize| {
+        let hash = load(keys);
+        let shard_count = splat(shards.directory.len() as u64);
+        let low = _mm512_mul_epu32(hash, shard_count);
+        let high = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), shard_count);
+        let rest = _mm512_add_epi64(low, _mm512_slli_epi64::<32>(high));
+        let entry = entries(shards.directory, keys);
+        let offset = _mm512_and_si512(entry, splat(u64::from(u32::MAX)));
+        let starts = _mm512_and_si512(_mm512_srli_epi64::<32>(entry), splat(0xffff));
+        let short = _mm512_and_si512(_mm512_srli_epi64::<48>(entry), splat(0xff));
+        let seed = _mm512_mullo_epi64(_mm512_srli_epi64::<56>(entry), splat(SEED));
+        let seeded = _mm512_mullo_epi64(_mm512_xor_si512(rest, seed), splat(scheme::REHASH));
+        let start = _mm512_mul_epu32(_mm512_srli_epi64::<32>(seeded), starts);
+        let start = _mm512_srli_epi64::<32>(start);
+        let a = _mm512_mullo_epi64(seeded, splat(scheme::COEFFICIENTS));
+        let coefficients = _mm512_or_si512(a, splat(1));
+
+        let (block, bit) = (_mm512_srli_epi64::<6>(start), _mm512_and_si512(start, splat(63)));
+        let all = splat(u64::from(shards.columns));
+        let before = _mm512_sub_epi64(_mm512_mul_epu32(block, all), _mm512_min_epu64(block, short));
+        let word = _mm512_add_epi64(offset, before);
+        let is_short = _mm512_cmplt_epu64_mask(block, short);
+        let columns = _mm512_mask_sub_epi64(all, is_short, all, splat(1));
+        let has_next = _mm512_test_epi64_mask(bit, bit);
+        let end = _mm512_add_epi64(word, columns);
+        let end = _mm512_mask_add_epi64(end, has_next, end, columns);
+        // No columns where the directory leads beyond the last word: nothing is loaded then.
+        let fits = _mm512_cmple_epu64_mask(end, splat(shards.words.len() as u64));
+        let columns = _mm512_maskz_mov_epi64(fits, columns);
+        let at = _mm512_maskz_slli_epi64::<3>(fits, word);
+
+        let mask = first_words(columns);
+        store(&mut ring.at, slot, at);
+        store(&mut ring.columns, slot, columns);
+        store(&mut ring.result, slot, results(a, columns));
+        store_bytes(&mut ring.masks[0], slot, mask);
+        store_bytes(&mut ring.next_masks[0], slot, _mm512_maskz_mov_epi64(has_next, mask));
+        store(ring.left.as_flattened_mut(), slot, _mm512_sllv_epi64(coefficients, bit));
+        // A shift by 64 gives 0.
+        let right = _mm512_srlv_epi64(coefficients, _mm512_sub_epi64(splat(64), bit));
+        store(ring.right.as_flattened_mut(), slot, right);
+        if LINES > 0 {
+            for &at in &ring.at[slot % RING..][..KEYS] {
+                prefetch_span::<LINES>(bytes, at as usize, span);
+            }
+        }
+    };
+    let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    let test = |ring: &Ring<1>, slot: usize, column: u32, mask: u8, next_mask: u8| {
+        let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 8 * column as usize);
+        let next = at.wrapping_add(8 * ring.columns[slot] as usize);
+        // SAFETY: `prepare` found that the words of all columns are within the filter, in the first block and, if there is a mask for it,
+        // in the next.
+        let first = unsafe { load_words(mask, at) };
+        // SAFETY: as above.
+        let next = unsafe { load_words(next_mask, next) };
+        let sum = _mm512_and_si512(first, splat(ring.left[slot][0]));
+        let sum = _mm512_ternarylogic_epi64::<XOR_AND>(sum, next, splat(ring.right[slot][0]));
+        let result = _mm512_srlv_epi64(splat(ring.result[slot] >> column), lanes);
+        let parity = _mm512_xor_si512(_mm512_popcnt_epi64(sum), result);
+        _mm512_test_epi64_mask(parity, splat(1)) == 0
+    };
+    let first = |ring: &Ring<1>, slot: usize| {
+        let slot = slot % RING;
+        test(ring, slot, 0, ring.masks[0][slot], ring.next_masks[0][slot])
+    };
+    let rest = |ring: &Ring<1>, slot: usize| {
+        let slot = slot % RING;
+        let columns = ring.columns[slot] as u32;
+        (8..columns).step_by(8).all(|column| {
+            let mask = _bzhi_u32(0xff, columns - column) as u8;
+            test(ring, slot, column, mask, if ring.next_masks[0][slot] == 0 { 0 } else { mask })
+        })
+    };
+    let more = shards.columns > 8;
+    batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(
+    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
+unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = segments.segments().as_flattened();
+    let shape = segments.shape();
+    let span = shape.columns() as usize * 32;
+    let prepare = |ring: &mut Ring<2>, keys: &[u64; KEYS], slot: usize| {
+        let hash = _mm512_xor_si512(load(keys), splat(u64::from(segments.raw_seed())));
+        let seeded = _mm512_mullo_epi64(hash, splat(scheme::REHASH));
+        let starts = splat(u64::from(shape.starts()));
+        let high = _mm512_mul_epu32(_mm512_srli_epi64::<32>(seeded), starts);
+        let low = _mm512_srli_epi64::<32>(_mm512_mul_epu32(seeded, starts));
+        let start = _mm512_srli_epi64::<32>(_mm512_add_epi64(high, low));
+        let (block, bit) = (_mm512_srli_epi64::<7>(start), _mm512_and_si512(start, splat(127)));
+        let (all, short) = (splat(u64::from(shape.columns())), splat(u64::from(shape.short())));
+        let before = _mm512_mul_epu32(block, all);
+        let segment = _mm512_sub_epi64(before, _mm512_min_epu64(block, short));
+        let is_short = _mm512_cmplt_epu64_mask(block, short);
+        let columns = _mm512_mask_sub_epi64(all, is_short, all, splat(1));
+        store(&mut ring.at, slot, _mm512_slli_epi64::<4>(segment));
+        store(&mut ring.columns, slot, columns);
+        if LINES > 0 {
+            for &at in &ring.at[slot % RING..][..KEYS] {
+                prefetch_span::<LINES>(bytes, at as usize, span);
+            }
+        }
+
+        let a = _mm512_mullo_epi64(seeded, splat(scheme::COEFFICIENTS));
+        let low = _mm512_or_si512(_mm512_xor_si512(a, splat(scheme::LOW_HALF)), splat(1));
+        store(&mut ring.result, slot, results(a, columns));
+        // Each segment is two words.
+        let words = _mm512_slli_epi64::<1>(columns);
+        let masks = [first_words(words), first_words(_mm512_subs_epu16(words, splat(8)))];
+        let has_next = _mm512_test_epi64_mask(bit, bit);
+        for (i, mask) in masks.into_iter().enumerate() {
+            store_bytes(&mut ring.masks[i], slot, mask);
+            store_bytes(&mut ring.next_masks[i], slot, _mm512_maskz_mov_epi64(has_next, mask));
+        }
+        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give 0, those by less than 0 too.
+        let [over, under, rest] = [
+            _mm512_sub_epi64(bit, splat(64)),
+            _mm512_sub_epi64(splat(64), bit),
+            _mm512_sub_epi64(splat(128), bit),
+        ];
+        let left_low = _mm512_sllv_epi64(low, bit);
+        let left_high = _mm512_ternarylogic_epi64::<OR>(
+            _mm512_sllv_epi64(a, bit),
+            _mm512_srlv_epi64(low, under),
+            _mm512_sllv_epi64(low, over),
+        );
+        let right_low = _mm512_ternarylogic_epi64::<OR>(
+            _mm512_srlv_epi64(low, rest),
+            _mm512_sllv_epi64(a, over),
+            _mm512_srlv_epi64(a, under),
+        );
+        let right_high = _mm512_srlv_epi64(a, rest);
+        interleave(&mut ring.left, slot, left_low, left_high);
+        interleave(&mut ring.right, slot, right_low, right_high);
+    };
+    // Of each four segments, one of the first four and one of the others.
+    let lanes = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    let test = |ring: &Ring<2>, slot: usize, column: u32, masks: [u8; 2], next_masks: [u8; 2]| {
+        let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 16 * column as usize);
+        let next = at.wrapping_add(16 * ring.columns[slot] as usize);
+        let (left, right) = (broadcast(&ring.left[slot]), broadcast(&ring.right[slot]));
+        let four = |i: usize| {
+            // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns are within the filter, in the first
+            // block and, if there is a mask for it, in the next.
+            let first = unsafe { load_words(masks[i], at.wrapping_add(64 * i)) };
+            // SAFETY: as above.
+            let next = unsafe { load_words(next_masks[i], next.wrapping_add(64 * i)) };
+            _mm512_ternarylogic_epi64::<XOR_AND>(_mm512_and_si512(first, left), next, right)
+        };
+        let (low, high) = (four(0), four(1));
+        // Low halves of the segments and high ones, added up.
+        let sum =
+            _mm512_xor_si512(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
+        let result = _mm512_srlv_epi64(splat(ring.result[slot] >> column), lanes);
+        let parity = _mm512_xor_si512(_mm512_popcnt_epi64(sum), result);
+        _mm512_test_epi64_mask(parity, splat(1)) == 0
+    };
+    let first = |ring: &Ring<2>, slot: usize| {
+        let slot = slot % RING;
+        let masks = [ring.masks[0][slot], ring.masks[1][slot]];
+        test(ring, slot, 0, masks, [ring.next_masks[0][slot], ring.next_masks[1][slot]])
+    };
+    let rest = |ring: &Ring<2>, slot: usize| {
+        let slot = slot % RING;
+        let columns = ring.columns[slot] as u32;
+        (8..columns).step_by(8).all(|column| {
+            let words = 2 * (columns - column);
+            let masks = [words, words.saturating_sub(8)].map(|words| _bzhi_u32(0xff, words) as u8);
+            let has_next = ring.next_masks[0][slot] != 0;
+            test(ring, slot, column, masks, if has_next { masks } else { [0; 2] })
+        })
+    };
+    let more = shape.columns() > 8;
+    batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
+}
+
+/// `a ^ (b & c)`, and `a | b | c`.
+const XOR_AND: i32 = 0x78;
+const OR: i32 = 0xfe;
+
+/// The keys' entries, one by one: some CPUs gather eight words more slowly than they load eight.
+#[inline]
+#[target_feature(enable = "avx512f,bmi2")]
+fn entries(directory: &[Word], keys: &[u64; KEYS]) -> __m512i {
+    let [a, b, c, d, e, f, g, h] = keys.map(|hash| {
+        let (shard, _) = shard(hash, directory.len() as u32);
+        i64::from_le_bytes(directory[shard as usize])
+    });
+    _mm512_setr_epi64(a, b, c, d, e, f, g, h)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn splat(word: u64) -> __m512i {
+    _mm512_set1_epi64(word.cast_signed())
+}
+
+/// As many ones as there are words, at most eight.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn first_words(words: __m512i) -> __m512i {
+    let absent = _mm512_sub_epi64(splat(8), _mm512_min_epu64(words, splat(8)));
+    _mm512_srlv_epi64(splat(0xff), absent)
+}
+
+/// The results of equations with so many columns, at most 32.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn results(a: __m512i, columns: __m512i) -> __m512i {
+    let order = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+    let swapped = _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(order));
+    _mm512_andnot_si512(_mm512_sllv_epi64(splat(u64::MAX), columns), swapped)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(keys: &[u64; KEYS]) -> __m512i {
+    // SAFETY: eight words; the load has no alignment to respect.
+    unsafe { _mm512_loadu_si512(keys.as_ptr().cast()) }
+}
+
+/// The words of the mask from there on, zeros for the others.
+///
+/// # Safety
+///
+/// The words of the mask may be read.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_words(mask: u8, at: *const u8) -> __m512i {
+    // SAFETY: the caller's promise; words that are masked are not read, and the load has no alignment to respect.
+    unsafe { _mm512_maskz_loadu_epi64(mask, at.cast()) }
+}
+
+/// The 16 bytes four times.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn broadcast(words: &[u64; 2]) -> __m512i {
+    // SAFETY: two words; the load has no alignment to respect.
+    _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
+}
+
+/// Stores eight words from this one on.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(words: &mut [u64], slot: usize, values: __m512i) {
+    let words = &mut words[slot..slot + KEYS];
+    // SAFETY: eight words; the store has no alignment to respect.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), values) }
+}
+
+/// Stores the low byte of each word from this one on.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_bytes(bytes: &mut [u8; RING], slot: usize, values: __m512i) {
+    let bytes = &mut bytes[slot..slot + KEYS];
+    let values = _mm512_cvtepi64_epi8(values);
+    // SAFETY: eight bytes; the store has no alignment to respect.
+    unsafe { _mm_storel_epi64(bytes.as_mut_ptr().cast(), values) }
+}
+
+/// Stores eight pairs of words from this one on.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn interleave(pairs: &mut [[u64; 2]; RING], slot: usize, low: __m512i, high: __m512i) {
+    let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+    let second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+    let pairs = pairs.as_flattened_mut();
+    store(pairs, 2 * slot, _mm512_permutex2var_epi64(low, first, high));
+    store(pairs, 2 * slot + KEYS, _mm512_permutex2var_epi64(low, second, high));
+}

@@ -1,0 +1,320 @@
+//! What the kernels share: keys are prepared eight at a time, some iterations before they are tested, so that their lines are in the cache
+//! by then; and for those that prepare keys one by one, the test of four columns at a time.
+
+use blocked_bloom::prefetch;
+
+use crate::rocksdb::scheme::{SEGMENT_BYTES, Segments};
+use crate::scheme::Shards;
+
+/// Keys of an iteration.
+pub(super) const KEYS: usize = 8;
+
+/// Prefetch distance, in keys: 32 keys of seven columns are some 150 lines.
+pub(super) const RING: usize = 32;
+
+/// Looks up a batch. `prepare(ring, keys, slot)` prepares eight keys and prefetches their lines; `first(ring, slot)` tests the first columns of
+/// one of them later and, if there are `more`, `rest(ring, slot)` the others of a key that passed. Slots are below [`RING`]; `ring` is what
+/// the three share.
+///
+/// Each is called at one place, and `first` for eight keys without a branch between them: with a loop over columns in its place a batch
+/// took a fifth longer (Zen 5). Always inlined, so that all are compiled for the instruction set of the caller.
+#[inline(always)]
+pub(super) fn batch<R>(
+    ring: &mut R,
+    hashes: &[u64],
+    hits: &mut [u64],
+    more: bool,
+    prepare: impl Fn(&mut R, &[u64; KEYS], usize),
+    first: impl Fn(&R, usize) -> bool,
+    rest: impl Fn(&R, usize) -> bool,
+) {
+    const AHEAD: usize = RING / KEYS;
+    let (iterations, last) = hashes.as_chunks::<KEYS>();
+    let mut padded = [0; KEYS];
+    padded[..last.len()].copy_from_slice(last);
+    let count = hashes.len().div_ceil(KEYS);
+    let mut bits = 0;
+    for i in 0..count + AHEAD {
+        let slot = i % AHEAD * KEYS;
+        if let Some(tested) = i.checked_sub(AHEAD) {
+            let mut passed = 0_u64;
+            for key in 0..KEYS {
+                passed |= u64::from(first(ring, slot + key)) << key;
+            }
+            if more && passed != 0 {
+                let mut left = passed;
+                while left != 0 {
+                    let key = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    passed ^= u64::from(!rest(ring, slot + key)) << key;
+                }
+            }
+            bits |= passed << (tested * KEYS % 64);
+            if tested % (64 / KEYS) == 64 / KEYS - 1 {
+                hits[tested * KEYS / 64] = bits;
+                bits = 0;
+            }
+        }
+        if i < count {
+            prepare(ring, iterations.get(i).unwrap_or(&padded), slot);
+        }
+    }
+    if let (1.., Some(word)) = (hashes.len() % 64, hits.last_mut()) {
+        if !count.is_multiple_of(64 / KEYS) {
+            *word = bits;
+        }
+        // What is padded may have passed.
+        *word &= u64::MAX >> (64 - hashes.len() % 64);
+    }
+}
+
+/// Prefetches `LINES` cache lines from the offset on, and the one of the last of `span` bytes; nothing if `LINES` is 0.
+#[inline(always)]
+pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, span: usize) {
+    if LINES > 0 {
+        for line in 0..LINES {
+            prefetch(bytes, offset.wrapping_add(64 * line));
+        }
+        prefetch(bytes, offset.wrapping_add(span).wrapping_sub(1));
+    }
+}
+
+/// `$function::<LINES>`, for at least so many lines.
+macro_rules! with_lines {
+    ($function:ident, $lines:expr) => {
+        match $lines {
+            0 => $function::<0>,
+            1..=2 => $function::<2>,
+            3 => $function::<3>,
+            4 => $function::<4>,
+            5..=6 => $function::<6>,
+            7..=8 => $function::<8>,
+            _ => $function::<16>,
+        }
+    };
+}
+pub(super) use with_lines;
+
+/// An equation and where its bytes are.
+#[derive(Clone, Copy)]
+pub(super) struct Equation<W> {
+    /// The first byte of column 0 in its first block, and how many further on that column is in the next; 0 if it is in one block.
+    pub(super) at: usize,
+    pub(super) next: usize,
+    pub(super) columns: usize,
+    pub(super) result: u32,
+    /// The bits in the first block and in the next: a word, or where the ring has it.
+    pub(super) left: W,
+    pub(super) right: W,
+}
+
+impl<W> Equation<W> {
+    /// The bits of the result from each of these columns on, the first in the low half.
+    #[inline(always)]
+    fn results(&self, columns: [usize; 2]) -> u64 {
+        let [low, high] = columns.map(|column| u64::from(self.result >> column));
+        low | high << 32
+    }
+}
+
+/// Equations that are prepared. Aligned, since what straddles two lines of the stack is stored and loaded twice.
+#[repr(C, align(64))]
+pub(super) struct Ring<W> {
+    pub(super) left: [W; RING],
+    pub(super) right: [W; RING],
+    pub(super) at: [u64; RING],
+    pub(super) next: [u64; RING],
+    pub(super) columns: [u64; RING],
+    /// The result, and in the high half its bits from the last four columns on.
+    pub(super) result: [u64; RING],
+}
+
+impl<W: Copy + Default> Ring<W> {
+    fn new() -> Self {
+        let [left, right] = [[W::default(); RING]; 2];
+        let [at, next, columns, result] = [[0; RING]; 4];
+        Ring { left, right, at, next, columns, result }
+    }
+
+    #[inline(always)]
+    fn get(&self, slot: usize) -> Equation<&W> {
+        let slot = slot % RING;
+        Equation {
+            at: self.at[slot] as usize,
+            next: self.next[slot] as usize,
+            columns: self.columns[slot] as usize,
+            result: self.result[slot] as u32,
+            left: &self.left[slot],
+            right: &self.right[slot],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, slot: usize, equation: Equation<W>) {
+        let slot = slot % RING;
+        self.at[slot] = equation.at as u64;
+        self.next[slot] = equation.next as u64;
+        self.columns[slot] = equation.columns as u64;
+        self.result[slot] = equation.results([0, equation.columns.saturating_sub(4)]);
+        self.left[slot] = equation.left;
+        self.right[slot] = equation.right;
+    }
+}
+
+/// A filter whose equations are tested four columns at a time.
+pub(super) trait Source {
+    /// A column of a block.
+    type Word: Copy + Default;
+
+    /// Bytes of a column of a block.
+    const WORD_BYTES: usize;
+
+    /// The hash's equation. All of its bytes, `WORD_BYTES * columns` from `at` and as many from `at + next`, are among
+    /// [`bytes`](Self::bytes).
+    fn equation(&self, hash: u64) -> Equation<Self::Word>;
+
+    fn bytes(&self) -> &[u8];
+
+    /// The most columns of an equation.
+    fn columns(&self) -> usize;
+
+    /// The parity of the equation in one column.
+    fn parity(&self, equation: &Equation<&Self::Word>, column: usize) -> u32;
+}
+
+impl Source for Shards<'_> {
+    type Word = u64;
+
+    const WORD_BYTES: usize = 8;
+
+    #[inline(always)]
+    fn equation(&self, hash: u64) -> Equation<u64> {
+        let placed = self.place(hash);
+        Equation {
+            at: 8 * placed.word,
+            next: 8 * placed.next,
+            columns: placed.columns as usize,
+            result: placed.result as u32,
+            left: placed.left,
+            right: placed.right,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self.words.as_flattened()
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.columns as usize
+    }
+
+    #[inline(always)]
+    fn parity(&self, equation: &Equation<&u64>, column: usize) -> u32 {
+        let at = equation.at / 8 + column;
+        let word = |at: usize| u64::from_le_bytes(self.words[at]);
+        let next = word(at + equation.next / 8);
+        ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
+    }
+}
+
+impl Source for Segments<'_> {
+    type Word = u128;
+
+    const WORD_BYTES: usize = SEGMENT_BYTES;
+
+    #[inline(always)]
+    fn equation(&self, hash: u64) -> Equation<u128> {
+        let placed = self.place(hash);
+        Equation {
+            at: SEGMENT_BYTES * placed.segment,
+            next: SEGMENT_BYTES * placed.next,
+            columns: placed.columns as usize,
+            result: placed.result,
+            left: placed.left,
+            right: placed.right,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        self.segments().as_flattened()
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.shape().columns() as usize
+    }
+
+    #[inline(always)]
+    fn parity(&self, equation: &Equation<&u128>, column: usize) -> u32 {
+        let at = equation.at / SEGMENT_BYTES + column;
+        let word = |at: usize| u128::from_le_bytes(self.segments()[at]);
+        let next = word(at + equation.next / SEGMENT_BYTES);
+        ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
+    }
+}
+
+/// Prepares eight keys one by one.
+#[inline(always)]
+pub(super) fn prepare_each<S: Source>(
+    source: &S,
+    ring: &mut Ring<S::Word>,
+    keys: &[u64; KEYS],
+    slot: usize,
+) {
+    for (i, &hash) in keys.iter().enumerate() {
+        ring.set(slot + i, source.equation(hash));
+    }
+}
+
+/// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of eight keys, each as
+/// [`Source::equation`] has it; `holds(equation, columns, results)` says whether the equation is fulfilled in the four columns from each of
+/// these two on, and is called only where there are four. The bits of the result from there on are in the halves of `results`.
+///
+/// The first four columns and the last four come first, whether or not they overlap: for five to eight columns nothing else is left.
+/// Always inlined, so that both are compiled for the instruction set of the caller.
+#[inline(always)]
+pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
+    source: &S,
+    hashes: &[u64],
+    hits: &mut [u64],
+    prepare: impl Fn(&mut Ring<S::Word>, &[u64; KEYS], usize),
+    holds: impl Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool,
+) {
+    let span = 2 * S::WORD_BYTES * source.columns();
+    let prepare = |ring: &mut Ring<S::Word>, keys: &[u64; KEYS], slot: usize| {
+        prepare(ring, keys, slot);
+        if LINES > 0 {
+            for &at in &ring.at[slot % RING..][..KEYS] {
+                prefetch_span::<LINES>(source.bytes(), at as usize, span);
+            }
+        }
+    };
+    let first = |ring: &Ring<S::Word>, slot: usize| {
+        let equation = ring.get(slot);
+        if equation.columns < 4 {
+            let holds = |column| source.parity(&equation, column) == equation.result >> column & 1;
+            return (0..equation.columns).all(holds);
+        }
+        holds(&equation, [0, equation.columns - 4], ring.result[slot % RING])
+    };
+    let rest = |ring: &Ring<S::Word>, slot: usize| {
+        let equation = ring.get(slot);
+        let end = equation.columns.saturating_sub(4);
+        (4..end).step_by(8).all(|column| {
+            let columns = [column, (column + 4).min(end)];
+            holds(&equation, columns, equation.results(columns))
+        })
+    };
+    let more = source.columns() > 8;
+    batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
+}
+
+/// Whether the parities that `four` gives for the four columns from each of these on, in bits 0 to 3, are those of the results.
+#[inline(always)]
+pub(super) fn holds_in(columns: [usize; 2], results: u64, four: impl Fn(usize) -> u32) -> bool {
+    (four(columns[0]) ^ results as u32) & 15 == 0
+        && (four(columns[1]) ^ (results >> 32) as u32) & 15 == 0
+}

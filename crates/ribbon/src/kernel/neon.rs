@@ -1,0 +1,108 @@
+//! NEON: two columns of 64 bits in a register, one of 128; ones counted by bytes and added up pairwise.
+
+use core::arch::aarch64::*;
+
+use super::Table;
+use super::driver::{Source, batch_by_fours, holds_in, prepare_each, with_lines};
+use super::scalar;
+use crate::rocksdb::scheme::Segments;
+use crate::scheme::Shards;
+
+pub(super) const TABLE: Table = Table { contains_64, contains_128, ..scalar::TABLE };
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    let batch = with_lines!(batch_64, lines);
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(shards, hashes, hits) }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    let batch = with_lines!(batch_128, lines);
+    // SAFETY: the caller's promises are passed on.
+    unsafe { batch(segments, hashes, hits) }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = shards.bytes();
+    let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
+    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
+        holds_in(columns, results, |column| {
+            let left = vreinterpretq_u8_u64(vdupq_n_u64(equation.left));
+            let right = vreinterpretq_u8_u64(vdupq_n_u64(equation.right));
+            let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
+            let two = |at: *const u8| {
+                // SAFETY: `four` is called where there are four columns, which `Source::prepare` says are among the bytes: two here.
+                let first = unsafe { load(at) };
+                // SAFETY: the same of the next block, or of the same again.
+                let next = unsafe { load(at.wrapping_add(equation.next)) };
+                vcntq_u8(veorq_u8(vandq_u8(first, left), vandq_u8(next, right)))
+            };
+            parities(vpaddq_u8(two(at), two(at.wrapping_add(16))))
+        })
+    });
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = segments.bytes();
+    let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
+    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
+        holds_in(columns, results, |column| {
+            let (left, right) = (of_128(&equation.left), of_128(&equation.right));
+            let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
+            let one = |column: usize| {
+                let at = at.wrapping_add(16 * column);
+                // SAFETY: `four` is called where there are four columns, which `Source::prepare` says are among the bytes: one here.
+                let first = unsafe { load(at) };
+                // SAFETY: the same of the next block, or of the same again.
+                let next = unsafe { load(at.wrapping_add(equation.next)) };
+                vcntq_u8(veorq_u8(vandq_u8(first, left), vandq_u8(next, right)))
+            };
+            let (low, high) = (vpaddq_u8(one(0), one(1)), vpaddq_u8(one(2), one(3)));
+            parities(vpaddq_u8(low, high))
+        })
+    });
+}
+
+/// The parities of four sums, each of four neighbouring bytes, in bits 0 to 3.
+#[inline]
+#[target_feature(enable = "neon")]
+fn parities(bytes: uint8x16_t) -> u32 {
+    let pairs = vpaddq_u8(bytes, bytes);
+    // At most 128 in a byte.
+    let sums = vreinterpretq_u32_u8(vpaddq_u8(pairs, pairs));
+    let bits = vgetq_lane_u32::<0>(sums) & 0x0101_0101;
+    (bits | bits >> 7 | bits >> 14 | bits >> 21) & 15
+}
+
+/// # Safety
+///
+/// 16 bytes from there may be read.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn load(at: *const u8) -> uint8x16_t {
+    // SAFETY: the caller's promise; the load is of bytes and has no alignment to respect.
+    unsafe { vld1q_u8(at) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn of_128(word: &u128) -> uint8x16_t {
+    // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's.
+    unsafe { vld1q_u8(core::ptr::from_ref(word).cast()) }
+}

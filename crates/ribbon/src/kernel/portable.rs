@@ -1,0 +1,76 @@
+//! Plain Rust for machines without AVX2, AVX-512 or NEON: four columns at a time, whose parities are folded together in one word.
+
+use super::Table;
+use super::driver::{Equation, Source, batch_by_fours, holds_in, prepare_each, with_lines};
+use crate::rocksdb::scheme::Segments;
+use crate::rocksdb::solve;
+use crate::scheme::Shards;
+
+pub(super) const TABLE: Table = Table {
+    contains_64: |shards, lines, hashes, hits| with_lines!(batch_64, lines)(shards, hashes, hits),
+    contains_128: |segments, lines, hashes, hits| {
+        with_lines!(batch_128, lines)(segments, hashes, hits)
+    },
+    substitute_64: crate::solve::substitute,
+    substitute_128: solve::substitute,
+};
+
+fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let words = shards.bytes();
+    let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
+    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
+        holds_in(columns, results, |column| {
+            let [left, right] = both::<32>(words, equation, 8 * column);
+            parities(core::array::from_fn(|i| {
+                let word = |bytes: &[u8; 32]| {
+                    u64::from_le_bytes(core::array::from_fn(|j| bytes[8 * i + j]))
+                };
+                (word(left) & equation.left) ^ (word(right) & equation.right)
+            }))
+        })
+    });
+}
+
+fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    let bytes = segments.bytes();
+    let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
+    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
+        holds_in(columns, results, |column| {
+            let [left, right] = both::<64>(bytes, equation, 16 * column);
+            parities(core::array::from_fn(|i| {
+                let word = |bytes: &[u8; 64]| {
+                    u128::from_le_bytes(core::array::from_fn(|j| bytes[16 * i + j]))
+                };
+                let sum = (word(left) & equation.left) ^ (word(right) & equation.right);
+                sum as u64 ^ (sum >> 64) as u64
+            }))
+        })
+    });
+}
+
+/// Four columns in the equation's first block and in the next.
+#[inline(always)]
+fn both<'b, const BYTES: usize>(
+    bytes: &'b [u8],
+    equation: &Equation<impl Sized>,
+    column: usize,
+) -> [&'b [u8; BYTES]; 2] {
+    [equation.at + column, equation.at + equation.next + column]
+        .map(|at| bytes[at..].first_chunk().expect("a place is within the bytes"))
+}
+
+/// The parity of each word, in bits 0 to 3.
+#[inline(always)]
+fn parities(words: [u64; 4]) -> u32 {
+    // Each word is folded to 16 bits, all together to a bit in each 16.
+    let folded = words.map(|word| {
+        let word = word ^ (word >> 32);
+        (word ^ (word >> 16)) & 0xffff
+    });
+    let mut all = folded[0] | folded[1] << 16 | folded[2] << 32 | folded[3] << 48;
+    for shift in [8, 4, 2, 1] {
+        all ^= all >> shift;
+    }
+    let bits = all & 0x0001_0001_0001_0001;
+    ((bits | bits >> 15 | bits >> 30 | bits >> 45) & 15) as u32
+}

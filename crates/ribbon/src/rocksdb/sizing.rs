@@ -1,0 +1,98 @@
+//! How many slots and columns RocksDB gives a block.
+
+use super::scheme::{MAX_COLUMNS, SEGMENT_BYTES, WIDTH, starts};
+
+/// Keys that 2^8, 2^9, ... 2^17 slots take so that one construction in twenty fails.
+const KEYS: [f64; 10] =
+    [248.851, 499.532, 1001.26, 2003.97, 4005.59, 8000.39, 15966.6, 31828.1, 63447.3, 126506.0];
+
+/// What the index of the first number in [`KEYS`] stands for.
+const FIRST: u32 = 8;
+
+/// By how much slots per key grow beyond the table, when the slots double.
+const GROWTH: f64 = 0.0038;
+
+/// Fewest slots of a block.
+const MIN_SLOTS: u32 = 256;
+
+/// Most keys of a Ribbon block; with more RocksDB writes a Bloom filter.
+pub(super) const MAX_KEYS: usize = 950_000_000;
+
+/// Keys that `2^log2` slots take.
+fn keys_of(log2: u32) -> f64 {
+    const LAST: u32 = FIRST + KEYS.len() as u32 - 1;
+    let slots = (1_u64 << log2) as f64;
+    match log2 {
+        ..FIRST => 0.0,
+        FIRST..=LAST => KEYS[(log2 - FIRST) as usize],
+        _ => {
+            let last = (1_u64 << LAST) as f64 / KEYS[KEYS.len() - 1];
+            slots / (last - f64::from(LAST) * GROWTH + f64::from(log2) * GROWTH)
+        }
+    }
+}
+
+/// Slots for so many keys, a multiple of 128: between powers of two, as many more as there are more keys.
+pub(super) fn slots(keys: u32) -> u32 {
+    #[expect(clippy::approx_constant, reason = "not to the last digit, but RocksDB's")]
+    const LOG2_E: f64 = 1.442_695_040_9;
+    let mut log2 = (libm::log(f64::from(keys.max(1))) * LOG2_E + 0.5) as u32;
+    let mut lower = keys_of(log2);
+    if lower == 0.0 {
+        return MIN_SLOTS;
+    }
+    let keys = f64::from(keys);
+    let mut upper = keys_of(log2 + 1);
+    if keys < lower {
+        (lower, upper) = (keys_of(log2 - 1), lower);
+        log2 -= 1;
+    }
+    let power = (1_u64 << log2) as f64;
+    let slots = ((keys - lower) / (upper - lower) * power + power + 0.999_999_999) as u32;
+    slots.next_multiple_of(WIDTH).max(MIN_SLOTS)
+}
+
+/// Bytes of segments for this rate, given as one in so many. The first hash decides how a fraction of a block is rounded.
+pub(super) fn data_bytes(slots: u32, one_in: f64, first_hash: u64) -> usize {
+    let blocks = slots / WIDTH;
+    let segments = if !(one_in > 1.0 && 1.0 / one_in < 1.0) {
+        1
+    } else if one_in > f64::from(u32::MAX) {
+        blocks * MAX_COLUMNS
+    } else {
+        let columns = (one_in as u32).ilog2();
+        let [more, fewer] = [columns, columns + 1].map(|columns| libm::exp2(-f64::from(columns)));
+        let portion = (1.0 / one_in - fewer) / (more - fewer);
+        let rounding = (f64::from((first_hash >> 32) as u32) + 0.5) / 4_294_967_296.0;
+        let short = ((portion * f64::from(starts(slots)) + rounding) / f64::from(WIDTH)) as u32;
+        blocks * columns + (blocks - short)
+    };
+    segments as usize * SEGMENT_BYTES
+}
+
+/// The rate of RocksDB's Bloom filter of so many bits per key, as one in how many: what its Ribbon filter of "Bloom-equivalent bits" is
+/// made for. It is the mean of the rates at the mean load of a line and a standard deviation more, and less.
+pub(super) fn one_in(bits_per_key: f64, probes: u32) -> f64 {
+    const LINE_BITS: f64 = 512.0;
+    let probes = f64::from(probes);
+    let keys = LINE_BITS / bits_per_key;
+    let deviation = libm::sqrt(keys);
+    let rate = |keys: f64| libm::pow(1.0 - libm::exp(-probes / (LINE_BITS / keys)), probes);
+    1.0 / ((rate(keys + deviation) + rate(keys - deviation)) / 2.0)
+}
+
+/// Probes of RocksDB's Bloom filter.
+pub(super) fn bloom_probes(millibits_per_key: u32) -> u32 {
+    const UP_TO: [u32; 12] =
+        [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
+    match UP_TO.iter().position(|&most| millibits_per_key <= most) {
+        Some(index) => index as u32 + 1,
+        None if millibits_per_key > 50_000 => 24,
+        None => (millibits_per_key - 1) / 2_000 - 1,
+    }
+}
+
+/// Bytes of RocksDB's Bloom filter of so many keys, whole lines, without its trailer.
+pub(super) fn bloom_bytes(keys: usize, millibits_per_key: u32) -> u128 {
+    (keys as u128 * u128::from(millibits_per_key)).div_ceil(8_000).next_multiple_of(64)
+}

@@ -1,0 +1,90 @@
+//! How many shards, slots and columns a sharded filter gets.
+
+use blocked_bloom::header::HEADER_BYTES;
+
+use crate::error::RibbonError;
+use crate::scheme::{MAX_COLUMNS, WIDTH};
+
+/// Keys that a shard is made for. More would save part of the 8 bytes of its directory entry, of which there are 1.6 % of a bit per key,
+/// and cost more of the table of slots per key, which grows with their number.
+pub(crate) const KEYS_PER_SHARD: u64 = 3_900;
+
+/// Most slots of a shard: 255 blocks, which `short` can count.
+pub(crate) const MAX_SLOTS: u32 = 255 * WIDTH;
+
+/// Most shards: their number is stored in 32 bits.
+const MAX_SHARDS: u64 = u32::MAX as u64;
+
+/// Keys that 2^7, 2^8, ... 2^14 slots take so that one construction in twenty fails, with 64 coefficients. From RocksDB's
+/// `ribbon_config.cc`, which has them for this width too.
+const KEYS: [f64; 8] = [120.659, 243.346, 488.168, 976.373, 1948.86, 3875.85, 7704.97, 15312.4];
+
+/// Slots of the first number of [`KEYS`].
+const FIRST_SLOTS: f64 = 128.0;
+
+/// Shards for so many keys: none without keys.
+///
+/// # Errors
+///
+/// [`RibbonError::TooManyKeys`].
+pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
+    match keys.div_ceil(KEYS_PER_SHARD) {
+        shards @ ..=MAX_SHARDS => Ok(shards as u32),
+        _ => Err(RibbonError::TooManyKeys { keys, limit: MAX_SHARDS * KEYS_PER_SHARD }),
+    }
+}
+
+/// Slots of a shard of so many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too many.
+pub(crate) fn slots(keys: usize) -> u32 {
+    (libm::ceil(exact_slots(keys as f64)) as u32).next_multiple_of(WIDTH)
+}
+
+/// Slots by the table.
+fn exact_slots(keys: f64) -> f64 {
+    let keys = keys.max(KEYS[0]);
+    // The last step of the table goes on for ever.
+    let above = KEYS[1..KEYS.len() - 1].partition_point(|&most| most < keys);
+    let (lower, upper) = (KEYS[above], KEYS[above + 1]);
+    let power = FIRST_SLOTS * (1_u32 << above) as f64;
+    power + power * (keys - lower) / (upper - lower)
+}
+
+/// The columns of a rate, and the part of the slots that have one less.
+///
+/// # Errors
+///
+/// [`RibbonError::Rate`] unless it is 2^-32 to one half.
+pub(crate) fn columns(rate: f64) -> Result<(u32, f64), RibbonError> {
+    for columns in 1..=MAX_COLUMNS {
+        let least = libm::exp2(-f64::from(columns));
+        if (least..=0.5).contains(&rate) {
+            return Ok((columns, rate / least - 1.0));
+        }
+    }
+    Err(RibbonError::Rate { rate })
+}
+
+/// Blocks with one column less, of a shard with so many slots in which an equation can start: so many that the rate is not above the
+/// one that was wanted.
+pub(crate) fn short_blocks(starts: u32, portion: f64) -> u32 {
+    (portion * f64::from(starts) / f64::from(WIDTH)) as u32
+}
+
+/// Bytes of a stored filter of so many keys, if every shard has the mean number.
+pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> {
+    let (columns, portion) = columns(rate)?;
+    let shards = shards(keys)?;
+    if shards == 0 {
+        return Ok(HEADER_BYTES as u64);
+    }
+    // Rounding up to whole blocks adds half of one on average, where shards differ by more than that, which they do from some hundred
+    // keys each.
+    let mean = keys as f64 / f64::from(shards);
+    let slots = match exact_slots(mean) {
+        slots if mean < 1_000.0 => libm::ceil(slots / f64::from(WIDTH)) * f64::from(WIDTH),
+        slots => slots + f64::from(WIDTH) / 2.0,
+    };
+    let starts = (slots - f64::from(WIDTH - 1)) * portion - f64::from(WIDTH) / 2.0;
+    let words = slots / f64::from(WIDTH) * f64::from(columns) - starts.max(0.0) / f64::from(WIDTH);
+    Ok(HEADER_BYTES as u64 + (f64::from(shards) * 8.0 * (words + 1.0)) as u64)
+}

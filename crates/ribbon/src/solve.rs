@@ -1,0 +1,77 @@
+//! Solving the equations of a shard, as `rocksdb::solve` does those of a block: all of its rows are 50 KB, and the keys may have any order.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::AllocError;
+
+use crate::rocksdb::solve::refill;
+use crate::scheme::{MAX_COLUMNS, WIDTH, Word, equation};
+
+/// The rows of a shard, by slot: 0 coefficients where there is none.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) coefficients: Vec<u64>,
+    pub(crate) results: Vec<u32>,
+}
+
+impl Rows {
+    /// Adds all equations under this seed to so many empty rows. False if they contradict each other, so that another seed is needed.
+    pub(crate) fn add_all(
+        &mut self,
+        rests: &[u64],
+        seed: u8,
+        slots: u32,
+    ) -> Result<bool, AllocError> {
+        refill(&mut self.coefficients, slots as usize)?;
+        refill(&mut self.results, slots as usize)?;
+        let starts = (slots - (WIDTH - 1)) as u16;
+        let (rows, results) = (self.coefficients.as_mut_slice(), self.results.as_mut_slice());
+        Ok(rests.iter().all(|&rest| {
+            let (start, mut coefficients, result) = equation(rest, seed, starts);
+            let (mut slot, mut result) = (start as usize, result as u32);
+            // An equation starts 63 slots before the last at the latest, and sums of equations end where one of them does.
+            loop {
+                let there = rows[slot];
+                if there == 0 {
+                    (rows[slot], results[slot]) = (coefficients, result);
+                    return true;
+                }
+                coefficients ^= there;
+                result ^= results[slot];
+                if coefficients == 0 {
+                    return result == 0;
+                }
+                let skipped = coefficients.trailing_zeros();
+                slot += skipped as usize;
+                coefficients >>= skipped;
+            }
+        }))
+    }
+}
+
+/// The scalar definition of back substitution: from the last slot to the first, each column's bit is what makes its row hold.
+///
+/// Always inlined, so that it is compiled for the instruction set of the caller.
+#[inline(always)]
+pub(crate) fn substitute(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
+    // Of each column the bits of the 64 slots behind.
+    let mut state = [0_u64; MAX_COLUMNS as usize];
+    let mut end = out.len();
+    let blocks = rows.coefficients.chunks_exact(WIDTH as usize);
+    let results = rows.results.chunks_exact(WIDTH as usize);
+    for (block, (rows, results)) in blocks.zip(results).enumerate().rev() {
+        let columns = (columns - u32::from((block as u32) < short)) as usize;
+        for (&coefficients, &result) in rows.iter().zip(results).rev() {
+            for (column, state) in state[..columns].iter_mut().enumerate() {
+                *state <<= 1;
+                let sum = (*state & coefficients).count_ones() ^ result >> column;
+                *state |= u64::from(sum & 1);
+            }
+        }
+        let first = end - columns;
+        for (word, state) in out[first..end].iter_mut().zip(state) {
+            *word = state.to_le_bytes();
+        }
+        end = first;
+    }
+}

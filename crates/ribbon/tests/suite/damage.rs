@@ -1,0 +1,116 @@
+//! The campaign of damage of the core's tests, over stored Ribbon filters; and contents that nobody verified, which may give any answer but
+//! never read outside.
+
+#[path = "../../../../tests/suite/damage/campaign.rs"]
+#[allow(dead_code, reason = "the core's tests use the rest")]
+mod campaign;
+
+use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom_ribbon::RibbonFilter;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::campaign::{Case, Expected, Outcome};
+use crate::common::{Random, kernels};
+use crate::naive::Naive;
+use crate::sharded::built;
+
+fn seal(bytes: &mut [u8]) {
+    if bytes.len() >= 64 {
+        let body = xxh3_64(&bytes[64..]);
+        bytes[48..56].copy_from_slice(&body.to_le_bytes());
+        let header = xxh3_64(&bytes[..56]);
+        bytes[56..64].copy_from_slice(&header.to_le_bytes());
+    }
+}
+
+#[test]
+fn stored_filters() {
+    let added = Random(1).hashes(60);
+    let queries = [added.clone(), Random(3).hashes(60)].concat();
+    let kernels = kernels();
+    let look_up = |bytes: &[u8]| match RibbonFilter::from_bytes(bytes) {
+        Err(error) => {
+            assert!(!error.to_string().is_empty() && error.offset().is_some());
+            Outcome::refused()
+        }
+        Ok(filter) => {
+            let answers: Vec<bool> =
+                queries.iter().map(|&hash| filter.contains_hash(hash)).collect();
+            let mut hits = Bitmask::new();
+            for &kernel in &kernels {
+                filter.view().with_kernel(kernel).contains_hashes(&queries, &mut hits);
+                assert!(hits.iter().eq(answers.iter().copied()));
+            }
+            Outcome::answers(answers)
+        }
+    };
+    let naive = |bytes: &[u8]| {
+        let naive = Naive::open(bytes);
+        Expected::of(naive.map(|naive| queries.iter().map(|&hash| naive.contains(hash)).collect()))
+    };
+    let report = Case {
+        name: "Ribbon filter",
+        bytes: built(0.01, &added).as_bytes().to_vec(),
+        other: built(0.01, &Random(2).hashes(60)).as_bytes().to_vec(),
+        added: added.len(),
+        header: 0..64,
+        seal: Some(&seal),
+        look_up: &look_up,
+        naive: &naive,
+    }
+    .run();
+    assert!(report.all_refused());
+    assert!(report.header.refused > 5_000 && report.sealed.refused > 100);
+}
+
+/// A header that fits, and anything behind it: what [`RibbonFilter::from_bytes_trusted`] takes.
+#[test]
+fn contents_that_nobody_verified() {
+    let whole = built(0.02, &Random(1).hashes(9_000));
+    let queries = Random(2).hashes(300);
+    let mut hits = Bitmask::new();
+    let mut random = Random(4);
+    let kernels = kernels();
+    for round in 0..300 {
+        let mut bytes = whole.as_bytes().to_vec();
+        // The directory, all of it or a part.
+        let end = if round % 3 == 0 { bytes.len() } else { 64 + 24 };
+        for byte in &mut bytes[64..end] {
+            if round % 2 == 0 || random.next().is_multiple_of(8) {
+                *byte = random.next() as u8;
+            }
+        }
+        let bytes = bytes.into_boxed_slice();
+        assert!(*bytes == *whole.as_bytes() || RibbonFilter::from_bytes(&bytes).is_err());
+        let filter = RibbonFilter::from_bytes_trusted(&bytes).unwrap();
+        for &kernel in &kernels {
+            filter.view().with_kernel(kernel).contains_hashes(&queries, &mut hits);
+            assert!(
+                hits.iter().zip(&queries).all(|(hit, &hash)| hit == filter.contains_hash(hash))
+            );
+        }
+    }
+}
+
+/// An owner that lends other bytes the second time.
+#[test]
+fn bytes_that_change_their_length() {
+    use std::cell::Cell;
+
+    struct Fickle<'c>(Vec<u8>, &'c Cell<bool>);
+    impl AsRef<[u8]> for Fickle<'_> {
+        fn as_ref(&self) -> &[u8] {
+            if self.1.get() { &self.0[..100] } else { &self.0 }
+        }
+    }
+    let is_short = Cell::new(false);
+    let whole = built(0.02, &Random(1).hashes(900));
+    let filter = RibbonFilter::from_bytes(Fickle(whole.as_bytes().to_vec(), &is_short)).unwrap();
+    let absent: Vec<u64> = Random(5).hashes(100);
+    let mut hits = Bitmask::new();
+    filter.contains_hashes(&absent, &mut hits);
+    assert!(hits.count_hits() < 20);
+    is_short.set(true);
+    filter.contains_hashes(&absent, &mut hits);
+    assert_eq!(hits.count_hits(), 100);
+}

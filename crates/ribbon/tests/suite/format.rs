@@ -1,0 +1,114 @@
+//! The stored bytes: golden files, which stay readable for ever, and every check in its order.
+
+use std::fs;
+use std::path::Path;
+
+use blocked_bloom::header::HeaderError;
+use blocked_bloom::{BatchQuery, Bitmask, KeyHash};
+use blocked_bloom_ribbon::{RibbonError, RibbonFilter, RibbonOptions};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::common::kernels;
+use crate::naive::Naive;
+
+/// Name, rate, keys and hash of the golden files.
+fn goldens() -> [(&'static str, f64, u32, KeyHash); 4] {
+    let seeded = KeyHash::Xxh3 { seed: 7 };
+    [
+        ("empty", 0.01, 0, KeyHash::default()),
+        ("tenth-n500", 0.1, 500, KeyHash::default()),
+        ("hundredth-n9000-seed7", 0.01, 9_000, seeded),
+        ("millionth-n300-caller", 1e-6, 300, KeyHash::Caller { tag: 99 }),
+    ]
+}
+
+fn key(i: u32) -> String {
+    format!("golden {i}")
+}
+
+fn golden(rate: f64, keys: u32, key_hash: KeyHash) -> Vec<u8> {
+    let hasher = key_hash.hasher().unwrap_or_default();
+    let mut builder = RibbonOptions::new(rate).with_key_hash(key_hash).builder();
+    (0..keys).for_each(|i| builder.insert_hash(hasher.hash(key(i))));
+    builder.finish_verified().unwrap().as_bytes().to_vec()
+}
+
+/// With `BLESS=1` the files that are missing are written; none is ever changed.
+#[test]
+fn golden_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for (name, rate, keys, key_hash) in goldens() {
+        let path = folder.join(name).with_extension("ribbon");
+        if !path.exists() && std::env::var_os("BLESS").is_some() {
+            fs::write(&path, golden(rate, keys, key_hash)).unwrap();
+        }
+        let stored = fs::read(&path).unwrap();
+        assert_eq!(golden(rate, keys, key_hash), stored, "{name}");
+        let filter = RibbonFilter::from_bytes(&stored).unwrap();
+        assert_eq!((filter.keys_inserted(), filter.key_hash()), (u64::from(keys), key_hash));
+        let hasher = key_hash.hasher().unwrap_or_default();
+        let hashes: Vec<u64> = (0..keys + 500).map(|i| hasher.hash(key(i))).collect();
+        let naive = Naive::open(&stored).unwrap();
+        let mut hits = Bitmask::new();
+        for kernel in kernels() {
+            filter.view().with_kernel(kernel).contains_hashes(&hashes, &mut hits);
+            for (i, &hash) in hashes.iter().enumerate() {
+                assert_eq!(hits.get(i), Some(naive.contains(hash)), "{name} {kernel} {i}");
+                assert!(i >= keys as usize || naive.contains(hash));
+            }
+        }
+    }
+}
+
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let body = xxh3_64(&bytes[64..]);
+    bytes[48..56].copy_from_slice(&body.to_le_bytes());
+    let header = xxh3_64(&bytes[..56]);
+    bytes[56..64].copy_from_slice(&header.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn every_check() {
+    let stored = golden(0.01, 9_000, KeyHash::default());
+    let with = |at: usize, byte: u8| {
+        let mut bytes = stored.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    let error = |bytes: &[u8]| {
+        assert!(Naive::open(bytes).is_none());
+        let error = RibbonFilter::from_bytes(bytes).unwrap_err();
+        assert!(!error.to_string().is_empty() && error.offset().is_some());
+        error
+    };
+    let header = |bytes: &[u8]| match error(bytes) {
+        RibbonError::Header(error) => error,
+        other => panic!("{other}"),
+    };
+    assert_eq!(RibbonFilter::from_bytes(sealed(stored.clone())).unwrap().as_bytes(), stored);
+    assert!(matches!(header(&stored[..63]), HeaderError::TooShort { found: 63 }));
+    assert!(matches!(header(&with(0, 0)), HeaderError::Magic { .. }));
+    assert!(matches!(header(&sealed(with(8, 2))), HeaderError::Version { found: 2, supported: 1 }));
+    assert!(matches!(header(&with(33, 77)), HeaderError::Checksum { .. }));
+    for (at, byte) in
+        [(10, 0), (10, 2), (11, 2), (12, 0), (12, 33), (13, 1), (15, 1), (28, 1), (31, 9), (44, 1)]
+    {
+        let error = header(&sealed(with(at, byte)));
+        assert!(matches!(error, HeaderError::Field { .. }), "{at}: {error}");
+        assert_eq!(error.offset(), if at == 44 { 40 } else { at as u64 });
+    }
+    assert!(matches!(header(&stored[..stored.len() - 1]), HeaderError::Length { .. }));
+    let longer = [stored.as_slice(), &[0]].concat();
+    assert!(matches!(header(&longer), HeaderError::Length { .. }));
+    assert!(matches!(header(&with(70, 1)), HeaderError::BodyChecksum { offset: 48, .. }));
+    // Three shards: offsets, starts and short blocks of the directory.
+    for (at, offset) in [(64, 64), (68, 64), (70, 64), (72, 72), (76, 72), (86, 80)] {
+        match error(&sealed(with(at, 0xff))) {
+            RibbonError::Shard { offset: found, .. } => {
+                assert!(found == offset || found == 40 || found == offset + 8, "{at}")
+            }
+            other => panic!("{at}: {other}"),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Every kernel gives the answers of the scalar definition: at every length of a batch, number of columns and alignment, in bytes that end
+//! with their allocation.
+
+use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom_ribbon::RibbonFilter;
+use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
+
+use crate::common::{Random, kernels};
+use crate::sharded::built;
+
+#[test]
+fn every_length_and_number_of_columns() {
+    let kernels = kernels();
+    let hashes = Random(1).hashes(9_000);
+    let mut queries = Random(2).hashes(400);
+    queries.extend(&hashes[..200]);
+    let mut hits = Bitmask::new();
+    for columns in 1..=32 {
+        // Exactly so many columns, and between two numbers.
+        for rate in [0.5_f64.powi(columns), 0.7 * 0.5_f64.powi(columns - 1)] {
+            if !(0.5_f64.powi(32)..=0.5).contains(&rate) {
+                continue;
+            }
+            let filter = built(rate, &hashes);
+            assert_eq!(filter.columns(), columns as u32);
+            for &kernel in &kernels {
+                let filter = filter.view().with_kernel(kernel);
+                for length in (0..70).chain([127, 128, 129, 600]) {
+                    let queries = &queries[600 - length..];
+                    filter.contains_hashes(queries, &mut hits);
+                    assert_eq!(hits.words().len(), length.div_ceil(64));
+                    for (i, &hash) in queries.iter().enumerate() {
+                        let what = (kernel, columns, length);
+                        assert_eq!(hits.get(i), Some(filter.contains_hash(hash)), "{what:?}");
+                    }
+                    assert_eq!(hits.count_hits(), hits.hits().filter(|&i| i < length).count());
+                }
+                filter.contains_hashes(&hashes, &mut hits);
+                assert_eq!(hits.count_misses(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_number_of_columns_of_rocksdbs() {
+    let kernels = kernels();
+    let hashes = Random(1).hashes(2_000);
+    let queries = [Random(2).hashes(300), hashes.clone()].concat();
+    let mut hits = Bitmask::new();
+    let mut seen = [false; 33];
+    for tenths in 5..460 {
+        let options = RibbonBlockOptions::new(f64::from(tenths) / 10.0).unwrap();
+        let BuiltBlock::Ribbon(block) = options.build(&hashes).unwrap() else { panic!() };
+        let filter = RibbonBlock::from_bytes(&block).unwrap();
+        if std::mem::replace(&mut seen[filter.columns() as usize], true) && tenths % 16 != 0 {
+            continue;
+        }
+        for &kernel in &kernels {
+            let filter = filter.with_kernel(kernel);
+            for length in [1, 7, 8, 9, 63, 64, 65, 2_300] {
+                let queries = &queries[2_300 - length..];
+                filter.contains_hashes(queries, &mut hits);
+                for (i, &hash) in queries.iter().enumerate() {
+                    assert_eq!(hits.get(i), Some(filter.contains_hash(hash)), "{kernel} {tenths}");
+                }
+            }
+            assert_eq!(hits.iter().skip(300).filter(|hit| !hit).count(), 0);
+        }
+    }
+    assert!(seen[1..24].iter().all(|&seen| seen), "{seen:?}");
+}
+
+#[test]
+fn every_alignment_of_bytes_that_end_with_their_allocation() {
+    let hashes = Random(1).hashes(4_000);
+    let (absent, mut hits) = (Random(2).hashes(2_000), Bitmask::new());
+    let filter = built(0.004, &hashes);
+    let BuiltBlock::Ribbon(block) = RibbonBlockOptions::new(10.0).unwrap().build(&hashes).unwrap()
+    else {
+        panic!()
+    };
+    for shift in 0..16 {
+        let shifted =
+            |bytes: &[u8]| [vec![0xaa; shift], bytes.to_vec()].concat().into_boxed_slice();
+        let (ours, theirs) = (shifted(filter.as_bytes()), shifted(&block[..block.len() - 5]));
+        let [_, seed, low, middle, high] = *block.last_chunk().unwrap();
+        let blocks = u32::from_le_bytes([low, middle, high, 0]);
+        for kernel in kernels() {
+            let ours = RibbonFilter::from_bytes(&ours[shift..]).unwrap().with_kernel(kernel);
+            let theirs = RibbonBlock::from_parts(&theirs[shift..], seed, blocks)
+                .unwrap()
+                .with_kernel(kernel);
+            ours.contains_hashes(&absent, &mut hits);
+            assert!(hits.iter().zip(&absent).all(|(hit, &hash)| hit == ours.contains_hash(hash)));
+            theirs.contains_hashes(&absent, &mut hits);
+            assert!(hits.iter().zip(&absent).all(|(hit, &hash)| hit == theirs.contains_hash(hash)));
+        }
+    }
+}
+
+/// Large enough that lines are prefetched.
+#[test]
+fn filters_that_outgrow_the_cache() {
+    let hashes = Random(3).hashes(1_500_000);
+    let absent = Random(4).hashes(100_000);
+    let filter = built(0.01, &hashes);
+    let BuiltBlock::Ribbon(block) = RibbonBlockOptions::new(10.0).unwrap().build(&hashes).unwrap()
+    else {
+        panic!()
+    };
+    let theirs = RibbonBlock::from_bytes(&block).unwrap();
+    let mut hits = Bitmask::new();
+    for kernel in kernels() {
+        let (ours, theirs) = (filter.view().with_kernel(kernel), theirs.with_kernel(kernel));
+        assert!(filter.as_bytes().len() > kernel.prefetch_threshold());
+        for (queries, misses) in [(&hashes, false), (&absent, true)] {
+            ours.contains_hashes(queries, &mut hits);
+            assert!(hits.iter().zip(queries).all(|(hit, &hash)| hit == ours.contains_hash(hash)));
+            assert_eq!(hits.count_misses() > 0, misses);
+            theirs.contains_hashes(queries, &mut hits);
+            assert!(hits.iter().zip(queries).all(|(hit, &hash)| hit == theirs.contains_hash(hash)));
+            assert_eq!(hits.count_misses() > 0, misses);
+        }
+    }
+}
+
+#[test]
+fn words_of_another_number() {
+    let filter = built(0.01, &Random(1).hashes(10));
+    let error = filter.contains_hashes_into(&[1; 65], &mut [0; 1]).unwrap_err();
+    assert_eq!((error.words, error.expected), (1, 2));
+}
