@@ -1,4 +1,4 @@
-//! The Bloom filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read where they lie, queried in batches, and written byte for byte
+//! The filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read where they lie, queried in batches, and written byte for byte
 //! as those systems write them.
 //!
 //! ```
@@ -27,7 +27,7 @@
 //!
 //! | module | bytes | read | written | batches |
 //! |---|---|---|---|---|
-//! | [`rocksdb`] | filter blocks, and those in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom, full and partitioned; Ribbon as "maybe" | filter blocks of both Blooms | the kernels of [`blocked_bloom`] |
+//! | [`rocksdb`] | filter blocks, and those in SST files of `format_version` 2 to 7 | FastLocalBloom, LegacyBloom and Ribbon, full and partitioned | filter blocks of all three | the kernels of [`blocked_bloom`], and for Ribbon those of [`blocked_bloom_ribbon`] |
 //! | [`parquet`] | split-block filters of Parquet files | all that the format defines, and the footer that leads to them | the filter with its header, folded as Arrow does | kernels of its own |
 //! | [`cassandra`] | `Filter.db`, Cassandra 1.2.5 to 5 | all three layouts | all three layouts | staged prefetch |
 //! | [`guava`] | `BloomFilter.writeTo` | both strategies | both strategies | staged prefetch |
@@ -47,6 +47,7 @@
 //! |---|---|---|
 //! | `rocksdb`, `parquet`, `cassandra`, `guava`, `spark`, `redis` | yes | the module of that name |
 //! | `std` | yes | `write_to` for `std::io::Write`, the kernel by environment variable; without it the crate is `no_std` with `alloc` |
+//! | `rayon` | no | Ribbon blocks built by the threads of the caller's pool |
 //! | `portable` | yes | the kernels in portable SIMD, by the crate `wide`, for machines without AVX2, AVX-512 or NEON |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

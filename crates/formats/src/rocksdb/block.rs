@@ -4,6 +4,7 @@
 
 use blocked_bloom::probe::MAX_PROBES;
 use blocked_bloom::{BatchQuery, BloomFilterRef, Kernel, KeyError, LengthError};
+use blocked_bloom_ribbon::rocksdb::RibbonBlock;
 
 use super::error::RocksdbError;
 use super::hash::{self, KEY_HASH, hash_key, legacy_hash_key};
@@ -41,7 +42,7 @@ pub enum FilterKind {
         /// A power of two.
         line_bytes: u32,
     },
-    /// Standard128Ribbon, which is not read here: every answer is "maybe".
+    /// Standard128Ribbon, of `NewRibbonFilterPolicy`, looked up by kernels of its own.
     Ribbon {
         /// Ordinal of the hash seed.
         seed: u8,
@@ -63,6 +64,7 @@ pub enum FilterKind {
 #[derive(Clone, Copy)]
 enum Reader<'a> {
     Kernels(FastLocalBloom<'a>),
+    Ribbon(Ribbon<'a>),
     Scalar(Lines<&'a [u8]>),
     Maybe,
     Absent,
@@ -73,6 +75,23 @@ enum Reader<'a> {
 struct FastLocalBloom<'a>(BloomFilterRef<'a>);
 
 impl BatchQuery for FastLocalBloom<'_> {
+    #[inline]
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.0.contains_hashes_into(hashes, words)
+    }
+
+    #[inline]
+    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
+        hash::hash_keys(keys, hashes);
+        Ok(())
+    }
+}
+
+/// A Ribbon filter, with RocksDB's hash of keys.
+#[derive(Clone, Copy)]
+struct Ribbon<'a>(RibbonBlock<'a>);
+
+impl BatchQuery for Ribbon<'_> {
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         self.0.contains_hashes_into(hashes, words)
@@ -198,13 +217,33 @@ impl<'a> FilterBlock<'a> {
         }
     }
 
+    /// A Ribbon filter by itself, for its shape and its rate. `None` for the other kinds, and where every answer is "maybe".
+    ///
+    /// ```
+    /// use blocked_bloom_formats::rocksdb::{FilterBlock, RibbonBlockBuilder};
+    /// let mut builder = RibbonBlockBuilder::new(10.0)?;
+    /// builder.extend((0..10_000_u32).map(u32::to_le_bytes));
+    /// let block = builder.finish()?;
+    /// let ribbon = FilterBlock::from_bytes(&block)?.ribbon().unwrap();
+    /// assert_eq!(ribbon.columns(), 7);
+    /// assert!(ribbon.false_positive_rate() < 0.01);
+    /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
+    /// ```
+    pub fn ribbon(&self) -> Option<RibbonBlock<'a>> {
+        match self.reader {
+            Reader::Ribbon(Ribbon(block)) => Some(block),
+            _ => None,
+        }
+    }
+
     /// Whether the key may be present: false means certainly absent.
     ///
-    /// Cost: one hash, one cache line (two if the block is not aligned to 64 bytes).
+    /// Cost: one hash, one cache line (two if the block is not aligned to 64 bytes); of a Ribbon block one to five.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         match &self.reader {
             Reader::Kernels(filter) => filter.0.contains_hash(hash_key(key)),
+            Reader::Ribbon(filter) => filter.0.contains_hash(hash_key(key)),
             Reader::Scalar(lines) => lines.contains(legacy_hash_key(key)),
             Reader::Maybe => true,
             Reader::Absent => false,
@@ -216,6 +255,7 @@ impl<'a> FilterBlock<'a> {
     pub fn contains_hash(&self, hash: u64) -> bool {
         match &self.reader {
             Reader::Kernels(filter) => filter.0.contains_hash(hash),
+            Reader::Ribbon(filter) => filter.0.contains_hash(hash),
             Reader::Scalar(_) | Reader::Maybe => true,
             Reader::Absent => false,
         }
@@ -228,6 +268,7 @@ impl<'a> FilterBlock<'a> {
             Reader::Kernels(FastLocalBloom(view)) => {
                 Reader::Kernels(FastLocalBloom(view.with_kernel(kernel)))
             }
+            Reader::Ribbon(Ribbon(block)) => Reader::Ribbon(Ribbon(block.with_kernel(kernel))),
             other => other,
         };
         FilterBlock { reader, ..self }
@@ -239,10 +280,11 @@ impl BatchQuery for FilterBlock<'_> {
     /// A LegacyBloom filter, which has another hash, answers "maybe" to each.
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        if let Reader::Kernels(filter) = &self.reader {
-            return filter.contains_hashes_into(hashes, words);
+        match &self.reader {
+            Reader::Kernels(filter) => return filter.contains_hashes_into(hashes, words),
+            Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
+            _ => LengthError::check(hashes.len(), words)?,
         }
-        LengthError::check(hashes.len(), words)?;
         match self.reader {
             Reader::Absent => words.fill(0),
             _ => fill_with_maybe(words, hashes.len()),
@@ -262,10 +304,11 @@ impl BatchQuery for FilterBlock<'_> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        if let Reader::Kernels(filter) = &self.reader {
-            return filter.contains_batch_into(keys, words);
+        match &self.reader {
+            Reader::Kernels(filter) => return filter.contains_batch_into(keys, words),
+            Reader::Ribbon(filter) => return filter.contains_batch_into(keys, words),
+            _ => LengthError::check(keys.len(), words)?,
         }
-        LengthError::check(keys.len(), words)?;
         // If a key panics when it is read, what is left says "maybe".
         fill_with_maybe(words, keys.len());
         match &self.reader {
@@ -276,7 +319,7 @@ impl BatchQuery for FilterBlock<'_> {
                 }
             }
             Reader::Absent => words.fill(0),
-            Reader::Maybe | Reader::Kernels(_) => {}
+            Reader::Maybe | Reader::Kernels(_) | Reader::Ribbon(_) => {}
         }
         Ok(())
     }
@@ -307,7 +350,12 @@ fn decode(bits: &[u8], trailer: [u8; 5]) -> Result<(FilterKind, Reader<'_>), Roc
             let [seed, low, middle, high] = rest;
             match u32::from_le_bytes([low, middle, high, 0]) {
                 0 | 1 => reserved,
-                blocks => maybe(FilterKind::Ribbon { seed, blocks }),
+                blocks => {
+                    let ribbon = RibbonBlock::from_parts(bits, seed, blocks).map(Ribbon);
+                    // Without a whole segment there is nothing to look up.
+                    let reader = ribbon.map_or(Reader::Maybe, Reader::Ribbon);
+                    Ok((FilterKind::Ribbon { seed, blocks }, reader))
+                }
             }
         }
         ..0 => reserved,

@@ -131,6 +131,15 @@ impl FilterBlockBuilder {
         self.hashes.push(hash);
     }
 
+    /// What was collected, for a builder of another kind of block.
+    ///
+    /// # Errors
+    ///
+    /// [`RocksdbError::Alloc`] if memory ran out.
+    pub(super) fn hashes(&self) -> Result<&[u64], RocksdbError> {
+        self.failed.map_or(Ok(&self.hashes), |error| Err(error.into()))
+    }
+
     /// Hashes that the filter will hold: keys and prefixes, without those that were dropped. RocksDB's property
     /// `rocksdb.num.filter_entries`.
     pub fn len(&self) -> usize {

@@ -42,6 +42,13 @@ pub enum RocksdbError {
     },
     /// Memory ran out.
     Alloc(AllocError),
+    /// The finished block says that keys are absent which were added to it.
+    KeysMissing {
+        /// How many.
+        missing: u64,
+        /// Of so many.
+        keys: u64,
+    },
     /// Shorter than the footer of an SST file.
     FileTooShort {
         /// Length of the file in bytes.
@@ -151,6 +158,10 @@ impl Display for RocksdbError {
                 write!(f, "{bits_per_key} bits per key: give 0.5 or more, or write no filter")
             }
             Self::Alloc(error) => error.fmt(f),
+            Self::KeysMissing { missing, keys } => write!(
+                f,
+                "the finished block misses {missing} of {keys} keys: do not use it, build it again"
+            ),
             Self::FileTooShort { found } => {
                 write!(f, "a file of {found} bytes, expected a footer of 53 at its end")
             }

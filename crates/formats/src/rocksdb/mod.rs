@@ -2,13 +2,14 @@
 //!
 //! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) has the core's probe scheme, so its blocks are looked up by the
 //! core's kernels where they lie, at any alignment. What was written before, by LegacyBloom, is looked up in scalar code. Ribbon
-//! filters are recognised and answered "maybe".
+//! filters (RocksDB 6.15 and later) are looked up by the kernels of `blocked-bloom-ribbon`.
 //!
 //! | | |
 //! |---|---|
 //! | [`FilterBlock`] | a borrowed filter block, queried by keys or hashes |
 //! | [`SstFilter`] | the filter of an SST file, full or partitioned, found and verified |
 //! | [`FilterBlockBuilder`] | collects keys and writes the block that RocksDB would write |
+//! | [`RibbonBlockBuilder`] | the same for `NewRibbonFilterPolicy` |
 //! | [`hash_key`], [`legacy_hash_key`] | the hashes of RocksDB's keys |
 //!
 //! ```
@@ -31,6 +32,7 @@ mod checksum;
 mod error;
 mod hash;
 mod legacy;
+mod ribbon;
 mod sst;
 
 pub use block::{FilterBlock, FilterKind};
@@ -38,4 +40,5 @@ pub use builder::FilterBlockBuilder;
 pub use checksum::ChecksumKind;
 pub use error::RocksdbError;
 pub use hash::{KEY_HASH, hash_key, legacy_hash_key};
+pub use ribbon::RibbonBlockBuilder;
 pub use sst::{FilterLayout, SstFilter};

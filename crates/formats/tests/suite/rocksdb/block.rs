@@ -6,11 +6,12 @@ use std::fs;
 
 use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, Sizing};
 use blocked_bloom_formats::rocksdb::{
-    FilterBlock, FilterBlockBuilder, FilterKind, KEY_HASH, RocksdbError, hash_key, legacy_hash_key,
+    FilterBlock, FilterBlockBuilder, FilterKind, KEY_HASH, RibbonBlockBuilder, RocksdbError,
+    hash_key, legacy_hash_key,
 };
 
 use crate::common::{Random, kernels};
-use crate::fixtures::{committed, unhex};
+use crate::fixtures::{committed, external, unhex};
 
 fn text(name: &str) -> String {
     fs::read_to_string(committed("rocksdb").join(name)).unwrap()
@@ -126,7 +127,7 @@ fn raw() -> Vec<Raw> {
 #[expect(clippy::print_stdout, reason = "figures to be quoted")]
 fn raw_blocks_answer_as_rocksdb_does() {
     let mut checked = 0;
-    for Raw { name, added, absent, answers, ribbon, block, .. } in raw() {
+    for Raw { name, added, absent, answers, block, .. } in raw() {
         let Ok(filter) = FilterBlock::from_bytes(&block) else {
             assert_eq!(name, "raw_n0_b10");
             let no_keys = FilterBlock::from_bytes_or_no_keys(&block).unwrap();
@@ -135,7 +136,6 @@ fn raw_blocks_answer_as_rocksdb_does() {
             continue;
         };
         checked += look_up_by_all(filter, &added, &vec![true; added.len()], &name);
-        let answers = if ribbon { vec![true; absent.len()] } else { answers };
         checked += look_up_by_all(filter, &absent, &answers, &name);
         // At any alignment.
         let mut moved = vec![0; block.len() + 64];
@@ -152,7 +152,14 @@ fn raw_blocks_answer_as_rocksdb_does() {
 #[expect(clippy::print_stdout, reason = "figures to be quoted")]
 fn written_blocks_are_those_of_rocksdb() {
     let mut same = 0;
-    for raw in raw().into_iter().filter(|raw| !raw.ribbon && !raw.optimized) {
+    for raw in raw().into_iter().filter(|raw| !raw.optimized) {
+        if raw.ribbon {
+            let mut builder = RibbonBlockBuilder::new(raw.bits_per_key).unwrap();
+            builder.extend(raw.added.iter().flat_map(|key| [key, key]));
+            assert!(builder.finish_verified().unwrap() == raw.block, "{}", raw.name);
+            same += 1;
+            continue;
+        }
         let mut builder = match raw.format_version {
             5.. => FilterBlockBuilder::new(raw.bits_per_key),
             _ => FilterBlockBuilder::legacy(raw.bits_per_key),
@@ -165,7 +172,7 @@ fn written_blocks_are_those_of_rocksdb() {
         assert!(builder.finish().unwrap() == raw.block, "{}", raw.name);
         same += 1;
     }
-    assert_eq!(same, 11);
+    assert_eq!(same, 12);
     println!("rocksdb raw: {same} blocks written byte for byte");
 }
 
@@ -266,6 +273,34 @@ fn crafted_blocks_are_decoded_in_the_order_of_rocksdb() {
     assert_eq!(fixtures, 20);
 }
 
+/// A Ribbon block, slot by slot.
+fn naive_ribbon(block: &[u8], key: &[u8]) -> bool {
+    let (data, trailer) = block.split_last_chunk::<5>().unwrap();
+    let blocks = u64::from(u32::from_le_bytes([trailer[2], trailer[3], trailer[4], 0]));
+    let segments = data.len() as u64 / 16;
+    if blocks < 2 || segments == 0 {
+        return true;
+    }
+    let columns = segments.div_ceil(blocks);
+    let (columns, short) =
+        if columns > 32 { (32, 0) } else { (columns, columns * blocks - segments) };
+    let product = u64::from(trailer[1]).wrapping_mul(0xc782_19a2_3eea_dd03);
+    let raw = (product ^ ((product & 0xf0f0_f0f0_f0f0_f0f0) >> 4)) % (1 << 32);
+    let seeded = (hash_key(key) ^ raw).wrapping_mul(0x6193_d459_236a_3a0d);
+    let start = ((u128::from(seeded) * u128::from(128 * blocks - 127)) >> 64) as u64;
+    let a = seeded.wrapping_mul(0xc28f_8282_2b65_0bed);
+    let coefficients = (u128::from(a) << 64 | u128::from(a ^ 0xc367_844a_6e52_731d)) | 1;
+    let columns_of = |block: u64| if block < short { columns - 1 } else { columns };
+    (0..columns_of(start / 128)).all(|column| {
+        let sum = (0..128).filter(|i| coefficients >> i & 1 == 1).fold(false, |sum, i| {
+            let (block, bit) = ((start + i) / 128, (start + i) % 128);
+            let segment = block * columns - block.min(short) + column;
+            sum ^ (data[(16 * segment + bit / 8) as usize] >> (bit % 8) & 1 == 1)
+        });
+        sum == (a.swap_bytes() >> column & 1 == 1)
+    })
+}
+
 /// Section by section what RocksDB's reader does, written a second time and one bit at a time; `None` where it would read past the
 /// block.
 fn naive(block: &[u8], key: &[u8]) -> Option<bool> {
@@ -273,6 +308,9 @@ fn naive(block: &[u8], key: &[u8]) -> Option<bool> {
     assert!(n > 5);
     let bit = |byte: u64, bit: u64| block[byte as usize] >> bit & 1 == 1;
     let marker = block[n - 5];
+    if marker == 0xfe {
+        return Some(naive_ribbon(block, key));
+    }
     if marker == 0xff {
         let probes = u64::from(block[n - 3]);
         if block[n - 4] != 0
@@ -449,4 +487,53 @@ fn one_hash_serves_both_formats() {
     assert!(view.contains("a key, which this view cannot hash"));
     assert_eq!(filter.estimated_keys(), view.estimated_keys());
     assert!((900..1_100).contains(&view.estimated_keys().unwrap()));
+}
+
+/// 400 blocks by `NewRibbonFilterPolicy`: those that are Bloom's fall-back too, byte for byte, and their answers.
+#[test]
+fn blocks_of_the_ribbon_policy() {
+    let Some(folder) = external("rocksdb/ribbon") else { return };
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    let (blocks, answers) = (read("blocks.bin"), read("answers.bin"));
+    let index = String::from_utf8(read("index.csv")).unwrap();
+    let key = |i: u64, salt: u64| Random(i + (salt << 40)).next().to_le_bytes();
+    let absent: Vec<[u8; 8]> = (0..4_000).map(|i| key(i, 1_001)).collect();
+    let (mut ribbon, mut bloom, mut hits) = (0, 0, Bitmask::new());
+    for (row, answers) in rows(&index, 1).zip(answers.chunks(500)) {
+        let number = |cell: usize| row[cell].parse::<usize>().unwrap();
+        let block = &blocks[number(4)..][..number(5)];
+        let filter = FilterBlock::from_bytes(block).unwrap();
+        let added: Vec<[u8; 8]> = (0..number(0) as u64).map(|i| key(i, 1)).collect();
+        filter.contains_batch(&added, &mut hits);
+        assert_eq!(hits.count_misses(), 0, "{row:?}");
+        filter.contains_batch(&absent, &mut hits);
+        let expected = |i: usize| answers[i / 8] >> (i % 8) & 1 == 1;
+        assert!(hits.iter().enumerate().all(|(i, hit)| hit == expected(i)), "{row:?}");
+        match filter.kind() {
+            FilterKind::Ribbon { .. } => ribbon += 1,
+            _ => bloom += 1,
+        }
+        assert_eq!(filter.ribbon().is_some(), row[6] == "ribbon");
+        if !bit(row[3]) {
+            let mut builder = RibbonBlockBuilder::new(row[2].parse().unwrap()).unwrap();
+            builder.extend(&added);
+            assert_eq!(builder.finish_verified().unwrap(), block, "{row:?}");
+        }
+    }
+    assert_eq!((ribbon, bloom), (314, 86));
+}
+
+#[test]
+fn a_ribbon_block_without_keys_or_segments() {
+    let builder = RibbonBlockBuilder::new(10.0).unwrap();
+    assert!(builder.is_empty() && builder.finish_verified().unwrap().is_empty());
+    // Two blocks of slots, and bytes for less than a column of one: "maybe".
+    let block = [[0; 15].as_slice(), &[0xfe, 0, 2, 0, 0]].concat();
+    let filter = FilterBlock::from_bytes(&block).unwrap();
+    assert_eq!(filter.kind(), FilterKind::Ribbon { seed: 0, blocks: 2 });
+    assert!(filter.ribbon().is_none() && filter.contains("apple"));
+    for too_few in [0.499, f64::NAN] {
+        let error = RibbonBlockBuilder::new(too_few).unwrap_err();
+        assert!(matches!(error, RocksdbError::BitsPerKey { .. }), "{error}");
+    }
 }
