@@ -16,6 +16,7 @@ mod queries;
 mod rates;
 mod removable;
 mod report;
+mod ribbon;
 #[cfg(target_arch = "x86_64")]
 mod rocksdb;
 #[cfg(target_arch = "x86_64")]
@@ -134,7 +135,8 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let start = Instant::now();
     let step = |what: &str| eprintln!("[{:4.0} s] {what}", start.elapsed().as_secs_f64());
     // In the order of the tables.
-    let kinds: Vec<Kind> = own::kinds().into_iter().chain(rust_peers::kinds()).collect();
+    let kinds: Vec<Kind> =
+        own::kinds().into_iter().chain(ribbon::kinds()).chain(rust_peers::kinds()).collect();
     let mut report = Report {
         machine: machine::describe(),
         bits_per_key: bits,
