@@ -48,6 +48,16 @@ pub enum PlanError {
         /// Which level, from 0.
         level: usize,
     },
+    /// A query of a Ribbon filter costs less than 0 or more than 10^15.
+    RibbonQueryCost {
+        /// What was given.
+        cost: f64,
+    },
+    /// Memory costs less than 0, or without limit.
+    MemoryPrice {
+        /// What was given for a byte.
+        price: f64,
+    },
     /// A filter cannot have as many bits per key.
     Params {
         /// Which level, from 0.
@@ -77,6 +87,12 @@ impl Display for PlanError {
             }
             Self::NoTables { level } => {
                 write!(f, "level {level}: 0 runs or tables: give at least 1 of each, or 0 keys")
+            }
+            Self::RibbonQueryCost { cost } => {
+                write!(f, "a query of a Ribbon filter costs {cost}: give a number of 0 to 1e15")
+            }
+            Self::MemoryPrice { price } => {
+                write!(f, "a byte of memory costs {price}: give a finite number of 0 or more")
             }
             Self::Params { level, error } => write!(f, "level {level}: {error}"),
         }

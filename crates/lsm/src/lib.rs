@@ -51,7 +51,7 @@ mod policy;
 pub use error::PlanError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
-pub use plan::{Level, Plan, PlannedLevel, SkipReason};
+pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
 pub use policy::{FilterPolicy, TableFilter};
 
 /// The code in the README and the guides compiles and runs.

@@ -4,6 +4,7 @@
 //! search, `table` the printed form; `docs/planning.md` derives it.
 
 mod curve;
+mod kinds;
 mod level;
 mod spend;
 #[cfg(feature = "serde")]
@@ -18,6 +19,7 @@ use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Params, ParamsErro
 
 use crate::error::PlanError;
 
+pub use kinds::{FilterKind, KindOfLevel, KindPlan};
 pub use level::Level;
 
 /// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.

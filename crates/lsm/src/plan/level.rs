@@ -5,7 +5,7 @@
 use crate::error::PlanError;
 
 /// Largest number of lookups and largest cost: products and sums of them stay finite.
-const MOST: f64 = 1e15;
+pub(super) const MOST: f64 = 1e15;
 
 /// What a plan knows of a level of a tree, or of one table.
 ///

@@ -3,6 +3,7 @@
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
 
+mod kinds;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod metrics;
 mod plan;
