@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::parquet::PhysicalType;
+use clap::ValueEnum;
 use indicatif::BinaryBytes;
 
 use crate::detect::is_cassandra_name;
@@ -30,6 +31,8 @@ use crate::threads;
 /// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
 /// keys than fit --max-memory is read twice, first to count them.
 ///
+/// --kind ribbon builds a static filter, which takes a quarter less memory (by --fpr, 1% unless given).
+///
 /// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits per key; with --keys for
 /// as many if that are more. The others are filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
 /// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
@@ -43,7 +46,7 @@ pub(crate) struct Args {
     keys: PathBuf,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.tags for removable, KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark, KEYS.scandump]
+    /// KEYS.ribbon for ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark, KEYS.scandump]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -91,6 +94,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: FormatArgs,
 
+    /// Kind of filter [default: bloom]
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+
     /// Version of a filter of Spark's: 1 for Spark up to 4.0, or 2 [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
     spark_version: Option<u32>,
@@ -107,7 +114,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, verbose: bool) -> Result<ExitCode, Failure> {
-    let format = args.format.format()?.unwrap_or(Format::Native);
+    let format = args.format()?;
     args.check(format)?;
     let output = output(args, format)?;
     match format {
@@ -166,6 +173,9 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
             false_positive_rate: args.sizing.fpr,
             expected_keys: args.expected_keys,
             value_type: args.value_type,
+            seed: args.seed.unwrap_or(0),
+            threads: args.threads.map(usize::from),
+            ribbon: args.kind == Some(Kind::RocksdbRibbon),
             is_hex: args.key_format.is_hex(),
             verify: args.verify,
             cassandra_version: args.format.cassandra_version,
@@ -203,11 +213,43 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
     output.save(&|writer| writer.write_all(&built.bytes), summary.as_deref())
 }
 
+/// The kinds of filters that can be built of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A Bloom filter
+    Bloom,
+    /// This tool's own static filter, a quarter smaller: --format ribbon
+    Ribbon,
+    /// RocksDB's Ribbon filter block, with its fall-back to Bloom for few keys: --format rocksdb-block
+    RocksdbRibbon,
+}
+
 impl Args {
+    /// The format that was given, or that of the kind.
+    fn format(&self) -> Result<Format, Failure> {
+        let of_kind = match self.kind {
+            None => None,
+            Some(Kind::Bloom) => Some(Format::Native),
+            Some(Kind::Ribbon) => Some(Format::Ribbon),
+            Some(Kind::RocksdbRibbon) => Some(Format::RocksdbBlock),
+        };
+        let is_bloom = self.kind == Some(Kind::Bloom);
+        match (self.format.format()?, of_kind) {
+            (Some(given), Some(format))
+                if given != format && (!is_bloom || given == Format::Ribbon) =>
+            {
+                Err(Failure::new(format!(
+                    "filters of this --kind are of format {format}, not {given}"
+                )))
+            }
+            (given, format) => Ok(given.or(format).unwrap_or(Format::Native)),
+        }
+    }
+
     /// Checks that filters of the format can be built, and have every option that was given.
     fn check(&self, format: Format) -> Result<(), Failure> {
         use Format::{
-            Cassandra, Guava, Native, ParquetFilter, Redisbloom, Removable, RocksdbBlock, Spark,
+            Cassandra, Guava, Native, ParquetFilter, Redisbloom, Removable, Ribbon, RocksdbBlock, Spark,
         };
         let part = match format {
             Format::RocksdbSst => Some(RocksdbBlock),
@@ -229,7 +271,7 @@ impl Args {
             return Err(Failure::of(&path.display().to_string(), message));
         }
         let sizing = &self.sizing;
-        let by_rate = [Native, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
+        let by_rate = [Native, Ribbon, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
         let with_keys = [Native, Removable, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
         check_options(
             format,
@@ -239,11 +281,11 @@ impl Args {
                 ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
                 ("--keys", self.expected_keys.is_some(), &with_keys),
                 ("--probes", self.probes.is_some(), &[Native]),
-                ("--seed", self.seed.is_some(), &[Native]),
+                ("--seed", self.seed.is_some(), &[Native, Ribbon]),
                 ("--prefix", self.prefix.is_some(), &[Native]),
                 ("--type", self.value_type.is_some(), &[ParquetFilter, Spark]),
                 ("--spark-version", self.spark_version.is_some(), &[Spark]),
-                ("--threads", self.threads.is_some(), &[Native]),
+                ("--threads", self.threads.is_some(), &[Native, Ribbon]),
             ],
         )
     }
@@ -282,6 +324,7 @@ fn output(args: &Args, format: Format) -> Result<Output, Failure> {
             let mut name = args.keys.clone().into_os_string();
             name.push(match format {
                 Format::Removable => ".tags",
+                Format::Ribbon => ".ribbon",
                 Format::RocksdbBlock => ".filter",
                 Format::ParquetFilter => ".sbbf",
                 Format::Guava => ".guava",

@@ -3,7 +3,7 @@
 //! The rules, in this order. Each is a mark that files of other formats do not have: a filter that is read in the wrong format answers
 //! "absent" for keys that it holds.
 //!
-//! 1. The first bytes are the magic number of this crate's format: `native`, or that of its removable filters: `removable`.
+//! 1. The first bytes are the magic number of one of this project's formats: `native`, `ribbon`, `removable`.
 //! 2. The first bytes are `PAR1` or `PARE`: `parquet`.
 //! 3. The file's name ends in `Filter.db`, and its first bytes may be a number of probes: `cassandra`, which no byte marks.
 //! 4. The first bytes are a whole header of a Parquet filter: `parquet-filter`.
@@ -20,6 +20,7 @@ use blocked_bloom::header::HeaderError;
 use blocked_bloom::{BloomFilterRef, FormatError};
 use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilterRef};
 use blocked_bloom_removable::{MAGIC, RemovableFilterRef};
+use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 
 use crate::failure::Failure;
 use crate::file_format::{Format, RECOGNISED};
@@ -34,6 +35,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 const NATIVE_MAGIC: &[u8] = b"\x89BBLOOM\n";
+const RIBBON_MAGIC: &[u8] = b"\x89BBRIBN\n";
 const PARTITION_INDEX_MAGIC: &[u8] = b"\x89BBPART\n";
 const CHAIN_MAGIC: &[u8] = b"\x89BBGROW\n";
 
@@ -44,6 +46,9 @@ impl Evidence<'_> {
         }
         if self.head.starts_with(&MAGIC) {
             return Some(Format::Removable);
+        }
+        if self.head.starts_with(RIBBON_MAGIC) {
+            return Some(Format::Ribbon);
         }
         if self.head.starts_with(b"PAR1") || self.head.starts_with(b"PARE") {
             return Some(Format::Parquet);
@@ -140,14 +145,17 @@ fn is_text(head: &[u8]) -> bool {
 /// Whether these first bytes are those of a container of this crate.
 pub(crate) fn begins_as_filter(head: &[u8]) -> bool {
     // The magic numbers end in a line feed, which ends a key.
-    [NATIVE_MAGIC, PARTITION_INDEX_MAGIC, CHAIN_MAGIC, &MAGIC]
+    [NATIVE_MAGIC, PARTITION_INDEX_MAGIC, CHAIN_MAGIC, RIBBON_MAGIC, &MAGIC]
         .iter()
         .any(|magic| head.starts_with(magic.trim_ascii_end()))
 }
 
 /// Whether the header of such a filter gives its length.
 pub(crate) fn has_length(format: Format) -> bool {
-    matches!(format, Format::Native | Format::Removable | Format::ParquetFilter)
+    matches!(
+        format,
+        Format::Native | Format::Removable | Format::Ribbon | Format::ParquetFilter
+    )
 }
 
 /// The length that a sound header in these first bytes gives, unless there are as many.
@@ -159,6 +167,10 @@ pub(crate) fn length_by_header(format: Format, head: &[u8]) -> Option<u64> {
         },
         Format::Removable => match RemovableFilterRef::from_bytes_trusted(head) {
             Err(FormatError::Header(HeaderError::Length { expected, .. })) => Some(expected),
+            _ => None,
+        },
+        Format::Ribbon => match RibbonFilter::from_bytes_trusted(head) {
+            Err(RibbonError::Header(HeaderError::Length { expected, .. })) => Some(expected),
             _ => None,
         },
         Format::ParquetFilter => match SplitBlockFilterRef::from_bytes(head) {

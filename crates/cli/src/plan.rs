@@ -34,6 +34,7 @@ by any of:
 EXAMPLES:
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
   blocked-bloom plan --levels 1M,10M,100M,1G --budget 1GiB
+  blocked-bloom plan --levels 1M,10M,100M --budget 100MiB --ribbon-query-cost 0.0032
   blocked-bloom plan --levels 100kx4:0.1,1M,10M@0.9/16=95% --budget 4MiB --bits-per-key 10";
 
 const MODES: &str = "
@@ -69,6 +70,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "levels")]
     budget: Option<u64>,
 
+    /// Choose Bloom or Ribbon for each level: what a query of a Ribbon filter costs, in reads, where that of a Bloom filter costs 0.001;
+    /// 0.0032 is what was measured
+    #[arg(long, value_name = "READS", requires = "levels", conflicts_with = "bits_per_key")]
+    ribbon_query_cost: Option<f64>,
+
     /// Bits of memory per key, 0 to 100, fractions allowed; 0 means no filter. With --levels, what
     /// else to compare with
     #[arg(long, value_name = "BITS", value_delimiter = ',', value_parser = parse_bits)]
@@ -94,7 +100,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match (args.keys, args.budget) {
         (None, Some(budget)) => {
-            levels::run(&args.levels, budget, &args.bits_per_key, args.json)?;
+            match args.ribbon_query_cost {
+                Some(cost) => levels::run_kinds(&args.levels, budget, cost, args.json)?,
+                None => levels::run(&args.levels, budget, &args.bits_per_key, args.json)?,
+            }
             Ok(ExitCode::SUCCESS)
         }
         (Some(keys), _) => run_keys(args, keys),

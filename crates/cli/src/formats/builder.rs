@@ -13,6 +13,11 @@ pub(crate) struct BuildOptions<'a> {
     /// Number of keys to size for, whatever is read.
     pub(crate) expected_keys: Option<u64>,
     pub(crate) value_type: Option<PhysicalType>,
+    /// Of the hash, where the format has one.
+    pub(crate) seed: u64,
+    pub(crate) threads: Option<usize>,
+    /// A filter block of RocksDB is to be Ribbon.
+    pub(crate) ribbon: bool,
     /// Whether keys were given as hexadecimal digits.
     pub(crate) is_hex: bool,
     /// Look every key up in the finished filter.

@@ -9,6 +9,7 @@ pub(crate) mod native;
 mod parquet;
 mod redis;
 mod removable;
+mod ribbon;
 mod rocksdb;
 mod spark;
 pub(crate) mod value;
@@ -26,6 +27,7 @@ pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Loo
     match stored.format {
         Format::Native => native::lookup(stored, args),
         Format::Removable => removable::lookup(stored),
+        Format::Ribbon => ribbon::lookup(stored),
         Format::RocksdbBlock => rocksdb::lookup_block(stored),
         Format::RocksdbSst => rocksdb::lookup_sst(stored, args),
         Format::ParquetFilter => parquet::lookup_filter(stored, args),
@@ -43,6 +45,7 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
     match stored.format {
         Format::Native => native::describe(stored),
         Format::Removable => removable::describe(stored),
+        Format::Ribbon => sound(ribbon::describe(stored)?),
         Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),
         Format::RocksdbSst => sound(rocksdb::describe_sst(stored)?),
         Format::ParquetFilter => sound(parquet::describe_filter(stored)?),
@@ -61,6 +64,7 @@ pub(crate) fn builder(
 ) -> Result<Box<dyn Builder>, Failure> {
     match format {
         Format::Removable => removable::builder(options),
+        Format::Ribbon => ribbon::builder(options),
         Format::RocksdbBlock => rocksdb::builder(options),
         Format::ParquetFilter => parquet::builder(options),
         Format::Cassandra => cassandra::builder(options),

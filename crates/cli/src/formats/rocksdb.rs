@@ -2,7 +2,8 @@
 
 use blocked_bloom::{BatchQuery, Bitmask, Kernel, Sizing};
 use blocked_bloom_formats::rocksdb::{
-    ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, SstFilter, hash_key,
+    ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder,
+    SstFilter, hash_key,
 };
 use serde_json::{Value, json};
 
@@ -85,7 +86,8 @@ fn warn_of_blocks_without_answers<'a>(
     for block in blocks {
         all += 1;
         use FilterKind::{FastLocalBloom, LegacyBloom, NoKeys};
-        if !matches!(block.kind(), FastLocalBloom { .. } | LegacyBloom { .. } | NoKeys) {
+        let is_bloom = matches!(block.kind(), FastLocalBloom { .. } | LegacyBloom { .. } | NoKeys);
+        if !is_bloom && block.ribbon().is_none() {
             (without, kind) = (without + 1, Block::of(block).kind);
         }
     }
@@ -102,6 +104,7 @@ fn warn_of_blocks_without_answers<'a>(
 }
 
 const FAST: &str = "FastLocalBloom";
+const RIBBON: &str = "Ribbon";
 
 /// What is known of a filter block.
 struct Block {
@@ -110,8 +113,10 @@ struct Block {
     probes: Option<u8>,
     lines: Option<u32>,
     line_bytes: Option<u32>,
-    /// None if every answer is "maybe".
+    /// None if every answer is "maybe", and of Ribbon.
     bits: Option<Bits>,
+    /// Columns of a Ribbon filter, and the rate that follows.
+    ribbon: Option<(u32, f64)>,
 }
 
 impl Block {
@@ -123,6 +128,7 @@ impl Block {
             lines: None,
             line_bytes: None,
             bits: None,
+            ribbon: block.ribbon().map(|ribbon| (ribbon.columns(), ribbon.false_positive_rate())),
         };
         match block.kind() {
             FilterKind::FastLocalBloom { probes, blocks } => Block {
@@ -143,7 +149,7 @@ impl Block {
                 bits: Some(legacy_bits(block.as_bytes(), probes, line_bytes as usize)),
                 ..kind("LegacyBloom")
             },
-            FilterKind::Ribbon { .. } => kind("Ribbon, which is not read here"),
+            FilterKind::Ribbon { .. } => kind(RIBBON),
             FilterKind::PassAll => kind("pass-all"),
             FilterKind::NoKeys => Block {
                 bits: Some(Bits { fill_ratio: 0.0, keys: Some(0), false_positive_rate: 0.0 }),
@@ -156,7 +162,8 @@ impl Block {
 
     /// The rate at which absent keys are "maybe" here.
     fn rate(&self) -> f64 {
-        self.bits.as_ref().map_or(1.0, |bits| bits.false_positive_rate)
+        let ribbon = self.ribbon.map_or(1.0, |(_, rate)| rate);
+        self.bits.as_ref().map_or(ribbon, |bits| bits.false_positive_rate)
     }
 
     fn json(&self) -> Value {
@@ -166,6 +173,7 @@ impl Block {
             "probes": self.probes,
             "lines": self.lines,
             "line_bytes": self.line_bytes,
+            "columns": self.ribbon.map(|(columns, _)| columns),
             "fill_ratio": self.bits.as_ref().map(|bits| bits.fill_ratio),
             "estimated_keys": self.bits.as_ref().and_then(|bits| bits.keys),
             "estimated_false_positive_rate": self.rate(),
@@ -178,11 +186,15 @@ impl Block {
         rows.extend(self.probes.map(|probes| ("probes", probes.to_string())));
         let lines = self.lines.zip(self.line_bytes);
         rows.extend(lines.map(|(lines, bytes)| ("lines", format!("{lines} of {bytes} bytes"))));
-        match &self.bits {
-            None => {
+        match (&self.bits, self.ribbon) {
+            (None, Some((columns, rate))) => rows.extend([
+                ("columns", columns.to_string()),
+                ("false positives, from the shape", percent(rate)),
+            ]),
+            (None, None) => {
                 rows.push(("false positives here", "all: every answer is \"maybe\"".to_owned()))
             }
-            Some(bits) => rows.extend([
+            (Some(bits), _) => rows.extend([
                 ("distinct keys, estimated", bits.keys()),
                 ("fill ratio", bits.fill()),
                 ("false positives, from the bits", bits.rate()),
@@ -195,7 +207,7 @@ impl Block {
     }
 
     fn is_for_kernels(&self) -> bool {
-        self.kind == FAST
+        self.kind == FAST || self.ribbon.is_some()
     }
 
     fn cells(&self) -> Vec<String> {
@@ -383,9 +395,14 @@ fn summary(blocks: &[Block]) -> Vec<(&'static str, String)> {
     ]
 }
 
+enum BlockBuilder {
+    Bloom(FilterBlockBuilder),
+    Ribbon(RibbonBlockBuilder),
+}
+
 /// Collects keys; their hashes are kept a second time to verify the finished block.
 struct Keys {
-    builder: FilterBlockBuilder,
+    builder: BlockBuilder,
     verify: bool,
     hashes: Vec<u64>,
 }
@@ -394,7 +411,11 @@ pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Fa
     let bits_per_key = options.bits_per_key.unwrap_or(10.0);
     // RocksDB takes more than the most that --bits-per-key says, as if it were that.
     Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
-    let builder = FilterBlockBuilder::new(bits_per_key).map_err(Failure::new)?;
+    let builder = match options.ribbon {
+        false => FilterBlockBuilder::new(bits_per_key).map(BlockBuilder::Bloom),
+        true => RibbonBlockBuilder::new(bits_per_key).map(BlockBuilder::Ribbon),
+    };
+    let builder = builder.map_err(Failure::new)?;
     Ok(Box::new(Keys { builder, verify: options.verify, hashes: Vec::new() }))
 }
 
@@ -404,7 +425,10 @@ impl Builder for Keys {
     }
 
     fn add(&mut self, key: &Key) -> Result<(), String> {
-        self.builder.insert(key);
+        match &mut self.builder {
+            BlockBuilder::Bloom(builder) => builder.insert(key),
+            BlockBuilder::Ribbon(builder) => builder.insert(key),
+        }
         match self.verify {
             true => push(&mut self.hashes, hash_key(key.as_ref())),
             false => Ok(()),
@@ -412,11 +436,18 @@ impl Builder for Keys {
     }
 
     fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
-        let keys = self.builder.len() as u64;
+        let keys = match &self.builder {
+            BlockBuilder::Bloom(builder) => builder.len(),
+            BlockBuilder::Ribbon(builder) => builder.len(),
+        };
         if keys == 0 {
             return Err(Failure::of(input, "no keys: RocksDB stores no filter then"));
         }
-        let bytes = self.builder.finish().map_err(Failure::new)?;
+        let bytes = match self.builder {
+            BlockBuilder::Bloom(builder) => builder.finish(),
+            BlockBuilder::Ribbon(builder) => builder.par_finish(),
+        };
+        let bytes = bytes.map_err(Failure::new)?;
         let block = FilterBlock::from_bytes(&bytes).map_err(Failure::new)?;
         let mut hits = Bitmask::new();
         if self.verify {
@@ -426,6 +457,7 @@ impl Builder for Keys {
             FilterKind::FastLocalBloom { probes, blocks } => {
                 format!("{blocks} lines, {probes} probes")
             }
+            FilterKind::Ribbon { blocks, .. } => format!("Ribbon, {blocks} blocks of 128 slots"),
             kind => format!("{kind:?}"),
         };
         let summary = format!("{keys} keys, {shape}");

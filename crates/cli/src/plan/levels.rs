@@ -1,6 +1,6 @@
 //! `plan --levels`: a budget shared among levels, beside the same bits per key everywhere.
 
-use blocked_bloom_lsm::{Level, Plan, PlannedLevel};
+use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan, PlannedLevel};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
@@ -51,6 +51,72 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
         };
     }
     Ok(level)
+}
+
+/// Prints a plan of Bloom and Ribbon filters.
+pub(super) fn run_kinds(
+    levels: &[Level],
+    budget: u64,
+    ribbon_query_cost: f64,
+    json: bool,
+) -> Result<(), Failure> {
+    let plan = KindPlan::for_budget(levels, budget, ribbon_query_cost).map_err(Failure::new)?;
+    let kind = |kind| match kind {
+        FilterKind::None => "none",
+        FilterKind::Bloom { .. } => "bloom",
+        FilterKind::Ribbon { .. } => "ribbon",
+        _ => "other",
+    };
+    if json {
+        let levels = plan.levels().iter().map(|level| {
+            json!({
+                "keys": level.level.keys,
+                "kind": kind(level.kind),
+                "stored_bytes": level.bytes as f64,
+                "false_positive_rate": level.false_positive_rate,
+                "expected_cost": level.expected_cost,
+            })
+        });
+        let all = json!({
+            "budget_bytes": budget,
+            "bytes": plan.bytes() as f64,
+            "expected_cost": plan.expected_cost(),
+            "levels": levels.collect::<Vec<Value>>(),
+        });
+        print(&format!("{all:#}\n"))?;
+        return Ok(());
+    }
+    let mut text = format!(
+        "{:>5}  {:>14}  {:>6}  {:>8}  {:>15}  {:>15}  {:>10}\n",
+        "level", "keys", "kind", "bits/key", "stored bytes", "false positives", "cost"
+    );
+    for (i, level) in plan.levels().iter().enumerate() {
+        let bits = match level.level.keys {
+            0 => 0.0,
+            keys => 8.0 * level.bytes as f64 / keys as f64,
+        };
+        text += &format!(
+            "{i:>5}  {:>14}  {:>6}  {bits:>8.2}  {:>15}  {:>15}  {:>10.6}\n",
+            level.level.keys,
+            kind(level.kind),
+            level.bytes,
+            percent(level.false_positive_rate),
+            level.expected_cost
+        );
+    }
+    text += &format!(
+        "{:>5}  {:>14}  {:>6}  {:>8}  {:>15}  {:>15}  {:>10.6}\n\n\
+         Costs are wasted reads and queries per lookup, in reads.\n",
+        "all",
+        "",
+        "",
+        "",
+        plan.bytes(),
+        "",
+        plan.expected_cost()
+    );
+    print(&text)?;
+    Ok(())
 }
 
 /// Prints the plan, the uniform one of the same budget, and one for each number of bits per key.

@@ -41,11 +41,7 @@ fn assert_answers(dir: &Dir, query: &str, keys: &[(String, bool)]) {
 fn ssts_answer_as_rocksdb_does() {
     let dir = Dir::new();
     for file in files(&committed("rocksdb"), ".sst") {
-        let mut keys = answers(&file.with_extension("csv"));
-        if file.to_str().unwrap().contains("ribbon") {
-            // Not read here.
-            keys.iter_mut().for_each(|(_, answer)| *answer = true);
-        }
+        let keys = answers(&file.with_extension("csv"));
         assert_answers(&dir, &format!("query {}", file.display()), &keys);
         assert_eq!(dir.info(file.to_str().unwrap())["format"], "rocksdb-sst");
     }
@@ -66,7 +62,7 @@ fn filter_blocks_answer_as_rocksdb_does() {
         let keys: Vec<(String, bool)> = absent
             .lines()
             .zip(expected.bytes())
-            .map(|(key, answer)| (key.to_owned(), ribbon || answer == b'1'))
+            .map(|(key, answer)| (key.to_owned(), answer == b'1'))
             .collect();
         let query = format!("query {}", file.display());
         if name.contains("_n0_") {
@@ -159,14 +155,37 @@ fn info_of_an_sst() {
     assert!((0.004..0.012).contains(&rate), "{rate}");
 
     let ribbon = file("ribbon_b10_n2000.sst");
-    assert_eq!(dir.info(&ribbon)["filter_blocks"][0]["estimated_false_positive_rate"], 1.0);
-    assert_parts(
-        &text(dir.ok(&format!("info {ribbon}"))),
-        &["Ribbon", "every answer is \"maybe\""],
-    );
+    let block = &dir.info(&ribbon)["filter_blocks"][0];
+    assert_eq!((&block["kind"], &block["columns"]), (&"Ribbon".into(), &7.into()));
+    let rate = block["estimated_false_positive_rate"].as_f64().unwrap();
+    assert!((0.009..0.010).contains(&rate), "{rate}");
+    assert_parts(&text(dir.ok(&format!("info {ribbon}"))), &["Ribbon", "columns", "kernel here"]);
     let output = dir.run_with(&format!("query {ribbon}"), "nobody\n");
-    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"nobody\n"[..]));
-    assert_parts(&stderr(&output), &["warning: ", "Ribbon", "\"maybe\" for every key"]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn ribbon_filters_are_built_described_and_queried() {
+    let dir = Dir::new();
+    let keys: String = (0..20_000).map(|i| format!("key {i}\n")).collect();
+    dir.write("keys", &keys);
+    dir.ok("build keys --kind ribbon --fpr 0.1% --verify --quiet");
+    let facts = dir.info("keys.ribbon");
+    assert_eq!((&facts["format"], &facts["keys_inserted"]), (&"ribbon".into(), &20_000.into()));
+    assert!(facts["bits_per_key"].as_f64().unwrap() < 10.0 * 1.1);
+    assert_eq!(text(dir.ok("query keys.ribbon keys --count")).trim(), "20000");
+    assert_parts(&text(dir.ok("info keys.ribbon")), &["sharded Ribbon", "columns"]);
+
+    dir.ok("build keys --kind rocksdb-ribbon -o block --quiet");
+    let facts = dir.info("block --format rocksdb-block");
+    assert_eq!(facts["kind"], "Ribbon");
+    assert_eq!(text(dir.ok("query block keys --count --format rocksdb-block")).trim(), "20000");
+
+    let message = dir.fails("build keys --kind ribbon --format cassandra");
+    assert_parts(&message, &["--kind", "ribbon", "cassandra"]);
+    assert_parts(&dir.fails("build keys --kind ribbon --fpr 70%"), &["0.7", "0.5"]);
+    assert_parts(&dir.fails("build keys --kind ribbon --probes 3"), &["--probes is for native"]);
 }
 
 #[test]

@@ -11,6 +11,18 @@ fn run(args: &str) -> Output {
     Dir::new().run(&format!("plan {args}"))
 }
 
+#[test]
+fn ribbon_is_planned_for_the_level_of_most_keys() {
+    let table = ok("--levels 100k,1M,100M --budget 100MiB --ribbon-query-cost 0.0032");
+    let rows: Vec<Vec<&str>> =
+        table.lines().skip(1).take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[2][..3], ["2", "100000000", "ribbon"], "{table}");
+    let json = ok("--levels 100M --budget 100MiB --ribbon-query-cost 0.0032 --json");
+    assert!(json.contains("\"ribbon\""));
+    let failed = run("--levels 1M --budget 1MiB --ribbon-query-cost=-1");
+    assert_eq!(failed.status.code(), Some(2));
+}
+
 fn ok(args: &str) -> String {
     let output = run(args);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
