@@ -249,7 +249,8 @@ impl Args {
     /// Checks that filters of the format can be built, and have every option that was given.
     fn check(&self, format: Format) -> Result<(), Failure> {
         use Format::{
-            Cassandra, Guava, Native, ParquetFilter, Redisbloom, Removable, Ribbon, RocksdbBlock, Spark,
+            Cassandra, Guava, Native, ParquetFilter, Redisbloom, Removable, Ribbon, RocksdbBlock,
+            Spark,
         };
         let part = match format {
             Format::RocksdbSst => Some(RocksdbBlock),

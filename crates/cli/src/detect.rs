@@ -152,10 +152,7 @@ pub(crate) fn begins_as_filter(head: &[u8]) -> bool {
 
 /// Whether the header of such a filter gives its length.
 pub(crate) fn has_length(format: Format) -> bool {
-    matches!(
-        format,
-        Format::Native | Format::Removable | Format::Ribbon | Format::ParquetFilter
-    )
+    matches!(format, Format::Native | Format::Removable | Format::Ribbon | Format::ParquetFilter)
 }
 
 /// The length that a sound header in these first bytes gives, unless there are as many.
