@@ -138,7 +138,7 @@ impl RibbonFilterBuilder {
 
     /// Builds the filter, in the calling thread. Its bytes do not depend on the order of the keys. Without keys, everything is absent.
     ///
-    /// Cost: 20 to 40 ns per key.
+    /// Cost: 16 to 34 ns per key (Zen 5).
     ///
     /// # Errors
     ///

@@ -79,16 +79,14 @@ pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, spa
     }
 }
 
-/// `$function::<LINES>`, for at least so many lines.
+/// `$function::<LINES>`, for at least so many lines. Few variants, since each is a loop of its own in the binary.
 macro_rules! with_lines {
     ($function:ident, $lines:expr) => {
         match $lines {
             0 => $function::<0>,
             1..=2 => $function::<2>,
-            3 => $function::<3>,
-            4 => $function::<4>,
-            5..=6 => $function::<6>,
-            7..=8 => $function::<8>,
+            3..=4 => $function::<4>,
+            5..=8 => $function::<8>,
             _ => $function::<16>,
         }
     };

@@ -39,11 +39,11 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
     batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
         holds_in(columns, results, |column| {
-            let left = vreinterpretq_u8_u64(vdupq_n_u64(equation.left));
-            let right = vreinterpretq_u8_u64(vdupq_n_u64(equation.right));
+            let left = vreinterpretq_u8_u64(vdupq_n_u64(*equation.left));
+            let right = vreinterpretq_u8_u64(vdupq_n_u64(*equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
             let two = |at: *const u8| {
-                // SAFETY: `four` is called where there are four columns, which `Source::prepare` says are among the bytes: two here.
+                // SAFETY: `four` is called where there are four columns, which `Source::equation` says are among the bytes: two here.
                 let first = unsafe { load(at) };
                 // SAFETY: the same of the next block, or of the same again.
                 let next = unsafe { load(at.wrapping_add(equation.next)) };
@@ -63,11 +63,11 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
         holds_in(columns, results, |column| {
-            let (left, right) = (of_128(&equation.left), of_128(&equation.right));
+            let (left, right) = (of_128(equation.left), of_128(equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
             let one = |column: usize| {
                 let at = at.wrapping_add(16 * column);
-                // SAFETY: `four` is called where there are four columns, which `Source::prepare` says are among the bytes: one here.
+                // SAFETY: `four` is called where there are four columns, which `Source::equation` says are among the bytes: one here.
                 let first = unsafe { load(at) };
                 // SAFETY: the same of the next block, or of the same again.
                 let next = unsafe { load(at.wrapping_add(equation.next)) };

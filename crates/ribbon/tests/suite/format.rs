@@ -112,3 +112,57 @@ fn every_check() {
         }
     }
 }
+
+/// Reads the header's table of the document and checks each row against a stored filter.
+#[test]
+fn the_document_matches_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
+    let document = fs::read_to_string(path).unwrap();
+    let (_, section) = document.split_once("### Ribbon filter").unwrap();
+    let rows = section.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [offset, bytes, field, value] = cells[..] else { return None };
+        Some((offset.parse::<usize>().ok()?, bytes.parse::<usize>().ok()?, field, value))
+    });
+    let seed = 0x0102_0304_0506_0708;
+    let stored = golden(0.01, 9_000, KeyHash::Xxh3 { seed });
+    let number = |at: usize, length: usize| {
+        stored[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let (shards, words) = (number(24, 4), number(40, 8));
+    let (mut end, mut fields) = (0, Vec::new());
+    for (offset, length, field, value) in rows {
+        if offset == 0 && end == 64 {
+            // The directory's entries, the first of which has no words before it.
+            end = 0;
+        }
+        assert_eq!(offset, end, "{field} begins where the field before it ends");
+        end = offset + length;
+        fields.push(field);
+        let found = number(offset, length);
+        match field {
+            "magic" => {
+                let hex: Vec<String> =
+                    stored[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(value, format!("`{}`", hex.join(" ")));
+            }
+            "version" | "Ribbon scheme" => assert_eq!(found.to_string(), value),
+            "hash" => assert!(found == 1 && value.ends_with("1 = XXH3-64")),
+            "columns" => assert!(found == 7 && value == "`c`, 1 to 32"),
+            "zero" => assert!(found == 0 && value == "0"),
+            "seed" if length == 8 => assert_eq!(found, seed),
+            "shard count" => assert_eq!(found, 3),
+            "keys inserted" => assert_eq!(found, 9_000),
+            "word count" => assert_eq!(stored.len() as u64, 64 + 8 * (shards + found)),
+            "checksum of the body" => assert_eq!(found, xxh3_64(&stored[64..])),
+            "checksum of the header" => assert_eq!(found, xxh3_64(&stored[..56])),
+            "offset" => assert_eq!(number(64 + offset, length), 0),
+            "starts" => assert_eq!(number(64 + offset, length) % 64, 1),
+            "short blocks" => assert!((1..60).contains(&number(64 + offset, length))),
+            "seed" => assert!(number(64 + offset, length) < 10),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!((fields.len(), end), (17, 8));
+    assert!(words > 900);
+}
