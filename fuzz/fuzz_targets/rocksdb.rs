@@ -149,6 +149,8 @@ enum Answers {
     Fast(u64, u32),
     /// Lines, bytes of a line, probes.
     Legacy(u32, u32, u32),
+    /// Ordinal of the seed, blocks of slots.
+    Ribbon(u8, u32),
     /// RocksDB reads beyond such a block.
     Refused,
 }
@@ -170,6 +172,10 @@ fn naive_kind(block: &[u8]) -> Answers {
                 false => Answers::Maybe,
             }
         }
+        -2 => match le(trailer, 2, 3) as u32 {
+            0 | 1 => Answers::Maybe,
+            blocks => Answers::Ribbon(trailer[1], blocks),
+        },
         1.. => {
             let lines = le(trailer, 1, 4) as u32;
             match lines != 0 && bits % lines == 0 && (bits / lines).is_power_of_two() {
@@ -193,6 +199,26 @@ fn naive_contains(block: &[u8], kind: Answers, key: &[u8]) -> bool {
                 let (byte, bit) = (line + (g >> 26) as usize, g >> 23 & 7);
                 g = g.wrapping_mul(0x9e37_79b9);
                 block[byte] >> bit & 1 == 1
+            })
+        }
+        Answers::Ribbon(seed, blocks) => {
+            let (blocks, segments) = (u64::from(blocks), (block.len() as u64 - 5) / 16);
+            let columns = segments.div_ceil(blocks).min(32);
+            let short = (columns * blocks).saturating_sub(segments);
+            let t = u64::from(seed).wrapping_mul(0xc782_19a2_3eea_dd03);
+            let raw = (t ^ (t & 0xf0f0_f0f0_f0f0_f0f0) >> 4) & 0xffff_ffff;
+            let s = (naive_hash(key) ^ raw).wrapping_mul(0x6193_d459_236a_3a0d);
+            let start = (u128::from(s) * u128::from(128 * blocks - 127) >> 64) as u64;
+            let a = s.wrapping_mul(0xc28f_8282_2b65_0bed);
+            let bits = u128::from(a) << 64 | u128::from(a ^ 0xc367_844a_6e52_731d) | 1;
+            let of = |block: u64| columns.saturating_sub(u64::from(block < short));
+            (0..of(start / 128)).all(|column| {
+                let sum = (0..128).filter(|i| bits >> i & 1 == 1).fold(0, |sum, i| {
+                    let (at, bit) = ((start + i) / 128, (start + i) % 128);
+                    let segment = at * columns - at.min(short) + column;
+                    sum ^ block[(16 * segment + bit / 8) as usize] >> (bit % 8) & 1
+                });
+                u64::from(sum) == a.swap_bytes() >> column & 1
             })
         }
         Answers::Legacy(lines, bytes, probes) => {
@@ -225,6 +251,7 @@ fn check(block: &[u8], keys: &[&[u8]]) {
         FilterKind::LegacyBloom { probes, lines, line_bytes } => {
             Answers::Legacy(lines, line_bytes, probes.into())
         }
+        FilterKind::Ribbon { seed, blocks } => Answers::Ribbon(seed, blocks),
         FilterKind::NoKeys => Answers::No,
         _ => Answers::Maybe,
     };
@@ -266,6 +293,7 @@ fuzz_target!(|input: &[u8]| {
 
     let mut mended = block.to_vec();
     match flags % 4 {
+        0 if *number >= 128 => mended.extend([0xfe, *flags, number % 16, flags / 64, 0]),
         0 | 1 => {
             // Bytes beyond the last line are legal.
             mended.truncate(block.len() / 64 * 64 + usize::from(flags / 4));
