@@ -34,6 +34,7 @@ macro_rules! links {
 [format.md#index-of-a-partitioned-filter]: crate::guides::format#index-of-a-partitioned-filter
 [format.md#probe-scheme-1]: crate::guides::format#probe-scheme-1
 [format.md#removable-filter]: crate::guides::format#removable-filter
+[format.md#ribbon-filter]: crate::guides::format#ribbon-filter
 [growing.md]: crate::guides::growing
 [guava.md]: crate::guides::guava
 [guide.md]: crate::guides::guide
@@ -54,6 +55,7 @@ macro_rules! links {
 [planes.md]: crate::guides::planes
 [planes.md#the-bytes]: crate::guides::planes#the-bytes
 [planning.md]: crate::guides::planning
+[planning.md#bloom-or-ribbon]: crate::guides::planning#bloom-or-ribbon
 [planning.md#no-filter]: crate::guides::planning#no-filter
 [policy.md]: crate::guides::policy
 [redis.md]: crate::guides::redis
@@ -150,6 +152,11 @@ pub mod removable {}
 #[doc = links!()]
 #[doc = include_str!("../docs/spark.md")]
 pub mod spark {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
+#[doc = include_str!("../docs/ribbon.md")]
+pub mod ribbon {}
 
 #[cfg(not(doctest))]
 #[doc = links!()]

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 # All packages in one call of cargo per target, and no debug information: most of the time goes into compiling what the tests need.
 export CARGO_PROFILE_TEST_DEBUG=0
-all=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-planes --package blocked-bloom-removable --lib --test suite)
+all=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-planes --package blocked-bloom-removable --package blocked-bloom-ribbon --lib --test suite)
 # Of the core: kernels, bytes, alignment; of the formats: the kernels of split blocks and the readers of bytes. A package that has none of
 # these runs none.
 machine=(kernels:: set:: format:: golden:: partition_format:: filter:: atomic:: shared:: rocksdb:: cassandra:: classical:: parquet::threads ranged::)
