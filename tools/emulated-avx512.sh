@@ -32,7 +32,7 @@ done
 filters=("$@")
 if [ ${#packages[@]} = 0 ]; then
     packages=(--package blocked-bloom)
-    [ ${#filters[@]} -gt 0 ] || packages+=(--package blocked-bloom-formats)
+    [ ${#filters[@]} -gt 0 ] || packages+=(--package blocked-bloom-formats --package blocked-bloom-removable --package blocked-bloom-ribbon)
 fi
 [ ${#filters[@]} -gt 0 ] || filters=(kernels:: set::)
 
