@@ -197,6 +197,7 @@ fn what_is_no_compact_filter_is_an_error_and_maybe() {
 /// What an engine does: a container with a checksum, which is damaged in every way. Where the checksum holds, no key is lost; where it
 /// does not, the container is not used. Without a container nothing panics.
 #[test]
+#[expect(clippy::print_stdout, reason = "how much was tried")]
 fn damage_campaign() {
     let (keys, mut random) = (300, Random(11));
     let mut damaged = 0;

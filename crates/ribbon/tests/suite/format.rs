@@ -118,8 +118,8 @@ fn every_check() {
 fn the_document_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
     let document = fs::read_to_string(path).unwrap();
-    let (_, section) = document.split_once("### Ribbon filter").unwrap();
-    let rows = section.lines().filter_map(|line| {
+    let (_, section) = document.split_once("## Ribbon filter").unwrap();
+    let rows = section.lines().take_while(|line| !line.starts_with("## ")).filter_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [offset, bytes, field, value] = cells[..] else { return None };
         Some((offset.parse::<usize>().ok()?, bytes.parse::<usize>().ok()?, field, value))
