@@ -60,6 +60,7 @@ macro_rules! links {
 [policy.md]: crate::guides::policy
 [redis.md]: crate::guides::redis
 [removable.md]: crate::guides::removable
+[ribbon.md]: crate::guides::ribbon
 [rocksdb.md]: crate::guides::rocksdb
 [running.md]: crate::guides::running
 [running.md#changing-filters-under-data-that-stays]: crate::guides::running#changing-filters-under-data-that-stays
