@@ -105,6 +105,18 @@ impl Pending {
     }
 }
 
+/// A builder whose pending hashes are added at the end, also if a key panics.
+struct Adding<'b> {
+    builder: &'b mut BloomFilterBuilder,
+    pending: Pending,
+}
+
+impl Drop for Adding<'_> {
+    fn drop(&mut self) {
+        self.pending.flush(self.builder);
+    }
+}
+
 /// How a builder does what several threads can share.
 #[derive(Clone, Copy)]
 struct Threads {
@@ -195,7 +207,7 @@ impl BloomFilterBuilder {
 
     /// Adds every key, as [`insert`](Self::insert). Keys of a slice are added faster by [`insert_batch`](Self::insert_batch).
     ///
-    /// If the iterator or a key panics, up to 511 of the keys before were not added.
+    /// If the iterator or a key panics, the keys before it were added.
     ///
     /// # Errors
     ///
@@ -209,9 +221,11 @@ impl BloomFilterBuilder {
             return keys.into_iter().try_for_each(|key| self.insert(key));
         }
         // Hashed as they come: keys that wait to be hashed together, as references, took up to twice the time.
-        let mut pending = Pending::new();
-        keys.into_iter().for_each(|key| pending.push(hasher.hash(key), self));
-        pending.flush(self);
+        let mut adding = Adding { builder: self, pending: Pending::new() };
+        keys.into_iter().for_each(|key| {
+            let hash = hasher.hash(key);
+            adding.pending.push(hash, adding.builder);
+        });
         Ok(())
     }
 

@@ -91,7 +91,8 @@ crate](guides::internals).
 "
 )]
 //!
-//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet and Cassandra, read and written
+//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom, read and written
+//! - `blocked-bloom-ribbon`: static Ribbon filters, a quarter smaller
 //! - `blocked-bloom-lsm`: memory budgets per level, policies and metrics for LSM engines
 //! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
 //! - `blocked-bloom-removable`: a filter that keys can be removed from

@@ -73,9 +73,10 @@ impl<'a> BloomFilterRef<'a> {
     /// [`FormatError::Header`] for bytes that are no compact filter, among them every filter in the full form.
     pub fn open_compact(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let Some((blocks, [kind, version, probes, flags, keys @ ..])) = split(bytes) else {
-            // The nearest length of 64 bytes a block and the trailer, but one block at least.
-            let blocks = (bytes.len().saturating_sub(TRAILER_BYTES) / BLOCK_BYTES).max(1);
-            let (found, expected) = (bytes.len() as u64, (blocks * BLOCK_BYTES) as u64 + 8);
+            // The next length of whole blocks and the trailer, or the longest there is.
+            let blocks = bytes.len().saturating_sub(TRAILER_BYTES).div_ceil(BLOCK_BYTES) as u64;
+            let blocks = blocks.clamp(1, u32::MAX.into());
+            let (found, expected) = (bytes.len() as u64, 64 * blocks + 8);
             return Err(HeaderError::Length { found, expected }.into());
         };
         let start = blocks.as_flattened().len();

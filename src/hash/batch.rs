@@ -31,14 +31,16 @@ impl KeyHasher {
     /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
     /// ```
     pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
-        // What is there already is overwritten, and need not be cleared first.
-        hashes.resize(keys.len(), 0);
-        self.hash_by(Kernel::default(), keys, hashes);
+        // What is there already is overwritten, and need not be cleared first. If a key panics, the list is left empty.
+        let mut written = core::mem::take(hashes);
+        written.resize(keys.len(), 0);
+        self.hash_by(Kernel::default(), keys, &mut written);
+        *hashes = written;
     }
 
     /// Hashes every key in order into a slice.
     ///
-    /// Cost: on CPUs with AVX-512, keys of 4 to 16 bytes are hashed eight at a time, on those with AVX2 keys of exactly 4 or 8. Other
+    /// Cost: on CPUs with AVX-512, keys of 4 to 16 bytes are hashed eight at a time, on those with AVX2 keys of 4 to 8 bytes. Other
     /// keys are hashed one by one. Arrays of a fixed width (`[u8; 16]`) are faster than slices of that length.
     ///
     /// # Errors
@@ -104,8 +106,8 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Hashes keys of one width that lie one after the other, such as UUIDs, without a copy. [`hash_batch_into`](Self::hash_batch_into)
-    /// takes them too, through a buffer on the stack.
+    /// Hashes keys of one width that lie one after the other: those of 4 and 8 bytes without a copy, others as
+    /// [`hash_batch_into`](Self::hash_batch_into).
     ///
     /// # Errors
     ///
@@ -114,10 +116,10 @@ impl KeyHasher {
     /// ```
     /// use blocked_bloom::KeyHasher;
     /// let hasher = KeyHasher::default();
-    /// let uuids = [[1; 16], [2; 16]];
+    /// let big_endian = [7_u64, 9].map(u64::to_be_bytes);
     /// let mut hashes = [0; 2];
-    /// hasher.hash_fixed(&uuids, &mut hashes)?;
-    /// assert_eq!(hashes[1], hasher.hash(uuids[1]));
+    /// hasher.hash_fixed(&big_endian, &mut hashes)?;
+    /// assert_eq!(hashes[1], hasher.hash(big_endian[1]));
     /// # Ok::<(), blocked_bloom::HashError>(())
     /// ```
     pub fn hash_fixed<const N: usize>(
@@ -134,7 +136,7 @@ impl KeyHasher {
     }
 
     /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is `bytes[offsets[i]..offsets[i + 1]]`.
-    /// Offsets are any integers (`i32`, `i64`, `u32`, ...), one more than there are keys, or none for none. The first need not be 0, nor
+    /// Offsets are integers of up to 64 bits (`i32`, `i64`, `u32`, `u64`; not `usize`), one more than there are keys, or none for none. The first need not be 0, nor
     /// the last the end, as in a slice of an array.
     ///
     /// An entry that is null in Arrow is hashed as the bytes that it has, mostly none.

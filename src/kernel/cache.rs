@@ -81,9 +81,9 @@ fn of_cpuid() -> Option<usize> {
     };
     let size = |CpuidResult { ebx, ecx, .. }| {
         let [ways, partitions, line] = [ebx >> 22, ebx >> 12 & 0x3ff, ebx & 0xfff];
-        [ways, partitions, line, ecx]
-            .into_iter()
-            .try_fold(1, |size: usize, less_one| size.checked_mul(less_one as usize + 1))
+        [ways, partitions, line, ecx].into_iter().try_fold(1, |size: usize, less_one| {
+            size.checked_mul((less_one as usize).checked_add(1)?)
+        })
     };
     let caches = (0..8).map(|index| cpuid(leaf, index)).take_while(|cache| cache.eax & 31 != 0);
     caches.filter(|cache| cache.eax >> 5 & 7 == 2).find_map(size)

@@ -490,3 +490,21 @@ proptest! {
         prop_assert_eq!(builder_of(&hashes).finish_verified().unwrap().to_bytes(), expected);
     }
 }
+
+/// What came before a key that panics is there: catches hashes that are dropped with the batch they waited in.
+#[test]
+fn keys_before_one_that_panics_are_added() {
+    for at in [0, 1, 511, 512, 700] {
+        let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
+        let keys = (0..1_000_u32).map(|key| {
+            assert_ne!(key, at, "a key that cannot be read");
+            key.to_le_bytes()
+        });
+        let caught =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.extend(keys)));
+        assert!(caught.is_err());
+        assert_eq!(builder.len(), u64::from(at));
+        let filter = builder.finish_verified().unwrap();
+        assert!((0..at).all(|key| filter.contains(key.to_le_bytes())));
+    }
+}

@@ -235,9 +235,6 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
     let length = length.len();
     let tail = read(length.saturating_sub(RECORD), RECORD)?;
     let layout = PlanesLayout::from_tail(&tail, length).map_err(fail)?;
-    if !layout.is_complete() {
-        return Err(fail(PlanesError::Incomplete { rows: layout.rows() }));
-    }
     let hasher = layout.options().hasher().map_err(|error| Failure::of(&name, error))?;
     let hashes = args.words.iter().map(|word| hasher.hash(word));
     let query = if args.any { Query::any(hashes) } else { Query::all(hashes) };

@@ -74,9 +74,24 @@ impl PlanesLayout {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is another than its rows take. Without a layout
-    /// answer "maybe" for every row.
+    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is another than its rows take;
+    /// [`PlanesError::Incomplete`] if the last record is not that of complete planes, as in a file that was cut off behind a group. Without
+    /// a layout answer "maybe" for every row.
     pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
+        let layout = PlanesLayout::from_last_record(tail, stored_bytes)?;
+        match layout.complete {
+            true => Ok(layout),
+            false => Err(PlanesError::Incomplete { rows: layout.rows }),
+        }
+    }
+
+    /// From the record of the last whole group of planes that are still being written, and where it ends: a layout of the rows so far, of
+    /// which there may be more, which the caller must not take for absent.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Header`] as [`from_tail`](Self::from_tail).
+    pub fn from_last_record(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
         let layout = PlanesLayout::of_record(tail)?;
         Header::check_length(stored_bytes, layout.stored_bytes())?;
         Ok(layout)
@@ -90,6 +105,15 @@ impl PlanesLayout {
     /// [`PlanesError::Header`] if these are not the first bytes of planes, or there are fewer than 64 bytes.
     pub fn last_record(first: &[u8], available_bytes: u64) -> Result<Range<u64>, PlanesError> {
         let layout = PlanesLayout::of_record(first)?;
+        if layout.rows != 0 || layout.complete {
+            return Err(HeaderError::field(
+                40,
+                "rows of the first record",
+                layout.rows,
+                "must be 0",
+            )
+            .into());
+        }
         let Some(body) = available_bytes.checked_sub(HEADER_BYTES as u64) else {
             return Err(HeaderError::TooShort { found: available_bytes }.into());
         };

@@ -1,6 +1,6 @@
 //! Thousands of small Bloom filters, stored as bit planes and queried together.
 //!
-//! Log and analytics stores keep a small filter for every page, segment or file, and ask all of them for one token. One by one, each filter
+//! Log and analytics stores keep a small filter for every page, segment or file, and look one token up in all of them. One by one, each filter
 //! costs a cache miss. Here plane `j` holds bit `j` of every row's filter: a query reads the few planes of its items' bits from
 //! end to end, and gets a bit for every row. A row is whatever has a filter: a page, a granule, a file, a table, a row of a table.
 //!

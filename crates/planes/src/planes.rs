@@ -75,9 +75,6 @@ impl<'a> PlanesRef<'a> {
     pub fn from_bytes_trusted(bytes: &'a [u8]) -> Result<Self, PlanesError> {
         let tail = bytes.last_chunk::<HEADER_BYTES>().map_or(bytes, |tail| tail);
         let layout = PlanesLayout::from_tail(tail, bytes.len() as u64)?;
-        if !layout.is_complete() {
-            return Err(PlanesError::Incomplete { rows: layout.rows() });
-        }
         let planes = PlanesRef { layout, bytes };
         planes.check_record(0, 0)?;
         Ok(planes)

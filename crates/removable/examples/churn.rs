@@ -1,4 +1,4 @@
-//! Fills filters until a key is refused, adds and removes keys for long at full load, and removes keys that were never added: how full a
+//! Fills filters until a key is rejected, adds and removes keys for long at full load, and removes keys that were never added: how full a
 //! filter gets, what churn does to it, and what misuse costs.
 //!
 //! ```text
@@ -33,7 +33,7 @@ struct Args {
     /// Lanes of 32 that are taken with all keys in, on the average; 16 to 30
     #[arg(long, value_name = "LANES", default_value_t = 28, value_parser = value_parser!(u8).range(16..=30))]
     lanes: u8,
-    /// Filters that are filled until a key is refused
+    /// Filters that are filled until a key is rejected
     #[arg(long, value_name = "N", default_value_t = 5)]
     fills: u64,
     /// Another course of events
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Fills filters until a key is refused.
+/// Fills filters until a key is rejected.
 fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     let mut loads = Vec::new();
     for fill in 0..args.fills {
@@ -85,7 +85,7 @@ fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     loads.sort_by(f64::total_cmp);
     if let [least, .., most] | [least @ most] = loads[..] {
         println!(
-            "{} fills of filters for {} keys: the first key is refused at a load of {least:.4} to {most:.4}, median {:.4}",
+            "{} fills of filters for {} keys: the first key is rejected at a load of {least:.4} to {most:.4}, median {:.4}",
             args.fills,
             args.keys,
             loads[loads.len() / 2]
@@ -98,17 +98,17 @@ fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
 fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> {
     let mut filter = options.empty_filter()?;
     let mut numbers = Numbers::of(args.seed, 0);
-    let (mut live, mut refused) = (Vec::new(), 0);
-    add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut refused)?;
+    let (mut live, mut rejected) = (Vec::new(), 0);
+    add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut rejected)?;
     println!(
-        "{} keys in {} bytes, {:.2} bits per key, load {:.4}; {refused} refused",
+        "{} keys in {} bytes, {:.2} bits per key, load {:.4}; {rejected} rejected",
         live.len(),
         filter.memory_bytes(),
         filter.memory_bytes() as f64 * 8.0 / live.len() as f64,
         filter.load()
     );
     rate(&filter, &mut numbers);
-    refused = 0;
+    rejected = 0;
     let (start, mut checked, mut done) = (Instant::now(), 0_u64, 0);
     let mut found = Bitmask::new();
     while done < args.operations {
@@ -123,7 +123,7 @@ fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> 
             );
         }
         let missing = args.keys as usize - live.len();
-        add(&mut filter, &mut numbers, missing, &mut live, &mut refused)?;
+        add(&mut filter, &mut numbers, missing, &mut live, &mut rejected)?;
         done += (BATCH + missing) as u64;
         // Ten times in all, and at the end.
         if done * 10 / args.operations.max(1) > checked || done >= args.operations {
@@ -139,7 +139,7 @@ fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> 
         }
     }
     println!(
-        "{done} additions and removals: {refused} refused, 0 keys lost, load {:.4}, {:.1} s",
+        "{done} additions and removals: {rejected} rejected, 0 keys lost, load {:.4}, {:.1} s",
         filter.load(),
         start.elapsed().as_secs_f64()
     );
@@ -147,13 +147,13 @@ fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Adds as many new keys, of which those that are not refused are then live.
+/// Adds as many new keys, of which those that are not rejected are then live.
 fn add(
     filter: &mut RemovableFilter,
     numbers: &mut Numbers,
     count: usize,
     live: &mut Vec<u64>,
-    refused: &mut u64,
+    rejected: &mut u64,
 ) -> Result<(), RemovableError> {
     let mut hashes: Vec<u64> = (0..count).map(|_| numbers.next()).collect();
     let mut rest = &mut hashes[..];
@@ -165,7 +165,7 @@ fn add(
             }
             Err(RemovableError::Full { inserted, .. }) => {
                 live.extend_from_slice(&rest[..inserted]);
-                *refused += 1;
+                *rejected += 1;
                 rest = &mut rest[inserted + 1..];
             }
             Err(error) => return Err(error),
@@ -194,8 +194,8 @@ fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError>
     const REMOVALS: usize = 1_000_000;
     let mut filter = options.empty_filter()?;
     let mut numbers = Numbers::of(args.seed, u64::MAX);
-    let (mut live, mut refused) = (Vec::new(), 0);
-    add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut refused)?;
+    let (mut live, mut rejected) = (Vec::new(), 0);
+    add(&mut filter, &mut numbers, args.keys as usize, &mut live, &mut rejected)?;
     let never: Vec<u64> = (0..REMOVALS).map(|_| numbers.next()).collect();
     let mut found = Bitmask::new();
     let carried_out = filter.remove_hashes(&never, &mut found);

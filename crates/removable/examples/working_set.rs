@@ -1,5 +1,5 @@
-//! An IP ban list: addresses that misbehave are banned for some time, and every request is looked up. The list itself is slow to ask (a
-//! database, another machine); the filter says of nearly every request that it need not be asked.
+//! An IP ban list: addresses that misbehave are banned for some time, and every request is looked up. The list itself is slow to query (a
+//! database, another machine); the filter says of nearly every request that it need not be queried.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-removable --example working_set
@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hasher = bans.filter.hasher()?;
     // What the filter is checked with; a service would have it in the database.
     let mut banned: HashMap<u64, u64> = HashMap::new();
-    let (mut passed, mut stopped, mut asked_in_vain, mut most) = (0_u64, 0_u64, 0_u64, 0);
+    let (mut passed, mut stopped, mut queried_in_vain, mut most) = (0_u64, 0_u64, 0_u64, 0);
     for now in 0..args.requests {
         bans.expire(now);
         let client = &clients[pick(now, clients.len())];
@@ -100,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             (false, true) => return Err("a banned client was let in".into()),
             (false, false) => passed += 1,
             (true, true) => stopped += 1,
-            (true, false) => asked_in_vain += 1,
+            (true, false) => queried_in_vain += 1,
         }
         // A request in 50 is a misdeed, of banned clients too: their bans get longer.
         if mix(now ^ 0xbad).is_multiple_of(50) {
@@ -112,12 +112,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{} requests of {} clients", args.requests, clients.len());
     println!(
-        "{passed} passed by the filter alone; the list was asked {} times",
-        stopped + asked_in_vain
+        "{passed} passed by the filter alone; the list was queried {} times",
+        stopped + queried_in_vain
     );
     println!(
-        "{stopped} of these were banned, {asked_in_vain} ({:.4} % of those not banned) were not",
-        { 100.0 * asked_in_vain as f64 / (passed + asked_in_vain) as f64 }
+        "{stopped} of these were banned, {queried_in_vain} ({:.4} % of those not banned) were not",
+        { 100.0 * queried_in_vain as f64 / (passed + queried_in_vain) as f64 }
     );
     println!(
         "{most} bans at a time at most; {} bytes, load {:.2}, made larger {} times",

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 1_024;
 ///   line), and fewer where other keys have taken lanes.
 /// - It does not grow. [`RemovableError::Full`] says that a key was not added, and the filter is as it was. A tag does not have enough of
 ///   the hash to be moved to a filter of another size, so a larger one is made from the keys, which whoever removes keys has:
-///   [`from_hashes`](Self::from_hashes). By default the first key is refused at nine tenths of the
+///   [`from_hashes`](Self::from_hashes). By default the first key is rejected at nine tenths of the
 ///   [capacity](Self::capacity) and the filter is for seven eighths of it.
 /// - Filters cannot be merged.
 ///
@@ -80,7 +80,7 @@ impl RemovableFilter {
     ///
     /// # Errors
     ///
-    /// As [`empty_filter`](RemovableOptions::empty_filter); [`RemovableError::Full`] if a hash is there more than 64 times, or the slack is
+    /// As [`empty_filter`](RemovableOptions::empty_filter); [`RemovableError::Full`] if a hash is there more than 64 times (32 if its two lines are one), or the slack is
     /// so small that not all keys fit.
     ///
     /// ```
@@ -235,10 +235,12 @@ impl RemovableFilter {
                 hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hasher.hash(key));
                 let hashes = &hashes[..keys.len()];
                 // There are as many words as the hashes take.
-                removed += kernel::remove(self.kernel, &mut self.lines, hashes, words).unwrap_or(0);
+                let now = kernel::remove(self.kernel, &mut self.lines, hashes, words).unwrap_or(0);
+                // Here, since a later key may panic.
+                self.len -= now as u64;
+                removed += now;
             }
         });
-        self.len -= removed as u64;
         Ok(removed)
     }
 
@@ -276,7 +278,7 @@ impl RemovableFilter {
         self.len == 0
     }
 
-    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are refused from nine tenths of it on.
+    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from nine tenths of it on.
     pub fn capacity(&self) -> u64 {
         self.view().capacity()
     }

@@ -15,7 +15,7 @@ const SLACK: f64 = 0.125;
 const MOST_SLACK: f64 = 0.9;
 
 /// So few lines get one more: lines differ by chance, and with few of them keys have little choice. Without it, one in 120 filters of two
-/// lines and one in 2,700 of ten refused a key before all for which they were made were in; with it, none of 350,000.
+/// lines and one in 2,700 of ten rejected a key before all for which they were made were in; with it, none of 350,000.
 const FEW_LINES: RangeInclusive<u32> = 2..=32;
 
 /// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of it, and
@@ -59,7 +59,7 @@ impl RemovableOptions {
     ///
     /// With 0 a filter has exactly as many lines as hold the keys; otherwise filters of 2 to 32 lines get one more.
     ///
-    /// With less than 0.1 keys are refused before all are in ([`RemovableError::Full`]); more makes that rarer still and the
+    /// With less than 0.1 keys are rejected before all are in ([`RemovableError::Full`]); more makes that rarer still and the
     /// false-positive rate lower, and costs memory in proportion. docs/removable.md has the figures.
     #[must_use]
     pub fn with_slack(self, slack: f64) -> Self {

@@ -86,7 +86,7 @@ impl<'a> RemovableFilterRef<'a> {
         self.len == 0
     }
 
-    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are refused from nine tenths of it on.
+    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from nine tenths of it on.
     pub fn capacity(&self) -> u64 {
         self.lines.len() as u64 * LANES as u64
     }

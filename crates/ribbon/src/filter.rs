@@ -47,9 +47,11 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The filter must not be used to answer "absent"
     /// then.
     pub fn from_bytes(bytes: B) -> Result<Self, RibbonError> {
-        let (header, meta) = Meta::read(bytes.as_ref())?;
-        Meta::check_body(&header, bytes.as_ref())?;
-        meta.check_directory(bytes.as_ref())?;
+        // Once: the owner may lend others the next time.
+        let slice = bytes.as_ref();
+        let (header, meta) = Meta::read(slice)?;
+        Meta::check_body(&header, slice)?;
+        meta.check_directory(slice)?;
         Ok(RibbonFilter { bytes, meta, kernel: Kernel::default() })
     }
 

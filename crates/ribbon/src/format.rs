@@ -94,6 +94,10 @@ impl Meta {
             return Err(error.into());
         };
         let (shards, keys) = (header.u32_at(at::SHARDS), header.u64_at(at::KEYS));
+        if (shards == 0) != (keys == 0) {
+            let expected = "must be 0 if no key was inserted, and only then";
+            return Err(HeaderError::field(at::SHARDS, "shards", shards, expected).into());
+        }
         let meta = Meta { key_hash, keys, columns, shards, words };
         Header::check_length(bytes.len() as u64, meta.stored_bytes())?;
         Ok((header, meta))

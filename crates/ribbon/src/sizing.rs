@@ -36,7 +36,8 @@ pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
 
 /// Slots of a shard of so many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too many.
 pub(crate) fn slots(keys: usize) -> u32 {
-    (libm::ceil(exact_slots(keys as f64)) as u32).next_multiple_of(WIDTH)
+    let slots = libm::ceil(exact_slots(keys as f64)).min(f64::from(MAX_SLOTS + 1));
+    (slots as u32).next_multiple_of(WIDTH)
 }
 
 /// Slots by the table.

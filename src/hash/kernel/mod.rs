@@ -174,7 +174,7 @@ pub(super) fn one_by_one<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [u6
     }
 }
 
-/// An integer, whose bytes in memory are all of it.
+/// An integer, whose bytes in memory are all of it: types without padding only, on which [`bytes_of`] relies.
 pub(crate) trait Integer: Copy {
     /// Its little-endian bytes: what is hashed.
     fn to_le(self) -> impl AsRef<[u8]>;
@@ -197,6 +197,6 @@ impl Integer for u64 {
 /// The bytes of the integers as they lie in memory.
 #[inline]
 pub(super) fn bytes_of<T: Integer>(integers: &[T]) -> &[u8] {
-    // SAFETY: the same memory, borrowed as long; `u32` and `u64` have no padding and bytes no alignment.
+    // SAFETY: the same memory, borrowed as long; the `Integer`s, `u32` and `u64`, have no padding and bytes no alignment.
     unsafe { core::slice::from_raw_parts(integers.as_ptr().cast(), size_of_val(integers)) }
 }

@@ -71,7 +71,7 @@ impl Staging {
         staged.unwrap_or(Staged::Nothing)
     }
 
-    /// None if a key has another length than when it was looked at before.
+    /// None if a key is shorter than these loads need, as one can be whose length changes.
     #[inline(always)]
     fn four_to_eight<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
         for ((key, first), length) in keys.iter().zip(&mut self.first).zip(&mut self.lengths) {

@@ -153,6 +153,7 @@ impl RedisFilter {
             return Ok(false);
         }
         if self.newest().is_full() {
+            self.newest().check_entries()?;
             self.links.push(self.next_link()?);
         }
         if let Some(link) = self.links.last_mut() {

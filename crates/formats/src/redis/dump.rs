@@ -45,11 +45,17 @@ impl RedisFilter {
         let mut links = Vec::new();
         let mut bytes = Vec::new();
         let mut facts = facts.into_iter();
-        let mut current = facts.next();
+        let (mut current, mut ended) = (facts.next(), false);
         for (iterator, data) in replies {
             let data = data.as_ref();
             if iterator == 0 && data.is_empty() {
-                break;
+                ended = true;
+                continue;
+            }
+            match (ended, current) {
+                (false, _) => {}
+                (true, Some(_)) => break,
+                (true, None) => return Err(RedisError::Order { iterator, expected: 0 }),
             }
             found = found.saturating_add(data.len() as u64);
             let expected = i64::try_from(found).unwrap_or(i64::MAX).saturating_add(1);

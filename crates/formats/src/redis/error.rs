@@ -85,6 +85,18 @@ pub enum RedisError {
     Alloc(AllocError),
 }
 
+/// Where the header has the number of this name; nothing for one that was given.
+struct Place<'a>(u64, &'a str);
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Place(0, "capacity" | "expansion" | "error") => Ok(()),
+            Place(offset, _) => write!(f, "byte {offset} of the header: "),
+        }
+    }
+}
+
 impl Display for RedisError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,17 +107,15 @@ impl Display for RedisError {
                 write!(f, "the bytes end at {offset}, expected {expected}: other bytes follow")
             }
             Self::OutOfRange { offset, field, found, least, most } if least == most => {
-                write!(f, "byte {offset} of the header: {field} {found}, expected {least}")
+                write!(f, "{}{field} {found}, expected {least}", Place(*offset, field))
             }
             Self::OutOfRange { offset, field, found, least, most } => {
-                write!(
-                    f,
-                    "byte {offset} of the header: {field} {found}, expected {least} to {most}"
-                )
+                write!(f, "{}{field} {found}, expected {least} to {most}", Place(*offset, field))
             }
             Self::Rate { offset, field, found } => write!(
                 f,
-                "byte {offset} of the header: {field} {found}, expected a number above 0 and below {}",
+                "{}{field} {found}, expected a number above 0 and below {}",
+                Place(*offset, field),
                 if *field == "error" { "1" } else { "1552" }
             ),
             Self::Order { iterator, expected } => {

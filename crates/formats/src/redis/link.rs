@@ -223,6 +223,23 @@ impl Link {
         &self.bytes
     }
 
+    /// Checks that the bits are as many as the entries take: a dump may say otherwise, and a link that is a multiple of such would claim memory
+    /// that nothing has come for.
+    pub(super) fn check_entries(&self) -> Result<(), RedisError> {
+        let Facts { entries, bits, bits_per_entry, .. } = self.facts;
+        let most = ((bits as f64 + 64.0) / bits_per_entry) as u64;
+        match entries <= most {
+            true => Ok(()),
+            false => Err(RedisError::OutOfRange {
+                offset: 0,
+                field: "capacity",
+                found: entries,
+                least: 1,
+                most,
+            }),
+        }
+    }
+
     /// Whether it holds as many keys as it was made for.
     pub(super) fn is_full(&self) -> bool {
         self.facts.size >= self.facts.entries

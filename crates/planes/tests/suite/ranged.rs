@@ -112,7 +112,10 @@ fn a_file_that_grows_is_read_up_to_its_last_whole_group() {
         let end = record.end as usize;
         assert!(end <= available && available < end + group);
         let layout =
-            PlanesLayout::from_tail(&complete[record.start as usize..end], end as u64).unwrap();
+            PlanesLayout::from_last_record(&complete[record.start as usize..end], end as u64)
+                .unwrap();
+        let cut = PlanesLayout::from_tail(&complete[record.start as usize..end], end as u64);
+        assert_eq!(cut.unwrap_err(), PlanesError::Incomplete { rows: layout.rows() });
         assert_eq!(layout.rows(), ((end - 64) / group * 512) as u64);
         assert!(!layout.is_complete());
         let error = PlanesRef::from_bytes(&complete[..end]).unwrap_err();

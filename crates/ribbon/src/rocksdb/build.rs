@@ -101,9 +101,14 @@ impl RibbonBlockOptions {
         1.0 / self.one_in
     }
 
-    /// Length of a Ribbon block of so many keys, trailer included. The first hash rounds a fraction of a block up or down.
+    /// Length of a Ribbon block of so many keys, trailer included; above 950 million, where a Bloom block is written instead, that of
+    /// 950 million. The first hash rounds a fraction of a block up or down.
     pub fn block_bytes(&self, keys: u32, first_hash: u64) -> usize {
-        sizing::data_bytes(sizing::slots(keys), self.one_in, first_hash) + TRAILER_BYTES
+        sizing::data_bytes(
+            sizing::slots(keys.min(sizing::MAX_KEYS as u32)),
+            self.one_in,
+            first_hash,
+        ) + TRAILER_BYTES
     }
 
     /// The block of these hashes, of which none equals the one before it (RocksDB drops such); no bytes if there are none, where RocksDB

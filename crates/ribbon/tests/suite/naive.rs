@@ -28,6 +28,7 @@ impl<'a> Naive<'a> {
             && bytes[13..16] == [0; 3]
             && bytes[28..32] == [0; 4]
             && number(bytes, 40, 8) < 1 << 32
+            && (number(bytes, 24, 4) == 0) == (number(bytes, 32, 8) == 0)
             && bytes.len() as u64 == 64 + 8 * (number(bytes, 24, 4) + number(bytes, 40, 8))
             && number(bytes, 48, 8) == xxh3_64(&bytes[64..]);
         if !is_sound {

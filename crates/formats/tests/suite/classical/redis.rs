@@ -331,3 +331,28 @@ fn reservations_that_are_errors() {
     assert_eq!((tiny.links()[0].bits(), tiny.links()[0].hashes()), (64, 1));
     assert!(tiny.insert("").unwrap() && tiny.contains(""));
 }
+
+/// Entries that the bits cannot hold would be claimed from memory when the chain grows; a reply after the last is of another dump.
+#[test]
+fn entries_beyond_the_bits_and_replies_after_the_last_are_errors() {
+    let mut filter = RedisFilter::new(100, 0.01, Some(2)).unwrap();
+    filter.insert("apple").unwrap();
+    let replies: Vec<(i64, Vec<u8>)> =
+        filter.dump().map(|(iterator, data)| (iterator, data.to_vec())).collect();
+    let mut forged = replies.clone();
+    let length = forged[0].1.len();
+    // The size of all links, and of the only one its size and entries, at 16 and 44 of its 53 bytes.
+    for at in [0, length - 53 + 16, length - 53 + 44] {
+        forged[0].1[at..at + 8].copy_from_slice(&(1_u64 << 31).to_le_bytes());
+    }
+    let mut loaded = RedisFilter::load(forged).unwrap();
+    let error = loaded.insert("banana").unwrap_err();
+    assert!(matches!(error, RedisError::OutOfRange { field: "capacity", .. }), "{error}");
+
+    let mut twice = replies.clone();
+    twice.push((0, Vec::new()));
+    assert!(RedisFilter::load(twice.clone()).is_ok());
+    twice.extend(replies);
+    let error = RedisFilter::load(twice).unwrap_err();
+    assert_eq!(error, RedisError::Order { iterator: 1, expected: 0 });
+}
