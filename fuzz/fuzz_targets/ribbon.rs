@@ -56,6 +56,8 @@ fuzz_target!(|data: &[u8]| {
             bytes[12] = 1 + seed % 32;
             bytes[13..16].fill(0);
             bytes[24..32].copy_from_slice(&shards.to_le_bytes());
+            // There are keys if there are shards, and only then.
+            bytes[32..40].copy_from_slice(&shards.to_le_bytes());
             bytes[40..48].copy_from_slice(&(words - shards).to_le_bytes());
             let body = xxh3_64(&bytes[64..]);
             bytes[48..56].copy_from_slice(&body.to_le_bytes());
