@@ -60,6 +60,8 @@ extern crate std;
 pub mod cassandra;
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
 mod classical;
+#[cfg(any(feature = "guava", feature = "spark"))]
+pub use classical::ClassicalError;
 #[cfg(feature = "guava")]
 pub mod guava;
 #[cfg(any(feature = "cassandra", feature = "guava"))]

@@ -6,6 +6,8 @@
 
 mod batch;
 mod bit_array;
+#[cfg(any(feature = "guava", feature = "spark"))]
+mod error;
 mod modulus;
 
 #[cfg(any(feature = "guava", feature = "spark"))]
@@ -14,6 +16,10 @@ pub(crate) use bit_array::{BitArray, Scheme, Walk, insert, zeroed};
 // RedisBloom's chains add key by key, and have no size for a rate and a number of keys.
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 pub(crate) use bit_array::insert_all;
+#[cfg(any(feature = "guava", feature = "spark"))]
+pub use error::ClassicalError;
+#[cfg(any(feature = "guava", feature = "spark"))]
+pub(crate) use error::Number;
 pub(crate) use modulus::Modulus;
 
 /// The false-positive rate of a classical filter with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k` probes, `n` keys and

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::error::GuavaError;
 use super::hash::{GuavaHash, hash_key};
 use super::shape::{HEADER_BYTES, Probes, Shape};
 use super::view::GuavaFilterRef;
+use crate::ClassicalError;
 use crate::classical;
 
 /// A filter to which keys are added. Its bytes are those that Guava writes after the same insertions; the order of keys and repeated keys
@@ -20,7 +20,7 @@ use crate::classical;
 /// }
 /// assert!(filter.view().contains(999_i64.to_le_bytes()));
 /// assert_eq!(filter.into_bytes()[..6], [1, 7, 0, 0, 0, 150]);
-/// # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct GuavaFilter {
@@ -33,8 +33,8 @@ impl GuavaFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_insertions`], and [`GuavaError::Alloc`] if the memory cannot be had.
-    pub fn new(insertions: u64, fpp: f64) -> Result<Self, GuavaError> {
+    /// Those of [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    pub fn new(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
         Self::with_shape(Shape::for_insertions(insertions, fpp)?)
     }
 
@@ -42,8 +42,8 @@ impl GuavaFilter {
     ///
     /// # Errors
     ///
-    /// [`GuavaError::Alloc`] if the memory, up to 16 GiB, cannot be had.
-    pub fn with_shape(shape: Shape) -> Result<Self, GuavaError> {
+    /// [`ClassicalError::Alloc`] if the memory, up to 16 GiB, cannot be had.
+    pub fn with_shape(shape: Shape) -> Result<Self, ClassicalError> {
         let bytes = classical::zeroed(&shape.header(), shape.bits() / 8)?;
         Ok(GuavaFilter { probes: Probes::new(shape), bytes })
     }
@@ -76,7 +76,7 @@ impl GuavaFilter {
     ///
     /// # Errors
     ///
-    /// [`GuavaError::Mismatch`] if the strategy, the hash functions or the words differ. The filter is then unchanged.
+    /// [`ClassicalError::Mismatch`] if the strategy, the hash functions or the words differ. The filter is then unchanged.
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;
@@ -86,9 +86,9 @@ impl GuavaFilter {
     /// let [mut filter, other] = filters;
     /// filter.union_with(other.view())?;
     /// assert!(filter.view().contains("apple") && filter.view().contains("banana"));
-    /// # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+    /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```
-    pub fn union_with(&mut self, other: GuavaFilterRef<'_>) -> Result<(), GuavaError> {
+    pub fn union_with(&mut self, other: GuavaFilterRef<'_>) -> Result<(), ClassicalError> {
         let numbers = |shape: Shape| {
             [
                 ("strategy", shape.strategy() as i64),
@@ -99,7 +99,7 @@ impl GuavaFilter {
         let own = numbers(self.probes.shape());
         for ((field, expected), (_, found)) in own.into_iter().zip(numbers(other.shape())) {
             if found != expected {
-                return Err(GuavaError::Mismatch { field, found, expected });
+                return Err(ClassicalError::Mismatch { field, found, expected });
             }
         }
         classical::merge(self.words(), other.words());
@@ -133,8 +133,8 @@ impl GuavaFilterRef<'_> {
     ///
     /// # Errors
     ///
-    /// [`GuavaError::Alloc`] if the memory cannot be had.
-    pub fn to_filter(&self) -> Result<GuavaFilter, GuavaError> {
+    /// [`ClassicalError::Alloc`] if the memory cannot be had.
+    pub fn to_filter(&self) -> Result<GuavaFilter, ClassicalError> {
         let mut copy = GuavaFilter::with_shape(self.shape())?;
         copy.words().copy_from_slice(self.words());
         Ok(copy)

@@ -28,7 +28,7 @@ pub struct GuavaHash {
 /// let mut filter = GuavaFilter::new(10, 0.01)?;
 /// filter.insert_hash(hash_key("apple"));
 /// assert!(filter.view().contains("apple"));
-/// # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[inline]
 pub fn hash_key(key: impl AsRef<[u8]>) -> GuavaHash {

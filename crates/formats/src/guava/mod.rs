@@ -25,21 +25,19 @@
 //! let mut hits = Bitmask::new();
 //! filter.contains_batch(&["apple", "banana", "cherry"], &mut hits);
 //! assert!(hits.hits().eq([0, 2]));
-//! # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+//! # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 //! ```
 //!
 //! # Damage
 //!
-//! Guava stores **no checksum**. Damage of the header and truncation are a [`GuavaError`]; a bit that was cleared in the words cannot be
+//! Guava stores **no checksum**. Damage of the header and truncation are a [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words cannot be
 //! seen and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
 
-mod error;
 mod filter;
 mod hash;
 mod shape;
 mod view;
 
-pub use error::GuavaError;
 pub use filter::GuavaFilter;
 pub use hash::{GuavaHash, hash_key};
 pub use shape::{Shape, Strategy};

@@ -1,8 +1,8 @@
 //! Strategy, hash functions and words: what the header says, how Guava sizes, and where the bits of a key are.
 
-use super::error::GuavaError;
 use super::hash::GuavaHash;
-use crate::classical::{self, Modulus, Scheme, Walk};
+use crate::ClassicalError;
+use crate::classical::{self, Modulus, Number, Scheme, Walk};
 
 /// Bytes before the words: the strategy, the hash functions, and the words as four big-endian bytes.
 pub(super) const HEADER_BYTES: usize = 6;
@@ -12,7 +12,7 @@ pub(super) const HEADER_BYTES: usize = 6;
 /// ```
 /// use blocked_bloom_formats::guava::{GuavaFilter, Strategy};
 /// assert_eq!(GuavaFilter::new(10, 0.01)?.view().shape().strategy(), Strategy::Mitz64);
-/// # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
@@ -30,7 +30,7 @@ pub enum Strategy {
 /// let shape = Shape::for_insertions(1_000, 0.03)?;
 /// assert_eq!((shape.hash_functions(), shape.words()), (5, 115));
 /// assert_eq!(shape.stored_bytes(), 6 + 115 * 8);
-/// # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -46,14 +46,18 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`GuavaError::OutOfRange`].
-    pub fn new(strategy: Strategy, hash_functions: u8, words: u32) -> Result<Self, GuavaError> {
-        Self::checked(strategy, hash_functions.into(), words.into())
+    /// [`ClassicalError::OutOfRange`].
+    pub fn new(strategy: Strategy, hash_functions: u8, words: u32) -> Result<Self, ClassicalError> {
+        Self::checked(strategy, Number::given(hash_functions), Number::given(words))
     }
 
-    pub(super) fn checked(strategy: Strategy, k: i64, words: i64) -> Result<Self, GuavaError> {
-        let hash_functions = in_range(1, "hash functions", k, 1, 255)? as u8;
-        let words = in_range(2, "words", words, 1, i32::MAX.into())? as u32;
+    pub(super) fn checked(
+        strategy: Strategy,
+        hash_functions: Number,
+        words: Number,
+    ) -> Result<Self, ClassicalError> {
+        let hash_functions = hash_functions.within("hash functions", 1, 255)? as u8;
+        let words = words.within("words", 1, i32::MAX.into())? as u32;
         Ok(Shape { strategy, hash_functions, words })
     }
 
@@ -66,18 +70,18 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`GuavaError::RateOutOfRange`] unless the rate is above 0 and below 1; [`GuavaError::OutOfRange`] if there would be no bit, more
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1; [`ClassicalError::OutOfRange`] if there would be no bit, more
     /// than 2^31 - 1 words, or more than 255 hash functions: Guava throws then.
-    pub fn for_insertions(insertions: u64, fpp: f64) -> Result<Self, GuavaError> {
+    pub fn for_insertions(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
         if !(fpp > 0.0 && fpp < 1.0) {
-            return Err(GuavaError::RateOutOfRange { rate: fpp });
+            return Err(ClassicalError::RateOutOfRange { rate: fpp });
         }
         let ln2 = core::f64::consts::LN_2;
         let bits = -(insertions.max(1) as f64) * libm::log(fpp) / (ln2 * ln2);
         let hash_functions = libm::round(-libm::log(fpp) / ln2).max(1.0);
         // Conversion saturates.
-        let words = (bits as u64).div_ceil(64).min(i64::MAX as u64) as i64;
-        Self::checked(Strategy::Mitz64, hash_functions as i64, words)
+        let words = Number::given((bits as u64).div_ceil(64));
+        Self::checked(Strategy::Mitz64, Number::given(hash_functions as i64), words)
     }
 
     /// The same shape with another strategy.
@@ -124,22 +128,9 @@ impl Shape {
     }
 }
 
-fn in_range(
-    offset: u64,
-    field: &'static str,
-    found: i64,
-    least: i64,
-    most: i64,
-) -> Result<i64, GuavaError> {
-    match (least..=most).contains(&found) {
-        true => Ok(found),
-        false => Err(GuavaError::OutOfRange { offset, field, found, least, most }),
-    }
-}
-
 /// Reads the strategy.
-pub(super) fn strategy(byte: u8) -> Result<Strategy, GuavaError> {
-    match in_range(0, "strategy", byte.cast_signed().into(), 0, 1)? {
+pub(super) fn strategy(byte: u8) -> Result<Strategy, ClassicalError> {
+    match Number::stored(0, byte.cast_signed()).within("strategy", 0, 1)? {
         0 => Ok(Strategy::Mitz32),
         _ => Ok(Strategy::Mitz64),
     }

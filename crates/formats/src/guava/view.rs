@@ -2,10 +2,10 @@
 
 use blocked_bloom::Bitmask;
 
-use super::error::GuavaError;
 use super::hash::{GuavaHash, hash_key};
 use super::shape::{HEADER_BYTES, Probes, Shape, strategy};
-use crate::classical::BitArray;
+use crate::ClassicalError;
+use crate::classical::{BitArray, Number};
 
 /// What `BloomFilter.writeTo` wrote, borrowed from wherever its bytes are.
 ///
@@ -17,7 +17,7 @@ use crate::classical::BitArray;
 /// # let bytes = include_bytes!("../../tests/fixtures/guava/guava_mitz64_n1000_fpp0.03.bin");
 /// let filter = GuavaFilterRef::from_bytes(bytes)?;
 /// assert!(filter.contains("k0") && !filter.contains("durian"));
-/// # Ok::<(), blocked_bloom_formats::guava::GuavaError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GuavaFilterRef<'a> {
@@ -29,19 +29,20 @@ impl<'a> GuavaFilterRef<'a> {
     ///
     /// # Errors
     ///
-    /// [`GuavaError::Truncated`] for fewer bytes than a header; [`GuavaError::OutOfRange`] unless the strategy is 0 or 1, there are 1
-    /// to 255 hash functions, and 1 to 2^31 - 1 words; [`GuavaError::Length`] unless the words are as many as the header says and
+    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`] unless the strategy is 0 or 1, there are 1
+    /// to 255 hash functions, and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the header says and
     /// nothing follows. Bytes that fail must not be used to answer "absent".
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, GuavaError> {
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ClassicalError> {
         let found = bytes.len() as u64;
         let Some((&[kind, k, w0, w1, w2, w3], words)) = bytes.split_first_chunk::<HEADER_BYTES>()
         else {
-            return Err(GuavaError::Truncated { offset: found });
+            return Err(ClassicalError::Truncated { offset: found });
         };
         let count = i32::from_be_bytes([w0, w1, w2, w3]);
-        let shape = Shape::checked(strategy(kind)?, k.into(), count.into())?;
+        let [k, count] = [Number::stored(1, k), Number::stored(2, count)];
+        let shape = Shape::checked(strategy(kind)?, k, count)?;
         if found != shape.stored_bytes() {
-            return Err(GuavaError::Length { found, expected: shape.stored_bytes() });
+            return Err(ClassicalError::Length { found, expected: shape.stored_bytes() });
         }
         Ok(Self::of_words(words, Probes::new(shape)))
     }

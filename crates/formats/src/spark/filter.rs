@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::error::SparkError;
 use super::hash::SparkHash;
 use super::shape::{Probes, Shape, Version};
 use super::view::SparkFilterRef;
+use crate::ClassicalError;
 use crate::classical;
 
 /// A filter to which keys are added. Its bytes are those that Spark writes after the same insertions; the order of keys and repeated keys
@@ -18,7 +18,7 @@ use crate::classical;
 /// assert!(filter.insert_long(7) && filter.insert("seven"));
 /// assert!(filter.view().contains_long(7) && !filter.view().contains_long(8));
 /// assert_eq!(filter.into_bytes().len(), 16 + 150 * 8);
-/// # Ok::<(), blocked_bloom_formats::spark::SparkError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct SparkFilter {
@@ -31,8 +31,8 @@ impl SparkFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_items`], and [`SparkError::Alloc`] if the memory cannot be had.
-    pub fn new(version: Version, items: u64, fpp: f64) -> Result<Self, SparkError> {
+    /// Those of [`Shape::for_items`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    pub fn new(version: Version, items: u64, fpp: f64) -> Result<Self, ClassicalError> {
         Self::with_shape(Shape::for_items(version, items, fpp)?)
     }
 
@@ -40,8 +40,8 @@ impl SparkFilter {
     ///
     /// # Errors
     ///
-    /// [`SparkError::Alloc`] if the memory, up to 16 GiB, cannot be had.
-    pub fn with_shape(shape: Shape) -> Result<Self, SparkError> {
+    /// [`ClassicalError::Alloc`] if the memory, up to 16 GiB, cannot be had.
+    pub fn with_shape(shape: Shape) -> Result<Self, ClassicalError> {
         let [version, k, words] = [shape.version().number(), shape.hash_functions(), shape.words()];
         let header = match shape.version() {
             Version::V1 => [version, k, words].map(u32::to_be_bytes).concat(),
@@ -90,7 +90,7 @@ impl SparkFilter {
     ///
     /// # Errors
     ///
-    /// [`SparkError::Mismatch`] if the version, the seed, the hash functions or the words differ. The filter is then unchanged.
+    /// [`ClassicalError::Mismatch`] if the version, the seed, the hash functions or the words differ. The filter is then unchanged.
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -100,9 +100,9 @@ impl SparkFilter {
     /// let [mut filter, other] = parts;
     /// filter.union_with(other.view())?;
     /// assert!(filter.view().contains_long(1) && filter.view().contains_long(2));
-    /// # Ok::<(), blocked_bloom_formats::spark::SparkError>(())
+    /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```
-    pub fn union_with(&mut self, other: SparkFilterRef<'_>) -> Result<(), SparkError> {
+    pub fn union_with(&mut self, other: SparkFilterRef<'_>) -> Result<(), ClassicalError> {
         let numbers = |shape: Shape| {
             [
                 ("version", shape.version().number().into()),
@@ -114,7 +114,7 @@ impl SparkFilter {
         let own = numbers(self.probes.shape());
         for ((field, expected), (_, found)) in own.into_iter().zip(numbers(other.shape())) {
             if found != expected {
-                return Err(SparkError::Mismatch { field, found, expected });
+                return Err(ClassicalError::Mismatch { field, found, expected });
             }
         }
         classical::merge(self.words(), other.words());
@@ -149,8 +149,8 @@ impl SparkFilterRef<'_> {
     ///
     /// # Errors
     ///
-    /// [`SparkError::Alloc`] if the memory cannot be had.
-    pub fn to_filter(&self) -> Result<SparkFilter, SparkError> {
+    /// [`ClassicalError::Alloc`] if the memory cannot be had.
+    pub fn to_filter(&self) -> Result<SparkFilter, ClassicalError> {
         let mut copy = SparkFilter::with_shape(self.shape())?;
         copy.words().copy_from_slice(self.words());
         Ok(copy)

@@ -20,21 +20,19 @@
 //! let mut hits = Bitmask::new();
 //! filter.contains_longs(&[7, -1, 8], &mut hits);
 //! assert!(hits.hits().eq([0, 2]));
-//! # Ok::<(), blocked_bloom_formats::spark::SparkError>(())
+//! # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 //! ```
 //!
 //! # Damage
 //!
-//! Spark stores **no checksum**. Damage of the header and truncation are a [`SparkError`]; a bit that was cleared in the words, or a seed
+//! Spark stores **no checksum**. Damage of the header and truncation are a [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words, or a seed
 //! that was changed, cannot be seen and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
 
-mod error;
 mod filter;
 mod hash;
 mod shape;
 mod view;
 
-pub use error::SparkError;
 pub use filter::SparkFilter;
 pub use hash::SparkHash;
 pub use shape::{Shape, Version};

@@ -1,8 +1,8 @@
 //! Version, hash functions and words: what the header says, how Spark sizes, and where the bits of a key are.
 
-use super::error::SparkError;
 use super::hash::SparkHash;
-use crate::classical::{self, Modulus, Scheme, Walk};
+use crate::ClassicalError;
+use crate::classical::{self, Modulus, Number, Scheme, Walk};
 
 /// Most hash functions: as many as the smallest rate that a number of 64 bits can be (2^-1074) takes. Spark has no limit; a damaged number
 /// would make a lookup take seconds.
@@ -15,7 +15,7 @@ const MAX_HASH_FUNCTIONS: i64 = 1074;
 /// let filter = SparkFilter::new(Version::V1, 100, 0.03)?;
 /// let hash = filter.view().shape().version().hash_long(7);
 /// assert!(!filter.view().contains_hash(hash));
-/// # Ok::<(), blocked_bloom_formats::spark::SparkError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
@@ -61,7 +61,7 @@ impl Version {
 /// let shape = Shape::for_items(Version::V1, 1_000, 0.03)?;
 /// assert_eq!((shape.hash_functions(), shape.words()), (5, 115));
 /// assert_eq!(shape.stored_bytes(), 12 + 115 * 8);
-/// # Ok::<(), blocked_bloom_formats::spark::SparkError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -77,15 +77,18 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`SparkError::OutOfRange`].
-    pub fn new(version: Version, hash_functions: u32, words: u32) -> Result<Self, SparkError> {
-        Self::checked(version, hash_functions.into(), words.into())
+    /// [`ClassicalError::OutOfRange`].
+    pub fn new(version: Version, hash_functions: u32, words: u32) -> Result<Self, ClassicalError> {
+        Self::checked(version, Number::given(hash_functions), Number::given(words))
     }
 
-    pub(super) fn checked(version: Version, k: i64, words: i64) -> Result<Self, SparkError> {
-        let hash_functions = in_range(4, "hash functions", k, 1, MAX_HASH_FUNCTIONS)? as u32;
-        let offset = version.header_bytes() as u64 - 4;
-        let words = in_range(offset, "words", words, 1, i32::MAX.into())? as u32;
+    pub(super) fn checked(
+        version: Version,
+        hash_functions: Number,
+        words: Number,
+    ) -> Result<Self, ClassicalError> {
+        let hash_functions = hash_functions.within("hash functions", 1, MAX_HASH_FUNCTIONS)? as u32;
+        let words = words.within("words", 1, i32::MAX.into())? as u32;
         Ok(Shape { version, hash_functions, words })
     }
 
@@ -94,10 +97,10 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`SparkError::RateOutOfRange`] unless the rate is above 0 and below 1, and those of [`for_bits`](Self::for_bits).
-    pub fn for_items(version: Version, items: u64, fpp: f64) -> Result<Self, SparkError> {
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1, and those of [`for_bits`](Self::for_bits).
+    pub fn for_items(version: Version, items: u64, fpp: f64) -> Result<Self, ClassicalError> {
         if !(fpp > 0.0 && fpp < 1.0) {
-            return Err(SparkError::RateOutOfRange { rate: fpp });
+            return Err(ClassicalError::RateOutOfRange { rate: fpp });
         }
         let ln2 = core::f64::consts::LN_2;
         // Conversion saturates.
@@ -110,15 +113,15 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`SparkError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and for more than 1,074 hash functions or
+    /// [`ClassicalError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and for more than 1,074 hash functions or
     /// 2^31 - 1 words.
-    pub fn for_bits(version: Version, items: u64, bits: u64) -> Result<Self, SparkError> {
-        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        in_range(0, "items", signed(items), 1, i64::MAX - 1)?;
-        in_range(0, "bits", signed(bits), 1, i64::from(i32::MAX) * 64)?;
+    pub fn for_bits(version: Version, items: u64, bits: u64) -> Result<Self, ClassicalError> {
+        Number::given(items).within("items", 1, i64::MAX - 1)?;
+        Number::given(bits).within("bits", 1, i64::from(i32::MAX) * 64)?;
         let hash_functions = bits as f64 / items as f64 * core::f64::consts::LN_2;
         let hash_functions = libm::round(hash_functions).max(1.0);
-        Self::checked(version, hash_functions as i64, signed(bits.div_ceil(64)))
+        let hash_functions = Number::given(hash_functions as i64);
+        Self::checked(version, hash_functions, Number::given(bits.div_ceil(64)))
     }
 
     /// The version, and the seed if it has one.
@@ -151,19 +154,6 @@ impl Shape {
     /// of keys, whose positions come from 32 bits.
     pub fn false_positive_rate(self, keys: u64) -> f64 {
         classical::false_positive_rate(self.hash_functions, self.bits(), keys)
-    }
-}
-
-pub(super) fn in_range(
-    offset: u64,
-    field: &'static str,
-    found: i64,
-    least: i64,
-    most: i64,
-) -> Result<i64, SparkError> {
-    match (least..=most).contains(&found) {
-        true => Ok(found),
-        false => Err(SparkError::OutOfRange { offset, field, found, least, most }),
     }
 }
 

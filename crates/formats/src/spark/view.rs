@@ -2,10 +2,10 @@
 
 use blocked_bloom::Bitmask;
 
-use super::error::SparkError;
 use super::hash::SparkHash;
-use super::shape::{Probes, Shape, Version, in_range};
-use crate::classical::BitArray;
+use super::shape::{Probes, Shape, Version};
+use crate::ClassicalError;
+use crate::classical::{BitArray, Number};
 
 /// What `BloomFilter.writeTo` wrote, borrowed from wherever its bytes are.
 ///
@@ -18,7 +18,7 @@ use crate::classical::BitArray;
 /// assert_eq!(filter.shape().version(), Version::V2 { seed: 12345 });
 /// assert!(filter.contains("k0") && filter.contains_long(1_234_567_891_006));
 /// assert!(!filter.contains("durian"));
-/// # Ok::<(), blocked_bloom_formats::spark::SparkError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SparkFilterRef<'a> {
@@ -30,23 +30,23 @@ impl<'a> SparkFilterRef<'a> {
     ///
     /// # Errors
     ///
-    /// [`SparkError::Truncated`] for fewer bytes than a header; [`SparkError::OutOfRange`] unless the version is 1 or 2, there are 1
-    /// to 1,074 hash functions (Spark has no limit), and 1 to 2^31 - 1 words; [`SparkError::Length`] unless the words are as many as the
+    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`] unless the version is 1 or 2, there are 1
+    /// to 1,074 hash functions (Spark has no limit), and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the
     /// header says and nothing follows. Bytes that fail must not be used to answer "absent".
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, SparkError> {
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ClassicalError> {
         let found = bytes.len() as u64;
         let number = |index: usize| match bytes.as_chunks().0.get(index) {
-            Some(&number) => Ok(i32::from_be_bytes(number)),
-            None => Err(SparkError::Truncated { offset: found }),
+            Some(&number) => Ok(Number::stored(index as u64 * 4, i32::from_be_bytes(number))),
+            None => Err(ClassicalError::Truncated { offset: found }),
         };
-        let version = match in_range(0, "version", number(0)?.into(), 1, 2)? {
+        let version = match number(0)?.within("version", 1, 2)? {
             1 => Version::V1,
-            _ => Version::V2 { seed: number(2)? },
+            _ => Version::V2 { seed: number(2)?.value() as i32 },
         };
         let start = version.header_bytes();
-        let shape = Shape::checked(version, number(1)?.into(), number(start / 4 - 1)?.into())?;
+        let shape = Shape::checked(version, number(1)?, number(start / 4 - 1)?)?;
         if found != shape.stored_bytes() {
-            return Err(SparkError::Length { found, expected: shape.stored_bytes() });
+            return Err(ClassicalError::Length { found, expected: shape.stored_bytes() });
         }
         Ok(Self::of_words(&bytes[start..], Probes::new(shape)))
     }

@@ -1,9 +1,8 @@
 //! Guava's filters.
 #![expect(clippy::print_stdout, reason = "a run shows what it covered")]
 
-use blocked_bloom_formats::guava::{
-    GuavaError, GuavaFilter, GuavaFilterRef, Shape, Strategy, hash_key,
-};
+use blocked_bloom_formats::ClassicalError;
+use blocked_bloom_formats::guava::{GuavaFilter, GuavaFilterRef, Shape, Strategy, hash_key};
 
 use super::{check_batches, keys, naive, rows, words};
 use crate::common::Random;
@@ -129,7 +128,7 @@ fn what_cannot_be_merged_changes_nothing() {
     for (other, field, found, expected) in others {
         let mut other = GuavaFilter::with_shape(other).unwrap();
         other.insert("apple");
-        let error = GuavaError::Mismatch { field, found, expected };
+        let error = ClassicalError::Mismatch { field, found, expected };
         assert_eq!(filter.union_with(other.view()), Err(error));
         assert_eq!(filter.view().fill_ratio(), 0.0);
     }
@@ -144,8 +143,8 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
         assert_eq!(
             error,
             match length {
-                ..6 => GuavaError::Truncated { offset: found },
-                _ => GuavaError::Length { found, expected },
+                ..6 => ClassicalError::Truncated { offset: found },
+                _ => ClassicalError::Length { found, expected },
             }
         );
     }
@@ -180,12 +179,12 @@ fn sizes_are_guavas() {
     assert_eq!(size(10, 1e-70), (233, 53));
     for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN] {
         let error = Shape::for_insertions(10, rate).unwrap_err();
-        assert!(matches!(error, GuavaError::RateOutOfRange { .. }), "{rate}");
+        assert!(matches!(error, ClassicalError::RateOutOfRange { .. }), "{rate}");
     }
     let error = |n, fpp| Shape::for_insertions(n, fpp).unwrap_err().to_string();
-    assert_eq!(error(10, 1e-100), "byte 1: hash functions 332, expected 1 to 255");
-    assert_eq!(error(1, 0.7), "byte 2: words 0, expected 1 to 2147483647");
-    assert!(error(u64::MAX, 0.5).starts_with("byte 2: words "));
+    assert_eq!(error(10, 1e-100), "hash functions 332, expected 1 to 255");
+    assert_eq!(error(1, 0.7), "words 0, expected 1 to 2147483647");
+    assert!(error(u64::MAX, 0.5).starts_with("words "));
     let most = Shape::new(Strategy::Mitz64, 1, i32::MAX as u32).unwrap();
     assert_eq!(most.stored_bytes(), 6 + 8 * 2_147_483_647);
 }

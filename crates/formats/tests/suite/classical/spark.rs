@@ -1,9 +1,8 @@
 //! Spark's filters.
 #![expect(clippy::print_stdout, reason = "a run shows what it covered")]
 
-use blocked_bloom_formats::spark::{
-    Shape, SparkError, SparkFilter, SparkFilterRef, SparkHash, Version,
-};
+use blocked_bloom_formats::ClassicalError;
+use blocked_bloom_formats::spark::{Shape, SparkFilter, SparkFilterRef, SparkHash, Version};
 
 use super::naive::spark::{Key, answers, bits};
 use super::{check_batches, keys, rows, words};
@@ -174,7 +173,7 @@ fn what_cannot_be_merged_changes_nothing() {
     for ((version, k, count), field, found, expected) in others {
         let mut other = SparkFilter::with_shape(Shape::new(version, k, count).unwrap()).unwrap();
         other.extend(["apple"]);
-        let error = SparkError::Mismatch { field, found, expected };
+        let error = ClassicalError::Mismatch { field, found, expected };
         assert_eq!(filter.union_with(other.view()), Err(error));
         assert_eq!(filter.view().fill_ratio(), 0.0);
     }
@@ -189,9 +188,9 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
             let error = SparkFilterRef::from_bytes(&bytes[..length]).unwrap_err();
             let (found, expected) = (length as u64, bytes.len() as u64);
             if length < header {
-                assert_eq!(error, SparkError::Truncated { offset: found });
+                assert_eq!(error, ClassicalError::Truncated { offset: found });
             } else {
-                assert_eq!(error, SparkError::Length { found, expected });
+                assert_eq!(error, ClassicalError::Length { found, expected });
             }
         }
         let longer = [&bytes[..], &[0]].concat();
@@ -231,11 +230,11 @@ fn sizes_are_sparks() {
     assert_eq!((of_bits(1_000, 1), of_bits(10, 640)), ((1, 1), (44, 10)));
     for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN] {
         let error = Shape::for_items(Version::V1, 10, rate).unwrap_err();
-        assert!(matches!(error, SparkError::RateOutOfRange { .. }), "{rate}");
+        assert!(matches!(error, ClassicalError::RateOutOfRange { .. }), "{rate}");
     }
     let error = |n, bits| Shape::for_bits(Version::V1, n, bits).unwrap_err().to_string();
-    assert!(error(0, 10).starts_with("byte 0: items 0, expected 1 to "));
-    assert!(error(10, 0).starts_with("byte 0: bits 0, expected 1 to 137438953408"));
-    assert!(error(10, 137_438_953_409).starts_with("byte 0: bits 137438953409, "));
-    assert_eq!(error(1, 10_000), "byte 4: hash functions 6931, expected 1 to 1074");
+    assert!(error(0, 10).starts_with("items 0, expected 1 to "));
+    assert!(error(10, 0).starts_with("bits 0, expected 1 to 137438953408"));
+    assert!(error(10, 137_438_953_409).starts_with("bits 137438953409, "));
+    assert_eq!(error(1, 10_000), "hash functions 6931, expected 1 to 1074");
 }

@@ -1,0 +1,135 @@
+//! Why Guava's or Spark's bytes cannot be read, or a filter cannot be sized or merged; and the check of a number's range.
+
+use core::fmt::{self, Display, Formatter};
+
+use blocked_bloom::AllocError;
+
+/// Why a filter of Guava's or Spark's cannot be read, sized or merged. Offsets count from its first byte.
+///
+/// ```
+/// # #[cfg(feature = "guava")] {
+/// use blocked_bloom_formats::{ClassicalError, guava::GuavaFilterRef};
+/// let error = GuavaFilterRef::from_bytes(&[1, 5, 0, 0, 0, 2, 0, 0]).unwrap_err();
+/// assert_eq!(error, ClassicalError::Length { found: 8, expected: 22 });
+/// assert_eq!(error.to_string(), "8 bytes in all, expected 22: the filter is truncated");
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ClassicalError {
+    /// The bytes end within the header.
+    Truncated {
+        /// Where they end.
+        offset: u64,
+    },
+    /// A number, of the header or given, is out of its range.
+    OutOfRange {
+        /// Where the header has it. None for what the caller gave.
+        offset: Option<u64>,
+        /// `strategy`, `version`, `hash functions`, `words`, `items` or `bits`.
+        field: &'static str,
+        /// The number.
+        found: i64,
+        /// The least that is allowed.
+        least: i64,
+        /// The most that is allowed.
+        most: i64,
+    },
+    /// The length is not that of the header and its words.
+    Length {
+        /// Bytes in all.
+        found: u64,
+        /// Bytes by the header.
+        expected: u64,
+    },
+    /// Not above 0 and below 1.
+    RateOutOfRange {
+        /// The false-positive rate given.
+        rate: f64,
+    },
+    /// The other filter has another strategy, version or seed, or other numbers of hash functions or words.
+    Mismatch {
+        /// Which of these.
+        field: &'static str,
+        /// The other's.
+        found: i64,
+        /// The filter's.
+        expected: i64,
+    },
+    /// No memory for the words of a new filter.
+    Alloc(AllocError),
+}
+
+impl Display for ClassicalError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { offset } => {
+                write!(f, "byte {offset}: the filter ends within its header")
+            }
+            Self::OutOfRange { offset, field, found, least, most } => {
+                if let Some(offset) = offset {
+                    write!(f, "byte {offset}: ")?;
+                }
+                write!(f, "{field} {found}, expected {least} to {most}")
+            }
+            Self::Length { found, expected } => {
+                let what = if found < expected { "truncated" } else { "followed by other bytes" };
+                write!(f, "{found} bytes in all, expected {expected}: the filter is {what}")
+            }
+            Self::RateOutOfRange { rate } => {
+                write!(f, "false-positive rate {rate}: give a number above 0 and below 1")
+            }
+            Self::Mismatch { field, found, expected } => {
+                write!(f, "{field} {found} of the filter to be added, expected {expected}")
+            }
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ClassicalError {}
+
+impl From<AllocError> for ClassicalError {
+    fn from(error: AllocError) -> Self {
+        ClassicalError::Alloc(error)
+    }
+}
+
+/// A number of a header, or one that the caller gave.
+#[derive(Clone, Copy)]
+pub(crate) struct Number {
+    offset: Option<u64>,
+    value: i64,
+}
+
+impl Number {
+    /// A number that the header has at this byte.
+    pub(crate) fn stored(offset: u64, value: impl Into<i64>) -> Self {
+        Number { offset: Some(offset), value: value.into() }
+    }
+
+    /// A number that the caller gave; one above [`i64::MAX`] counts as that.
+    pub(crate) fn given(value: impl TryInto<i64>) -> Self {
+        Number { offset: None, value: value.try_into().unwrap_or(i64::MAX) }
+    }
+
+    /// The number, whatever it is.
+    #[cfg(feature = "spark")]
+    pub(crate) fn value(self) -> i64 {
+        self.value
+    }
+
+    /// The number, if it is from `least` to `most`.
+    pub(crate) fn within(
+        self,
+        field: &'static str,
+        least: i64,
+        most: i64,
+    ) -> Result<i64, ClassicalError> {
+        let Number { offset, value: found } = self;
+        match (least..=most).contains(&found) {
+            true => Ok(found),
+            false => Err(ClassicalError::OutOfRange { offset, field, found, least, most }),
+        }
+    }
+}
