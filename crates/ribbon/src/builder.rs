@@ -10,7 +10,7 @@ use crate::filter::{RibbonBytes, RibbonFilter};
 use crate::format::Meta;
 use crate::options::RibbonOptions;
 use crate::scheme::{Entry, WIDTH, Word, shard};
-use crate::sizing::{self, KEYS_PER_SHARD, MAX_SLOTS};
+use crate::sizing::{self, MAX_SLOTS};
 use crate::solve::Rows;
 use crate::{kernel, rocksdb::solve::refill};
 
@@ -409,8 +409,8 @@ fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), 
     let rests = without_copies(rests);
     let mut slots = sizing::slots(rests.len());
     if slots > MAX_SLOTS {
-        let (hashes, expected) = (rests.len() as u64, KEYS_PER_SHARD);
-        return Err(RibbonError::UnmixedHashes { shard, hashes, expected });
+        let (hashes, limit) = (rests.len() as u64, sizing::most_keys());
+        return Err(RibbonError::UnmixedHashes { shard, hashes, limit });
     }
     for _ in 0..=GROWTHS {
         for seed in 0..=u8::MAX {

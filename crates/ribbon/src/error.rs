@@ -39,8 +39,8 @@ pub enum RibbonError {
         shard: u32,
         /// Different hashes in it.
         hashes: u64,
-        /// How many it was made for.
-        expected: u64,
+        /// The most that a shard holds.
+        limit: u64,
     },
     /// A shard cannot be solved under any seed: its hashes are not well mixed.
     NoSeed {
@@ -101,9 +101,9 @@ impl Display for RibbonError {
             Self::TooManyKeys { keys, limit } => {
                 write!(f, "{keys} keys, at most {limit} fit: partition them over several filters")
             }
-            Self::UnmixedHashes { shard, hashes, expected } => write!(
+            Self::UnmixedHashes { shard, hashes, limit } => write!(
                 f,
-                "{hashes} different hashes in shard {shard}, made for {expected}: the hashes are not well mixed"
+                "{hashes} different hashes in shard {shard}, at most {limit} fit: the hashes are not well mixed"
             ),
             Self::NoSeed { shard, hashes } => write!(
                 f,

@@ -135,7 +135,7 @@ fn unmixed_hashes() {
     };
     let numbers: Vec<u64> = (0..100_000).collect();
     let error = build(&numbers).unwrap_err();
-    assert_eq!(error, RibbonError::UnmixedHashes { shard: 0, hashes: 100_000, expected: 3_900 });
+    assert_eq!(error, RibbonError::UnmixedHashes { shard: 0, hashes: 100_000, limit: 15_252 });
     // Of one shard: the equations start at a few slots.
     let few: Vec<u64> = (0..3_000).map(|i| i << 40).collect();
     match build(&few) {

@@ -67,7 +67,7 @@ fn orders_of_insertion() {
     assert!(solution(Order::Threads) == expected);
 }
 
-/// The times of constructions, one after the other: `cargo test --release -p blocked-bloom-ribbon --all-features -- --ignored --nocapture times`.
+/// The times of constructions, one after the other, which must give the same bytes: `cargo test --release -p blocked-bloom-ribbon --all-features -- --ignored --nocapture times`.
 #[cfg(feature = "std")]
 #[test]
 #[ignore = "figures"]
@@ -78,23 +78,26 @@ fn times() {
     use std::println;
 
     use crate::RibbonOptions;
-    use crate::rocksdb::RibbonBlockOptions;
+    use crate::rocksdb::{BuiltBlock, RibbonBlockOptions};
 
     let count = std::env::var("KEYS").map_or(1_000_000, |keys| keys.parse().unwrap());
     let hashes = hashes(count);
     let options = RibbonBlockOptions::new(10.0).unwrap();
-    let rocksdb = |order: Order| drop(options.build_by(&hashes, None, order).unwrap());
+    let rocksdb = |order: Order| match options.build_by(&hashes, None, order).unwrap() {
+        BuiltBlock::Ribbon(block) => block,
+        BuiltBlock::Bloom(reason) => panic!("{reason:?}"),
+    };
     let sharded = |is_parallel: bool| {
         let mut builder = RibbonOptions::new(options.false_positive_rate()).builder();
         hashes.iter().for_each(|&hash| builder.insert_hash(hash));
         #[cfg(feature = "rayon")]
         if is_parallel {
-            return drop(builder.par_finish().unwrap());
+            return builder.par_finish().unwrap().as_bytes().to_vec();
         }
         let _ = is_parallel;
-        drop(builder.finish().unwrap());
+        builder.finish().unwrap().as_bytes().to_vec()
     };
-    let ways: [(&str, &dyn Fn()); _] = [
+    let ways: [(&str, &dyn Fn() -> Vec<u8>); _] = [
         ("ribbon-128 in order", &|| rocksdb(Order::Insertion)),
         ("ribbon-128 in buckets", &|| rocksdb(Order::Buckets)),
         #[cfg(feature = "rayon")]
@@ -105,10 +108,17 @@ fn times() {
     ];
     let mut times = vec![Vec::new(); ways.len()];
     for _ in 0..(10_000_000 / count).clamp(3, 300) {
-        for ((_, way), times) in ways.iter().zip(&mut times) {
+        // By the first word of its name, a way makes one kind of filter.
+        let mut first = Vec::<(&str, Vec<u8>)>::new();
+        for ((name, way), times) in ways.iter().zip(&mut times) {
             let start = Instant::now();
-            way();
+            let bytes = way();
             times.push(start.elapsed().as_secs_f64() * 1e9 / count as f64);
+            let kind = name.split(' ').next().unwrap();
+            match first.iter().find(|(other, _)| *other == kind) {
+                Some((_, expected)) => assert!(bytes == *expected, "{name}"),
+                None => first.push((kind, bytes)),
+            }
         }
     }
     for ((name, _), mut times) in ways.iter().zip(times) {
