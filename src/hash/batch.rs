@@ -136,8 +136,8 @@ impl KeyHasher {
     }
 
     /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is `bytes[offsets[i]..offsets[i + 1]]`.
-    /// Offsets are integers of up to 64 bits (`i32`, `i64`, `u32`, `u64`; not `usize`), one more than there are keys, or none for none. The first need not be 0, nor
-    /// the last the end, as in a slice of an array.
+    /// Offsets are integers of any type, one more than there are keys, or none for none. The first need not be 0, nor the last the end,
+    /// as in a slice of an array.
     ///
     /// An entry that is null in Arrow is hashed as the bytes that it has, mostly none.
     ///
@@ -157,7 +157,7 @@ impl KeyHasher {
     /// assert_eq!(error, HashError::Offset { index: 2, offset: 9, least: 5, most: 8 });
     /// # Ok::<(), HashError>(())
     /// ```
-    pub fn hash_offsets<O: Copy + Into<i128>>(
+    pub fn hash_offsets<O: Copy + TryInto<i128>>(
         self,
         bytes: &[u8],
         offsets: &[O],
@@ -169,7 +169,7 @@ impl KeyHasher {
         for (i, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
             for (key, pair) in keys.iter_mut().zip(offsets[i * AT_ONCE..].windows(2)) {
                 // They fit, as checked above.
-                *key = &bytes[pair[0].into() as usize..pair[1].into() as usize];
+                *key = &bytes[wide(pair[0]) as usize..wide(pair[1]) as usize];
             }
             self.hash_by(kernel, &keys[..hashes.len()], hashes);
         }
@@ -218,10 +218,16 @@ fn check_length(keys: usize, hashes: &[u64]) -> Result<(), HashError> {
     if hashes == keys { Ok(()) } else { Err(HashError::Length { hashes, keys }) }
 }
 
-fn check_offsets<O: Copy + Into<i128>>(bytes: &[u8], offsets: &[O]) -> Result<(), HashError> {
+/// The offset. What has no room in 128 bits with a sign is beyond every end.
+#[inline]
+fn wide(offset: impl TryInto<i128>) -> i128 {
+    offset.try_into().unwrap_or(i128::MAX)
+}
+
+fn check_offsets<O: Copy + TryInto<i128>>(bytes: &[u8], offsets: &[O]) -> Result<(), HashError> {
     let (mut least, most) = (0, bytes.len());
     for (index, &offset) in offsets.iter().enumerate() {
-        let offset = offset.into();
+        let offset = wide(offset);
         least = match usize::try_from(offset) {
             Ok(next) if (least..=most).contains(&next) => next,
             _ => return Err(HashError::Offset { index, offset, least, most }),

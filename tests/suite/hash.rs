@@ -121,7 +121,11 @@ fn fixed<const N: usize>(filter: BloomFilterRef<'_>, random: &mut Random, count:
     let mut hashes = vec![7; count];
     hasher.hash_fixed(arrays, &mut hashes).unwrap();
     assert_eq!(hashes, expected);
-    let offsets: Vec<u32> = (0..=count).map(|i| (before + N * i) as u32).collect();
+    let offsets: Vec<usize> = (0..=count).map(|i| before + N * i).collect();
+    hashes.fill(7);
+    hasher.hash_offsets(&buffer, &offsets, &mut hashes).unwrap();
+    assert_eq!(hashes, expected);
+    let offsets: Vec<u32> = offsets.into_iter().map(|offset| offset as u32).collect();
     hashes.fill(7);
     hasher.hash_offsets(&buffer, &offsets, &mut hashes).unwrap();
     assert_eq!(hashes, expected);
@@ -212,6 +216,8 @@ fn wrong_lengths_and_offsets_are_errors_and_write_nothing() {
     check([0, 1, 2, i64::MAX], bad(3, i64::MAX.into(), 2));
     let most = hasher.hash_offsets(b"012345678", &[0, u64::MAX, 1, 1], &mut hashes);
     assert_eq!(most, bad(1, u64::MAX.into(), 0));
+    let most = hasher.hash_offsets(b"012345678", &[0, 9, u128::MAX, 9], &mut hashes);
+    assert_eq!(most, bad(2, i128::MAX, 9));
 
     // No keys have no offset, or one.
     assert_eq!(hasher.hash_offsets::<i32>(b"abc", &[], &mut []), Ok(()));
