@@ -7,9 +7,11 @@ cd "$(dirname "$0")/.."
 
 # All packages in one call of cargo per target, and no debug information: most of the time goes into compiling what the tests need.
 export CARGO_PROFILE_TEST_DEBUG=0
-all=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-planes --package blocked-bloom-removable --package blocked-bloom-ribbon --lib --test suite)
-# NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and the kernels of the portable scheme. A
-# package that has none of these runs none. The other tests read little-endian numbers as such, and run there in the nightly workflow.
+kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable --package blocked-bloom-ribbon --test suite)
+stored=("${kernels[@]}" --package blocked-bloom-planes)
+all=("${stored[@]}" --lib)
+# NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and the kernels of the portable scheme. The
+# other tests, and those inside the libraries, run there in the nightly workflow.
 neon=(kernels:: set:: atomic:: shared:: parquet::threads)
 big_endian=(kernels:: set:: format:: golden:: partition_format:: ranged:: classical::)
 
@@ -20,11 +22,10 @@ run() { # kernels that must be found, target, arguments of cargo test
 
 case ${1:-} in
     "")
-        run neon,portable,scalar aarch64-unknown-linux-gnu "${all[@]}" -- "${neon[@]}"
-        run portable,scalar s390x-unknown-linux-gnu "${all[@]}" -- "${big_endian[@]}"
-        # What `cargo test --workspace --all-features` has built for this machine, on one without AVX2; qemu is where cross-test.sh unpacked it.
-        if [ "$(id -u)" = 0 ]; then cache=/var/cache; else cache=${XDG_CACHE_HOME:-$HOME/.cache}; fi
-        qemu=${CROSS_TEST_CACHE:-$cache/cross-test}/root/usr/bin/qemu-x86_64
+        run neon,portable,scalar aarch64-unknown-linux-gnu "${kernels[@]}" -- "${neon[@]}"
+        run portable,scalar s390x-unknown-linux-gnu "${stored[@]}" -- "${big_endian[@]}"
+        # What `cargo test --workspace --all-features` has built for this machine, on one without AVX2.
+        qemu=$(tools/cross-test.sh x86_64-unknown-linux-gnu path)/qemu-x86_64
         printf '\n-- x86-64 qemu64: portable,scalar (%d s)\n' $SECONDS
         env -u CARGO_PROFILE_TEST_DEBUG EXPECT_KERNELS=portable,scalar CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -cpu qemu64" \
             cargo test --locked --workspace --all-features --test suite -- kernels::
