@@ -1,0 +1,168 @@
+//! The type of the module's keys: what Redis calls to save and load them, to rewrite the AOF, and to free them.
+//!
+//! An RDB file has, for each key, the pieces of its dump, each with its iterator, and at the end 0, or -1 if the filter is still being loaded. The AOF
+//! has them as `BF.LOADCHUNK`.
+
+use std::ffi::{c_char, c_int, c_longlong, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use redis_module::native_types::RedisType;
+use redis_module::raw;
+
+use crate::dump::Loading;
+use crate::filter::Filter;
+
+/// Of the pieces that an RDB file has.
+const ENCODING: i32 = 1;
+
+const COMPLETE: i64 = 0;
+const STILL_LOADING: i64 = -1;
+
+/// Filters, as RDB files name them. RedisBloom's name is another one: neither module takes the keys of the other's RDB files.
+pub(crate) static FILTER: RedisType = RedisType::new(
+    "BlkdBloom",
+    ENCODING,
+    raw::RedisModuleTypeMethods {
+        version: redis_module::TYPE_METHOD_VERSION,
+        rdb_load: Some(rdb_load),
+        rdb_save: Some(rdb_save),
+        aof_rewrite: Some(aof_rewrite),
+        mem_usage: Some(mem_usage),
+        free: Some(free),
+        free_effort: Some(free_effort),
+        digest: None,
+        aux_load: None,
+        aux_save: None,
+        aux_save_triggers: 0,
+        unlink: None,
+        copy: None,
+        // A filter is a few large pieces of memory, between which nothing is lost.
+        defrag: None,
+        mem_usage2: None,
+        free_effort2: None,
+        unlink2: None,
+        copy2: None,
+        aux_save2: None,
+    },
+);
+
+/// Calls `callback` with each piece of the dump, the header first.
+fn for_each_piece(filter: &Filter, mut callback: impl FnMut(i64, &[u8])) {
+    callback(1, &filter.header());
+    let mut iterator = 1;
+    while let Some((next, piece)) = filter.piece(iterator) {
+        callback(next, &piece);
+        iterator = next;
+    }
+}
+
+/// Reads a filter; none if the file ends, is damaged, or there is no memory.
+fn load(rdb: *mut raw::RedisModuleIO) -> Option<Filter> {
+    if raw::load_signed(rdb).ok()? != 1 {
+        return None;
+    }
+    let mut filter =
+        Filter::Loading(Loading::begin(raw::load_string_buffer(rdb).ok()?.as_ref()).ok()?);
+    loop {
+        let iterator = raw::load_signed(rdb).ok()?;
+        match (iterator, &mut filter) {
+            (COMPLETE, Filter::Own(_) | Filter::Redis(_)) | (STILL_LOADING, Filter::Loading(_)) => {
+                return Some(filter);
+            }
+            (2.., Filter::Loading(loading)) => {
+                let piece = raw::load_string_buffer(rdb).ok()?;
+                if let Some(complete) = loading.take(iterator, piece.as_ref()).ok()? {
+                    filter = complete;
+                }
+            }
+            _ => return None,
+        }
+    }
+}
+
+unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    if encoding != ENCODING {
+        return null_mut();
+    }
+    let filter = catch_unwind(AssertUnwindSafe(|| load(rdb).map(Box::new)));
+    filter.ok().flatten().map_or(null_mut(), |filter| Box::into_raw(filter).cast())
+}
+
+/// The filter that Redis has for a key.
+///
+/// # Safety
+///
+/// `value` is what a command set or [`rdb_load`] returned, and nothing changes it while the filter is in use.
+unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
+    // SAFETY: the caller's promise; both are boxes of filters.
+    unsafe { &*value.cast() }
+}
+
+unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
+    // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs it in another process.
+    let filter = unsafe { filter(value) };
+    let saved = catch_unwind(AssertUnwindSafe(|| {
+        for_each_piece(filter, |iterator, piece| {
+            raw::save_signed(rdb, iterator);
+            raw::save_slice(rdb, piece);
+        });
+    }));
+    // After a panic the file has neither end, and is not loaded.
+    if saved.is_ok() {
+        let end = if matches!(filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
+        raw::save_signed(rdb, end);
+    }
+}
+
+unsafe extern "C" fn aof_rewrite(
+    aof: *mut raw::RedisModuleIO,
+    key: *mut raw::RedisModuleString,
+    value: *mut c_void,
+) {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    let rewritten = catch_unwind(AssertUnwindSafe(|| {
+        for_each_piece(filter, |iterator, piece| {
+            // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a number, and bytes with their length.
+            unsafe {
+                if let Some(emit) = raw::RedisModule_EmitAOF {
+                    let (data, length) = (piece.as_ptr().cast::<c_char>(), piece.len());
+                    emit(
+                        aof,
+                        c"BF.LOADCHUNK".as_ptr(),
+                        c"slb".as_ptr(),
+                        key,
+                        iterator as c_longlong,
+                        data,
+                        length,
+                    );
+                }
+            }
+        });
+    }));
+    if rewritten.is_err() {
+        // What has been written is a filter that is still being loaded, which answers nothing.
+        eprintln!("blocked-bloom: a key could not be written to the AOF");
+    }
+}
+
+unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    catch_unwind(AssertUnwindSafe(|| filter.memory_bytes() as usize)).unwrap_or_default()
+}
+
+/// Pages to give back: above 64, Redis frees the key of `UNLINK` in another thread.
+unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    catch_unwind(AssertUnwindSafe(|| (filter.memory_bytes() / 4096) as usize)).unwrap_or(1).max(1)
+}
+
+unsafe extern "C" fn free(value: *mut c_void) {
+    // SAFETY: Redis frees each value once, and it is a box of a filter.
+    let filter: Box<Filter> = unsafe { Box::from_raw(value.cast()) };
+    // Dropping a filter runs no code that panics.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(filter)));
+}

@@ -1,0 +1,443 @@
+//! `BF.SCANDUMP` into `BF.LOADCHUNK`: of own filters and of RedisBloom's, whole, damaged, out of order, and with headers that announce what does not come.
+
+use blocked_bloom::header::Header;
+use blocked_bloom_formats::redis::RedisFilter;
+use redis::Connection;
+
+use crate::server::{Server, call, command, dump, info, items, load, load_chunk, reply};
+
+type Dump = Vec<(i64, Vec<u8>)>;
+
+const BAD: &str = "ERR received bad data";
+const NO_LINK: &str = "ERR invalid offset - no link found";
+const ACROSS: &str = "ERR invalid chunk - Too big for current filter";
+const LOADING: &str = "-ERR filter is not completely loaded";
+
+fn keys(from: usize, to: usize) -> Vec<String> {
+    (from..to).map(|i| format!("key:{i}")).collect()
+}
+
+/// An own filter with the keys of `0..count`, and its dump.
+fn own(connection: &mut Connection, name: &str, arguments: &[&str], count: usize) -> Dump {
+    redis::cmd("BF.RESERVE").arg(name).arg(arguments).exec(connection).unwrap();
+    if count > 0 {
+        items(connection, "BF.MADD", name, &keys(0, count));
+    }
+    dump(connection, name)
+}
+
+/// A filter as RedisBloom makes it, with the keys of `0..count`, and its dump.
+fn redis_bloom(capacity: u64, count: usize) -> (RedisFilter, Dump) {
+    let mut filter = RedisFilter::new(capacity, 0.01, Some(2)).unwrap();
+    keys(0, count).iter().for_each(|key| assert!(filter.insert(key).is_ok()));
+    let dump = filter.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
+    (filter, dump)
+}
+
+#[test]
+fn own_filters_are_the_same_afterwards() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let kinds: [(&str, &[&str], usize); 6] = [
+        ("empty", &["0.01", "100"], 0),
+        ("one", &["0.01", "100", "EXPANSION", "5"], 1),
+        ("grown", &["0.01", "100", "EXPANSION", "4"], 5_000),
+        ("fixed", &["0.01", "100", "NONSCALING"], 50),
+        ("full", &["0.01", "100", "NONSCALING"], 100),
+        ("large", &["0.01", "12000000"], 1_000),
+    ];
+    for (name, arguments, count) in kinds {
+        let dump_before = own(&mut connection, name, arguments, count);
+        let copy = format!("{name}:copy");
+        load(&mut connection, &copy, &dump_before);
+        assert_eq!(dump(&mut connection, &copy), dump_before, "{name}");
+        for words in [["BF.INFO", ""], ["BF.CARD", ""]] {
+            let [of, of_copy] =
+                [name, &copy[..]].map(|name| reply(&mut connection, &[words[0], name]));
+            // The size has what the dump took, which is kept.
+            let without_size = |text: String| {
+                let mut words: Vec<String> = text.split(' ').map(String::from).collect();
+                if let Some(at) = words.iter().position(|word| word == "Size") {
+                    words.remove(at + 1);
+                }
+                words
+            };
+            assert_eq!(without_size(of), without_size(of_copy), "{name}");
+        }
+        // Both take more keys alike.
+        let more = keys(count / 2, count + 3_000);
+        let [of, of_copy] = [name, &copy[..]].map(|name| {
+            reply(
+                &mut connection,
+                &[&["BF.MADD", name], &more.iter().map(String::as_str).collect::<Vec<_>>()[..]]
+                    .concat(),
+            )
+        });
+        assert_eq!(of, of_copy, "{name}");
+        assert_eq!(dump(&mut connection, name), dump(&mut connection, &copy), "{name}");
+        println!(
+            "{name}: {} replies, {} bytes",
+            dump_before.len(),
+            dump_before.iter().map(|(_, data)| data.len()).sum::<usize>()
+        );
+    }
+    assert_eq!(dump(&mut connection, "large").len(), 3);
+    // From anywhere within.
+    let whole: Vec<u8> =
+        dump(&mut connection, "grown").into_iter().skip(1).flat_map(|(_, data)| data).collect();
+    for offset in [0, 1, 63, 64, 65, 127, 128, 1_000, whole.len() - 1] {
+        let (end, data): (usize, Vec<u8>) =
+            redis::cmd("BF.SCANDUMP").arg("grown").arg(1 + offset).query(&mut connection).unwrap();
+        assert!(data == whole[offset..] && end == whole.len() + 1, "{offset}");
+    }
+    assert_eq!(
+        reply(&mut connection, &["BF.SCANDUMP", "grown", &(whole.len() + 1).to_string()]),
+        "[0 \"\"]"
+    );
+    assert!(server.is_sound());
+}
+
+#[test]
+fn the_header_of_an_own_dump_is_none_of_redisbloom() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    for (name, arguments, count) in [
+        ("a", &["0.01", "100"][..], 0),
+        ("b", &["0.1", "7", "EXPANSION", "16"], 5_000),
+        ("c", &["0.2", "9", "NONSCALING"], 9),
+    ] {
+        let dump = own(&mut connection, name, arguments, count);
+        let (iterator, header) = &dump[0];
+        assert_eq!(*iterator, 1);
+        // What RedisBloom's loader checks first: as many bytes as 53 for each link and 20 more, and no option above 15.
+        assert!((header.len() - 20) % 53 != 0);
+        let [links, options] =
+            [8, 12].map(|at| u32::from_le_bytes(header[at..][..4].try_into().unwrap()));
+        assert_ne!(header.len() as u64, 20 + 53 * u64::from(links));
+        assert!(options & !15 != 0);
+        assert!(RedisFilter::load(dump).is_err());
+    }
+}
+
+/// Sends the pieces of a dump wrongly, and then rightly.
+fn wrong_order(connection: &mut Connection, name: &str, dump: &Dump, by_link: bool) {
+    let total = dump.last().unwrap().0 - 1;
+    // Without a header there is nothing to load into.
+    assert_eq!(load_chunk(connection, name, dump[1].0, &dump[1].1).unwrap_err(), "ERR not found");
+    load_chunk(connection, name, 1, &dump[0].1).unwrap();
+    for (number, (iterator, data)) in dump.iter().enumerate().skip(1) {
+        let mut rejected = |iterator: i64, data: &[u8], error: &str| {
+            let result = load_chunk(connection, name, iterator, data);
+            assert_eq!(
+                result.unwrap_err(),
+                error,
+                "{name}: piece {number}, iterator {iterator}, {} bytes",
+                data.len()
+            );
+        };
+        // None of the others, nothing, from elsewhere, and behind the end.
+        for (other, (iterator, data)) in dump.iter().enumerate().skip(1) {
+            if other != number {
+                rejected(*iterator, data, BAD);
+            }
+        }
+        for iterator in [i64::MIN, -1, 0, *iterator - 1, *iterator + 1] {
+            rejected(
+                iterator,
+                data,
+                if iterator.saturating_sub(data.len() as i64) > total { NO_LINK } else { BAD },
+            );
+        }
+        rejected(*iterator, b"", if *iterator > total { NO_LINK } else { BAD });
+        rejected(i64::MAX, data, NO_LINK);
+        rejected(total + 2 + data.len() as i64, data, NO_LINK);
+        let longer = [data, &b"more"[..]].concat();
+        // An own dump has its links within pieces, and is whole or not.
+        if by_link || number + 1 == dump.len() {
+            rejected(*iterator + 4, &longer, ACROSS);
+        }
+        load_chunk(connection, name, *iterator, data).unwrap();
+    }
+    assert_eq!(crate::server::dump(connection, name), *dump);
+    // Complete: nothing is loaded over it.
+    for (iterator, data) in dump {
+        assert_eq!(load_chunk(connection, name, *iterator, data).unwrap_err(), BAD);
+    }
+    assert_eq!(crate::server::dump(connection, name), *dump);
+}
+
+#[test]
+fn pieces_out_of_order_are_errors() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let large = own(&mut connection, "large", &["0.01", "12000000"], 1_000);
+    wrong_order(&mut connection, "own", &large, false);
+    let (_, dump) = redis_bloom(100, 2_000);
+    assert!(dump.len() > 4);
+    wrong_order(&mut connection, "redis", &dump, true);
+    assert!(server.is_sound());
+}
+
+#[test]
+fn a_filter_that_is_being_loaded_answers_nothing() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let own = own(&mut connection, "large", &["0.01", "12000000"], 1_000);
+    let (_, redis) = redis_bloom(100, 2_000);
+    for (name, dump) in [("own", own), ("redis", redis)] {
+        for (i, (iterator, data)) in dump.iter().enumerate() {
+            load_chunk(&mut connection, name, *iterator, data).unwrap();
+            if i + 1 == dump.len() {
+                break;
+            }
+            for command in [
+                "BF.EXISTS _ key:1",
+                "BF.MEXISTS _ key:1 a",
+                "BF.ADD _ a",
+                "BF.MADD _ a",
+                "BF.INSERT _ ITEMS a",
+                "BF.CARD _",
+                "BF.INFO _",
+                "BF.SCANDUMP _ 0",
+                "BF.SCANDUMP _ 1",
+            ] {
+                let words: Vec<&str> =
+                    command.split(' ').map(|word| if word == "_" { name } else { word }).collect();
+                assert_eq!(reply(&mut connection, &words), LOADING, "{command} after {i}");
+            }
+            assert_eq!(
+                reply(&mut connection, &["BF.RESERVE", name, "0.01", "100"]),
+                "-ERR item exists"
+            );
+        }
+        assert!(items(&mut connection, "BF.MEXISTS", name, &keys(0, 1_000)).iter().all(|hit| *hit));
+        // From the beginning again, and with another filter's header.
+        let again = format!("{name}:again");
+        load_chunk(&mut connection, &again, 1, &dump[0].1).unwrap();
+        load_chunk(&mut connection, &again, dump[1].0, &dump[1].1).unwrap();
+        assert_eq!(load_chunk(&mut connection, &again, 1, b"no header").unwrap_err(), BAD);
+        load(&mut connection, &again, &dump);
+        assert_eq!(crate::server::dump(&mut connection, &again), dump);
+    }
+    // Half loaded and deleted.
+    let (_, dump) = redis_bloom(100, 10);
+    load_chunk(&mut connection, "half", 1, &dump[0].1).unwrap();
+    assert_eq!(call::<i64>(&mut connection, &["DEL", "half"]), 1);
+    assert_eq!(reply(&mut connection, &["BF.EXISTS", "half", "a"]), "0");
+}
+
+#[test]
+fn every_damage_of_an_own_dump_is_an_error() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let mut damages = 0;
+    for (name, arguments, count) in
+        [("fixed", &["0.1", "10", "NONSCALING"][..], 10), ("grown", &["0.25", "4"], 20)]
+    {
+        let dump = own(&mut connection, name, arguments, count);
+        let [(_, header), (end, data)] = &dump[..] else { panic!("{} replies", dump.len()) };
+        let mut attempt = |header: &[u8], pieces: &[(i64, &[u8])]| {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("DEL").arg("f").ignore().cmd("BF.LOADCHUNK").arg("f").arg(1).arg(header);
+            for (end, data) in pieces {
+                pipeline.cmd("BF.LOADCHUNK").arg("f").arg(end).arg(data);
+            }
+            pipeline.cmd("EXISTS").arg("f").cmd("BF.EXISTS").arg("f").arg("key:1");
+            pipeline.ignore_errors();
+            let replies: Vec<redis::Value> = pipeline.query(&mut connection).unwrap();
+            damages += 1;
+            let [.., exists, hit] = &replies[..] else { panic!("{replies:?}") };
+            // Nothing there, or nothing that answers.
+            match exists {
+                redis::Value::Int(0) => *hit == redis::Value::Int(0),
+                _ => matches!(hit, redis::Value::ServerError(_)),
+            }
+        };
+        assert!(!attempt(header, &[(*end, data)]), "{name}: without damage it answers");
+        for bit in 0..8 * header.len() {
+            let mut damaged = header.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(attempt(&damaged, &[(*end, data)]), "{name}: header, bit {bit}");
+        }
+        for bit in 0..8 * data.len() {
+            let mut damaged = data.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(attempt(header, &[(*end, &damaged)]), "{name}: bit {bit}");
+        }
+        for length in 0..data.len() {
+            assert!(
+                attempt(header, &[(1 + length as i64, &data[..length])]),
+                "{name}: {length} bytes"
+            );
+            assert!(
+                attempt(header, &[(1 + length as i64, &data[length..])]),
+                "{name}: from {length}"
+            );
+            // In two pieces it is sound, unless they change places.
+            let (first, second) = data.split_at(length);
+            if length > 0 {
+                assert!(
+                    !attempt(header, &[(1 + length as i64, first), (*end, second)]),
+                    "{name}: {length}"
+                );
+                assert!(
+                    attempt(header, &[(1 + second.len() as i64, second), (*end, first)])
+                        || first == second,
+                    "{name}: {length}"
+                );
+            }
+        }
+        for length in 0..header.len() {
+            assert!(
+                attempt(&header[..length], &[(*end, data)]),
+                "{name}: header of {length} bytes"
+            );
+        }
+        assert!(attempt(&[header, &[0][..]].concat(), &[(*end, data)]), "{name}: longer header");
+    }
+    println!("{damages} damaged dumps, none of which answers");
+    assert!(server.is_sound());
+}
+
+#[test]
+fn damaged_headers_of_redisbloom_are_errors_or_what_they_say() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let (_, dump) = redis_bloom(10, 25);
+    let header = &dump[0].1;
+    let (mut errors, mut loaded, mut open) = (0, 0, 0);
+    for bit in 0..8 * header.len() {
+        let mut damaged = dump.clone();
+        damaged[0].1[bit / 8] ^= 1 << (bit % 8);
+        call::<()>(&mut connection, &["DEL", "f"]);
+        let sent = damaged
+            .iter()
+            .try_for_each(|(iterator, data)| load_chunk(&mut connection, "f", *iterator, data));
+        let hits =
+            reply(&mut connection, &["BF.MEXISTS", "f", "key:1", "key:24", "absent", "more"]);
+        let growth = u32::from_le_bytes(damaged[0].1[16..20].try_into().unwrap());
+        match RedisFilter::load(damaged).ok().filter(|_| growth <= 32_768) {
+            // A growth, a rate or a number of entries, of which the dump says nothing else.
+            Some(filter) => {
+                let expected = ["key:1", "key:24", "absent", "more"]
+                    .map(|key| i32::from(filter.contains(key)).to_string());
+                assert_eq!(
+                    (sent, hits),
+                    (Ok(()), format!("[{}]", expected.join(" "))),
+                    "bit {bit}"
+                );
+                loaded += 1;
+                // The links that such a header leads to are made, or are an error, and no key is lost.
+                let more = keys(100, 200);
+                let added = command("BF.MADD", "f", &more).query::<Vec<i64>>(&mut connection);
+                let hits = items(&mut connection, "BF.MEXISTS", "f", &more);
+                assert!(added.is_err() || hits.iter().all(|hit| *hit), "bit {bit}: {added:?}");
+            }
+            None if sent.is_err() && hits.starts_with('[') => errors += 1,
+            None => {
+                assert_eq!(hits, LOADING, "bit {bit}: {sent:?}");
+                open += 1;
+            }
+        }
+    }
+    println!(
+        "{errors} headers rejected, {open} never complete, {loaded} loaded as formats' RedisFilter loads them"
+    );
+    let taken = info(&mut connection, "used_memory");
+    assert!(taken < 64 << 20, "{taken}");
+    assert!(errors > 500 && loaded > 300 && server.is_sound());
+}
+
+#[test]
+fn what_a_header_announces_takes_no_memory() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let before = info(&mut connection, "used_memory");
+    let (_, dump) = redis_bloom(100, 10);
+    let mut header = dump[0].1.clone();
+    for (at, number) in [(20, 1_u64 << 59), (28, 1 << 62)] {
+        header[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    }
+    let mut own = Header::new(*b"\x89BBRDIS\n", 1);
+    own.put(12, &u32::MAX.to_le_bytes());
+    own.put(24, &(i64::MAX as u64 - 1).to_le_bytes());
+    let own = own.seal();
+    for i in 0..1_000 {
+        for (kind, header) in [("redis", &header[..]), ("own", &own)] {
+            let name = format!("{kind}:{i}");
+            load_chunk(&mut connection, &name, 1, header).unwrap();
+            load_chunk(&mut connection, &name, 101, &[1; 100]).unwrap();
+            load_chunk(&mut connection, &name, 201, &[1; 100]).unwrap();
+            assert_eq!(
+                load_chunk(&mut connection, &name, 1 << 60, &[1; 100]).unwrap_err(),
+                if kind == "own" { BAD } else { NO_LINK }
+            );
+            assert_eq!(reply(&mut connection, &["BF.EXISTS", &name, "a"]), LOADING);
+        }
+    }
+    let taken = info(&mut connection, "used_memory") - before;
+    assert!(taken < 4 << 20, "{taken} bytes for 2000 headers");
+    println!("2000 headers that announce exabytes take {taken} bytes");
+    // More than there can be.
+    own_rejected(&mut connection, i64::MAX as u64);
+    own_rejected(&mut connection, u64::MAX);
+    own_rejected(&mut connection, 0);
+    // More links than any chain has.
+    let links = 100_000_u32;
+    let mut many = header[..20].to_vec();
+    many[..8].copy_from_slice(&(10 * u64::from(links)).to_le_bytes());
+    many[8..12].copy_from_slice(&links.to_le_bytes());
+    for _ in 0..links {
+        many.extend_from_slice(&dump[0].1[20..]);
+    }
+    assert_eq!(load_chunk(&mut connection, "many", 1, &many).unwrap_err(), BAD);
+    assert!(server.is_sound());
+}
+
+fn own_rejected(connection: &mut Connection, total: u64) {
+    let mut header = Header::new(*b"\x89BBRDIS\n", 1);
+    header.put(12, &u32::MAX.to_le_bytes());
+    header.put(24, &total.to_le_bytes());
+    assert_eq!(load_chunk(connection, "f", 1, &header.seal()).unwrap_err(), BAD, "{total}");
+}
+
+#[test]
+fn pieces_of_several_dumps_in_any_order_never_make_a_key_absent() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let dumps = [
+        own(&mut connection, "a", &["0.01", "100"], 300),
+        own(&mut connection, "b", &["0.1", "40"], 300),
+        redis_bloom(100, 300).1,
+        redis_bloom(30, 300).1,
+    ];
+    let pieces: Vec<&(i64, Vec<u8>)> = dumps.iter().flatten().collect();
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 33) as usize % below
+    };
+    let (mut complete, mut nothing) = (0, 0);
+    for round in 0..1_500 {
+        call::<()>(&mut connection, &["DEL", "f"]);
+        let first = next(dumps.len());
+        for step in 0..12 {
+            // Mostly what comes next, so that some are completed.
+            let (iterator, data) = match next(8) {
+                0 => pieces[next(pieces.len())],
+                _ => &dumps[first][step % dumps[first].len()],
+            };
+            let iterator = if next(30) == 0 { next(1 << 20) as i64 - 10 } else { *iterator };
+            let _ = load_chunk(&mut connection, "f", iterator, data);
+        }
+        if call::<i64>(&mut connection, &["EXISTS", "f"]) == 1 {
+            let hits = reply(&mut connection, &["BF.MEXISTS", "f", "key:0", "key:150", "key:299"]);
+            assert!(hits == "[1 1 1]" || hits == LOADING, "{round}: {hits}");
+            if hits == LOADING { nothing += 1 } else { complete += 1 }
+        }
+    }
+    println!("of 1500 keys {complete} were completed, {nothing} answer nothing");
+    assert!(complete > 500 && nothing > 50 && server.is_sound());
+}

@@ -1,0 +1,373 @@
+//! Filters after a restart, from RDB and AOF files, on a replica, and after the end of the server at any moment.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use blocked_bloom_formats::redis::RedisFilter;
+use redis::Connection;
+
+use crate::server::{Server, call, dump, info, items, load, load_chunk, reply};
+
+type Dump = Vec<(i64, Vec<u8>)>;
+
+const LOADING: &str = "-ERR filter is not completely loaded";
+
+fn keys(from: usize, to: usize) -> Vec<String> {
+    (from..to).map(|i| format!("key:{i}")).collect()
+}
+
+/// Names of filters, and their dumps; those of names that begin with "half" have come by half.
+type Filters = BTreeMap<String, Dump>;
+
+/// Filters of every kind, of which each key has a TTL or none.
+fn fill(connection: &mut Connection) -> Filters {
+    let mut filters = Filters::new();
+    let mut own = |name: &str, arguments: &[&str], count: usize| {
+        redis::cmd("BF.RESERVE").arg(name).arg(arguments).exec(connection).unwrap();
+        if count > 0 {
+            items(connection, "BF.MADD", name, &keys(0, count));
+        }
+        filters.insert(name.into(), dump(connection, name));
+    };
+    own("empty", &["0.01", "100"], 0);
+    own("grown", &["0.01", "100", "EXPANSION", "4"], 20_000);
+    own("fixed", &["0.001", "1000", "NONSCALING"], 700);
+    own("full", &["0.01", "100", "EXPANSION", "0"], 100);
+    own("large", &["0.01", "12000000"], 1_000);
+    let mut redis = RedisFilter::new(100, 0.01, Some(2)).unwrap();
+    keys(0, 3_000).iter().for_each(|key| assert!(redis.insert(key).is_ok()));
+    let redis: Dump = redis.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
+    load(connection, "redis", &redis);
+    for (half, whole) in [("half own", filters["large"].clone()), ("half redis", redis.clone())] {
+        load(connection, half, &whole[..whole.len() - 1]);
+        filters.insert(half.into(), whole);
+    }
+    load(connection, "half header", &redis[..1]);
+    filters.insert("half header".into(), redis.clone());
+    filters.insert("redis".into(), redis);
+    call::<()>(connection, &["EXPIRE", "grown", "100000"]);
+    filters
+}
+
+/// Compares all filters, and keys that are there.
+fn compare(connection: &mut Connection, filters: &Filters) {
+    for (name, expected) in filters {
+        if name.starts_with("half") {
+            assert_eq!(reply(connection, &["BF.EXISTS", name, "key:1"]), LOADING, "{name}");
+            continue;
+        }
+        assert!(dump(connection, name) == *expected, "{name}");
+        let card: usize = call(connection, &["BF.CARD", name]);
+        if card == 0 {
+            continue;
+        }
+        assert!(
+            items(connection, "BF.MEXISTS", name, &keys(0, card)).iter().all(|hit| *hit),
+            "{name}"
+        );
+    }
+    assert!(call::<i64>(connection, &["TTL", "grown"]) > 90_000);
+    assert_eq!(call::<i64>(connection, &["TTL", "fixed"]), -1);
+}
+
+/// Completes what was half loaded, and adds keys to all others as to copies in another filter of the core.
+fn go_on(connection: &mut Connection, filters: &Filters) {
+    for (name, expected) in filters.iter().filter(|(name, _)| name.starts_with("half")) {
+        let missing = match &name[..] {
+            "half header" => &expected[1..],
+            _ => &expected[expected.len() - 1..],
+        };
+        load(connection, name, missing);
+        assert!(dump(connection, name) == *expected, "{name}");
+    }
+    let more = keys(500_000, 505_000);
+    for (name, before) in filters {
+        let copy = format!("{name} copy");
+        load(connection, &copy, before);
+        let [of, of_copy] = [name, &copy].map(|name| {
+            let packed = crate::server::command("BF.MADD", name, &more).get_packed_command();
+            connection.send_packed_command(&packed).unwrap();
+            connection.recv_response().unwrap()
+        });
+        assert_eq!(of, of_copy, "{name}");
+        assert!(dump(connection, name) == dump(connection, &copy), "{name}");
+        call::<()>(connection, &["DEL", &copy]);
+    }
+}
+
+#[test]
+fn an_rdb_file_has_all_filters() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let filters = fill(&mut server.connect());
+    compare(&mut server.connect(), &filters);
+    for background in [false, true] {
+        let mut connection = server.connect();
+        if background {
+            call::<()>(&mut connection, &["BGSAVE"]);
+            wait(&mut connection, "rdb_bgsave_in_progress");
+        } else {
+            call::<()>(&mut connection, &["SAVE"]);
+        }
+        server.kill();
+        server.start_again();
+        compare(&mut server.connect(), &filters);
+    }
+    go_on(&mut server.connect(), &filters);
+    println!("{} filters after two restarts", filters.len());
+    assert!(server.is_sound());
+}
+
+/// Waits until a number of `INFO` is 0.
+fn wait(connection: &mut Connection, field: &str) {
+    let start = Instant::now();
+    while info(connection, field) != 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "{field}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn debug_reload_leaves_all_filters() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let filters = fill(&mut connection);
+    for _ in 0..3 {
+        call::<()>(&mut connection, &["DEBUG", "RELOAD"]);
+        compare(&mut connection, &filters);
+    }
+    go_on(&mut connection, &filters);
+    assert!(server.is_sound());
+}
+
+#[test]
+fn an_aof_has_all_filters_before_and_after_it_is_rewritten() {
+    for preamble in ["yes", "no"] {
+        let options = ["--appendonly", "yes", "--aof-use-rdb-preamble", preamble];
+        let Some(mut server) = Server::start(&options) else { return };
+        let mut filters = fill(&mut server.connect());
+        server.kill();
+        server.start_again();
+        let mut connection = server.connect();
+        compare(&mut connection, &filters);
+        for _ in 0..2 {
+            call::<()>(&mut connection, &["BGREWRITEAOF"]);
+            wait(&mut connection, "aof_rewrite_in_progress");
+            wait(&mut connection, "aof_rewrite_scheduled");
+        }
+        let status: String = call(&mut connection, &["INFO", "persistence"]);
+        assert!(status.contains("aof_last_bgrewrite_status:ok"), "{status}");
+        // What comes after it is behind it.
+        items(&mut connection, "BF.MADD", "grown", &keys(20_000, 30_000));
+        filters.insert("grown".into(), dump(&mut connection, "grown"));
+        server.kill();
+        server.start_again();
+        compare(&mut server.connect(), &filters);
+        go_on(&mut server.connect(), &filters);
+        println!("{} filters after two restarts, preamble {preamble}", filters.len());
+        assert!(server.is_sound());
+    }
+}
+
+#[test]
+fn a_replica_has_the_same_filters() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let Some(mut replica) = Server::start(&["--replicaof", "127.0.0.1", &server.port.to_string()])
+    else {
+        return;
+    };
+    let mut connection = server.connect();
+    // Before it is connected, in its first copy, and afterwards.
+    let mut filters = fill(&mut connection);
+    let start = Instant::now();
+    while !call::<String>(&mut replica.connect(), &["INFO", "replication"])
+        .contains("master_link_status:up")
+    {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", replica.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    load(&mut connection, "loaded", &filters["redis"]);
+    filters.insert("loaded".into(), filters["redis"].clone());
+    load(&mut connection, "loaded own", &filters["grown"]);
+    for round in 0..100 {
+        call::<()>(&mut connection, &["BF.ADD", "added", &format!("a:{round}")]);
+        items(&mut connection, "BF.MADD", "grown", &keys(19_990 + 50 * round, 20_050 + 50 * round));
+        items(&mut connection, "BF.MADD", "loaded", &keys(10 * round, 60 * round + 1));
+        items(&mut connection, "BF.MADD", "loaded own", &keys(0, 10 * round + 1));
+        reply(&mut connection, &["BF.MADD", "full", "key:1", "new:1", "key:2"]);
+        reply(
+            &mut connection,
+            &[
+                "BF.INSERT",
+                "inserted",
+                "CAPACITY",
+                "3",
+                "NONSCALING",
+                "ITEMS",
+                "a",
+                "b",
+                "c",
+                "d",
+                "e",
+            ],
+        );
+        reply(&mut connection, &["BF.LOADCHUNK", "loaded", "1", "bad data"]);
+        reply(&mut connection, &["BF.RESERVE", "added", "0.1", "100"]);
+    }
+    call::<()>(
+        &mut connection,
+        &["EVAL", "for i = 1, 200 do redis.call('BF.ADD', KEYS[1], i) end", "1", "scripted"],
+    );
+    for name in ["grown", "loaded", "loaded own", "full", "added", "inserted", "scripted"] {
+        filters.insert(name.into(), dump(&mut connection, name));
+    }
+    assert_eq!(call::<i64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+    let mut follower = replica.connect();
+    for (name, expected) in &filters {
+        if name.starts_with("half") {
+            assert_eq!(reply(&mut follower, &["BF.EXISTS", name, "key:1"]), LOADING, "{name}");
+        } else {
+            assert!(dump(&mut follower, name) == *expected, "{name}");
+        }
+    }
+    assert!(reply(&mut follower, &["BF.ADD", "grown", "a"]).starts_with("-READONLY"));
+    // After the end of the other.
+    server.kill();
+    call::<()>(&mut follower, &["REPLICAOF", "NO", "ONE"]);
+    go_on(&mut follower, &filters);
+    println!("{} filters on the replica", filters.len());
+    assert!(replica.is_sound());
+}
+
+#[test]
+fn keys_that_were_acknowledged_are_there_after_kill_9() {
+    let Some(mut server) = Server::start(&["--appendonly", "yes", "--appendfsync", "always"])
+    else {
+        return;
+    };
+    let (mut acknowledged, rounds) = (0, 8);
+    for round in 0..rounds {
+        let mut connection = server.connect();
+        let writer = std::thread::spawn(move || {
+            let mut done = acknowledged;
+            // One, and then many, until the server ends.
+            loop {
+                let next = done + if done % 7 == 0 { 1 } else { 40 };
+                let packed = crate::server::command("BF.MADD", "f", &keys(done, next));
+                if packed.query::<Vec<i64>>(&mut connection).is_err() {
+                    return done;
+                }
+                done = next;
+            }
+        });
+        std::thread::sleep(Duration::from_millis(60 + 37 * round));
+        server.kill();
+        let before = acknowledged;
+        acknowledged = writer.join().unwrap();
+        assert!(acknowledged > before, "round {round}: nothing was written");
+        server.start_again();
+        let hits = items(&mut server.connect(), "BF.MEXISTS", "f", &keys(0, acknowledged));
+        assert!(hits.iter().all(|hit| *hit), "round {round}");
+        // While the file is rewritten, in every second round.
+        if round % 2 == 0 {
+            call::<()>(&mut server.connect(), &["BGREWRITEAOF"]);
+        }
+    }
+    println!("{acknowledged} acknowledged keys after {rounds} times kill -9, none lost");
+}
+
+#[test]
+fn dump_and_restore_keep_a_filter_and_damage_is_seen() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let filters = fill(&mut connection);
+    let mut restore = |name: &str, payload: &[u8]| {
+        let mut packed = redis::cmd("RESTORE");
+        packed.arg(name).arg(0).arg(payload).arg("REPLACE").exec(&mut connection)
+    };
+    for (name, expected) in &filters {
+        let mut connection = server.connect();
+        let payload: Vec<u8> = redis::cmd("DUMP").arg(name).query(&mut connection).unwrap();
+        restore("copy", &payload).unwrap();
+        if name.starts_with("half") {
+            assert_eq!(reply(&mut connection, &["BF.EXISTS", "copy", "key:1"]), LOADING, "{name}");
+        } else {
+            assert!(dump(&mut connection, "copy") == *expected, "{name}");
+        }
+    }
+    // As if somebody had made the checksum of Redis anew.
+    call::<()>(&mut server.connect(), &["DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1"]);
+    let mut other = server.connect();
+    call::<()>(&mut other, &["BF.RESERVE", "small", "0.1", "4", "NONSCALING"]);
+    items(&mut other, "BF.MADD", "small", &keys(0, 4));
+    let expected = dump(&mut other, "small");
+    let payload: Vec<u8> = redis::cmd("DUMP").arg("small").query(&mut other).unwrap();
+    let (mut errors, mut same, mut loading) = (0, 0, 0);
+    let mut attempt = |payload: &[u8], what: &str| {
+        call::<()>(&mut other, &["DEL", "copy"]);
+        if restore("copy", payload).is_err() {
+            errors += 1;
+        } else if reply(&mut other, &["BF.EXISTS", "copy", "key:1"]) == LOADING {
+            loading += 1;
+        } else {
+            // A bit of the checksum, or of how long numbers are written.
+            assert_eq!(dump(&mut other, "copy"), expected, "{what}");
+            same += 1;
+        }
+    };
+    for bit in 0..8 * payload.len() {
+        let mut damaged = payload.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        attempt(&damaged, &format!("bit {bit}"));
+    }
+    for length in 0..payload.len() {
+        attempt(&payload[..length], &format!("{length} bytes"));
+        attempt(
+            &[&payload[..length], &payload[payload.len() - 10..]].concat(),
+            &format!("{length} bytes and the end"),
+        );
+    }
+    println!("{errors} damaged payloads rejected, {same} the same filter, {loading} answer nothing");
+    assert!(errors > 1_000 && server.is_sound());
+}
+
+#[test]
+fn keys_are_moved_freed_and_not_copied() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let before = info(&mut connection, "used_memory");
+    let filters = fill(&mut connection);
+    call::<()>(&mut connection, &["RENAME", "fixed", "renamed"]);
+    assert!(dump(&mut connection, "renamed") == filters["fixed"]);
+    assert_eq!(call::<i64>(&mut connection, &["MOVE", "redis", "1"]), 1);
+    call::<()>(&mut connection, &["SELECT", "1"]);
+    assert!(dump(&mut connection, "redis") == filters["redis"]);
+    call::<()>(&mut connection, &["SELECT", "0"]);
+    assert!(reply(&mut connection, &["COPY", "grown", "copy"]).starts_with("-ERR"));
+    // The smallest has its own size, and the half of a filter what has come.
+    let usage = |connection: &mut Connection, name: &str| {
+        call::<u64>(connection, &["MEMORY", "USAGE", name])
+    };
+    assert!(usage(&mut connection, "empty") < 2_000);
+    let whole: usize = filters["large"].iter().map(|(_, data)| data.len()).sum();
+    assert!((whole as u64..whole as u64 + 2_000).contains(&usage(&mut connection, "large")));
+    assert!((16 << 20..whole as u64 + 2_000).contains(&usage(&mut connection, "half own")));
+    assert_eq!(call::<i64>(&mut connection, &["UNLINK", "large", "grown", "full"]), 3);
+    call::<()>(&mut connection, &["EXPIRE", "renamed", "0"]);
+    assert_eq!(reply(&mut connection, &["BF.EXISTS", "renamed", "key:1"]), "0");
+    load_chunk(&mut connection, "half own", 1, &filters["large"][0].1).unwrap();
+    assert!(usage(&mut connection, "half own") < 2_000);
+    call::<()>(&mut connection, &["FLUSHALL", "ASYNC"]);
+    wait(&mut connection, "lazyfree_pending_objects");
+    // Buffers of the connection have pieces of dumps.
+    drop(connection);
+    let (mut connection, start) = (server.connect(), Instant::now());
+    while info(&mut connection, "used_memory") > before + (1 << 20) {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{}",
+            info(&mut connection, "used_memory")
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(server.is_sound());
+}

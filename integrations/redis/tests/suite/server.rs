@@ -1,0 +1,257 @@
+//! A server with the module, in a folder and on a port of its own; it ends with the value.
+#![allow(dead_code, reason = "the example has a part of it")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use redis::{Connection, FromRedisValue, Value};
+use tempfile::TempDir;
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    folder: TempDir,
+    options: Vec<String>,
+}
+
+/// The module, in the profile of this program and as the sources are now: cargo does not build it for tests, which are not linked with it.
+fn module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--locked",
+            "--lib",
+            "--manifest-path",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        ]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the module cannot be built");
+        // Two folders above this program.
+        let program = std::env::current_exe().unwrap();
+        let name = format!(
+            "{}blocked_bloom_redis{}",
+            std::env::consts::DLL_PREFIX,
+            std::env::consts::DLL_SUFFIX
+        );
+        program.parent().and_then(|folder| folder.parent()).unwrap().join(name)
+    })
+}
+
+impl Server {
+    /// A server with these options; none if there is no program of that name.
+    pub(crate) fn start(options: &[&str]) -> Option<Server> {
+        let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
+        if let Err(error) =
+            Command::new("redis-server").arg("--version").stdout(Stdio::null()).status()
+        {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "redis-server is missing, and CI is set: {error}"
+            );
+            println!("NOT RUN: no redis-server ({error})");
+            return None;
+        }
+        // Somebody else may take the port before the server does.
+        for _ in 0..10 {
+            let folder = tempfile::tempdir().unwrap();
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let child = spawn(port, &folder, &options);
+            let mut server = Server { child, port, folder, options: options.clone() };
+            if server.wait() {
+                return Some(server);
+            }
+            let log = server.log();
+            assert!(log.contains("Address already in use"), "the server does not start:\n{log}");
+        }
+        panic!("no free port");
+    }
+
+    /// Waits until the server answers; false if it has ended.
+    fn wait(&mut self) -> bool {
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if let Ok(mut connection) = self.client("").get_connection()
+                && redis::cmd("PING").query::<String>(&mut connection).is_ok()
+            {
+                return true;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "no answer:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    fn client(&self, options: &str) -> redis::Client {
+        redis::Client::open(format!("redis://127.0.0.1:{}/{options}", self.port)).unwrap()
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        self.client("").get_connection().unwrap()
+    }
+
+    /// A connection of version 3 of the protocol.
+    pub(crate) fn connect_3(&self) -> Connection {
+        self.client("?protocol=resp3").get_connection().unwrap()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Ends the server at once, as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again, after [`kill`](Self::kill) or a shutdown, on the same port and with the same files.
+    pub(crate) fn start_again(&mut self) {
+        self.child.wait().unwrap();
+        self.child = spawn(self.port, &self.folder, &self.options);
+        assert!(self.wait(), "the server does not start again:\n{}", self.log());
+    }
+
+    /// Whether the server still runs, and has reported no bug.
+    pub(crate) fn is_sound(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none() && !self.log().contains("BUG REPORT")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
+    let mut command = Command::new("redis-server");
+    command.args([
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--logfile",
+        "log",
+        "--save",
+        "",
+    ]);
+    command.arg("--dir").arg(folder.path());
+    command.args(["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]);
+    command.args(options);
+    command.arg("--loadmodule").arg(module());
+    command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
+}
+
+/// A command of these words.
+pub(crate) fn call<T: FromRedisValue>(connection: &mut Connection, words: &[&str]) -> T {
+    redis::cmd(words[0])
+        .arg(&words[1..])
+        .query(connection)
+        .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+/// A number of `INFO`.
+pub(crate) fn info(connection: &mut Connection, field: &str) -> u64 {
+    let info: String = call(connection, &["INFO", "all"]);
+    let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{field}"))
+}
+
+/// A command of a key and items.
+pub(crate) fn command<K: AsRef<[u8]>>(command: &str, name: &str, items: &[K]) -> redis::Cmd {
+    let mut packed = redis::cmd(command);
+    packed.arg(name);
+    for item in items {
+        packed.arg(item.as_ref());
+    }
+    packed
+}
+
+/// A command of a key and items, and its replies of 1 or 0.
+pub(crate) fn items<K: AsRef<[u8]>>(
+    connection: &mut Connection,
+    name: &str,
+    key: &str,
+    items: &[K],
+) -> Vec<bool> {
+    let replies: Vec<i64> = command(name, key, items).query(connection).unwrap();
+    replies.into_iter().map(|bit| bit == 1).collect()
+}
+
+/// All of `BF.SCANDUMP`, without the last reply.
+pub(crate) fn dump(connection: &mut Connection, name: &str) -> Vec<(i64, Vec<u8>)> {
+    let mut replies = Vec::new();
+    let mut iterator = 0;
+    loop {
+        let (next, data): (i64, Vec<u8>) =
+            redis::cmd("BF.SCANDUMP").arg(name).arg(iterator).query(connection).unwrap();
+        if next == 0 {
+            assert!(data.is_empty());
+            return replies;
+        }
+        replies.push((next, data));
+        iterator = next;
+    }
+}
+
+pub(crate) fn load_chunk(
+    connection: &mut Connection,
+    name: &str,
+    iterator: i64,
+    data: &[u8],
+) -> Result<(), String> {
+    let result = redis::cmd("BF.LOADCHUNK").arg(name).arg(iterator).arg(data).query(connection);
+    result.map_err(|error| error_text(&error))
+}
+
+pub(crate) fn load(connection: &mut Connection, name: &str, replies: &[(i64, Vec<u8>)]) {
+    for (iterator, data) in replies {
+        load_chunk(connection, name, *iterator, data).unwrap();
+    }
+}
+
+/// The text of an error, as the server sent it.
+pub(crate) fn error_text(error: &redis::RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => format!("{error:?}"),
+    }
+}
+
+/// A command of these words, and its reply as text.
+pub(crate) fn reply(connection: &mut Connection, words: &[&str]) -> String {
+    // Not `query`, which makes an error of an array that has one.
+    connection
+        .send_packed_command(&redis::cmd(words[0]).arg(&words[1..]).get_packed_command())
+        .unwrap();
+    text(&connection.recv_response().unwrap())
+}
+
+/// A reply as text: numbers and words as they are, arrays in brackets, errors after a minus sign.
+fn text(reply: &Value) -> String {
+    let list = |items: Vec<String>| format!("[{}]", items.join(" "));
+    match reply {
+        Value::Int(number) => number.to_string(),
+        Value::Boolean(value) => value.to_string(),
+        Value::Nil => "nil".into(),
+        Value::Okay => "OK".into(),
+        Value::SimpleString(text) => text.clone(),
+        Value::BulkString(bytes) => format!("{:?}", String::from_utf8_lossy(bytes)),
+        Value::Array(items) => list(items.iter().map(text).collect()),
+        Value::Map(pairs) => {
+            list(pairs.iter().map(|(key, of)| format!("{}: {}", text(key), text(of))).collect())
+        }
+        Value::ServerError(error) => {
+            format!("-{} {}", error.code(), error.details().unwrap_or_default())
+        }
+        other => format!("{other:?}"),
+    }
+}
