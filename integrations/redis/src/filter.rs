@@ -84,7 +84,7 @@ impl Filter {
         }
     }
 
-    /// Bytes of the link that adding so many keys may make, or more; 0 if they fit.
+    /// Bytes of the links that adding so many keys may make, or of the first of them; 0 if they fit.
     pub(crate) fn bytes_to_grow(&self, keys: usize) -> u64 {
         match self {
             Filter::Own(filter) => filter.bytes_to_grow(keys),
@@ -151,11 +151,12 @@ const NO_ROUND: u32 = 1;
 const ENTRIES_IS_BITS: u32 = 2;
 const OPTIONS: usize = 12;
 
-/// As [`Filter::bytes_to_grow`]. With keys that are logarithms no command makes filters, and the next link would have 2^40 bits and more: more than
+/// Bytes of the links that adding so many keys may make. With keys that are logarithms no command makes filters, and the next link would have 2^40 bits and more: more than
 /// any server has.
 fn redis_bytes_to_grow(filter: &RedisFilter, keys: usize) -> u64 {
     let (Some(growth), Some(last)) = (filter.expansion(), filter.links().last()) else { return 0 };
-    if last.size().saturating_add(keys as u64) <= last.entries() {
+    let mut keys = (keys as u64).saturating_sub(last.entries().saturating_sub(last.size()));
+    if keys == 0 {
         return 0;
     }
     let header = filter.dump().next().map(|(_, header)| header).unwrap_or_default();
@@ -165,10 +166,16 @@ fn redis_bytes_to_grow(filter: &RedisFilter, keys: usize) -> u64 {
         return u64::MAX;
     }
     let rounding = if options & NO_ROUND != 0 { 1.0 } else { 2.0 };
-    let bits_per_key = -(last.error_rate() * 0.5).ln() / LN_2_SQUARED;
-    let entries = last.entries().saturating_mul(growth.into());
-    // Rounds to the largest number.
-    (entries as f64 * bits_per_key / 8.0 * rounding) as u64
+    let (mut entries, mut error_rate, mut bytes) = (last.entries(), last.error_rate(), 0.0);
+    // Keys of one command may fill a link and need another one, which is up to 32768 times as large.
+    while keys > 0 {
+        entries = entries.saturating_mul(growth.into()).max(1);
+        error_rate *= 0.5;
+        bytes += entries as f64 * -error_rate.ln() / LN_2_SQUARED / 8.0 * rounding;
+        keys = keys.saturating_sub(entries);
+    }
+    // To the largest number, if it is larger.
+    bytes as u64
 }
 
 fn add_to_redis(filter: &mut RedisFilter, keys: &[&[u8]]) -> Result<Added, AddError> {

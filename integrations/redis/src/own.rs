@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use blocked_bloom::header::{HEADER_BYTES, Header};
 use blocked_bloom::{
-    BatchQuery, Bitmask, MAX_RECOMMENDED_BLOCKS, ScalableBloomFilter, ScalableError,
+    BatchQuery, Bitmask, MAX_RECOMMENDED_BLOCKS, Params, ScalableBloomFilter, ScalableError,
     ScalableOptions, Sizing,
 };
 
@@ -20,8 +20,9 @@ const FLAGS: usize = 16;
 const LENGTH: usize = 24;
 const FLAG_FIXED: u32 = 1;
 
-/// Where the container of a growing filter has its growth, and the keys that its last link is for (`docs/format.md`).
+/// Where the container of a growing filter has its growth, its tightening ratio, and the keys that its last link is for (`docs/format.md`).
 const CONTAINER_GROWTH: usize = 11;
+const CONTAINER_TIGHTENING: usize = 32;
 const CONTAINER_ITEMS: usize = 48;
 
 /// How much of the rate a link leaves to those after it: the core's default, and the least it takes for a filter that will have one link only.
@@ -33,6 +34,7 @@ pub(crate) struct Own {
     /// Whether another link follows a full one.
     grows: bool,
     growth: u32,
+    tightening: f64,
     /// Keys that the last link is for; without links, that the first will be for.
     last_capacity: u64,
     /// The headers of the stored chain, which have checksums of all blocks: made for the first piece of a dump, and kept for the others.
@@ -50,7 +52,7 @@ impl Own {
             .with_tightening(tightening)
             .build()?;
         let last_capacity = reserve.capacity;
-        Ok(Own { chain, grows, growth, last_capacity, stored_headers: OnceCell::new() })
+        Ok(Own { chain, grows, growth, tightening, last_capacity, stored_headers: OnceCell::new() })
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
@@ -96,34 +98,41 @@ impl Own {
         AddError { before: before.unwrap_or(keys.len()), is_memory }
     }
 
-    /// Brings the capacity of the last link up to date after keys were added to a chain of so many links.
-    fn count_links(&mut self, links: usize) {
-        for pair in self.chain.links().windows(2).skip(links.saturating_sub(1)) {
-            // From 2^28 blocks on, a link is for as many keys as the one before.
-            let (before, after) = (pair[0].params().blocks(), pair[1].params().blocks());
-            if u64::from(after) > u64::from(before) * 3 / 2 {
-                self.last_capacity = self.last_capacity.saturating_mul(self.growth.into());
+    /// The link that follows so many of the chain's, of which the last is for `last_capacity` keys: keys that it will be for, and its shape. None if no
+    /// link can keep what is left of the rate. What the core does, which keeps the number of keys to itself.
+    fn next_link(&self, links: usize) -> Option<(u64, Params)> {
+        let links = self.chain.links().get(..links)?;
+        let used = links.iter().map(|link| link.params().false_positive_rate()).sum::<f64>();
+        let left = self.chain.false_positive_rate() - used;
+        let sizing = Sizing::FalsePositiveRate((1.0 - self.tightening) * left);
+        let keys = self.last_capacity;
+        let larger = keys.saturating_mul(self.growth.into());
+        match sizing.params(larger) {
+            Ok(params) if !links.is_empty() && params.blocks() <= MAX_RECOMMENDED_BLOCKS => {
+                Some((larger, params))
             }
+            _ => Some((keys, sizing.params(keys).ok()?)),
         }
     }
 
-    /// Bytes of the link that adding so many keys may make; 0 if they fit.
+    /// Brings the capacity of the last link up to date after keys were added to a chain of so many links.
+    fn count_links(&mut self, links: usize) {
+        for links in links.max(1)..self.chain.links().len() {
+            self.last_capacity = self.next_link(links).map_or(self.last_capacity, |(keys, _)| keys);
+        }
+    }
+
+    /// Bytes of the link that adding so many keys may make; 0 if they fit. A chain that was loaded may have a small link that says to be of many keys.
     pub(crate) fn bytes_to_grow(&self, keys: usize) -> u64 {
         let links = self.chain.links();
-        let Some(last) = links.last() else {
-            let tightening = if self.grows { TIGHTENING } else { TIGHTENING_FIXED };
-            let rate =
-                Sizing::FalsePositiveRate((1.0 - tightening) * self.chain.false_positive_rate());
-            return rate.params(self.last_capacity).map_or(0, |params| params.stored_bytes());
-        };
-        let left = self.last_capacity.saturating_sub(last.view().keys_inserted());
-        if !self.grows || keys as u64 <= left {
-            return 0;
+        if let Some(last) = links.last() {
+            let left = self.last_capacity.saturating_sub(last.view().keys_inserted());
+            if !self.grows || keys as u64 <= left {
+                return 0;
+            }
         }
-        // A stricter rate takes some more bits for each key.
-        let bytes = last.view().blocks().as_flattened().len() as u64;
-        let larger = bytes.saturating_mul(self.growth.into()).saturating_mul(5) / 4;
-        larger.min(u64::from(MAX_RECOMMENDED_BLOCKS) * 64)
+        // Where there is no link, adding fails.
+        self.next_link(links.len()).map_or(0, |(_, params)| params.stored_bytes())
     }
 
     pub(crate) fn keys(&self) -> u64 {
@@ -177,12 +186,21 @@ impl Own {
     pub(crate) fn load(grows: bool, stored: &[u8]) -> Option<Self> {
         let chain = ScalableBloomFilter::from_bytes(stored).ok()?;
         let growth = u32::from(*stored.get(CONTAINER_GROWTH)?);
-        let items = stored.get(CONTAINER_ITEMS..)?.first_chunk()?;
-        let last_capacity = u64::from_le_bytes(*items);
+        let number =
+            |at: usize| stored.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let (tightening, last_capacity) =
+            (f64::from_bits(number(CONTAINER_TIGHTENING)?), number(CONTAINER_ITEMS)?);
         if !grows && chain.links().len() > 1 || chain.hasher().is_err() {
             return None;
         }
-        Some(Own { chain, grows, growth, last_capacity, stored_headers: OnceCell::new() })
+        Some(Own {
+            chain,
+            grows,
+            growth,
+            tightening,
+            last_capacity,
+            stored_headers: OnceCell::new(),
+        })
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -197,7 +215,8 @@ impl Own {
         let parts =
             links.flat_map(|(header, link)| [&header[..], link.view().blocks().as_flattened()]);
         let mut skip = offset;
-        let mut piece = Vec::new();
+        let rest = self.stored_bytes().saturating_sub(offset).min(most as u64);
+        let mut piece = Vec::with_capacity(rest as usize);
         for part in std::iter::once(&first[..]).chain(parts) {
             let length = part.len() as u64;
             if skip >= length {

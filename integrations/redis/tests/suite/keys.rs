@@ -2,7 +2,7 @@
 
 use blocked_bloom::{BatchQuery, Bitmask, ScalableBloomFilter, ScalableOptions};
 
-use crate::server::{Server, call, command, info, items};
+use crate::server::{Server, call, command, dump, info, items, stored_capacity};
 
 fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
@@ -130,6 +130,8 @@ fn filters_of_every_kind_answer_as_the_core() {
         }
         let [links]: [usize; 1] = call(&mut connection, &["BF.INFO", &name, "FILTERS"]);
         assert_eq!(links, filter.links().len(), "{name}");
+        let [of_links]: [u64; 1] = call(&mut connection, &["BF.INFO", &name, "CAPACITY"]);
+        assert_eq!(of_links, stored_capacity(&dump(&mut connection, &name)), "{name}");
         println!("{name}: {} keys in {links} links", filter.keys_inserted());
     }
 }

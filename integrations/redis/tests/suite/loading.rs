@@ -1,24 +1,28 @@
-//! `BF.SCANDUMP` into `BF.LOADCHUNK`: of own filters and of RedisBloom's, whole, damaged, out of order, and with headers that announce what does not come.
+//! `BF.SCANDUMP` into `BF.LOADCHUNK`: of own filters and of RedisBloom's, whole, and with pieces out of order or missing.
 
-use blocked_bloom::header::Header;
 use blocked_bloom_formats::redis::RedisFilter;
 use redis::Connection;
 
-use crate::server::{Server, call, command, dump, info, items, load, load_chunk, reply};
+use crate::server::{Server, call, dump, items, load, load_chunk, reply};
 
-type Dump = Vec<(i64, Vec<u8>)>;
+pub(crate) type Dump = Vec<(i64, Vec<u8>)>;
 
-const BAD: &str = "ERR received bad data";
-const NO_LINK: &str = "ERR invalid offset - no link found";
+pub(crate) const BAD: &str = "ERR received bad data";
+pub(crate) const NO_LINK: &str = "ERR invalid offset - no link found";
 const ACROSS: &str = "ERR invalid chunk - Too big for current filter";
-const LOADING: &str = "-ERR filter is not completely loaded";
+pub(crate) const LOADING: &str = "-ERR filter is not completely loaded";
 
-fn keys(from: usize, to: usize) -> Vec<String> {
+pub(crate) fn keys(from: usize, to: usize) -> Vec<String> {
     (from..to).map(|i| format!("key:{i}")).collect()
 }
 
 /// An own filter with the keys of `0..count`, and its dump.
-fn own(connection: &mut Connection, name: &str, arguments: &[&str], count: usize) -> Dump {
+pub(crate) fn own(
+    connection: &mut Connection,
+    name: &str,
+    arguments: &[&str],
+    count: usize,
+) -> Dump {
     redis::cmd("BF.RESERVE").arg(name).arg(arguments).exec(connection).unwrap();
     if count > 0 {
         items(connection, "BF.MADD", name, &keys(0, count));
@@ -27,7 +31,7 @@ fn own(connection: &mut Connection, name: &str, arguments: &[&str], count: usize
 }
 
 /// A filter as RedisBloom makes it, with the keys of `0..count`, and its dump.
-fn redis_bloom(capacity: u64, count: usize) -> (RedisFilter, Dump) {
+pub(crate) fn redis_bloom(capacity: u64, count: usize) -> (RedisFilter, Dump) {
     let mut filter = RedisFilter::new(capacity, 0.01, Some(2)).unwrap();
     keys(0, count).iter().for_each(|key| assert!(filter.insert(key).is_ok()));
     let dump = filter.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
@@ -224,181 +228,6 @@ fn a_filter_that_is_being_loaded_answers_nothing() {
     load_chunk(&mut connection, "half", 1, &dump[0].1).unwrap();
     assert_eq!(call::<i64>(&mut connection, &["DEL", "half"]), 1);
     assert_eq!(reply(&mut connection, &["BF.EXISTS", "half", "a"]), "0");
-}
-
-#[test]
-fn every_damage_of_an_own_dump_is_an_error() {
-    let Some(mut server) = Server::start(&[]) else { return };
-    let mut connection = server.connect();
-    let mut damages = 0;
-    for (name, arguments, count) in
-        [("fixed", &["0.1", "10", "NONSCALING"][..], 10), ("grown", &["0.25", "4"], 20)]
-    {
-        let dump = own(&mut connection, name, arguments, count);
-        let [(_, header), (end, data)] = &dump[..] else { panic!("{} replies", dump.len()) };
-        let mut attempt = |header: &[u8], pieces: &[(i64, &[u8])]| {
-            let mut pipeline = redis::pipe();
-            pipeline.cmd("DEL").arg("f").ignore().cmd("BF.LOADCHUNK").arg("f").arg(1).arg(header);
-            for (end, data) in pieces {
-                pipeline.cmd("BF.LOADCHUNK").arg("f").arg(end).arg(data);
-            }
-            pipeline.cmd("EXISTS").arg("f").cmd("BF.EXISTS").arg("f").arg("key:1");
-            pipeline.ignore_errors();
-            let replies: Vec<redis::Value> = pipeline.query(&mut connection).unwrap();
-            damages += 1;
-            let [.., exists, hit] = &replies[..] else { panic!("{replies:?}") };
-            // Nothing there, or nothing that answers.
-            match exists {
-                redis::Value::Int(0) => *hit == redis::Value::Int(0),
-                _ => matches!(hit, redis::Value::ServerError(_)),
-            }
-        };
-        assert!(!attempt(header, &[(*end, data)]), "{name}: without damage it answers");
-        for bit in 0..8 * header.len() {
-            let mut damaged = header.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(attempt(&damaged, &[(*end, data)]), "{name}: header, bit {bit}");
-        }
-        for bit in 0..8 * data.len() {
-            let mut damaged = data.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(attempt(header, &[(*end, &damaged)]), "{name}: bit {bit}");
-        }
-        for length in 0..data.len() {
-            assert!(
-                attempt(header, &[(1 + length as i64, &data[..length])]),
-                "{name}: {length} bytes"
-            );
-            assert!(
-                attempt(header, &[(1 + length as i64, &data[length..])]),
-                "{name}: from {length}"
-            );
-            // In two pieces it is sound, unless they change places.
-            let (first, second) = data.split_at(length);
-            if length > 0 {
-                assert!(
-                    !attempt(header, &[(1 + length as i64, first), (*end, second)]),
-                    "{name}: {length}"
-                );
-                assert!(
-                    attempt(header, &[(1 + second.len() as i64, second), (*end, first)])
-                        || first == second,
-                    "{name}: {length}"
-                );
-            }
-        }
-        for length in 0..header.len() {
-            assert!(
-                attempt(&header[..length], &[(*end, data)]),
-                "{name}: header of {length} bytes"
-            );
-        }
-        assert!(attempt(&[header, &[0][..]].concat(), &[(*end, data)]), "{name}: longer header");
-    }
-    println!("{damages} damaged dumps, none of which answers");
-    assert!(server.is_sound());
-}
-
-#[test]
-fn damaged_headers_of_redisbloom_are_errors_or_what_they_say() {
-    let Some(mut server) = Server::start(&[]) else { return };
-    let mut connection = server.connect();
-    let (_, dump) = redis_bloom(10, 25);
-    let header = &dump[0].1;
-    let (mut errors, mut loaded, mut open) = (0, 0, 0);
-    for bit in 0..8 * header.len() {
-        let mut damaged = dump.clone();
-        damaged[0].1[bit / 8] ^= 1 << (bit % 8);
-        call::<()>(&mut connection, &["DEL", "f"]);
-        let sent = damaged
-            .iter()
-            .try_for_each(|(iterator, data)| load_chunk(&mut connection, "f", *iterator, data));
-        let hits =
-            reply(&mut connection, &["BF.MEXISTS", "f", "key:1", "key:24", "absent", "more"]);
-        let growth = u32::from_le_bytes(damaged[0].1[16..20].try_into().unwrap());
-        match RedisFilter::load(damaged).ok().filter(|_| growth <= 32_768) {
-            // A growth, a rate or a number of entries, of which the dump says nothing else.
-            Some(filter) => {
-                let expected = ["key:1", "key:24", "absent", "more"]
-                    .map(|key| i32::from(filter.contains(key)).to_string());
-                assert_eq!(
-                    (sent, hits),
-                    (Ok(()), format!("[{}]", expected.join(" "))),
-                    "bit {bit}"
-                );
-                loaded += 1;
-                // The links that such a header leads to are made, or are an error, and no key is lost.
-                let more = keys(100, 200);
-                let added = command("BF.MADD", "f", &more).query::<Vec<i64>>(&mut connection);
-                let hits = items(&mut connection, "BF.MEXISTS", "f", &more);
-                assert!(added.is_err() || hits.iter().all(|hit| *hit), "bit {bit}: {added:?}");
-            }
-            None if sent.is_err() && hits.starts_with('[') => errors += 1,
-            None => {
-                assert_eq!(hits, LOADING, "bit {bit}: {sent:?}");
-                open += 1;
-            }
-        }
-    }
-    println!(
-        "{errors} headers rejected, {open} never complete, {loaded} loaded as formats' RedisFilter loads them"
-    );
-    let taken = info(&mut connection, "used_memory");
-    assert!(taken < 64 << 20, "{taken}");
-    assert!(errors > 500 && loaded > 300 && server.is_sound());
-}
-
-#[test]
-fn what_a_header_announces_takes_no_memory() {
-    let Some(mut server) = Server::start(&[]) else { return };
-    let mut connection = server.connect();
-    let before = info(&mut connection, "used_memory");
-    let (_, dump) = redis_bloom(100, 10);
-    let mut header = dump[0].1.clone();
-    for (at, number) in [(20, 1_u64 << 59), (28, 1 << 62)] {
-        header[at..at + 8].copy_from_slice(&number.to_le_bytes());
-    }
-    let mut own = Header::new(*b"\x89BBRDIS\n", 1);
-    own.put(12, &u32::MAX.to_le_bytes());
-    own.put(24, &(i64::MAX as u64 - 1).to_le_bytes());
-    let own = own.seal();
-    for i in 0..1_000 {
-        for (kind, header) in [("redis", &header[..]), ("own", &own)] {
-            let name = format!("{kind}:{i}");
-            load_chunk(&mut connection, &name, 1, header).unwrap();
-            load_chunk(&mut connection, &name, 101, &[1; 100]).unwrap();
-            load_chunk(&mut connection, &name, 201, &[1; 100]).unwrap();
-            assert_eq!(
-                load_chunk(&mut connection, &name, 1 << 60, &[1; 100]).unwrap_err(),
-                if kind == "own" { BAD } else { NO_LINK }
-            );
-            assert_eq!(reply(&mut connection, &["BF.EXISTS", &name, "a"]), LOADING);
-        }
-    }
-    let taken = info(&mut connection, "used_memory") - before;
-    assert!(taken < 4 << 20, "{taken} bytes for 2000 headers");
-    println!("2000 headers that announce exabytes take {taken} bytes");
-    // More than there can be.
-    own_rejected(&mut connection, i64::MAX as u64);
-    own_rejected(&mut connection, u64::MAX);
-    own_rejected(&mut connection, 0);
-    // More links than any chain has.
-    let links = 100_000_u32;
-    let mut many = header[..20].to_vec();
-    many[..8].copy_from_slice(&(10 * u64::from(links)).to_le_bytes());
-    many[8..12].copy_from_slice(&links.to_le_bytes());
-    for _ in 0..links {
-        many.extend_from_slice(&dump[0].1[20..]);
-    }
-    assert_eq!(load_chunk(&mut connection, "many", 1, &many).unwrap_err(), BAD);
-    assert!(server.is_sound());
-}
-
-fn own_rejected(connection: &mut Connection, total: u64) {
-    let mut header = Header::new(*b"\x89BBRDIS\n", 1);
-    header.put(12, &u32::MAX.to_le_bytes());
-    header.put(24, &total.to_le_bytes());
-    assert_eq!(load_chunk(connection, "f", 1, &header.seal()).unwrap_err(), BAD, "{total}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod commands;
 mod fixtures;
+mod hostile;
 mod keys;
 mod loading;
 mod persistence;

@@ -21,7 +21,8 @@ pub(crate) struct Server {
 fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
-        let mut build = Command::new(env!("CARGO"));
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
         build.args([
             "build",
             "--locked",
@@ -200,6 +201,19 @@ pub(crate) fn dump(connection: &mut Connection, name: &str) -> Vec<(i64, Vec<u8>
         replies.push((next, data));
         iterator = next;
     }
+}
+
+/// Keys that an own filter's links are for, by its dump: the keys of all but the last one, and what the container says of the last.
+pub(crate) fn stored_capacity(dump: &[(i64, Vec<u8>)]) -> u64 {
+    let container: Vec<u8> = dump[1..].iter().flat_map(|(_, data)| data).copied().collect();
+    let number = |at: usize| u64::from_le_bytes(container[at..at + 8].try_into().unwrap());
+    let (mut links, mut at) = (Vec::new(), 64);
+    while at < container.len() {
+        links.push(number(at + 32));
+        at += 64 + 64 * (number(at + 24) as u32) as usize;
+    }
+    links.pop();
+    links.iter().sum::<u64>() + number(48)
 }
 
 pub(crate) fn load_chunk(
