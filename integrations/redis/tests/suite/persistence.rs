@@ -144,7 +144,8 @@ fn debug_reload_leaves_all_filters() {
 #[test]
 fn an_aof_has_all_filters_before_and_after_it_is_rewritten() {
     for preamble in ["yes", "no"] {
-        let options = ["--appendonly", "yes", "--aof-use-rdb-preamble", preamble];
+        let options =
+            ["--appendonly", "yes", "--aof-use-rdb-preamble", preamble, "--appendfsync", "always"];
         let Some(mut server) = Server::start(&options) else { return };
         let mut filters = fill(&mut server.connect());
         server.kill();
