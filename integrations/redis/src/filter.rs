@@ -151,8 +151,9 @@ const NO_ROUND: u32 = 1;
 const ENTRIES_IS_BITS: u32 = 2;
 const OPTIONS: usize = 12;
 
-/// Bytes of the links that adding so many keys may make. With keys that are logarithms no command makes filters, and the next link would have 2^40 bits and more: more than
-/// any server has.
+/// Bytes of the links that adding so many keys may make.
+///
+/// No command of RedisBloom makes filters whose numbers of keys are logarithms; the next link of one would have 2^40 bits or more, which no server has.
 fn redis_bytes_to_grow(filter: &RedisFilter, keys: usize) -> u64 {
     let (Some(growth), Some(last)) = (filter.expansion(), filter.links().last()) else { return 0 };
     let mut keys = (keys as u64).saturating_sub(last.entries().saturating_sub(last.size()));

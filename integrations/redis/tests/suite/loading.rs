@@ -270,3 +270,23 @@ fn pieces_of_several_dumps_in_any_order_never_make_a_key_absent() {
     println!("of 1500 keys {complete} were completed, {nothing} answer nothing");
     assert!(complete > 500 && nothing > 50 && server.is_sound());
 }
+
+#[test]
+fn filters_of_redisbloom_that_do_not_grow_become_full() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let mut filter = RedisFilter::new(10, 0.01, None).unwrap();
+    keys(0, 5).iter().for_each(|key| assert!(filter.insert(key).unwrap()));
+    let dump: Dump = filter.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
+    load(&mut connection, "f", &dump);
+    assert_eq!(reply(&mut connection, &["BF.INFO", "f", "EXPANSION"]), "[nil]");
+    let words =
+        ["BF.MADD", "f", "key:3", "key:5", "key:6", "key:7", "key:8", "key:9", "key:4", "a", "b"];
+    let full = "-ERR non scaling filter is full";
+    assert_eq!(reply(&mut connection, &words), format!("[0 1 1 1 1 1 0 {full}]"));
+    assert_eq!(reply(&mut connection, &["BF.ADD", "f", "a"]), full);
+    assert_eq!(reply(&mut connection, &["BF.ADD", "f", "key:9"]), "0");
+    keys(5, 10).iter().for_each(|key| assert!(filter.insert(key).unwrap()));
+    let dump: Dump = filter.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
+    assert_eq!(crate::server::dump(&mut connection, "f"), dump);
+}
