@@ -9,7 +9,8 @@ const SMALL: u64 = 1 << 20;
 /// More than this no server has.
 const MOST: u64 = 1 << 46;
 
-/// Whether so many more bytes stay within `maxmemory`, or, if that is not set, within the memory of the machine.
+/// Whether so many more bytes stay within `maxmemory`, or, if that is not set, within the memory of the machine. Where keys are evicted, memory is always in
+/// use, and others make place: then the bytes alone are compared.
 ///
 /// Redis looks at `maxmemory` before a command only, and a link may be gigabytes. jemalloc reserves more memory than the machine has without an error;
 /// using it ends the server. A replica, and a server that reads its AOF, does what it is told, as Redis does.
@@ -21,33 +22,45 @@ pub(crate) fn has(context: &Context, bytes: u64) -> bool {
     if bytes < SMALL || context.get_flags().intersects(follows) {
         return true;
     }
-    let [used, limit, machine] =
-        info(context, [c"used_memory", c"maxmemory", c"total_system_memory"]);
-    let limit = if limit > 0 { limit } else { machine };
-    limit == 0 || used.saturating_add(bytes) <= limit
+    let Some(Memory { used, limit, machine, evicts }) = memory(context) else { return true };
+    match (limit, evicts) {
+        (0, _) => used.saturating_add(bytes) <= machine,
+        (_, true) => bytes <= limit,
+        (_, false) => used.saturating_add(bytes) <= limit,
+    }
 }
 
-/// Numbers of `INFO memory`; 0 for those that are not there.
-fn info<const N: usize>(context: &Context, fields: [&CStr; N]) -> [u64; N] {
-    // SAFETY: the pointers are set before the first command. The information is of this function, is used while it lives, and is freed once.
+/// What `INFO memory` says.
+struct Memory {
+    used: u64,
+    /// 0 if there is none.
+    limit: u64,
+    machine: u64,
+    evicts: bool,
+}
+
+/// None if the server does not tell.
+fn memory(context: &Context) -> Option<Memory> {
+    // SAFETY: the pointers are set before the first command. The information is of this function, is used while it lives, and is freed once; the text is
+    // part of it and ends with 0.
     unsafe {
-        let (Some(get), Some(field), Some(free)) = (
-            raw::RedisModule_GetServerInfo,
-            raw::RedisModule_ServerInfoGetFieldUnsigned,
-            raw::RedisModule_FreeServerInfo,
-        ) else {
-            return [0; N];
-        };
+        let number = raw::RedisModule_ServerInfoGetFieldUnsigned?;
+        let text = raw::RedisModule_ServerInfoGetFieldC?;
+        let (get, free) = (raw::RedisModule_GetServerInfo?, raw::RedisModule_FreeServerInfo?);
         let info = get(context.ctx, c"memory".as_ptr());
         if info.is_null() {
-            return [0; N];
+            return None;
         }
-        let numbers = fields.map(|name| {
+        let number = |name: &CStr| {
             let mut error: c_int = 0;
-            let number = field(info, name.as_ptr(), &raw mut error);
-            if error == 0 { number } else { 0 }
-        });
+            let number = number(info, name.as_ptr(), &raw mut error);
+            (error == 0).then_some(number)
+        };
+        let policy = text(info, c"maxmemory_policy".as_ptr());
+        let evicts = !policy.is_null() && CStr::from_ptr(policy) != c"noeviction";
+        let fields = [c"used_memory", c"maxmemory", c"total_system_memory"].map(number);
         free(context.ctx, info);
-        numbers
+        let [Some(used), Some(limit), Some(machine)] = fields else { return None };
+        Some(Memory { used, limit, machine, evicts })
     }
 }

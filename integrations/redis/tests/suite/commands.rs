@@ -105,3 +105,25 @@ fn more_memory_than_there_is_is_an_error() {
     assert_eq!(call::<i64>(&mut connection, &["DEL", "f"]), 1);
     assert!(server.is_sound());
 }
+
+#[test]
+fn where_keys_are_evicted_a_filter_takes_their_place() {
+    let options = ["--maxmemory", "12mb", "--maxmemory-policy", "volatile-lru"];
+    let Some(mut server) = Server::start(&options) else { return };
+    let mut connection = server.connect();
+    for i in 0..1_000 {
+        call::<()>(
+            &mut connection,
+            &["SET", &format!("string:{i}"), &"x".repeat(20_000), "EX", "1000"],
+        );
+    }
+    assert!(info(&mut connection, "evicted_keys") > 0);
+    assert!(info(&mut connection, "used_memory") > 11 << 20);
+    assert_eq!(reply(&mut connection, &["BF.RESERVE", "f", "0.01", "2000000"]), "OK");
+    assert_eq!(reply(&mut connection, &["BF.ADD", "f", "a"]), "1");
+    assert_eq!(reply(&mut connection, &["BF.EXISTS", "f", "a"]), "1");
+    let error = "-ERR Insufficient memory to create filter";
+    assert_eq!(reply(&mut connection, &["BF.RESERVE", "g", "0.01", "20000000"]), error);
+    assert!(info(&mut connection, "used_memory") < 14 << 20);
+    assert!(server.is_sound());
+}
