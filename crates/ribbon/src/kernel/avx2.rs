@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::Table;
-use super::driver::{KEYS, RING, Ring, Source, batch_by_fours, with_lines};
+use super::driver::{Equation, KEYS, RING, Ring, Source, batch_by_fours, one_by_one, with_lines};
 use crate::rocksdb::scheme::{self, Segment, Segments};
 use crate::rocksdb::solve::{self, Row};
 use crate::scheme::{SEED, Shards, Word, shard};
@@ -45,19 +45,30 @@ unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hi
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
-    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
+    let sums = |equation: &Equation<&u64>, column: usize| {
+        let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
+        // SAFETY: `sums` is called where there are four columns, which `prepare_64` says are among the bytes.
+        let first = unsafe { load(at) };
+        // SAFETY: the same of the next block, or of the same again.
+        let next = unsafe { load(at.wrapping_add(equation.next)) };
         let (left, right) = (splat(*equation.left), splat(*equation.right));
-        let sums = columns.map(|column| {
-            let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
-            // SAFETY: `holds` is called where there are four columns, which `Source::equation` says are among the bytes.
-            let first = unsafe { load(at) };
-            // SAFETY: the same of the next block, or of the same again.
-            let next = unsafe { load(at.wrapping_add(equation.next)) };
-            _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
-        });
+        _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
+    };
+    // A block has at most one column less.
+    let has_four = shards.columns > 4;
+    // Columns 0, 1 of the first four and of the last, and 2, 3.
+    let order = _mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4);
+    let holds = |equation: &Equation<&u64>, columns: [usize; 2], results| {
         let order = _mm256_setr_epi32(31, 31, 30, 30, 29, 29, 28, 28);
-        are_results(sums, results, order)
-    });
+        are_results(columns.map(|column| sums(equation, column)), results, order)
+    };
+    let first = |ring: &Ring<u64>, slot: usize| match has_four {
+        true => by_fours(ring, slot, order, |equation| {
+            fold(sums(equation, 0), sums(equation, equation.columns - 4))
+        }),
+        false => one_by_one(shards, ring, slot, holds),
+    };
+    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
 }
 
 /// # Safety
@@ -67,24 +78,140 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
-    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
+    // Low and high halves of columns 0, 2, 1, 3, added up.
+    let sums = |equation: &Equation<&u128>, column: usize| {
+        let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
         let (left, right) = (of_128(equation.left), of_128(equation.right));
-        let sums = columns.map(|column| {
-            let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
-            let two = |at: *const u8| {
-                // SAFETY: `holds` is called where there are four columns, which `Source::equation` says are among the bytes: two here.
-                let first = unsafe { load(at) };
-                // SAFETY: the same of the next block, or of the same again.
-                let next = unsafe { load(at.wrapping_add(equation.next)) };
-                _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
-            };
-            let (low, high) = (two(at), two(at.wrapping_add(32)));
-            // Low and high halves of columns 0, 2, 1, 3, added up.
-            _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
-        });
+        let two = |at: *const u8| {
+            // SAFETY: `sums` is called where there are four columns, which `prepare_128` says are among the bytes: two here.
+            let first = unsafe { load(at) };
+            // SAFETY: the same of the next block, or of the same again.
+            let next = unsafe { load(at.wrapping_add(equation.next)) };
+            _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
+        };
+        let (low, high) = (two(at), two(at.wrapping_add(32)));
+        _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
+    };
+    // A block has at most one column less.
+    let has_four = segments.shape().columns() > 4;
+    // Columns 0, 2 of the first four and of the last, and 1, 3.
+    let order = _mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4);
+    let holds = |equation: &Equation<&u128>, columns: [usize; 2], results| {
         let order = _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28);
-        are_results(sums, results, order)
-    });
+        are_results(columns.map(|column| sums(equation, column)), results, order)
+    };
+    let first = |ring: &Ring<u128>, slot: usize| match has_four {
+        true => by_fours(ring, slot, order, |equation| {
+            fold(sums(equation, 0), sums(equation, equation.columns - 4))
+        }),
+        false => one_by_one(segments, ring, slot, holds),
+    };
+    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
+}
+
+/// The words of both, each folded to half: in each half of the result two of the first and two of the second.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fold(first: __m256i, second: __m256i) -> __m256i {
+    let (first, second) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(second));
+    let low = _mm256_shuffle_ps::<0b10_00_10_00>(first, second);
+    let high = _mm256_shuffle_ps::<0b11_01_11_01>(first, second);
+    _mm256_castps_si256(_mm256_xor_ps(low, high))
+}
+
+/// Which of eight keys pass, four together. `words(equation)` has 32 bits of each column's sum: of the first four columns in the lanes 0, 1, 4
+/// and 5, of the last four in the others. `order` has for each lane how far up its column's bit of the result is shifted to be the highest
+/// of eight.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn by_fours<W: Copy + Default>(
+    ring: &Ring<W>,
+    slot: usize,
+    order: __m256i,
+    words: impl Fn(&Equation<&W>) -> __m256i,
+) -> u64 {
+    // Of eight keys the first is there.
+    let slot = slot % RING / KEYS * KEYS;
+    let [low, high] = [slot, slot + 4];
+    let (results, _) = ring.result.as_chunks::<4>();
+    let [low, high] = [
+        wrong_of_four(
+            [
+                words(&ring.get(low)),
+                words(&ring.get(low + 1)),
+                words(&ring.get(low + 2)),
+                words(&ring.get(low + 3)),
+            ],
+            load_words(&results[low / 4]),
+            order,
+        ),
+        wrong_of_four(
+            [
+                words(&ring.get(high)),
+                words(&ring.get(high + 1)),
+                words(&ring.get(high + 2)),
+                words(&ring.get(high + 3)),
+            ],
+            load_words(&results[high / 4]),
+            order,
+        ),
+    ];
+    // Bit 4 * lane + key of each half.
+    let mut wrong = u64::from(low) | u64::from(high) << 32;
+    for shift in [16, 8, 4] {
+        wrong |= wrong >> shift;
+    }
+    !(wrong & 15 | wrong >> 28 & 0xf0) & 0xff
+}
+
+/// Bit `4 * lane + key` for the column of each lane whose parity is not the bit of the key's result.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -> u32 {
+    // 16 bits of keys 0 and 2 in each lane, and of 1 and 3; then 8 bits of each.
+    let swap = broadcast(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    let even = fold_two(_mm256_blend_epi16::<0xaa>(a, c), _mm256_blend_epi16::<0xaa>(c, a), swap);
+    let odd = fold_two(_mm256_blend_epi16::<0xaa>(b, d), _mm256_blend_epi16::<0xaa>(d, b), swap);
+    let swap = broadcast(_mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+    let is_odd = _mm256_set1_epi16(0xff00_u16.cast_signed());
+    let bytes = fold_two(
+        _mm256_blendv_epi8(even, odd, is_odd),
+        _mm256_blendv_epi8(odd, even, is_odd),
+        swap,
+    );
+    let halves = _mm256_xor_si256(bytes, _mm256_srli_epi64::<4>(bytes));
+    let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
+    // The parity of a half byte as the highest bit of eight.
+    let parity = _mm256_shuffle_epi8(_mm256_slli_epi64::<7>(parities()), halves);
+    // The byte of each key's result, from the first columns on and from the last four on, in the lanes of these.
+    let order_of_bytes = _mm256_setr_epi8(
+        0, 8, -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, 4, 12, -1, -1, //
+        -1, -1, 0, 8, -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, 4, 12,
+    );
+    let expected = _mm256_shuffle_epi8(results, order_of_bytes);
+    let expected = _mm256_or_si256(expected, _mm256_permute2x128_si256::<1>(expected, expected));
+    let expected = _mm256_sllv_epi32(expected, order);
+    _mm256_movemask_epi8(_mm256_xor_si256(parity, expected)).cast_unsigned()
+}
+
+/// Halves of one key's lanes and the other halves of another's, added to the rest of both, which is where `swap` takes it from.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fold_two(halves: __m256i, others: __m256i, swap: __m256i) -> __m256i {
+    _mm256_xor_si256(halves, _mm256_shuffle_epi8(others, swap))
+}
+
+/// The parities of 0 to 15.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn parities() -> __m256i {
+    broadcast(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn broadcast(bytes: __m128i) -> __m256i {
+    _mm256_broadcastsi128_si256(bytes)
 }
 
 /// Whether the parities of the words are the bits of the results, four in each half. `order` has, in pairs, how far up the bit of each
@@ -92,12 +219,10 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 #[inline]
 #[target_feature(enable = "avx2")]
 fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
-    let of_half =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0));
     let [low, high] = sums.map(|words| {
         let halves = _mm256_xor_si256(words, _mm256_srli_epi64::<4>(words));
         let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
-        _mm256_sad_epu8(_mm256_shuffle_epi8(of_half, halves), _mm256_setzero_si256())
+        _mm256_sad_epu8(_mm256_shuffle_epi8(parities(), halves), _mm256_setzero_si256())
     });
     // The count of each word of the first four in the low 32 bits, of each of the others in the high ones; the lowest bit is the parity.
     let counts = _mm256_or_si256(low, _mm256_slli_epi64::<32>(high));
@@ -107,7 +232,8 @@ fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
     _mm256_testz_ps(wrong, wrong) == 1
 }
 
-/// The equations of eight keys, four at a time, as [`Source::equation`] has them.
+/// The equations of eight keys, four at a time, as [`Source::equation`] has them. But where the directory leads beyond the last word, they are
+/// zeros at the first word, which hold.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slot: usize) {
@@ -120,7 +246,7 @@ fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slo
             i64::from_le_bytes(shards.directory[shard as usize])
         });
         let entry = _mm256_setr_epi64x(a, b, c, d);
-        let hash = load_keys(keys);
+        let hash = load_words(keys);
         let low = _mm256_mul_epu32(hash, splat(count.into()));
         let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(hash), splat(count.into()));
         let rest = _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high));
@@ -142,12 +268,12 @@ fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slo
         let columns = _mm256_add_epi64(all, _mm256_cmpgt_epi64(short, block));
         let next = _mm256_andnot_si256(_mm256_cmpeq_epi64(bit, splat(0)), columns);
         let end = _mm256_add_epi64(word, _mm256_add_epi64(columns, next));
-        // No columns where the directory leads beyond the last word: nothing is loaded then.
         let beyond = _mm256_cmpgt_epi64(end, splat(shards.words.len() as u64));
+        let coefficients = _mm256_andnot_si256(beyond, coefficients);
         store(&mut ring.at, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, word)));
         store(&mut ring.next, slot, _mm256_slli_epi64::<3>(_mm256_andnot_si256(beyond, next)));
-        store(&mut ring.columns, slot, _mm256_andnot_si256(beyond, columns));
-        store(&mut ring.result, slot, results(a, columns));
+        store(&mut ring.columns, slot, columns);
+        store(&mut ring.result, slot, results(_mm256_andnot_si256(beyond, a), columns));
         store(&mut ring.left, slot, _mm256_sllv_epi64(coefficients, bit));
         // A shift by 64 gives 0.
         let right = _mm256_srlv_epi64(coefficients, _mm256_sub_epi64(splat(64), bit));
@@ -162,7 +288,7 @@ fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS
     let shape = segments.shape();
     let (fours, _) = keys.as_chunks::<4>();
     for (slot, keys) in (slot..).step_by(4).zip(fours) {
-        let hash = _mm256_xor_si256(load_keys(keys), splat(u64::from(segments.raw_seed())));
+        let hash = _mm256_xor_si256(load_words(keys), splat(u64::from(segments.raw_seed())));
         let seeded = multiply(hash, scheme::REHASH);
         let starts = splat(u64::from(shape.starts()));
         let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(seeded), starts);
@@ -234,9 +360,9 @@ fn results(a: __m256i, columns: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_keys(keys: &[u64; 4]) -> __m256i {
+fn load_words(words: &[u64; 4]) -> __m256i {
     // SAFETY: four words; the load has no alignment to respect.
-    unsafe { _mm256_loadu_si256(keys.as_ptr().cast()) }
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
 /// Stores four words from this one on.

@@ -9,7 +9,7 @@ mod substitute;
 use core::arch::x86_64::*;
 
 use super::Table;
-use super::driver::{KEYS, RING, batch, prefetch_span, with_lines};
+use super::driver::{KEYS, RING, batch, each, prefetch_span, with_lines};
 use crate::rocksdb::scheme::{self, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
 
@@ -176,6 +176,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         })
     };
     let more = shards.columns > 8;
+    let first = |ring: &_, slot| each(slot, |slot| first(ring, slot));
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
 }
 
@@ -280,6 +281,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         })
     };
     let more = shape.columns() > 8;
+    let first = |ring: &_, slot| each(slot, |slot| first(ring, slot));
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
 }
 

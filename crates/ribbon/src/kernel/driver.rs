@@ -13,11 +13,11 @@ pub(super) const KEYS: usize = 8;
 pub(super) const RING: usize = 32;
 
 /// Looks up a batch. `prepare(ring, keys, slot)` prepares eight keys and prefetches their lines; `first(ring, slot)` tests the first columns of
-/// one of them later and, if there are `more`, `rest(ring, slot)` the others of a key that passed. Slots are below [`RING`]; `ring` is what
-/// the three share.
+/// these eight later, a bit for each and without a branch between them, and, if there are `more`, `rest(ring, slot)` the others of a key
+/// that passed. Slots are below [`RING`]; `ring` is what the three share.
 ///
-/// Each is called at one place, and `first` for eight keys without a branch between them: with a loop over columns in its place a batch
-/// took a fifth longer (Zen 5). Always inlined, so that all are compiled for the instruction set of the caller.
+/// Each is called at one place: with a loop over columns in place of `first` a batch took a fifth longer (Zen 5). Always inlined, so that all
+/// are compiled for the instruction set of the caller.
 #[inline(always)]
 pub(super) fn batch<R>(
     ring: &mut R,
@@ -25,7 +25,7 @@ pub(super) fn batch<R>(
     hits: &mut [u64],
     more: bool,
     prepare: impl Fn(&mut R, &[u64; KEYS], usize),
-    first: impl Fn(&R, usize) -> bool,
+    first: impl Fn(&R, usize) -> u64,
     rest: impl Fn(&R, usize) -> bool,
 ) {
     const AHEAD: usize = RING / KEYS;
@@ -37,10 +37,7 @@ pub(super) fn batch<R>(
     for i in 0..count + AHEAD {
         let slot = i % AHEAD * KEYS;
         if let Some(tested) = i.checked_sub(AHEAD) {
-            let mut passed = 0_u64;
-            for key in 0..KEYS {
-                passed |= u64::from(first(ring, slot + key)) << key;
-            }
+            let mut passed = first(ring, slot);
             if more && passed != 0 {
                 let mut left = passed;
                 while left != 0 {
@@ -66,6 +63,16 @@ pub(super) fn batch<R>(
         // What is padded may have passed.
         *word &= u64::MAX >> (64 - hashes.len() % 64);
     }
+}
+
+/// The bits of eight keys that are tested one by one.
+#[inline(always)]
+pub(super) fn each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
+    let mut passed = 0;
+    for key in 0..KEYS {
+        passed |= u64::from(test(slot + key)) << key;
+    }
+    passed
 }
 
 /// Prefetches `LINES` cache lines from the offset on, and the one of the last of `span` bytes; nothing if `LINES` is 0.
@@ -135,7 +142,7 @@ impl<W: Copy + Default> Ring<W> {
     }
 
     #[inline(always)]
-    fn get(&self, slot: usize) -> Equation<&W> {
+    pub(super) fn get(&self, slot: usize) -> Equation<&W> {
         let slot = slot % RING;
         Equation {
             at: self.at[slot] as usize,
@@ -268,18 +275,19 @@ pub(super) fn prepare_each<S: Source>(
 }
 
 /// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of eight keys, each as
-/// [`Source::equation`] has it; `holds(equation, columns, results)` says whether the equation is fulfilled in the four columns from each of
-/// these two on, and is called only where there are four. The bits of the result from there on are in the halves of `results`.
+/// [`Source::equation`] has it; `first(ring, slot)` tests the first four columns and the last four of eight keys, as [`one_by_one`] does;
+/// `holds` says so of others.
 ///
 /// The first four columns and the last four come first, whether or not they overlap: for five to eight columns nothing else is left.
-/// Always inlined, so that both are compiled for the instruction set of the caller.
+/// Always inlined, so that all are compiled for the instruction set of the caller.
 #[inline(always)]
 pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     source: &S,
     hashes: &[u64],
     hits: &mut [u64],
     prepare: impl Fn(&mut Ring<S::Word>, &[u64; KEYS], usize),
-    holds: impl Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool,
+    first: impl Fn(&Ring<S::Word>, usize) -> u64,
+    holds: impl Holds<S>,
 ) {
     let span = 2 * S::WORD_BYTES * source.columns();
     let prepare = |ring: &mut Ring<S::Word>, keys: &[u64; KEYS], slot: usize| {
@@ -289,14 +297,6 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
                 prefetch_span::<LINES>(source.bytes(), at as usize, span);
             }
         }
-    };
-    let first = |ring: &Ring<S::Word>, slot: usize| {
-        let equation = ring.get(slot);
-        if equation.columns < 4 {
-            let holds = |column| source.parity(&equation, column) == equation.result >> column & 1;
-            return (0..equation.columns).all(holds);
-        }
-        holds(&equation, [0, equation.columns - 4], ring.result[slot % RING])
     };
     let rest = |ring: &Ring<S::Word>, slot: usize| {
         let equation = ring.get(slot);
@@ -308,6 +308,30 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     };
     let more = source.columns() > 8;
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
+}
+
+/// `holds(equation, columns, results)`: whether the equation is fulfilled in the four columns from each of these two on, of which it has four.
+/// The bits of the result from there on are in the halves of `results`.
+pub(super) trait Holds<S: Source>: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool {}
+
+impl<S: Source, F: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool> Holds<S> for F {}
+
+/// Tests the first four columns and the last four of eight keys, or all if there are fewer.
+#[inline(always)]
+pub(super) fn one_by_one<S: Source>(
+    source: &S,
+    ring: &Ring<S::Word>,
+    slot: usize,
+    holds: impl Holds<S>,
+) -> u64 {
+    each(slot, |slot| {
+        let equation = ring.get(slot);
+        if equation.columns < 4 {
+            let holds = |column| source.parity(&equation, column) == equation.result >> column & 1;
+            return (0..equation.columns).all(holds);
+        }
+        holds(&equation, [0, equation.columns - 4], ring.result[slot % RING])
+    })
 }
 
 /// Whether the parities that `four` gives for the four columns from each of these on, in bits 0 to 3, are those of the results.

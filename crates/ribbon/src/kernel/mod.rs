@@ -32,7 +32,8 @@ use crate::solve::Rows;
 ///
 /// # Safety
 ///
-/// All: the CPU has the features of the kernel of that name. `contains_*`: `hits.len() == hashes.len().div_ceil(64)`.
+/// All: the CPU has the features of the kernel of that name. `contains_*`: `hits.len() == hashes.len().div_ceil(64)`. `contains_64`: there is a
+/// shard, and, but for the scalar kernel, there are as many words as columns.
 struct Table {
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
     contains_128: unsafe fn(&Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
@@ -71,9 +72,12 @@ pub(crate) fn contains_64(kernel: Kernel, shards: &Shards<'_>, hashes: &[u64], h
         return hits.fill(0);
     }
     let lines = lines(kernel, size_of_val(shards.words), shards.columns as usize * 16);
+    // Equations beyond the words, of a directory that nobody verified, are read at the first word.
+    let is_short = shards.words.len() < shards.columns as usize;
+    let table = if is_short { &scalar::TABLE } else { table(kernel) };
     // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and `table` looks for what the names
-    // do not promise; the number of words is checked above.
-    unsafe { (table(kernel).contains_64)(shards, lines, hashes, hits) }
+    // do not promise; the numbers of words are checked above.
+    unsafe { (table.contains_64)(shards, lines, hashes, hits) }
 }
 
 /// As [`contains_64`].

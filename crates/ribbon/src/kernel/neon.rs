@@ -3,7 +3,9 @@
 use core::arch::aarch64::*;
 
 use super::Table;
-use super::driver::{Source, batch_by_fours, holds_in, prepare_each, with_lines};
+use super::driver::{
+    Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
+};
 use super::scalar;
 use crate::rocksdb::scheme::Segments;
 use crate::scheme::Shards;
@@ -37,7 +39,7 @@ unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hi
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
-    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
+    let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
             let left = vreinterpretq_u8_u64(vdupq_n_u64(*equation.left));
             let right = vreinterpretq_u8_u64(vdupq_n_u64(*equation.right));
@@ -51,7 +53,9 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
             };
             parities(vpaddq_u8(two(at), two(at.wrapping_add(16))))
         })
-    });
+    };
+    let first = |ring: &_, slot| one_by_one(shards, ring, slot, holds);
+    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
 }
 
 /// # Safety
@@ -61,7 +65,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
-    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
+    let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
             let (left, right) = (of_128(equation.left), of_128(equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
@@ -76,7 +80,9 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             let (low, high) = (vpaddq_u8(one(0), one(1)), vpaddq_u8(one(2), one(3)));
             parities(vpaddq_u8(low, high))
         })
-    });
+    };
+    let first = |ring: &_, slot| one_by_one(segments, ring, slot, holds);
+    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
 
 /// The parities of four sums, each of four neighbouring bytes, in bits 0 to 3.

@@ -1,7 +1,9 @@
 //! Plain Rust for machines without AVX2, AVX-512 or NEON: four columns at a time, whose parities are folded together in one word.
 
 use super::Table;
-use super::driver::{Equation, Source, batch_by_fours, holds_in, prepare_each, with_lines};
+use super::driver::{
+    Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
+};
 use crate::rocksdb::scheme::Segments;
 use crate::rocksdb::solve;
 use crate::scheme::Shards;
@@ -18,7 +20,7 @@ pub(super) const TABLE: Table = Table {
 fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     let words = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
-    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, |equation, columns, results| {
+    let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
             let [left, right] = both::<32>(words, equation, 8 * column);
             parities(core::array::from_fn(|i| {
@@ -28,13 +30,15 @@ fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut 
                 (word(left) & equation.left) ^ (word(right) & equation.right)
             }))
         })
-    });
+    };
+    let first = |ring: &_, slot| one_by_one(shards, ring, slot, holds);
+    batch_by_fours::<_, LINES>(shards, hashes, hits, prepare, first, holds);
 }
 
 fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
-    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, |equation, columns, results| {
+    let holds = |equation: &Equation<&_>, columns, results| {
         holds_in(columns, results, |column| {
             let [left, right] = both::<64>(bytes, equation, 16 * column);
             parities(core::array::from_fn(|i| {
@@ -45,7 +49,9 @@ fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: 
                 sum as u64 ^ (sum >> 64) as u64
             }))
         })
-    });
+    };
+    let first = |ring: &_, slot| one_by_one(segments, ring, slot, holds);
+    batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
 }
 
 /// Four columns in the equation's first block and in the next.

@@ -92,6 +92,30 @@ fn contents_that_nobody_verified() {
     }
 }
 
+/// A header of fewer words than an equation has columns, which no verified filter has.
+#[test]
+fn words_for_less_than_one_block() {
+    let whole = built(0.02, &Random(1).hashes(9));
+    let queries = Random(2).hashes(70);
+    let (kernels, mut hits) = (kernels(), Bitmask::new());
+    for columns in 1..=32_u8 {
+        for words in 0..40_u64 {
+            let mut bytes = whole.as_bytes().to_vec();
+            bytes.resize(64 + 8 + 8 * words as usize, 0x5a);
+            bytes[12] = columns;
+            bytes[40..48].copy_from_slice(&words.to_le_bytes());
+            seal(&mut bytes);
+            let bytes = bytes.into_boxed_slice();
+            let filter = RibbonFilter::from_bytes_trusted(&bytes).unwrap();
+            for &kernel in &kernels {
+                filter.view().with_kernel(kernel).contains_hashes(&queries, &mut hits);
+                let expected = queries.iter().map(|&hash| filter.contains_hash(hash));
+                assert!(hits.iter().eq(expected), "{kernel} {columns} {words}");
+            }
+        }
+    }
+}
+
 /// An owner that lends other bytes the second time.
 #[test]
 fn bytes_that_change_their_length() {
