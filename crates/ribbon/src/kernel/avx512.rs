@@ -100,7 +100,7 @@ impl<const WORDS: usize> Ring<WORDS> {
 )]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = shards.words.as_flattened();
-    let span = shards.columns as usize * 16;
+    let span = span(shards.columns as usize * 8);
     let prepare = |ring: &mut Ring<1>, keys: &[u64; KEYS], slot: usize| {
         let hash = load(keys);
         let shard_count = splat(shards.directory.len() as u64);
@@ -189,7 +189,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
     let bytes = segments.segments().as_flattened();
     let shape = segments.shape();
-    let span = shape.columns() as usize * 32;
+    let span = span(shape.columns() as usize * 16);
     let prepare = |ring: &mut Ring<2>, keys: &[u64; KEYS], slot: usize| {
         let hash = _mm512_xor_si512(load(keys), splat(u64::from(segments.raw_seed())));
         let seeded = _mm512_mullo_epi64(hash, splat(scheme::REHASH));
@@ -288,6 +288,12 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 /// `a ^ (b & c)`, and `a | b | c`.
 const XOR_AND: i32 = 0x78;
 const OR: i32 = 0xfe;
+
+/// What to prefetch of an equation with so many bytes in each of two blocks: registers that are loaded as a whole, since words that are masked
+/// are waited for too. Without the last of them, a batch took a quarter to two fifths longer from memory (Zen 5, 100 M keys).
+fn span(bytes: usize) -> usize {
+    bytes + bytes.next_multiple_of(64)
+}
 
 /// The keys' entries, one by one: some CPUs gather eight words more slowly than they load eight.
 #[inline]
