@@ -64,7 +64,11 @@ impl Solver {
         slots: u32,
         order: Order,
     ) -> Result<bool, AllocError> {
-        refill(&mut self.rows, slots as usize)?;
+        match order {
+            #[cfg(feature = "rayon")]
+            Order::Threads => threads::refill(&mut self.rows, slots as usize)?,
+            _ => refill(&mut self.rows, slots as usize)?,
+        }
         let bits = (slots / BUCKET_SLOTS).max(1).ilog2().min(MAX_BUCKET_BITS);
         let starts = starts(slots);
         match order {
@@ -80,7 +84,7 @@ impl Solver {
             #[cfg(feature = "rayon")]
             Order::Threads => {
                 if self.scratch.len() != hashes.len() {
-                    refill(&mut self.scratch, hashes.len())?;
+                    threads::refill(&mut self.scratch, hashes.len())?;
                 }
                 Ok(threads::add_all(self, hashes, raw_seed, bits))
             }
@@ -212,13 +216,26 @@ pub(crate) fn substitute(rows: &[Row], out: &mut [[u8; 16]], columns: u32, short
 mod threads {
     use alloc::vec::Vec;
 
+    use blocked_bloom::AllocError;
     use rayon::prelude::*;
 
     use super::super::scheme::{start, starts};
     use super::{Row, Solver, Spilled, add, add_seeded, partition};
 
+    /// As [`super::refill`]. Most of its time is the first use of each page of memory, a fifth of a construction by one thread.
+    pub(super) fn refill<T: Clone + Default + Send>(
+        list: &mut Vec<T>,
+        len: usize,
+    ) -> Result<(), AllocError> {
+        super::refill(list, 0)?;
+        let error = AllocError::new(len as u64 * size_of::<T>() as u64);
+        list.try_reserve_exact(len).map_err(|_| error)?;
+        (0..len).into_par_iter().map(|_| T::default()).collect_into_vec(list);
+        Ok(())
+    }
+
     /// Each thread brings a part of the hashes into buckets; each then adds the equations of neighbouring buckets of all parts to the rows
-    /// that these start in. Equations that reach beyond them are added at the end, a few hundred for each border.
+    /// that these start in, bucket by bucket. Equations that reach beyond them are added at the end, a few hundred for each border.
     pub(super) fn add_all(solver: &mut Solver, hashes: &[u64], raw_seed: u32, bits: u32) -> bool {
         let tasks = (4 * rayon::current_num_threads()).min(1 << bits);
         let part = hashes.len().div_ceil(rayon::current_num_threads());
@@ -248,10 +265,12 @@ mod threads {
             .into_par_iter()
             .map(|(first, rows, buckets)| {
                 let mut spilled = Vec::new();
-                let all = parts.iter().all(|(seeded, ends)| {
-                    let end = |bucket: usize| bucket.checked_sub(1).map_or(0, |last| ends[last]);
-                    let seeded = &seeded[end(buckets[0])..end(buckets[1])];
-                    add_seeded(rows, first, starts, seeded, &mut spilled)
+                let all = (buckets[0]..buckets[1]).all(|bucket| {
+                    parts.iter().all(|(seeded, ends)| {
+                        let start = bucket.checked_sub(1).map_or(0, |last| ends[last]);
+                        let seeded = &seeded[start..ends[bucket]];
+                        add_seeded(rows, first, starts, seeded, &mut spilled)
+                    })
                 });
                 all.then_some(spilled)
             })
