@@ -23,6 +23,7 @@ pub(super) const TABLE: Table = Table { contains_64, contains_128, substitute_64
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn contains_64(shards: &Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]) {
+    debug_assert!(shards.words.len() >= shards.columns as usize);
     let batch = with_lines!(batch_64, lines);
     // SAFETY: the caller's promises are passed on.
     unsafe { batch(shards, hashes, hits) }

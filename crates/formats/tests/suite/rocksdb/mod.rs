@@ -3,4 +3,5 @@
 
 mod block;
 mod damage;
+mod ribbon;
 mod sst;
