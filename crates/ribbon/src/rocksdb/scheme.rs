@@ -195,6 +195,10 @@ impl<'a> Segments<'a> {
     }
 
     #[inline(always)]
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "for keys prepared in registers")
+    )]
     pub(crate) fn raw_seed(&self) -> u32 {
         self.raw_seed
     }
