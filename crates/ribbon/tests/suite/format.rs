@@ -166,3 +166,32 @@ fn the_document_matches_the_code() {
     assert_eq!((fields.len(), end), (17, 8));
     assert!(words > 900);
 }
+
+/// The same filter with one column more, which all blocks are short of; and with a short block more than there are.
+#[test]
+fn as_many_short_blocks_as_there_are() {
+    let stored = golden(0.5_f64.powi(6), 9_000, KeyHash::default());
+    let with_short_blocks = |more: u8| {
+        let mut bytes = stored.clone();
+        bytes[12] += 1;
+        for entry in bytes[64..].chunks_exact_mut(8).take(3) {
+            assert_eq!(entry[6], 0);
+            entry[6] = u16::from_le_bytes([entry[4], entry[5]]).div_ceil(64) as u8 + more;
+        }
+        sealed(bytes)
+    };
+    let (filter, bytes) = (RibbonFilter::from_bytes(&stored).unwrap(), with_short_blocks(0));
+    assert!(Naive::open(&bytes).is_some());
+    let equal = RibbonFilter::from_bytes(&bytes).unwrap();
+    assert_eq!((filter.columns(), filter.shards(), equal.columns()), (6, 3, 7));
+    let hashes: Vec<u64> =
+        (0..10_000).map(|i| KeyHash::default().hasher().unwrap().hash(key(i))).collect();
+    let (mut hits, mut others) = (Bitmask::new(), Bitmask::new());
+    for kernel in kernels() {
+        filter.view().with_kernel(kernel).contains_hashes(&hashes, &mut hits);
+        equal.view().with_kernel(kernel).contains_hashes(&hashes, &mut others);
+        assert_eq!(hits, others, "{kernel}");
+    }
+    let error = RibbonFilter::from_bytes(&with_short_blocks(1)).unwrap_err();
+    assert!(matches!(error, RibbonError::Shard { offset: 64, .. }), "{error}");
+}

@@ -185,6 +185,10 @@ fn few_or_unfit_hashes() {
     let options = RibbonBlockOptions::new(10.0).unwrap();
     assert_eq!(options.build(&[]).unwrap(), BuiltBlock::Ribbon(Vec::new()));
     assert_eq!(options.build(&unsolvable()).unwrap(), BuiltBlock::Bloom(BloomReason::NoSeed));
+    // A Bloom filter of 450 bits would be as long, one line: it is written only where it is shorter.
+    let short = RibbonBlockOptions::new(1.0).unwrap();
+    let BuiltBlock::Ribbon(block) = short.build(&hashes(450, 1)).unwrap() else { panic!() };
+    assert_eq!(block.len(), 64 + 5);
     // One key a thousand times is one equation.
     let twice: Vec<u64> = hashes_with_copies();
     let BuiltBlock::Ribbon(block) = options.build(&twice).unwrap() else { panic!() };

@@ -176,3 +176,40 @@ fn a_batch_over_files_of_both_kinds() {
         }
     }
 }
+
+/// Where a Bloom filter is smaller, it is what the builder writes.
+#[test]
+fn few_keys_are_a_bloom_filter() {
+    for count in [1, 50, 150] {
+        let keys = numbered('u', count);
+        let mut builder = RibbonBlockBuilder::new(10.0).unwrap();
+        builder.extend(&keys);
+        assert_eq!(builder.clone().finish().unwrap(), bloom(&keys));
+        assert_eq!(builder.clone().finish_verified().unwrap(), bloom(&keys));
+        #[cfg(feature = "rayon")]
+        assert_eq!(builder.par_finish().unwrap(), bloom(&keys));
+    }
+}
+
+/// RocksDB's reader takes fewer than two blocks of slots for a filter of the future.
+#[test]
+fn blocks_of_slots_that_no_writer_makes() {
+    for (blocks, bytes) in [(0, 64), (1, 64), (2, 0), (2, 15), (2, 16), (3, 64), (0xff_ffff, 64)] {
+        let [low, middle, high, _] = u32::to_le_bytes(blocks);
+        let trailer = [0xfe, 9, low, middle, high];
+        let block = [&vec![0x5a; bytes][..], &trailer].concat();
+        let Ok(filter) = FilterBlock::from_bytes(&block) else {
+            assert_eq!(bytes, 0);
+            continue;
+        };
+        let kind = if blocks < 2 {
+            FilterKind::Reserved { trailer }
+        } else {
+            FilterKind::Ribbon { seed: 9, blocks }
+        };
+        assert_eq!(filter.kind(), kind);
+        assert_eq!(filter.ribbon().is_some(), blocks >= 2 && bytes >= 16);
+        let maybe = (0..100).all(|i| filter.contains(format!("nobody {i}")));
+        assert!(maybe || filter.ribbon().is_some());
+    }
+}
