@@ -227,19 +227,21 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     }
 }
 
+/// Not inlined, so that no register is saved for one key.
+///
 /// # Safety
 ///
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+#[inline(never)]
 #[target_feature(enable = "avx2")]
 unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     if hashes.len() > ONE_BY_ONE {
-        return one_word(blocks, hashes, |ahead, hits| {
+        return one_word(blocks, |ahead, hits| {
             for_each_word::<KEYS, 0>(ahead, hashes, hits, |keys| test.four(keys))
         });
     }
-    Prefetch::of(blocks).prefetch(blocks, hashes);
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 

@@ -13,11 +13,18 @@ pub const PREFETCH_VARIABLE: &str = "BLOCKED_BLOOM_PREFETCH_THRESHOLD";
 /// Second-level cache where its size cannot be found out.
 const DEFAULT_BYTES: usize = 512 << 10;
 
+/// 0 as long as it is not known.
+static FITS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a filter of this many bytes fits the cache; false before [`fits`] was called for the first time. One load and one comparison.
+#[inline]
+pub(super) fn is_known_to_fit(bytes: usize) -> bool {
+    bytes <= FITS.load(Relaxed)
+}
+
 /// Bytes up to which a filter fits the cache. Found out once per process.
 #[inline]
 pub(super) fn fits() -> usize {
-    /// 0 as long as it is not known.
-    static FITS: AtomicUsize = AtomicUsize::new(0);
     match FITS.load(Relaxed) {
         0 => {
             let fits = find().max(1);

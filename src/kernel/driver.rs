@@ -33,15 +33,10 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Prefetches up to 64 hashes, and tests them as a batch of one word.
+/// Tests up to 64 hashes, whose blocks were prefetched, as a batch of one word.
 #[allow(dead_code, reason = "not every machine has a SIMD kernel")]
 #[inline(always)]
-pub(super) fn one_word(
-    blocks: &[Block],
-    hashes: &[u64],
-    contains: impl FnOnce(Ahead<'_>, &mut [u64]),
-) -> u64 {
-    Prefetch::of(blocks).prefetch(blocks, hashes);
+pub(super) fn one_word(blocks: &[Block], contains: impl FnOnce(Ahead<'_>, &mut [u64])) -> u64 {
     let mut word = [0];
     contains(Ahead { prefetch: Prefetch::No, later: &[], blocks }, &mut word);
     word[0]

@@ -101,21 +101,36 @@ impl Kernel {
     pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
         assert!((1..=MAX_PROBES).contains(&probes));
+        assert_eq!(hits.len(), hashes.len().div_ceil(64));
         // Nothing but this call, so that all of it is inlined: with a test of one key beside it, calls of two to sixteen took a fifth longer.
-        match (hashes.len(), hits) {
-            (1..=64, [word]) => {
+        match hits {
+            [word] if cache::is_known_to_fit(size_of_val(blocks)) => {
                 // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
                 *word = unsafe { (self.0.few)(blocks, probes, hashes) }
             }
-            (_, hits) => self.look_up_many(blocks, probes, hashes, hits),
+            _ => self.look_up_any(blocks, probes, hashes, hits),
         }
     }
 
     /// Not inlined, so that calls of few keys are short: three nanoseconds of each (Zen 5).
+    ///
+    /// # Panics
+    ///
+    /// As [`contains`](Self::contains).
     #[inline(never)]
-    fn look_up_many(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-        let ahead = Ahead::start(Prefetch::of(blocks), blocks, hashes);
-        self.contains(blocks, ahead, probes, hashes, hits);
+    fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        assert!((1..=MAX_PROBES).contains(&probes));
+        assert_eq!(hits.len(), hashes.len().div_ceil(64));
+        let prefetch = Prefetch::of(blocks);
+        if let [word] = hits {
+            prefetch.prefetch(blocks, hashes);
+            // SAFETY: as above.
+            *word = unsafe { (self.0.few)(blocks, probes, hashes) };
+        } else {
+            let ahead = Ahead::start(prefetch, blocks, hashes);
+            self.contains(blocks, ahead, probes, hashes, hits);
+        }
     }
 
     /// Tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.

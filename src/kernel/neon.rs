@@ -45,7 +45,7 @@ unsafe fn contains(
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
 unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    one_word(blocks, hashes, |ahead, hits| {
+    one_word(blocks, |ahead, hits| {
         // SAFETY: the caller's promises are passed on.
         unsafe { contains(blocks, ahead, probes, hashes, hits) }
     })

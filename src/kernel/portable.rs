@@ -30,7 +30,7 @@ fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if hashes.len() < KEYS {
         return scalar::few(blocks, probes, hashes);
     }
-    one_word(blocks, hashes, |ahead, hits| contains(blocks, ahead, probes, hashes, hits))
+    one_word(blocks, |ahead, hits| contains(blocks, ahead, probes, hashes, hits))
 }
 
 fn with_lines<const LINES: usize>(

@@ -41,7 +41,6 @@ fn one(line: &Block, probes: u32, hash: u64) -> bool {
 
 pub(super) fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let count = blocks.len() as u32;
-    Prefetch::of(blocks).prefetch(blocks, hashes);
     for_each_of_few(hashes, |&hash| {
         probe::contains(&blocks[probe::block_index(hash, count) as usize], hash, probes)
     })

@@ -68,8 +68,8 @@ impl Tile<'_> {
 ///
 /// `contains(blocks, ahead, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
-/// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` prefetches and tests 1 to 64 hashes,
-/// and gives a bit for each.
+/// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` tests 1 to 64 hashes, whose
+/// blocks were prefetched if need be, and gives a bit for each.
 /// `mask(hash, probes)` gives the hash's bits as a block. `covers(sources, prefetch, hash, masks, hits)` writes bit `i % 64` of
 /// `hits[i / 64]` for source `i`, set if the hash's line in it has every bit of the source's mask; a single mask is that of all.
 ///

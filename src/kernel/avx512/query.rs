@@ -20,9 +20,6 @@ const WORD: usize = 64;
 /// Keys staged at a time: their high halves fill a register.
 const KEYS: usize = 16;
 
-/// Keys whose results are collected together in a call of one word.
-const EIGHT: usize = 8;
-
 /// # Safety
 ///
 /// As [`Table`](super::super::table::Table) says.
@@ -94,30 +91,6 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
 /// Where the keys of this word are staged, and those of the words before and after it.
 fn slots(word: usize) -> (usize, usize) {
     (word % 2 * WORD, (word + 1) % 2 * WORD)
-}
-
-/// A bit for each of up to 64 hashes, whose blocks were prefetched.
-///
-/// # Safety
-///
-/// As [`Table`](super::super::table::Table) says, and `probes <= LANES`.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-pub(super) unsafe fn word<const LANES: usize>(
-    blocks: &[Block],
-    probes: u32,
-    hashes: &[u64],
-) -> u64 {
-    let test = Test::<LANES>::new(blocks, probes);
-    let mut staged = Staged::new();
-    for (group, keys) in hashes.chunks(KEYS).enumerate() {
-        test.stage(keys, &mut staged, group * KEYS);
-    }
-    let mut word = 0;
-    for slot in (0..hashes.len()).step_by(EIGHT) {
-        // SAFETY: keys are staged by sixteens, also those that are not there.
-        word |= unsafe { test.eight(&staged, slot) } << slot;
-    }
-    _bzhi_u64(word, hashes.len() as u32)
 }
 
 /// What is known of the keys of two words.
@@ -240,31 +213,6 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
             // SAFETY: a place in the array. Volatile, since the compiler would else collect the masks in general registers.
             unsafe { place.write_volatile(missing) };
         }
-    }
-
-    /// One bit for each of the eight keys from `slot` on, set if it may be present. In general registers: in a call of one word, the masks'
-    /// stores would be waited for.
-    ///
-    /// # Safety
-    ///
-    /// They were staged by this test.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn eight(&self, staged: &Staged, slot: usize) -> u64 {
-        let mut missing = [0_u64; 2];
-        for i in 0..EIGHT / Self::KEYS {
-            // SAFETY: the caller staged the keys.
-            let bits = unsafe { self.missing(staged, slot + i * Self::KEYS) };
-            missing[i / 4] |= u64::from(bits) << (i % 4 * 16);
-        }
-        let missing = _mm_set_epi64x(missing[1] as i64, missing[0] as i64);
-        if LANES > 8 {
-            return _mm_testn_epi16_mask(missing, missing).into();
-        }
-        // Four pairs: the other half of the register is zero.
-        let even = _mm_mask_testn_epi16_mask(0xf, missing, _mm_set1_epi16(0x5555));
-        let odd = _mm_mask_testn_epi16_mask(0xf, missing, _mm_set1_epi16(0x5555 << 1));
-        interleave(even.into(), odd.into())
     }
 
     /// What [`two`](Self::two) or [`single`](Self::single) gives for the keys from `slot` on.
