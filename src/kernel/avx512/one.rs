@@ -113,8 +113,8 @@ unsafe fn eight<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[u64
     if LANES == 8 {
         return which_are_zero::<0x8080_8080_8080_8080>(missing[0]);
     }
-    let [low, high] = missing.map(|four| which_are_zero::<0x8000_8000_8000_8000>(four));
-    low | high << 4
+    const TOP: u64 = 0x8000_8000_8000_8000;
+    which_are_zero::<TOP>(missing[0]) | which_are_zero::<TOP>(missing[1]) << 4
 }
 
 /// What the lanes of a register are for.
