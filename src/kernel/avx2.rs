@@ -24,6 +24,7 @@ pub(super) const TABLE: Table = Table {
     insert,
     one,
     few,
+    overlapped: 8,
     mask: set::mask,
     covers: set::covers,
 };
@@ -208,7 +209,7 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
 /// As [`Table`] says.
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx2")]
-unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
         // SAFETY: the caller promised the number of blocks.
         let block = unsafe { address(blocks, hash) };
@@ -220,9 +221,9 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // SAFETY: the caller's promises are passed on.
     unsafe {
         match probes {
-            ..=8 => few_of::<1>(blocks, probes, hashes),
-            9..=16 => few_of::<2>(blocks, probes, hashes),
-            _ => few_of::<4>(blocks, probes, hashes),
+            ..=8 => few_of::<1>(blocks, prefetch, probes, hashes),
+            9..=16 => few_of::<2>(blocks, prefetch, probes, hashes),
+            _ => few_of::<4>(blocks, prefetch, probes, hashes),
         }
     }
 }
@@ -234,14 +235,20 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
-unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn few_of<const ROUNDS: usize>(
+    blocks: &[Block],
+    prefetch: Prefetch,
+    probes: u32,
+    hashes: &[u64],
+) -> u64 {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     if hashes.len() > ONE_BY_ONE {
-        return one_word(blocks, |ahead, hits| {
+        return one_word(blocks, prefetch, hashes, |ahead, hits| {
             for_each_word::<KEYS, 0>(ahead, hashes, hits, |keys| test.four(keys))
         });
     }
+    prefetch.prefetch(blocks, hashes);
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 

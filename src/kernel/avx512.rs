@@ -34,6 +34,7 @@ pub(super) const TABLE: Table = Table {
     insert: insert::insert,
     one,
     few: one::few,
+    overlapped: 8,
     mask: set::mask,
     covers: set::covers,
 };

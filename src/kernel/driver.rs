@@ -33,10 +33,16 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Tests up to 64 hashes, whose blocks were prefetched, as a batch of one word.
+/// Prefetches up to 64 hashes, and tests them as a batch of one word.
 #[allow(dead_code, reason = "not every machine has a SIMD kernel")]
 #[inline(always)]
-pub(super) fn one_word(blocks: &[Block], contains: impl FnOnce(Ahead<'_>, &mut [u64])) -> u64 {
+pub(super) fn one_word(
+    blocks: &[Block],
+    prefetch: Prefetch,
+    hashes: &[u64],
+    contains: impl FnOnce(Ahead<'_>, &mut [u64]),
+) -> u64 {
+    prefetch.prefetch(blocks, hashes);
     let mut word = [0];
     contains(Ahead { prefetch: Prefetch::No, later: &[], blocks }, &mut word);
     word[0]

@@ -104,9 +104,12 @@ impl Kernel {
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
         // Nothing but this call, so that all of it is inlined: with a test of one key beside it, calls of two to sixteen took a fifth longer.
         match hits {
-            [word] if cache::is_known_to_fit(size_of_val(blocks)) => {
+            [word]
+                if hashes.len() <= self.0.overlapped
+                    || cache::is_known_to_fit(size_of_val(blocks)) =>
+            {
                 // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
-                *word = unsafe { (self.0.few)(blocks, probes, hashes) }
+                *word = unsafe { (self.0.few)(blocks, Prefetch::No, probes, hashes) }
             }
             _ => self.look_up_any(blocks, probes, hashes, hits),
         }
@@ -124,9 +127,8 @@ impl Kernel {
         assert_eq!(hits.len(), hashes.len().div_ceil(64));
         let prefetch = Prefetch::of(blocks);
         if let [word] = hits {
-            prefetch.prefetch(blocks, hashes);
             // SAFETY: as above.
-            *word = unsafe { (self.0.few)(blocks, probes, hashes) };
+            *word = unsafe { (self.0.few)(blocks, prefetch, probes, hashes) };
         } else {
             let ahead = Ahead::start(prefetch, blocks, hashes);
             self.contains(blocks, ahead, probes, hashes, hits);

@@ -18,6 +18,7 @@ pub(super) const TABLE: Table = Table {
     is_supported: || cfg!(target_feature = "neon"),
     contains,
     few,
+    overlapped: 8,
     covers: set::covers,
     ..scalar::TABLE
 };
@@ -44,18 +45,19 @@ unsafe fn contains(
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    one_word(blocks, |ahead, hits| {
+unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
+    one_word(blocks, prefetch, hashes, |ahead, hits| {
         // SAFETY: the caller's promises are passed on.
         unsafe { contains(blocks, ahead, probes, hashes, hits) }
     })
 }
 
-/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
+/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that `tools/codegen.sh` finds each instance.
 ///
 /// # Safety
 ///
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
+#[inline(never)]
 #[target_feature(enable = "neon")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],

@@ -26,11 +26,11 @@ fn contains(blocks: &[Block], ahead: Ahead<'_>, probes: u32, hashes: &[u64], hit
     }
 }
 
-fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
     if hashes.len() < KEYS {
-        return scalar::few(blocks, probes, hashes);
+        return scalar::few(blocks, prefetch, probes, hashes);
     }
-    one_word(blocks, |ahead, hits| contains(blocks, ahead, probes, hashes, hits))
+    one_word(blocks, prefetch, hashes, |ahead, hits| contains(blocks, ahead, probes, hashes, hits))
 }
 
 fn with_lines<const LINES: usize>(

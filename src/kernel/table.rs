@@ -68,8 +68,8 @@ impl Tile<'_> {
 ///
 /// `contains(blocks, ahead, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
-/// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` tests 1 to 64 hashes, whose
-/// blocks were prefetched if need be, and gives a bit for each.
+/// `one(line, probes, hash)` tests one key in its block. `few(blocks, prefetch, probes, hashes)` prefetches and tests 1 to
+/// 64 hashes, and gives a bit for each; `overlapped` is up to how many need no prefetch, since a CPU looks ahead over their tests.
 /// `mask(hash, probes)` gives the hash's bits as a block. `covers(sources, prefetch, hash, masks, hits)` writes bit `i % 64` of
 /// `hits[i / 64]` for source `i`, set if the hash's line in it has every bit of the source's mask; a single mask is that of all.
 ///
@@ -85,7 +85,8 @@ pub(super) struct Table {
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
     #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
-    pub(super) few: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
+    pub(super) few: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64]) -> u64,
+    pub(super) overlapped: usize,
     pub(super) mask: unsafe fn(hash: u64, probes: u32) -> Block,
     pub(super) covers:
         unsafe fn(&[Source<'_>], Prefetch, hash: u64, masks: &[Block], hits: &mut [u64]),
