@@ -15,8 +15,8 @@ impl BloomFilterRef<'_> {
     /// filter without whole keys, a pass-all filter) is answered "maybe"; nothing is an error and nothing panics. **No checksum is
     /// verified**: the container of the bytes must have one, and must have checked it.
     ///
-    /// Cost: 1.6 times that of [`contains_hash`](Self::contains_hash) of an opened filter in the cache, where opening each time takes
-    /// eleven times as long (`cargo bench --bench engine`); from memory, the line of the header besides that of the block.
+    /// Cost: twice that of [`contains_hash`](Self::contains_hash) of an opened filter in the cache, where opening each time takes
+    /// eleven times as long again (`cargo bench --bench engine`); from memory, the line of the header besides that of the block.
     /// Keep a filter open where that is possible.
     ///
     /// ```
