@@ -161,6 +161,11 @@ pub mod ribbon {}
 
 #[cfg(not(doctest))]
 #[doc = links!()]
+#[doc = include_str!("../docs/datafusion.md")]
+pub mod datafusion {}
+
+#[cfg(not(doctest))]
+#[doc = links!()]
 #[doc = include_str!("../docs/planning.md")]
 pub mod planning {}
 

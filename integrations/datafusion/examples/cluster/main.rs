@@ -1,0 +1,163 @@
+//! A join of 1 % and one of 100 % matches in a cluster of Ballista, with filters before the shuffles and without: starts a scheduler and two
+//! executors as processes on this machine, prints rows and bytes shuffled, and stops them.
+//!
+//!     cargo run --locked --release --example cluster                      2 M rows, each case once
+//!     cargo run --locked --release --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
+
+mod data;
+mod processes;
+mod report;
+
+use std::path::Path;
+use std::time::Instant;
+
+use ballista::prelude::SessionContextExt;
+use blocked_bloom_datafusion::ballista::{register_functions, session_config};
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use processes::{Cluster, Failure};
+use report::{Run, print_medians};
+
+/// Prints what this crate logs, and warnings of all.
+struct Log;
+
+impl log::Log for Log {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn || metadata.target().starts_with("blocked_bloom")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            eprintln!("{} {}: {}", record.level(), record.target(), record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(role @ ("scheduler" | "executor")) = arguments.first().map(String::as_str) {
+        log::set_logger(&Log).map_err(|error| error.to_string())?;
+        log::set_max_level(log::LevelFilter::Debug);
+        return processes::run_role(role, &arguments[1..]).await;
+    }
+    let (rows, runs) = match arguments.as_slice() {
+        [] => (2_000_000, 1),
+        [measure, rows, runs] if measure == "measure" => (rows.parse()?, runs.parse()?),
+        _ => return Err("usage: cluster [measure ROWS RUNS]".into()),
+    };
+    let directory = std::env::temp_dir().join(format!("bloom-cluster-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    if let Err(error) = run(&directory, rows, runs).await {
+        return Err(format!("{error} (logs are in {})", directory.display()).into());
+    }
+    Ok(std::fs::remove_dir_all(&directory)?)
+}
+
+/// A case: its name, the foreign key, the dimension, and what is selected of it.
+const CASES: [(&str, &str, &str, u32); 3] = [
+    ("1 % match, 1 % of a dimension", "fk_a", "dim_a", 10),
+    ("1 % match, a whole dimension", "fk_b", "dim_b", 1000),
+    ("everything matches", "fk_a", "dim_a", 1000),
+];
+
+/// A way to run it: its name, whether filters are put before shuffles, whether broadcasts are allowed, and adaptive execution is on.
+const WAYS: [(&str, bool, bool, bool); 5] = [
+    ("adaptive", false, false, true),
+    ("adaptive, filter", true, false, true),
+    ("static", false, false, false),
+    ("static, filter", true, false, false),
+    ("Ballista's defaults", false, true, true),
+];
+
+async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
+    println!("writing a fact table of {rows} rows");
+    data::write(directory, rows)?;
+    let cluster = Cluster::start(&std::env::current_exe()?, directory, 2, 2)?;
+    println!("a scheduler and two executors of two cores each are running\n");
+    for (number, (case, key, dimension, below)) in CASES.into_iter().enumerate() {
+        let sql = format!(
+            "SELECT count(*) AS rows, sum(f.qty) AS qty, sum(length(f.note)) AS note, sum(d.k) AS k \
+             FROM fact f JOIN {dimension} d ON f.{key} = d.k WHERE d.attr < {below}"
+        );
+        println!("{case}:\n{sql}");
+        let mut all: Vec<Vec<Run>> = WAYS.iter().map(|_| Vec::new()).collect();
+        let mut answers = Vec::new();
+        for run in 0..runs {
+            for (way, &(_, filter, broadcast, adaptive)) in WAYS.iter().enumerate() {
+                let context = client(&cluster.url, filter, broadcast, adaptive).await?;
+                data::register(&context, directory).await?;
+                let watch = cluster.watch();
+                let (start, cpu) = (Instant::now(), cluster.cpu_seconds());
+                let batches = context.sql(&sql).await?.collect().await?;
+                let (seconds, cpu) = (start.elapsed().as_secs_f64(), cluster.cpu_seconds() - cpu);
+                let shuffled = watch.finish();
+                answers.push(pretty_format_batches(&batches)?.to_string());
+                let mut measured = Run { seconds, cpu, bytes: shuffled.bytes(), probed: None };
+                if run == 0 {
+                    let explained = format!("EXPLAIN ANALYZE {sql}");
+                    let plan = context.sql(&explained).await?.collect().await?;
+                    let plan = pretty_format_batches(&plan)?.to_string();
+                    measured.probed = report::probed(&plan);
+                    if number == 0 && way == 1 {
+                        println!("{plan}");
+                    }
+                }
+                all[way].push(measured);
+            }
+        }
+        println!("{}", answers[0]);
+        if answers.iter().any(|answer| *answer != answers[0]) {
+            return Err(format!("the answers differ: {answers:#?}").into());
+        }
+        print_medians(&WAYS.map(|(name, ..)| name), &all);
+        in_one_process(directory, &sql, runs).await?;
+    }
+    Ok(())
+}
+
+async fn client(
+    url: &str,
+    filter: bool,
+    broadcast: bool,
+    adaptive: bool,
+) -> Result<SessionContext, Failure> {
+    let mut config = session_config()
+        .with_target_partitions(4)
+        .set_bool("bloom_join.enabled", filter)
+        .set_bool("ballista.planner.adaptive.enabled", adaptive);
+    if !broadcast {
+        // Both sides of every join are shuffled, as those are that are too large for a broadcast.
+        config = config
+            .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
+            .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
+            .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", 0)
+            .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 0);
+    }
+    let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
+    let context = SessionContext::remote_with_state(url, state).await?;
+    register_functions(&context);
+    Ok(context)
+}
+
+/// DataFusion's own dynamic filters, without a cluster.
+async fn in_one_process(directory: &Path, sql: &str, runs: usize) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    for _ in 0..runs {
+        let config = SessionConfig::new().with_target_partitions(4);
+        let context = SessionContext::new_with_config(config);
+        data::register(&context, directory).await?;
+        let process = std::process::id();
+        let (start, cpu) = (Instant::now(), processes::cpu_seconds(process));
+        context.sql(sql).await?.collect().await?;
+        let (seconds, cpu) = (start.elapsed().as_secs_f64(), processes::cpu_seconds(process) - cpu);
+        all.push(Run { seconds, cpu, bytes: 0, probed: None });
+    }
+    print_medians(&["DataFusion, one process"], &[all]);
+    println!();
+    Ok(())
+}

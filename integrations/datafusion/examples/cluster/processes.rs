@@ -1,0 +1,273 @@
+//! One scheduler and some executors of Ballista on this machine, each a process of its own. They end when they are dropped, and when the
+//! program that started them ends in whatever way: each exits once its standard input is closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::SchedulerConfig;
+use ballista_scheduler::scheduler_process::start_server;
+use blocked_bloom_datafusion::ballista::{
+    BloomPhysicalCodec, function_registry, session_config, session_state,
+};
+
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+/// The program's part in a cluster: `scheduler PORT EXECUTORS` or `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
+pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
+    thread::spawn(|| {
+        _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    match (role, arguments) {
+        ("scheduler", [port, executors]) => {
+            let config = SchedulerConfig {
+                bind_port: port.parse()?,
+                min_ready_executors: executors.parse()?,
+                scheduling_policy: TaskSchedulingPolicy::PushStaged,
+                // An executor that is killed is missed soon.
+                executor_timeout_seconds: 15,
+                expire_dead_executor_interval_seconds: 5,
+                override_config_producer: Some(Arc::new(session_config)),
+                override_session_builder: Some(Arc::new(session_state)),
+                override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
+                ..Default::default()
+            };
+            let address = format!("127.0.0.1:{port}").parse()?;
+            let cluster = BallistaCluster::new_from_config(&config).await?;
+            Ok(start_server(cluster, address, Arc::new(config)).await?)
+        }
+        ("executor", [port, grpc_port, scheduler_port, directory, cores]) => {
+            let config = ExecutorProcessConfig {
+                port: port.parse()?,
+                grpc_port: grpc_port.parse()?,
+                scheduler_port: scheduler_port.parse()?,
+                scheduler_connect_timeout_seconds: 30,
+                executor_heartbeat_interval_seconds: 5,
+                work_dir: Some(directory.into()),
+                vcores: cores.parse()?,
+                task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
+                override_function_registry: Some(function_registry()),
+                override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
+                ..Default::default()
+            };
+            Ok(start_executor_process(Arc::new(config)).await?)
+        }
+        _ => Err(format!("unknown role {role} with {} arguments", arguments.len()).into()),
+    }
+}
+
+pub(crate) struct Cluster {
+    pub(crate) url: String,
+    pub(crate) scheduler: Process,
+    pub(crate) executors: Vec<Process>,
+    directory: PathBuf,
+}
+
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) log: PathBuf,
+}
+
+impl Cluster {
+    /// Starts `binary` in the roles of [`run_role`], with logs and shuffle files in `directory`.
+    pub(crate) fn start(
+        binary: &Path,
+        directory: &Path,
+        executors: usize,
+        cores: usize,
+    ) -> Result<Self, Failure> {
+        let ports = free_ports(1 + 2 * executors)?;
+        let scheduler = Process::start(
+            binary,
+            directory.join("scheduler.log"),
+            &["scheduler".into(), ports[0].to_string(), executors.to_string()],
+        )?;
+        let mut cluster = Cluster {
+            url: format!("df://localhost:{}", ports[0]),
+            scheduler,
+            executors: Vec::new(),
+            directory: directory.to_path_buf(),
+        };
+        cluster.wait_for(ports[0])?;
+        for number in 0..executors {
+            let (port, grpc_port) = (ports[1 + 2 * number], ports[2 + 2 * number]);
+            let work = cluster.work(number);
+            fs::create_dir_all(&work)?;
+            let numbers = [port, grpc_port, ports[0]].map(|port| port.to_string());
+            let mut arguments = vec!["executor".to_string()];
+            arguments.extend(numbers);
+            arguments.extend([work.display().to_string(), cores.to_string()]);
+            let log = directory.join(format!("executor{number}.log"));
+            cluster.executors.push(Process::start(binary, log, &arguments)?);
+            cluster.wait_for(port)?;
+        }
+        Ok(cluster)
+    }
+
+    fn work(&self, executor: usize) -> PathBuf {
+        self.directory.join(format!("work{executor}"))
+    }
+
+    fn wait_for(&mut self, port: u16) -> Result<(), Failure> {
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            for process in self.executors.iter_mut().chain([&mut self.scheduler]) {
+                if let Some(status) = process.child.try_wait()? {
+                    return Err(format!("{status}: see {}", process.log.display()).into());
+                }
+            }
+            if start.elapsed() > Duration::from_secs(60) {
+                return Err(format!("nothing listens at port {port}").into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Seconds of CPU that the scheduler and all executors have used, from Linux's `/proc`; 0 elsewhere.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let processes = self.executors.iter().chain([&self.scheduler]);
+        processes.map(|process| cpu_seconds(process.child.id())).sum()
+    }
+
+    /// Watches the shuffle files until it is asked what it saw: Ballista deletes them when a job ends.
+    pub(crate) fn watch(&self) -> Watch {
+        let works: Vec<_> = (0..self.executors.len()).map(|number| self.work(number)).collect();
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
+        let look = move |seen: &Mutex<Seen>| {
+            for (executor, work) in works.iter().enumerate() {
+                look(executor, work, seen);
+            }
+        };
+        look(&seen);
+        let before = seen.lock().unwrap().keys().map(|(job, _)| job.clone()).collect();
+        let (until, to) = (stop.clone(), seen.clone());
+        let thread = thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                look(&to);
+                thread::sleep(Duration::from_millis(3));
+            }
+        });
+        Watch { stop, seen, before, thread: Some(thread) }
+    }
+}
+
+impl Process {
+    fn start(binary: &Path, log: PathBuf, arguments: &[String]) -> Result<Self, Failure> {
+        let child = Command::new(binary)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()?;
+        Ok(Process { child, log })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Ports that are free now.
+fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+    let listeners: Result<Vec<_>, _> =
+        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
+    listeners?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+}
+
+pub(crate) fn cpu_seconds(process: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in parentheses, may contain spaces.
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = |field: usize| -> f64 {
+        after.split_whitespace().nth(field).and_then(|ticks| ticks.parse().ok()).unwrap_or(0.0)
+    };
+    // utime and stime, in hundredths of a second on Linux
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// Bytes of shuffle files by job, stage and executor: the most that was seen of each.
+pub(crate) type Seen = BTreeMap<(String, String), BTreeMap<usize, u64>>;
+
+fn look(executor: usize, work: &Path, seen: &Mutex<Seen>) {
+    // What vanishes meanwhile is not counted again.
+    for (job, path) in folders(work) {
+        for (stage, path) in folders(&path) {
+            let bytes = bytes_below(&path);
+            let mut seen = seen.lock().unwrap();
+            let most = seen.entry((job.clone(), stage)).or_default().entry(executor).or_default();
+            *most = bytes.max(*most);
+        }
+    }
+}
+
+fn folders(path: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    folders.map(|entry| (entry.file_name().to_string_lossy().into(), entry.path())).collect()
+}
+
+fn bytes_below(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+pub(crate) struct Watch {
+    stop: Arc<AtomicBool>,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+    /// Jobs that had written something when the watch began.
+    pub(crate) before: BTreeSet<String>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The shuffle files of the jobs since a watch began.
+#[derive(Debug, Default)]
+pub(crate) struct Shuffled {
+    /// Bytes by job and stage.
+    pub(crate) stages: BTreeMap<(String, String), u64>,
+    /// The executors that wrote some.
+    pub(crate) executors: BTreeSet<usize>,
+}
+
+impl Shuffled {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stages.values().sum()
+    }
+}
+
+impl Watch {
+    /// Stops watching.
+    pub(crate) fn finish(mut self) -> Shuffled {
+        self.stop.store(true, Ordering::Relaxed);
+        _ = self.thread.take().map(JoinHandle::join);
+        let mut shuffled = Shuffled::default();
+        for ((job, stage), executors) in self.seen.lock().unwrap().iter() {
+            if !self.before.contains(job) {
+                let bytes = executors.values().sum();
+                shuffled.stages.insert((job.clone(), stage.clone()), bytes);
+                shuffled.executors.extend(executors.keys());
+            }
+        }
+        shuffled
+    }
+}

@@ -1,0 +1,72 @@
+//! What a run took, and tables of it.
+
+/// One run of a query.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) seconds: f64,
+    /// Of all processes.
+    pub(crate) cpu: f64,
+    pub(crate) bytes: u64,
+    /// Rows into and out of the probes.
+    pub(crate) probed: Option<(u64, u64)>,
+}
+
+/// Rows into and out of the probes, summed over a plan of `EXPLAIN ANALYZE`.
+pub(crate) fn probed(plan: &str) -> Option<(u64, u64)> {
+    let probes = plan.lines().filter(|line| line.contains("BloomProbeExec"));
+    let rows = probes.filter_map(|line| {
+        let number = |name: &str| -> Option<u64> {
+            let after = line.split(name).nth(1)?;
+            let value = after.split([',', ']']).next()?.trim();
+            let (digits, unit) = match value.split_once(' ') {
+                Some((digits, unit)) => (digits, unit.trim()),
+                None => (value, ""),
+            };
+            let scale = match unit.chars().next() {
+                Some('K') => 1e3,
+                Some('M') => 1e6,
+                _ => 1.0,
+            };
+            Some((digits.parse::<f64>().ok()? * scale).round() as u64)
+        };
+        Some((number("input_rows=")?, number("output_rows=")?))
+    });
+    rows.reduce(|sum, next| (sum.0 + next.0, sum.1 + next.1))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    (low + high) / 2.0
+}
+
+/// Medians of each way, beside the first.
+pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
+    println!(
+        "{:<24} {:>9} {:>9} {:>12} {:>22}",
+        "", "seconds", "CPU s", "MB shuffled", "rows probed -> kept"
+    );
+    for (way, runs) in ways.iter().zip(all) {
+        let of = |value: fn(&Run) -> f64| median(runs.iter().map(value).collect());
+        let probed = runs.iter().find_map(|run| run.probed);
+        let probed = probed.map_or(String::new(), |(from, to)| format!("{from} -> {to}"));
+        println!(
+            "{way:<24} {:>9.2} {:>9.2} {:>12.2} {probed:>22}",
+            of(|run| run.seconds),
+            of(|run| run.cpu),
+            of(|run| run.bytes as f64) / 1e6,
+        );
+    }
+    if let [plain, filtered, ..] = all {
+        // In turn, run by run: what disturbs the machine disturbs both.
+        let ratio = |value: fn(&Run) -> f64| {
+            median(plain.iter().zip(filtered).map(|(p, f)| value(f) / value(p)).collect())
+        };
+        println!(
+            "adaptive, with filter / without: seconds {:.3}, CPU {:.3}, bytes {:.3}",
+            ratio(|run| run.seconds),
+            ratio(|run| run.cpu),
+            ratio(|run| run.bytes as f64),
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! `bloom_filter_agg(col [, expected_keys [, fpr]])`: the filter of a column's values.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::format_state_name;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Signature, TypeSignature, Volatility,
+};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Literal;
+
+use crate::filter::{Collector, Size};
+use crate::keys::{KeyType, hash_array};
+
+/// The name of the aggregate function.
+pub const BLOOM_FILTER_AGG: &str = "bloom_filter_agg";
+
+/// What a filter is sized for where the call does not say.
+pub(crate) const DEFAULT_SIZE: Size = Size { expected_keys: 1_000_000, rate: 0.01 };
+
+/// The aggregate `bloom_filter_agg(col [, expected_keys [, fpr]])`: a stored filter, as a binary value, of the values of a column that are
+/// not NULL.
+///
+/// `expected_keys` (1,000,000) and `fpr` (0.01) are literals. They size the filter that partitions merge; what comes out is folded to the
+/// smallest that keeps the rate for the keys that came, and more keys than expected raise the rate. A group without a key gives a filter
+/// that contains nothing. Several columns are passed as `struct(a, b)`.
+///
+/// ```
+/// use blocked_bloom_datafusion::with_bloom_filters;
+/// use datafusion::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> datafusion::error::Result<()> {
+/// let context = SessionContext::new_with_state(with_bloom_filters(SessionContext::new().state()));
+/// let sql = "SELECT v FROM (VALUES (1), (2), (3)) t(v)
+///            WHERE bloom_filter_contains((SELECT bloom_filter_agg(k) FROM (VALUES (2)) d(k)), v)";
+/// assert_eq!(context.sql(sql).await?.count().await?, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub fn bloom_filter_agg() -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::new_from_impl(BloomFilterAgg {
+        signature: Signature::new(
+            TypeSignature::OneOf((1..=3).map(TypeSignature::Any).collect()),
+            Volatility::Immutable,
+        ),
+    }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct BloomFilterAgg {
+    signature: Signature,
+}
+
+impl AggregateUDFImpl for BloomFilterAgg {
+    fn name(&self) -> &str {
+        BLOOM_FILTER_AGG
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments.first() {
+            Some(column) => KeyType::of(column).map(|_| DataType::Binary),
+            None => plan_err!("{BLOOM_FILTER_AGG}: no column"),
+        }
+    }
+
+    fn is_nullable(&self) -> bool {
+        false
+    }
+
+    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
+        // Only asked for where no accumulator runs; NULL filters answer NULL.
+        Ok(ScalarValue::Binary(None))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let name = format_state_name(arguments.name, "keys");
+        Ok(vec![Arc::new(Field::new(name, DataType::Binary, true))])
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let Some(column) = arguments.expr_fields.first() else {
+            return plan_err!("{BLOOM_FILTER_AGG}: no column");
+        };
+        let size = Size {
+            expected_keys: match number(arguments.exprs.get(1))? {
+                None => DEFAULT_SIZE.expected_keys,
+                Some(keys) if (1.0..=1e12).contains(&keys) => keys as u64,
+                Some(keys) => {
+                    return exec_err!("{BLOOM_FILTER_AGG}: {keys} expected keys (1 to 1e12)");
+                }
+            },
+            rate: match number(arguments.exprs.get(2))? {
+                None => DEFAULT_SIZE.rate,
+                Some(rate) if rate > 0.0 && rate < 1.0 => rate,
+                Some(rate) => {
+                    return exec_err!(
+                        "{BLOOM_FILTER_AGG}: a false-positive rate of {rate} (above 0, below 1)"
+                    );
+                }
+            },
+        };
+        let keys = Collector::new(KeyType::of(column.data_type())?, size)?;
+        Ok(Box::new(FilterAccumulator { keys, hashes: Vec::new() }))
+    }
+}
+
+fn number(argument: Option<&Arc<dyn PhysicalExpr>>) -> Result<Option<f64>> {
+    let Some(argument) = argument else { return Ok(None) };
+    let Some(literal) = argument.downcast_ref::<Literal>() else {
+        return exec_err!(
+            "{BLOOM_FILTER_AGG}: expected_keys and fpr must be literals, not {argument}"
+        );
+    };
+    match literal.value().cast_to(&DataType::Float64)? {
+        ScalarValue::Float64(Some(value)) => Ok(Some(value)),
+        _ => exec_err!("{BLOOM_FILTER_AGG}: expected_keys and fpr must not be NULL"),
+    }
+}
+
+#[derive(Debug)]
+struct FilterAccumulator {
+    keys: Collector,
+    hashes: Vec<u64>,
+}
+
+impl Accumulator for FilterAccumulator {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        if let Some(nulls) = hash_array(&values[0], &mut self.hashes)? {
+            let mut valid = nulls.iter();
+            self.hashes.retain(|_| valid.next() == Some(true));
+        }
+        self.keys.insert(&self.hashes)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let states = states[0].as_binary::<i32>();
+        states.iter().flatten().try_for_each(|state| self.keys.merge(state))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![ScalarValue::Binary(Some(self.keys.state()))])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::Binary(Some(self.keys.finish()?)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.keys.memory_bytes() + self.hashes.capacity() * 8
+    }
+}

@@ -1,0 +1,151 @@
+//! What Ballista's scheduler, executors and clients must be given.
+//!
+//! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`], `override_session_builder`: [`session_state`],
+//!   `override_physical_codec`: [`BloomPhysicalCodec`].
+//! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`], `override_physical_codec`:
+//!   [`BloomPhysicalCodec`].
+//! - Client: a state of [`session_config`], and [`register_functions`] once the context is connected, which takes functions away.
+
+use std::sync::Arc;
+
+use ballista_core::extension::SessionConfigExt;
+use ballista_core::registry::BallistaFunctionRegistry;
+use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use datafusion::common::{Result, exec_err};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+
+use crate::contains::function;
+use crate::{
+    BLOOM_FILTER_AGG, BLOOM_FILTER_CONTAINS, BloomJoinOptions, BloomProbeExec, BloomQueryPlanner,
+    bloom_filter_agg, bloom_filter_contains, with_functions,
+};
+
+/// Ballista's configuration with the settings of the filters: for clients, and for the scheduler, to which they are sent.
+///
+/// ```
+/// use blocked_bloom_datafusion::ballista::session_config;
+/// let config = session_config().set_bool("bloom_join.enabled", false);
+/// assert!(config.options().entries().iter().any(|e| e.key == "bloom_join.enabled"));
+/// ```
+pub fn session_config() -> SessionConfig {
+    SessionConfig::new_with_ballista().with_option_extension(BloomJoinOptions::default())
+}
+
+/// A session of the scheduler: the functions, for planning, and a [`BloomQueryPlanner`], which adds the rule with adaptive execution on
+/// and off.
+///
+/// # Errors
+///
+/// As Ballista's default session builder.
+pub fn session_state(config: SessionConfig) -> Result<SessionState> {
+    let state = with_functions(ballista_core::utils::default_session_builder(config)?);
+    let planner = BloomQueryPlanner::new(state.query_planner().clone());
+    let id = state.session_id().to_string();
+    let builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
+    Ok(builder.with_query_planner(Arc::new(planner)).build())
+}
+
+/// Ballista's functions and these, by which executors find them.
+pub fn function_registry() -> Arc<BallistaFunctionRegistry> {
+    let mut registry = BallistaFunctionRegistry::default();
+    registry.scalar_functions.insert(BLOOM_FILTER_CONTAINS.into(), bloom_filter_contains());
+    registry.aggregate_functions.insert(BLOOM_FILTER_AGG.into(), bloom_filter_agg());
+    Arc::new(registry)
+}
+
+/// Adds the functions to a context. For clients after they have connected: connecting puts Ballista's own functions in place of a state's.
+pub fn register_functions(context: &SessionContext) {
+    context.register_udf(bloom_filter_contains().as_ref().clone());
+    context.register_udaf(bloom_filter_agg().as_ref().clone());
+}
+
+/// Ballista's codec of physical plans, which also carries [`BloomProbeExec`] and the functions.
+#[derive(Debug, Default)]
+pub struct BloomPhysicalCodec {
+    ballista: BallistaPhysicalExtensionCodec,
+}
+
+/// What an encoded operator starts with. Ballista's own nodes are protobuf messages, none of which starts with this byte.
+const MAGIC: &[u8; 8] = b"\xffBBPROBE";
+
+/// An encoded function is not empty: else executors would share the one that they registered, and its open filters.
+const OF_ONE_PLAN: &[u8] = b"1";
+
+impl PhysicalExtensionCodec for BloomPhysicalCodec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(bytes) = bytes.strip_prefix(MAGIC) else {
+            return self.ballista.try_decode(bytes, inputs, context, converter);
+        };
+        let ([filter, input], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
+        else {
+            return exec_err!("BloomProbeExec: {} inputs, {} bytes", inputs.len(), bytes.len());
+        };
+        let (columns, rest) = columns.as_chunks::<4>();
+        if !rest.is_empty() {
+            return exec_err!("BloomProbeExec: {} bytes too many", rest.len());
+        }
+        let columns = columns.iter().map(|column| u32::from_le_bytes(*column) as usize).collect();
+        let stop_above = f64::from_le_bytes(*stop_above);
+        let probe = BloomProbeExec::try_new(filter.clone(), input.clone(), columns, stop_above)?;
+        Ok(Arc::new(probe))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(probe) = node.downcast_ref::<BloomProbeExec>() else {
+            return self.ballista.try_encode(node, bytes, converter);
+        };
+        bytes.extend(MAGIC);
+        bytes.extend(probe.stop_above().to_le_bytes());
+        bytes.extend(probe.columns().iter().flat_map(|&column| (column as u32).to_le_bytes()));
+        Ok(())
+    }
+
+    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
+        match name {
+            BLOOM_FILTER_CONTAINS => Ok(Arc::new(function(true))),
+            _ => self.ballista.try_decode_udf(name, bytes),
+        }
+    }
+
+    fn try_encode_udf(&self, node: &ScalarUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        if node.name() == BLOOM_FILTER_CONTAINS {
+            bytes.extend(OF_ONE_PLAN);
+            return Ok(());
+        }
+        self.ballista.try_encode_udf(node, bytes)
+    }
+
+    fn try_decode_udaf(&self, name: &str, bytes: &[u8]) -> Result<Arc<AggregateUDF>> {
+        match name {
+            BLOOM_FILTER_AGG => Ok(bloom_filter_agg()),
+            _ => self.ballista.try_decode_udaf(name, bytes),
+        }
+    }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.ballista.try_encode_udaf(node, bytes)
+    }
+
+    fn try_decode_udwf(&self, name: &str, bytes: &[u8]) -> Result<Arc<WindowUDF>> {
+        self.ballista.try_decode_udwf(name, bytes)
+    }
+
+    fn try_encode_udwf(&self, node: &WindowUDF, bytes: &mut Vec<u8>) -> Result<()> {
+        self.ballista.try_encode_udwf(node, bytes)
+    }
+}

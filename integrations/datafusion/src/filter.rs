@@ -1,0 +1,218 @@
+//! Filters as values of SQL: collected from hashes, stored as binary values, opened and looked up.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use blocked_bloom::{
+    BatchQuery, BloomFilter, BloomFilterRef, FilterContents, FilterOptions, Params, Sizing,
+};
+use datafusion::arrow::array::{ArrayRef, BooleanArray};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
+use datafusion::common::{Result, exec_datafusion_err, exec_err};
+use datafusion::error::DataFusionError;
+
+use crate::keys::{KeyType, hash_array};
+
+/// Most bytes of a filter: half of what the offsets of a binary array can address.
+pub(crate) const MOST_BYTES: u64 = 1 << 30;
+
+static OPENED: AtomicU64 = AtomicU64::new(0);
+
+/// Filters that were opened (copied and their checksums verified) in this process so far. For dashboards and tests: one per query and
+/// filter is expected, never one per batch.
+pub fn filters_opened() -> u64 {
+    OPENED.load(Ordering::Relaxed)
+}
+
+/// An error of one of the functions.
+pub(crate) fn failed<E: Display>(function: &str) -> impl Fn(E) -> DataFusionError {
+    move |error| exec_datafusion_err!("{function}: {error}")
+}
+
+/// Opens a stored filter of keys of this type, into memory aligned to cache lines.
+pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFilter> {
+    let view = BloomFilterRef::from_bytes(bytes).map_err(failed(function))?;
+    if view.key_hash() != key.key_hash() {
+        return match KeyType::from_key_hash(view.key_hash()) {
+            Some(of) => exec_err!("{function}: the filter is of {of}, the column of {key}"),
+            None => exec_err!("{function}: the filter is of hashes that its builder supplied"),
+        };
+    }
+    if view.contents() != FilterContents::WholeKeys {
+        return exec_err!("{function}: the filter is of prefixes of keys");
+    }
+    OPENED.fetch_add(1, Ordering::Relaxed);
+    view.to_filter().map_err(failed(function))
+}
+
+/// Looks up every value of an array: NULL where it is NULL. The filter writes the words that the answer is made of.
+pub(crate) fn look_up(
+    filter: &BloomFilter,
+    array: &ArrayRef,
+    hashes: &mut Vec<u64>,
+) -> Result<BooleanArray> {
+    let nulls = hash_array(array, hashes)?;
+    let mut words = vec![0; hashes.len().div_ceil(64)];
+    filter.contains_hashes_into(hashes, &mut words).map_err(failed("bloom_filter_contains"))?;
+    let answers = BooleanBuffer::new(Buffer::from_vec(words), 0, hashes.len());
+    Ok(BooleanArray::new(answers, nulls))
+}
+
+/// What a filter is sized for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) expected_keys: u64,
+    pub(crate) rate: f64,
+}
+
+impl Size {
+    /// The shape that the filters of all partitions have, so that they can be merged.
+    pub(crate) fn params(self) -> Result<Params> {
+        let failed = failed("bloom_filter_agg");
+        let sizing = Sizing::FalsePositiveRate(self.rate);
+        let params = sizing.foldable_params(self.expected_keys.max(1)).map_err(failed)?;
+        let bytes = params.stored_bytes();
+        if bytes > MOST_BYTES {
+            return exec_err!(
+                "bloom_filter_agg: {} expected keys at a rate of {} take {bytes} bytes (limit {MOST_BYTES})",
+                self.expected_keys,
+                self.rate
+            );
+        }
+        Ok(params)
+    }
+}
+
+/// The keys of one group so far: their hashes while these take fewer bytes than a filter, then the filter.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    key: KeyType,
+    rate: f64,
+    params: Params,
+    keys: Keys,
+}
+
+#[derive(Debug)]
+enum Keys {
+    Hashes(Vec<u64>),
+    Filter(BloomFilter),
+}
+
+const NAME: &str = "bloom_filter_agg";
+
+/// The first byte of a state, before the type of the keys.
+const HASHES: u8 = 0;
+const FILTER: u8 = 1;
+const STATE_HEADER: usize = 9;
+
+impl Collector {
+    pub(crate) fn new(key: KeyType, size: Size) -> Result<Self> {
+        let (params, rate) = (size.params()?, size.rate);
+        Ok(Collector { key, rate, params, keys: Keys::Hashes(Vec::new()) })
+    }
+
+    pub(crate) fn insert(&mut self, hashes: &[u64]) -> Result<()> {
+        match &mut self.keys {
+            Keys::Filter(filter) => filter.insert_hashes(hashes).map_err(failed(NAME)),
+            Keys::Hashes(before) => {
+                before.extend_from_slice(hashes);
+                let most = self.params.stored_bytes() as usize / 8;
+                if before.len() <= most {
+                    return Ok(());
+                }
+                // Keys that repeat are worth a sort when it halves them, so that a sort is paid by as many new keys.
+                before.sort_unstable();
+                before.dedup();
+                if before.len() > most / 2 {
+                    self.become_filter()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The filter, which hashes become if they are not yet.
+    fn become_filter(&mut self) -> Result<&mut BloomFilter> {
+        if let Keys::Hashes(hashes) = &self.keys {
+            let empty = BloomFilter::new(self.params, self.key.key_hash());
+            let mut filter = empty.map_err(failed(NAME))?;
+            filter.insert_hashes(hashes).map_err(failed(NAME))?;
+            self.keys = Keys::Filter(filter);
+        }
+        match &mut self.keys {
+            Keys::Filter(filter) => Ok(filter),
+            Keys::Hashes(_) => unreachable!("replaced above"),
+        }
+    }
+
+    /// What another partition's collector merges.
+    pub(crate) fn state(&self) -> Vec<u8> {
+        let mut state = vec![HASHES];
+        state.extend(self.key.seed().to_le_bytes());
+        match &self.keys {
+            Keys::Hashes(hashes) => state.extend(hashes.iter().flat_map(|h| h.to_le_bytes())),
+            Keys::Filter(filter) => {
+                state[0] = FILTER;
+                state.extend(filter.to_bytes());
+            }
+        }
+        state
+    }
+
+    pub(crate) fn merge(&mut self, state: &[u8]) -> Result<()> {
+        let Some((header, body)) = state.split_at_checked(STATE_HEADER) else {
+            return exec_err!("{NAME}: a state of {} bytes (at least {STATE_HEADER})", state.len());
+        };
+        if header[1..] != self.key.seed().to_le_bytes() {
+            return exec_err!("{NAME}: a state of keys of another type than {}", self.key);
+        }
+        match header[0] {
+            HASHES => {
+                let (hashes, rest) = body.as_chunks::<8>();
+                if !rest.is_empty() {
+                    return exec_err!(
+                        "{NAME}: hashes of {} bytes, which 8 do not divide",
+                        body.len()
+                    );
+                }
+                let hashes: Vec<u64> = hashes.iter().map(|h| u64::from_le_bytes(*h)).collect();
+                self.insert(&hashes)
+            }
+            FILTER => {
+                let other = BloomFilterRef::from_bytes(body).map_err(failed(NAME))?;
+                self.become_filter()?.union_with(other).map_err(failed(NAME))
+            }
+            other => exec_err!("{NAME}: a state of kind {other} (known: 0, 1)"),
+        }
+    }
+
+    /// The stored filter, as small as the keys allow.
+    pub(crate) fn finish(&mut self) -> Result<Vec<u8>> {
+        match &mut self.keys {
+            Keys::Hashes(hashes) => {
+                hashes.sort_unstable();
+                hashes.dedup();
+                let sizing = Sizing::FalsePositiveRate(self.rate);
+                let options = FilterOptions::new(sizing).with_key_hash(self.key.key_hash());
+                let filter = BloomFilter::from_hashes(&options, hashes).map_err(failed(NAME))?;
+                Ok(filter.to_bytes())
+            }
+            Keys::Filter(filter) if filter.estimated_false_positive_rate() >= self.rate => {
+                Ok(filter.to_bytes())
+            }
+            Keys::Filter(filter) => {
+                // A copy: more keys may follow, as in windows, and filters of other partitions, which have the full shape.
+                let mut smaller = filter.view().to_filter().map_err(failed(NAME))?;
+                smaller.shrink_to_false_positive_rate(self.rate).map_err(failed(NAME))?;
+                Ok(smaller.to_bytes())
+            }
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.keys {
+            Keys::Hashes(hashes) => hashes.capacity() * 8,
+            Keys::Filter(filter) => filter.params().stored_bytes() as usize,
+        }
+    }
+}

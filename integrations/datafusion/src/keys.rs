@@ -1,0 +1,365 @@
+//! From the values of Arrow arrays to hashes of keys.
+//!
+//! A key is a canonical form of its value, so that values which SQL calls equal have equal hashes whatever array they lie in: integers
+//! of every width are one type of key, and so are strings and binary values of every layout. The type of the key is the seed of the
+//! hash, which a stored filter names: a filter of strings is never looked up with integers, which would answer "absent".
+
+use datafusion::arrow::array::*;
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::datatypes::*;
+use datafusion::common::{Result, exec_datafusion_err, plan_err};
+
+use blocked_bloom::{HashError, KeyHash, KeyHasher};
+
+/// Keys that are brought into their canonical form at a time: 8 KiB of stack.
+const AT_ONCE: usize = 1024;
+
+/// What the values of a column are as keys: the type that a filter was built with and must be looked up with.
+///
+/// | columns | key | seed |
+/// |---|---|---|
+/// | `Boolean`, `Int8` to `Int64`, `UInt8` to `UInt64` | the value in 8 bytes, little-endian, signed ones extended | 1 |
+/// | `Float16`, `Float32`, `Float64` | the value as `Float64`, 8 bytes; -0.0 is 0.0, and every NaN the same | 2 |
+/// | `Utf8`, `LargeUtf8`, `Utf8View`, `Binary`, `LargeBinary`, `BinaryView`, `FixedSizeBinary` | the bytes | 3 |
+/// | `Date32` | days, as 8 bytes | 4 |
+/// | `Date64` | milliseconds, 8 bytes | 5 |
+/// | `Timestamp` | the number, 8 bytes | 6 + 256 · unit + 4096 with a time zone |
+/// | `Time32`, `Time64` | the number, 8 bytes | 7 + 256 · unit |
+/// | `Duration` | the number, 8 bytes | 8 + 256 · unit |
+/// | `Decimal32` to `Decimal256` | the unscaled number in 16 bytes, or in 32 if it needs them | 9 + 256 · scale (a byte) |
+/// | `Struct`: several columns | the hashes of its fields, 8 bytes each | XXH3-64 of their seeds, 8 bytes each |
+/// | `Dictionary` | as its values | as its values |
+///
+/// Units are 0 for seconds, 1 for milliseconds, 2 for microseconds, 3 for nanoseconds. The hash is XXH3-64 with that seed, numbers are
+/// little-endian. A struct with a field that is NULL is NULL.
+///
+/// ```
+/// use blocked_bloom::KeyHash;
+/// use blocked_bloom_datafusion::KeyType;
+/// use datafusion::arrow::datatypes::DataType;
+///
+/// let key = KeyType::of(&DataType::Int32)?;
+/// assert_eq!(key, KeyType::of(&DataType::UInt64)?);
+/// assert_eq!(key.key_hash(), KeyHash::Xxh3 { seed: 1 });
+/// assert_ne!(key, KeyType::of(&DataType::Utf8)?);
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyType {
+    seed: u64,
+}
+
+const INTEGER: u64 = 1;
+const FLOAT: u64 = 2;
+const BYTES: u64 = 3;
+
+impl KeyType {
+    /// The type of key of a column.
+    ///
+    /// # Errors
+    ///
+    /// A planning error naming the type if its values have no canonical form: lists, maps, unions, intervals, run-end encoding, `Null`.
+    pub fn of(column: &DataType) -> Result<Self> {
+        let with = |number: u64, parameter: u64| number | parameter << 8;
+        let seed = match column {
+            DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64 => INTEGER,
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => FLOAT,
+            DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => BYTES,
+            DataType::Date32 => 4,
+            DataType::Date64 => 5,
+            DataType::Timestamp(unit, zone) => {
+                with(6, unit_number(unit) + if zone.is_some() { 16 } else { 0 })
+            }
+            DataType::Time32(unit) | DataType::Time64(unit) => with(7, unit_number(unit)),
+            DataType::Duration(unit) => with(8, unit_number(unit)),
+            DataType::Decimal32(_, scale)
+            | DataType::Decimal64(_, scale)
+            | DataType::Decimal128(_, scale)
+            | DataType::Decimal256(_, scale) => with(9, u64::from(*scale as u8)),
+            DataType::Dictionary(_, values) => return KeyType::of(values),
+            DataType::Struct(fields) if !fields.is_empty() => {
+                let mut seeds = Vec::new();
+                for field in fields {
+                    seeds.extend(KeyType::of(field.data_type())?.seed.to_le_bytes());
+                }
+                KeyHasher::default().hash(seeds)
+            }
+            other => return plan_err!("blocked-bloom: values of type {other} cannot be keys"),
+        };
+        Ok(KeyType { seed })
+    }
+
+    /// The hash that filters of these keys name.
+    pub fn key_hash(self) -> KeyHash {
+        KeyHash::Xxh3 { seed: self.seed }
+    }
+
+    /// The type of the keys that are hashed so.
+    pub(crate) fn from_key_hash(key_hash: KeyHash) -> Option<Self> {
+        match key_hash {
+            KeyHash::Xxh3 { seed } => Some(KeyType { seed }),
+            _ => None,
+        }
+    }
+
+    /// The number that the type is stored as.
+    pub(crate) fn seed(self) -> u64 {
+        self.seed
+    }
+}
+
+impl std::fmt::Display for KeyType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unit = ["seconds", "milliseconds", "microseconds", "nanoseconds"];
+        let parameter = self.seed >> 8;
+        let unit = unit[parameter as usize % 4];
+        match (self.seed as u8, parameter) {
+            (1, 0) => f.write_str("integers"),
+            (2, 0) => f.write_str("floating-point numbers"),
+            (3, 0) => f.write_str("strings or binary values"),
+            (4, 0) => f.write_str("dates in days"),
+            (5, 0) => f.write_str("dates in milliseconds"),
+            (6, 0..4) => write!(f, "timestamps in {unit} without a time zone"),
+            (6, 16..20) => write!(f, "timestamps in {unit} with a time zone"),
+            (7, 0..4) => write!(f, "times in {unit}"),
+            (8, 0..4) => write!(f, "durations in {unit}"),
+            (9, 0..256) => write!(f, "decimals of scale {}", parameter as u8 as i8),
+            _ => write!(f, "several columns (seed {:#x})", self.seed),
+        }
+    }
+}
+
+fn unit_number(unit: &TimeUnit) -> u64 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 1,
+        TimeUnit::Microsecond => 2,
+        TimeUnit::Nanosecond => 3,
+    }
+}
+
+/// Hashes every value of an array, replacing what `hashes` held, and returns which values are valid. The hashes of those that are NULL
+/// mean nothing.
+///
+/// Buffers of integers, strings and binary values are hashed as they are, without a slice for each row; other types in their canonical
+/// form, a thousand at a time.
+///
+/// # Errors
+///
+/// As [`KeyType::of`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom_datafusion::hash_array;
+/// use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array};
+///
+/// let (narrow, wide): (ArrayRef, ArrayRef) =
+///     (Arc::new(Int32Array::from(vec![Some(-7), None])), Arc::new(Int64Array::from(vec![-7])));
+/// let (mut a, mut b) = (Vec::new(), Vec::new());
+/// let valid = hash_array(&narrow, &mut a)?.expect("one is NULL");
+/// assert!(valid.is_valid(0) && valid.is_null(1));
+/// hash_array(&wide, &mut b)?;
+/// assert_eq!(a[0], b[0]);
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+pub fn hash_array(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<Option<NullBuffer>> {
+    let key = KeyType::of(array.data_type())?;
+    hashes.resize(array.len(), 0);
+    hash_into(key.seed, array, hashes)?;
+    Ok(nulls_of(array))
+}
+
+/// Where an array is NULL as a key: a struct also where one of its fields is.
+fn nulls_of(array: &ArrayRef) -> Option<NullBuffer> {
+    let own = array.logical_nulls();
+    let Some(columns) = array.as_struct_opt() else { return own };
+    let fields = columns.columns().iter().map(nulls_of);
+    fields.fold(own, |nulls, field| NullBuffer::union(nulls.as_ref(), field.as_ref()))
+}
+
+fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
+    let hasher = KeyHasher::with_seed(seed);
+    /// Integers of one width, extended to 64 bits.
+    macro_rules! extended {
+        ($type:ty) => {{
+            let data = array.to_data();
+            let values = data.buffer::<$type>(0);
+            converted(hasher, hashes, |i| values[i] as i64 as u64)
+        }};
+    }
+    macro_rules! decimals {
+        ($type:ty) => {{
+            let values = array.as_primitive::<$type>().values();
+            wide(hasher, hashes, |i| i128::from(values[i]))
+        }};
+    }
+    match array.data_type() {
+        DataType::Int64
+        | DataType::UInt64
+        | DataType::Date64
+        | DataType::Timestamp(..)
+        | DataType::Time64(_)
+        | DataType::Duration(_) => {
+            let data = array.to_data();
+            hasher.hash_u64s(&data.buffer::<u64>(0)[..hashes.len()], hashes).map_err(internal)
+        }
+        DataType::Int8 => extended!(i8),
+        DataType::Int16 => extended!(i16),
+        DataType::Int32 | DataType::Date32 | DataType::Time32(_) => extended!(i32),
+        DataType::UInt8 => extended!(u8),
+        DataType::UInt16 => extended!(u16),
+        DataType::UInt32 => extended!(u32),
+        DataType::Boolean => {
+            let values = array.as_boolean().values();
+            converted(hasher, hashes, |i| u64::from(values.value(i)))
+        }
+        DataType::Float16 => {
+            let values = array.as_primitive::<Float16Type>().values();
+            converted(hasher, hashes, |i| canonical(values[i].to_f64()))
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>().values();
+            converted(hasher, hashes, |i| canonical(f64::from(values[i])))
+        }
+        DataType::Float64 => {
+            let values = array.as_primitive::<Float64Type>().values();
+            converted(hasher, hashes, |i| canonical(values[i]))
+        }
+        DataType::Decimal32(..) => decimals!(Decimal32Type),
+        DataType::Decimal64(..) => decimals!(Decimal64Type),
+        DataType::Decimal128(..) => decimals!(Decimal128Type),
+        DataType::Decimal256(..) => {
+            let values = array.as_primitive::<Decimal256Type>().values();
+            for (hash, value) in hashes.iter_mut().zip(values) {
+                *hash = match value.to_i128() {
+                    Some(value) => hasher.hash(value.to_le_bytes()),
+                    None => hasher.hash(value.to_le_bytes()),
+                };
+            }
+            Ok(())
+        }
+        DataType::Utf8 => offsets(hasher, array.as_string::<i32>(), hashes),
+        DataType::LargeUtf8 => offsets(hasher, array.as_string::<i64>(), hashes),
+        DataType::Binary => offsets(hasher, array.as_binary::<i32>(), hashes),
+        DataType::LargeBinary => offsets(hasher, array.as_binary::<i64>(), hashes),
+        DataType::Utf8View => {
+            let values = array.as_string_view();
+            slices(hasher, hashes, |i| values.value(i).as_bytes())
+        }
+        DataType::BinaryView => {
+            let values = array.as_binary_view();
+            slices(hasher, hashes, |i| values.value(i))
+        }
+        DataType::FixedSizeBinary(_) => {
+            let values = array.as_fixed_size_binary();
+            slices(hasher, hashes, |i| values.value(i))
+        }
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = dictionary.values();
+            // Without values every key is NULL.
+            if values.is_empty() {
+                return Ok(());
+            }
+            let mut of_values = vec![0; values.len()];
+            hash_into(seed, values, &mut of_values)?;
+            for (hash, key) in hashes.iter_mut().zip(dictionary.normalized_keys()) {
+                *hash = of_values[key];
+            }
+            Ok(())
+        }
+        DataType::Struct(_) => hash_columns(hasher, array.as_struct(), hashes),
+        other => plan_err!("blocked-bloom: values of type {other} cannot be keys"),
+    }
+}
+
+fn hash_columns(hasher: KeyHasher, columns: &StructArray, hashes: &mut [u64]) -> Result<()> {
+    let width = 8 * columns.num_columns();
+    let mut rows = vec![0; width * hashes.len()];
+    for (number, column) in columns.columns().iter().enumerate() {
+        let seed = KeyType::of(column.data_type())?.seed;
+        hash_into(seed, column, hashes)?;
+        for (row, hash) in rows.chunks_exact_mut(width).zip(hashes.iter()) {
+            row[8 * number..][..8].copy_from_slice(&hash.to_le_bytes());
+        }
+    }
+    slices(hasher, hashes, |i| &rows[i * width..][..width])
+}
+
+/// Every NaN, and both zeros, become one.
+fn canonical(value: f64) -> u64 {
+    if value.is_nan() { f64::NAN.to_bits() & !(1 << 63) } else { (value + 0.0).to_bits() }
+}
+
+/// Hashes keys of 8 bytes that are computed from their index.
+fn converted(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> u64) -> Result<()> {
+    let mut keys = [0; AT_ONCE];
+    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
+        let keys = &mut keys[..hashes.len()];
+        for (i, to) in keys.iter_mut().enumerate() {
+            *to = key(n * AT_ONCE + i);
+        }
+        hasher.hash_u64s(keys, hashes).map_err(internal)?;
+    }
+    Ok(())
+}
+
+/// Hashes keys of 16 bytes that are computed from their index.
+fn wide(hasher: KeyHasher, hashes: &mut [u64], key: impl Fn(usize) -> i128) -> Result<()> {
+    const AT_ONCE: usize = self::AT_ONCE / 2;
+    let mut keys = [[0; 16]; AT_ONCE];
+    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
+        let keys = &mut keys[..hashes.len()];
+        for (i, to) in keys.iter_mut().enumerate() {
+            *to = key(n * AT_ONCE + i).to_le_bytes();
+        }
+        hasher.hash_fixed(keys, hashes).map_err(internal)?;
+    }
+    Ok(())
+}
+
+/// Hashes the bytes between Arrow's offsets.
+fn offsets<T>(hasher: KeyHasher, array: &GenericByteArray<T>, hashes: &mut [u64]) -> Result<()>
+where
+    T: ByteArrayType,
+    T::Offset: Into<i128>,
+{
+    hasher.hash_offsets(array.value_data(), array.value_offsets(), hashes).map_err(internal)
+}
+
+/// Hashes keys whose bytes lie anywhere.
+fn slices<'a>(
+    hasher: KeyHasher,
+    hashes: &mut [u64],
+    key: impl Fn(usize) -> &'a [u8],
+) -> Result<()> {
+    const AT_ONCE: usize = 256;
+    let mut keys = [[].as_slice(); AT_ONCE];
+    for (n, hashes) in hashes.chunks_mut(AT_ONCE).enumerate() {
+        let keys = &mut keys[..hashes.len()];
+        for (i, to) in keys.iter_mut().enumerate() {
+            *to = key(n * AT_ONCE + i);
+        }
+        hasher.hash_batch_into(keys, hashes).map_err(internal)?;
+    }
+    Ok(())
+}
+
+/// Arrow's arrays have offsets that ascend, and as many values as their length.
+fn internal(error: HashError) -> datafusion::error::DataFusionError {
+    exec_datafusion_err!("blocked-bloom: {error}")
+}

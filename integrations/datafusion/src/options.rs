@@ -1,0 +1,109 @@
+//! Settings of the join pre-filters.
+
+use std::any::Any;
+
+use datafusion::common::{Result, config_err};
+use datafusion::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+
+const PREFIX: &str = "bloom_join";
+
+/// The settings, their types and defaults. Unlike `extensions_options!` of DataFusion, entries have their whole name, by which
+/// Ballista's clients send them.
+macro_rules! options {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr;)+) => {
+        /// Settings of the join pre-filters, in SQL `SET bloom_join.enabled = false` and so on.
+        ///
+        /// Ballista sends them from the client to the scheduler, which must know them: see
+        /// [`ballista::session_config`](crate::ballista::session_config).
+        ///
+        /// ```
+        /// use blocked_bloom_datafusion::BloomJoinOptions;
+        /// use datafusion::prelude::SessionConfig;
+        ///
+        /// let options = BloomJoinOptions { min_probe_rows: 10_000, ..Default::default() };
+        /// let config = SessionConfig::new().with_option_extension(options);
+        /// let config = config.set_bool("bloom_join.enabled", false);
+        /// assert!(!BloomJoinOptions::of(config.options()).enabled);
+        /// ```
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct BloomJoinOptions {
+            $($(#[doc = $doc])+ pub $name: $type,)+
+        }
+
+        impl Default for BloomJoinOptions {
+            fn default() -> Self {
+                BloomJoinOptions { $($name: $default,)+ }
+            }
+        }
+
+        impl ExtensionOptions for BloomJoinOptions {
+            fn as_any(&self) -> &dyn Any {
+                self
+            }
+
+            fn as_any_mut(&mut self) -> &mut dyn Any {
+                self
+            }
+
+            fn cloned(&self) -> Box<dyn ExtensionOptions> {
+                Box::new(self.clone())
+            }
+
+            fn set(&mut self, key: &str, value: &str) -> Result<()> {
+                match key {
+                    $(stringify!($name) => match value.parse() {
+                        Ok(value) => self.$name = value,
+                        Err(_) => {
+                            return config_err!(
+                                "{PREFIX}.{key}: {value} is no {}", stringify!($type)
+                            );
+                        }
+                    },)+
+                    _ => return config_err!("{PREFIX}.{key} is no setting"),
+                }
+                Ok(())
+            }
+
+            fn entries(&self) -> Vec<ConfigEntry> {
+                vec![$(ConfigEntry {
+                    key: format!("{PREFIX}.{}", stringify!($name)),
+                    value: Some(self.$name.to_string()),
+                    description: concat!($($doc),+).trim(),
+                },)+]
+            }
+        }
+    };
+}
+
+options! {
+    /// Whether filters are put before shuffles.
+    enabled: bool = true;
+    /// The false-positive rate that filters are sized for, above 0 and below 1.
+    false_positive_rate: f64 = 0.01;
+    /// Most bytes of one filter. Ballista's messages of 16 MiB must hold one, so that more than 12 MiB mean 12 MiB there.
+    max_filter_bytes: u64 = 8 << 20;
+    /// Most bytes that the tasks of a probed side read together: one partial filter for each partition of the build side, in each
+    /// of `target_partitions` tasks.
+    max_bytes_read: u64 = 1 << 30;
+    /// Keys that a filter is sized for where the rows of the build side are not known.
+    default_keys: u64 = 1_000_000;
+    /// A side of fewer rows is not probed. Where the number is not known, it is.
+    min_probe_rows: u64 = 100_000;
+    /// While more than this share of the rows of a partition are hits, only samples of them are probed.
+    stop_above: f64 = 0.9;
+    /// A filter that would have a higher false-positive rate within `max_filter_bytes` is not built.
+    max_false_positive_rate: f64 = 0.25;
+    /// Also filter where the build side is likely to be broadcast, which avoids the shuffle itself.
+    despite_broadcast: bool = false;
+}
+
+impl ConfigExtension for BloomJoinOptions {
+    const PREFIX: &'static str = PREFIX;
+}
+
+impl BloomJoinOptions {
+    /// The settings of a session, or the defaults if it has none.
+    pub fn of(config: &ConfigOptions) -> Self {
+        config.extensions.get::<BloomJoinOptions>().cloned().unwrap_or_default()
+    }
+}

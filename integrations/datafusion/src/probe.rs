@@ -1,0 +1,435 @@
+//! The operator that drops rows before a shuffle: [`BloomProbeExec`].
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blocked_bloom::BloomFilter;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
+use datafusion::arrow::compute::{BatchCoalescer, prep_null_mask_filter};
+use datafusion::arrow::datatypes::{DataType, Fields, Schema};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, exec_err, internal_err, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Distribution, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
+    FilterPushdownPropagation,
+};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, Time,
+};
+use datafusion::physical_plan::statistics::ChildStats;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan,
+    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
+};
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+
+use crate::filter::{look_up, open};
+use crate::keys::KeyType;
+
+const NAME: &str = "BloomProbeExec";
+
+/// Rows of a partition by which its share of hits is judged.
+const SAMPLE_ROWS: usize = 32 * 1024;
+
+/// Samples that pass unprobed after one in which nearly everything was a hit, before the next is taken: probing in vain costs a
+/// seventeenth of what it would.
+const SAMPLES_SKIPPED: usize = 16;
+
+/// Drops the rows of its second input whose key is certainly not in a filter, which is the one row of its first input. A key that is NULL,
+/// or is NULL in one of its columns, is dropped: it has no partner in a join where NULL equals nothing.
+///
+/// The first input is collected in one partition: Ballista makes a stage of what is below its `CoalescePartitionsExec`, and gives every task
+/// of the second input all of it. Statistics, order and partitioning are those of the second input.
+///
+/// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a million rows of each partition.
+///
+/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read the filter), `filter_time` (waiting for
+/// the filter), `probe_time`.
+#[derive(Debug)]
+pub struct BloomProbeExec {
+    filter: Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+    columns: Vec<usize>,
+    stop_above: f64,
+    key: KeyType,
+    metrics: ExecutionPlanMetricsSet,
+    opening: Arc<Mutex<Option<Opening>>>,
+}
+
+/// The filter that partitions wait for together. None of them owns it: if one is dropped, another goes on with it.
+type Opening = Shared<BoxFuture<'static, Result<Arc<BloomFilter>, Arc<DataFusionError>>>>;
+
+impl BloomProbeExec {
+    /// Probes `input` with the filter that is the one row of the one column of `filter`, by the key in these columns of `input`, in
+    /// the order in which the filter has them. Rows pass unprobed while more than `stop_above` of them are hits.
+    ///
+    /// # Errors
+    ///
+    /// A planning error if there is no such column, its values cannot be keys, or the filter is no binary column.
+    pub fn try_new(
+        filter: Arc<dyn ExecutionPlan>,
+        input: Arc<dyn ExecutionPlan>,
+        columns: Vec<usize>,
+        stop_above: f64,
+    ) -> Result<Self> {
+        let key = key_of(&input.schema(), &columns)?;
+        let schema = filter.schema();
+        if schema.fields().len() != 1 || *schema.field(0).data_type() != DataType::Binary {
+            return plan_err!("{NAME}: the filter is not one binary column, but {schema}");
+        }
+        let (metrics, opening) = Default::default();
+        Ok(BloomProbeExec { filter, input, columns, stop_above, key, metrics, opening })
+    }
+
+    /// The columns of the second input that are the key.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// The share of hits above which rows pass unprobed.
+    pub fn stop_above(&self) -> f64 {
+        self.stop_above
+    }
+
+    fn opening(&self, context: Arc<TaskContext>, metrics: &Metrics) -> Opening {
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            let (plan, key, bytes) = (self.filter.clone(), self.key, metrics.filter_bytes.clone());
+            let open = async move { collect(plan, context, key, bytes).await.map_err(Arc::new) };
+            open.boxed().shared()
+        };
+        opening.get_or_insert_with(new).clone()
+    }
+}
+
+/// The type of the key in these columns of a schema.
+fn key_of(schema: &Schema, columns: &[usize]) -> Result<KeyType> {
+    let field = |&column: &usize| match schema.fields().get(column) {
+        Some(field) => Ok(field.clone()),
+        None => plan_err!("{NAME}: column {column} of {}", schema.fields().len()),
+    };
+    match columns {
+        [] => plan_err!("{NAME}: no key"),
+        [column] => KeyType::of(field(column)?.data_type()),
+        _ => {
+            let fields: Result<Fields> = columns.iter().map(field).collect();
+            KeyType::of(&DataType::Struct(fields?))
+        }
+    }
+}
+
+/// The values of the key.
+fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
+    match columns {
+        [column] => batch.column(*column).clone(),
+        _ => {
+            let schema = batch.schema();
+            let field = |&i: &usize| (schema.fields()[i].clone(), batch.column(i).clone());
+            Arc::new(StructArray::from(columns.iter().map(field).collect::<Vec<_>>()))
+        }
+    }
+}
+
+async fn collect(
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    key: KeyType,
+    bytes: Count,
+) -> Result<Arc<BloomFilter>> {
+    let batches: Vec<RecordBatch> = plan.execute(0, context)?.try_collect().await?;
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let mut filters = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>());
+    match (filters.next(), rows) {
+        (Some(Some(filter)), 1) => {
+            bytes.add(filter.len());
+            log::debug!("probing with a filter of {} bytes", filter.len());
+            Ok(Arc::new(open(filter, key, NAME)?))
+        }
+        (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
+        _ => exec_err!("{NAME}: {rows} filters (1)"),
+    }
+}
+
+#[derive(Debug)]
+struct Metrics {
+    baseline: BaselineMetrics,
+    input_rows: Count,
+    unprobed_rows: Count,
+    filter_bytes: Count,
+    filter_time: Time,
+    probe_time: Time,
+}
+
+impl Metrics {
+    fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let new = || MetricBuilder::new(set);
+        Metrics {
+            baseline: BaselineMetrics::new(set, partition),
+            input_rows: new().counter("input_rows", partition),
+            unprobed_rows: new().counter("unprobed_rows", partition),
+            filter_bytes: new().counter("filter_bytes", partition),
+            filter_time: new().subset_time("filter_time", partition),
+            probe_time: new().subset_time("probe_time", partition),
+        }
+    }
+}
+
+/// One partition.
+struct Probe {
+    filter: Arc<BloomFilter>,
+    input: SendableRecordBatchStream,
+    columns: Vec<usize>,
+    gate: Gate,
+    hashes: Vec<u64>,
+    /// What is left of the batches, brought together to batches of the usual size.
+    kept: BatchCoalescer,
+    ended: bool,
+    metrics: Metrics,
+}
+
+impl Probe {
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let rows = batch.num_rows();
+        self.metrics.input_rows.add(rows);
+        if !self.gate.is_open(rows) {
+            self.metrics.unprobed_rows.add(rows);
+            return Ok(self.kept.push_batch(batch)?);
+        }
+        let _timer = self.metrics.probe_time.timer();
+        let answers = look_up(&self.filter, &keys(&batch, &self.columns), &mut self.hashes)?;
+        // NULL has no partner.
+        let answers =
+            if answers.null_count() > 0 { prep_null_mask_filter(&answers) } else { answers };
+        self.gate.probed(rows, answers.true_count());
+        Ok(self.kept.push_batch_with_filter(batch, &answers)?)
+    }
+
+    async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
+        loop {
+            if let Some(batch) = self.kept.next_completed_batch() {
+                let batch = batch.record_output(&self.metrics.baseline);
+                return Ok(Some((batch, self)));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.input.next().await {
+                Some(batch) => {
+                    let time = self.metrics.baseline.elapsed_compute().clone();
+                    let _timer = time.timer();
+                    self.push(batch?)?;
+                }
+                None => {
+                    self.ended = true;
+                    self.kept.finish_buffered_batch()?;
+                }
+            }
+        }
+    }
+}
+
+/// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to nothing, and one that drops the rows
+/// of another part of the input is found again.
+#[derive(Debug)]
+struct Gate {
+    stop_above: f64,
+    rows: usize,
+    hits: usize,
+    unprobed: usize,
+}
+
+impl Gate {
+    fn new(stop_above: f64) -> Self {
+        Gate { stop_above, rows: 0, hits: 0, unprobed: 0 }
+    }
+
+    /// Whether to probe the next rows.
+    fn is_open(&mut self, rows: usize) -> bool {
+        let open = self.unprobed == 0;
+        self.unprobed = self.unprobed.saturating_sub(rows);
+        open
+    }
+
+    fn probed(&mut self, rows: usize, hits: usize) {
+        self.rows += rows;
+        self.hits += hits;
+        if self.rows >= SAMPLE_ROWS {
+            if self.hits as f64 > self.stop_above * self.rows as f64 {
+                self.unprobed = SAMPLES_SKIPPED * self.rows;
+            }
+            (self.rows, self.hits) = (0, 0);
+        }
+    }
+}
+
+impl DisplayAs for BloomProbeExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.input.schema();
+        let name = |&column: &usize| format!("{}@{column}", schema.field(column).name());
+        let names: Vec<_> = self.columns.iter().map(name).collect();
+        write!(f, "{NAME}: key=[{}]", names.join(", "))
+    }
+}
+
+impl ExecutionPlan for BloomProbeExec {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.filter, &self.input]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![
+            Distribution::SinglePartition,
+            Distribution::UnspecifiedDistribution,
+        ])
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false, true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false, false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([filter, input]) = <[_; 2]>::try_from(children) else {
+            return internal_err!("{NAME} has two children");
+        };
+        let (columns, stop_above) = (self.columns.clone(), self.stop_above);
+        Ok(Arc::new(BloomProbeExec::try_new(filter, input, columns, stop_above)?))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        self.replace_children(children, options)
+    }
+
+    // Without statistics an adaptive planner knows nothing of the probed side: it would not change the sides of a join, nor broadcast
+    // the smaller one.
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::Skip, ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(inputs[1].as_ref().clone().to_inexact()))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::LowerEqual
+    }
+
+    // Filters from above may be applied below: this operator only drops rows, whichever they are.
+    fn gather_filters_for_pushdown(
+        &self,
+        _: FilterPushdownPhase,
+        parent_filters: Vec<Arc<dyn PhysicalExpr>>,
+        _: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        Ok(FilterDescription::new()
+            .with_child(ChildFilterDescription::all_unsupported(&parent_filters))
+            .with_child(ChildFilterDescription::from_child(&parent_filters, &self.input)?))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        Ok(FilterPushdownPropagation::if_any(result))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let metrics = Metrics::new(&self.metrics, partition);
+        let batch_size = context.session_config().batch_size();
+        // Batches of at least half the usual size pass as they are.
+        let kept = BatchCoalescer::new(self.schema(), batch_size)
+            .with_biggest_coalesce_batch_size(Some(batch_size / 2));
+        let opening = self.opening(context.clone(), &metrics);
+        let (plan, columns) = (self.input.clone(), self.columns.clone());
+        let gate = Gate::new(self.stop_above);
+        let probe = async move {
+            let waited = metrics.filter_time.timer();
+            let filter = opening.await.map_err(DataFusionError::Shared)?;
+            waited.done();
+            // Only now: whatever the input buffers would only wait.
+            let input = plan.execute(partition, context)?;
+            let (hashes, ended) = (Vec::new(), false);
+            let probe = Probe { filter, input, columns, gate, hashes, kept, ended, metrics };
+            Ok::<_, DataFusionError>(stream::try_unfold(probe, Probe::next))
+        };
+        let stream = stream::once(probe).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gate, SAMPLE_ROWS, SAMPLES_SKIPPED};
+
+    #[test]
+    fn a_sample_of_hits_closes_the_gate_for_a_while() {
+        let mut gate = Gate::new(0.9);
+        let batch = SAMPLE_ROWS / 4;
+        let mut probed = Vec::new();
+        for _ in 0..200 {
+            let open = gate.is_open(batch);
+            if open {
+                gate.probed(batch, batch);
+            }
+            probed.push(open);
+        }
+        let open = probed.iter().filter(|&&open| open).count();
+        assert_eq!(probed[..4], [true; 4]);
+        assert_eq!(probed[4..][..4 * SAMPLES_SKIPPED], [false; 4 * SAMPLES_SKIPPED]);
+        assert!(probed[4 + 4 * SAMPLES_SKIPPED], "a sample is taken again");
+        assert_eq!(open, 12);
+
+        let mut gate = Gate::new(0.9);
+        for _ in 0..200 {
+            assert!(gate.is_open(batch), "a tenth is dropped");
+            gate.probed(batch, batch * 9 / 10);
+        }
+    }
+}

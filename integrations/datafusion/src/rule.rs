@@ -1,0 +1,334 @@
+//! The rule that puts filters before shuffles: [`BloomJoinRule`].
+
+use std::sync::Arc;
+
+use blocked_bloom::Sizing;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, NullEquality, Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::functions::core::r#struct;
+use datafusion::physical_expr::aggregate::AggregateExprBuilder;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use crate::aggregate::bloom_filter_agg;
+use crate::build_side::{
+    Estimate, estimate, filters_within, is_selective, most_keys, not_repeatable,
+};
+use crate::filter::Size;
+use crate::keys::KeyType;
+use crate::options::BloomJoinOptions;
+use crate::probe::BloomProbeExec;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The name of the rule among a session's physical optimizer rules.
+pub const RULE_NAME: &str = "bloom_join";
+
+/// Puts a [`BloomProbeExec`] on a side of a join, so that rows without a partner are dropped before they are shuffled.
+///
+/// Which side: of an inner or semi join either, of a left or right join the one whose rows need a partner. Of full, anti and mark joins,
+/// of joins where NULL equals NULL, and of those that are aware of NULL, none.
+///
+/// When: the other side, whose keys become the filter, drops rows itself, and gives the same rows when it runs again; the filter stays
+/// below its limits; the probed side is large; and no broadcast is to be expected. The settings are [`BloomJoinOptions`]. Reasons
+/// against are logged by the crate `log` at the level `debug`.
+///
+/// The rule must run before the others: they take filters away (into scans) and shuffles apart. [`with_bloom_filters`] puts it there.
+///
+/// [`with_bloom_filters`]: crate::with_bloom_filters
+#[derive(Debug, Default)]
+pub struct BloomJoinRule {}
+
+impl PhysicalOptimizerRule for BloomJoinRule {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
+        let options = BloomJoinOptions::of(config);
+        if !options.enabled {
+            return Ok(plan);
+        }
+        plan.transform_up(|plan| match with_filter(&plan, &options, config)? {
+            Some(filtered) => Ok(Transformed::yes(filtered)),
+            None => Ok(Transformed::no(plan)),
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        RULE_NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether rows of the (left, right) side that have no partner can be dropped before the join.
+fn droppable(join: JoinType) -> (bool, bool) {
+    match join {
+        JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi => (true, true),
+        JoinType::Left => (false, true),
+        JoinType::Right => (true, false),
+        JoinType::Full
+        | JoinType::LeftAnti
+        | JoinType::RightAnti
+        | JoinType::LeftMark
+        | JoinType::RightMark => (false, false),
+    }
+}
+
+/// A side of a join.
+#[derive(Clone)]
+struct Side {
+    plan: Plan,
+    /// The columns that must equal those of the other side, of which there is at least one.
+    columns: Vec<Column>,
+    estimate: Estimate,
+}
+
+fn with_filter(
+    plan: &Plan,
+    options: &BloomJoinOptions,
+    config: &ConfigOptions,
+) -> Result<Option<Plan>> {
+    let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
+    let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(config);
+    let (drop_left, drop_right) = droppable(join_type);
+    let mut directions = Vec::new();
+    if drop_right {
+        directions.push((&left, &right));
+    }
+    if drop_left {
+        directions.push((&right, &left));
+    }
+    // The larger side first; if its rows are not known, the right one, which hash joins probe with.
+    directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
+    for (build, probed) in directions {
+        match plan_filter(build, probed, broadcasts, options, config)? {
+            Ok(probe) => {
+                let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
+                    vec![probe, right.plan.clone()]
+                } else {
+                    vec![left.plan.clone(), probe]
+                };
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                return plan.clone().replace_children(children, options).map(Some);
+            }
+            Err(reason) => log::debug!("no filter for {join_type} join: {reason}"),
+        }
+    }
+    Ok(None)
+}
+
+/// The sides of a join that may be shuffled and of which rows may be dropped.
+fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
+    let (join_type, on, null_equality, left, right) =
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            if join.null_aware || *join.partition_mode() == PartitionMode::CollectLeft {
+                return None;
+            }
+            (*join.join_type(), join.on(), join.null_equality(), join.left(), join.right())
+        } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+            (join.join_type(), join.on(), join.null_equality, join.left(), join.right())
+        } else {
+            return None;
+        };
+    // Run once only: the other side of a self-join may be the same plan.
+    if null_equality == NullEquality::NullEqualsNull
+        || left.is::<BloomProbeExec>()
+        || right.is::<BloomProbeExec>()
+        || Arc::ptr_eq(left, right)
+    {
+        return None;
+    }
+    let column = |key: &Arc<dyn PhysicalExpr>| key.downcast_ref::<Column>().cloned();
+    // Keys that are no columns are left to the join: a filter of the others drops fewer rows, and still none that has a partner.
+    let pairs = on.iter().filter_map(|(l, r)| Some((column(l)?, column(r)?)));
+    let (left_columns, right_columns): (Vec<_>, Vec<_>) = pairs.unzip();
+    if left_columns.is_empty() {
+        return None;
+    }
+    let side =
+        |plan: &Plan, columns| Side { plan: plan.clone(), columns, estimate: estimate(plan) };
+    Some((join_type, side(left, left_columns), side(right, right_columns)))
+}
+
+/// The probed side with its filter, or why there is none.
+fn plan_filter(
+    build: &Side,
+    probed: &Side,
+    broadcasts: bool,
+    options: &BloomJoinOptions,
+    config: &ConfigOptions,
+) -> Result<Result<Plan, String>> {
+    if !is_selective(&build.plan) {
+        return Ok(Err("nothing drops rows of the build side".into()));
+    }
+    if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
+        && (rows as u64) < least
+    {
+        return Ok(Err(format!("{rows} rows to probe (bloom_join.min_probe_rows {least})")));
+    }
+    if let (Some(rows), Some(keys)) = (probed.estimate.rows, build.estimate.rows)
+        && rows < keys
+    {
+        return Ok(Err(format!("{rows} rows to probe, {keys} to build the filter of")));
+    }
+    if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
+        return Ok(Err(format!("the build side is likely to be broadcast: {:?}", build.estimate)));
+    }
+    if filters_within(&build.plan) > 1 {
+        return Ok(Err("the build side has more than one filter itself".into()));
+    }
+    if let Some(reason) = not_repeatable(&build.plan)? {
+        return Ok(Err(reason));
+    }
+    let key = |side: &Side| -> Result<Vec<KeyType>> {
+        let schema = side.plan.schema();
+        let of = |column: &Column| KeyType::of(schema.field(column.index()).data_type());
+        side.columns.iter().map(of).collect()
+    };
+    match (key(build), key(probed)) {
+        (Ok(a), Ok(b)) if a == b => {}
+        (Ok(_), Ok(_)) => return Ok(Err("the sides have keys of different types".into())),
+        (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
+    }
+    let size = match size(build, options, config) {
+        Ok(size) => size,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let filter = filter_plan(build, size, config)?;
+    let columns = probed.columns.iter().map(Column::index).collect();
+    let input = probed.plan.clone();
+    let probe = BloomProbeExec::try_new(filter, input, columns, options.stop_above)?;
+    Ok(Ok(Arc::new(probe)))
+}
+
+/// Whether the engine will give every task the whole build side, as far as estimates tell: it then shuffles nothing.
+fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
+    let (bytes, rows) = broadcast_thresholds(config);
+    match (build.bytes, build.rows) {
+        _ if bytes == 0 => false,
+        (Some(estimated), _) if estimated != 0 => estimated < bytes,
+        (_, Some(estimated)) => estimated < rows,
+        _ => false,
+    }
+}
+
+/// Whether Ballista chooses the kind of join while the query runs. Else a sort-merge join stays one, and shuffles.
+fn is_adaptive(config: &ConfigOptions) -> bool {
+    #[cfg(feature = "ballista")]
+    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
+        return ballista.adaptive_query_planner_enabled() && ballista.adaptive_join_enabled();
+    }
+    _ = config;
+    false
+}
+
+fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
+    #[cfg(feature = "ballista")]
+    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
+        let (bytes, rows) =
+            (ballista.broadcast_join_threshold_bytes(), ballista.broadcast_join_threshold_rows());
+        return (bytes, rows);
+    }
+    let optimizer = &config.optimizer;
+    let bytes = optimizer.hash_join_single_partition_threshold;
+    (bytes, optimizer.hash_join_single_partition_threshold_rows)
+}
+
+/// Most bytes of a filter in Ballista, whose messages hold 16 MiB.
+#[cfg(feature = "ballista")]
+const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
+
+/// What the filter is sized for, or why it would be too large or too full.
+fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Result<Size, String> {
+    let rate = options.false_positive_rate;
+    let tasks = config.execution.target_partitions.max(1) as u64;
+    let most_bytes = options.max_filter_bytes.min(options.max_bytes_read / tasks / tasks);
+    #[cfg(feature = "ballista")]
+    let most_bytes = if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
+        most_bytes.min(MOST_BYTES_IN_BALLISTA)
+    } else {
+        most_bytes
+    };
+    let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
+    let size = Size { expected_keys: keys, rate };
+    let bytes = match size.params() {
+        Ok(params) => params.stored_bytes(),
+        Err(_) if rate > 0.0 && rate < 1.0 => u64::MAX,
+        Err(error) => return Err(error.to_string()),
+    };
+    if bytes <= most_bytes {
+        return Ok(size);
+    }
+    // Too large for every row of the tables. If as few are left as is estimated, a filter of the limit will do; if not, it fills up,
+    // which the share of hits tells while the query runs.
+    let likely = build.estimate.rows.map_or(keys, |rows| (rows as u64).min(keys)).max(1);
+    let saturated = Sizing::MaxBytes(most_bytes).params(likely);
+    let saturated = saturated.map_err(|error| error.to_string())?.false_positive_rate();
+    if saturated > options.max_false_positive_rate {
+        return Err(format!(
+            "{likely} keys in {most_bytes} bytes would have a false-positive rate of {saturated:.3} (bloom_join.max_false_positive_rate {})",
+            options.max_false_positive_rate
+        ));
+    }
+    let mut expected_keys = likely.min(keys);
+    let grown = |keys| Size { expected_keys: keys, rate };
+    let fits = |keys| grown(keys).params().is_ok_and(|params| params.stored_bytes() <= most_bytes);
+    while !fits(expected_keys) {
+        // Down in steps of 3 %: the rate of what is built is then higher than asked for, as allowed above.
+        expected_keys -= (expected_keys / 32).max(1);
+    }
+    Ok(grown(expected_keys))
+}
+
+/// The plan of the filter: one row of one column, from a second run of the build side that has only its keys.
+fn filter_plan(build: &Side, size: Size, config: &ConfigOptions) -> Result<Plan> {
+    let key = |(number, column): (usize, &Column)| {
+        let expression: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
+        (expression, format!("key{number}"))
+    };
+    let keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
+    let count = keys.len();
+    // Operators keep what they need of one run; each run has its own.
+    let again = reset_plan_states(build.plan.clone())?;
+    let keys: Plan = Arc::new(ProjectionExec::try_new(keys, again)?);
+    let schema = keys.schema();
+    let column = |number| -> Arc<dyn PhysicalExpr> {
+        Arc::new(Column::new(&format!("key{number}"), number))
+    };
+    let key = match count {
+        1 => column(0),
+        _ => {
+            let columns = (0..count).map(column).collect();
+            let options = Arc::new(config.clone());
+            Arc::new(ScalarFunctionExpr::try_new(r#struct(), columns, &schema, options)?)
+        }
+    };
+    let literal = |value| -> Arc<dyn PhysicalExpr> { Arc::new(Literal::new(value)) };
+    let arguments = vec![
+        key,
+        literal(ScalarValue::Int64(Some(size.expected_keys as i64))),
+        literal(ScalarValue::Float64(Some(size.rate))),
+    ];
+    let aggregate = AggregateExprBuilder::new(bloom_filter_agg(), arguments)
+        .schema(schema.clone())
+        .alias("bloom_filter")
+        .build()?;
+    let aggregate = vec![Arc::new(aggregate)];
+    let step = |mode, input: Plan| -> Result<Plan> {
+        let all = PhysicalGroupBy::new_single(vec![]);
+        let step =
+            AggregateExec::try_new(mode, all, aggregate.clone(), vec![None], input, schema.clone());
+        Ok(Arc::new(step?))
+    };
+    let partial = step(AggregateMode::Partial, keys)?;
+    step(AggregateMode::Final, Arc::new(CoalescePartitionsExec::new(partial)))
+}

@@ -1,0 +1,288 @@
+//! A scheduler and two executors, each a process: answers with filters are those without, and fewer bytes are shuffled.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ballista::prelude::SessionContextExt;
+use blocked_bloom_datafusion::ballista::{register_functions, session_config};
+use datafusion::arrow::array::AsArray;
+use datafusion::common::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use tokio::time::timeout;
+
+use self::processes::Cluster;
+use crate::common::{error, number, rows, run, sorted_lines};
+
+#[expect(dead_code, reason = "the example needs more of it")]
+#[path = "../../examples/cluster/processes.rs"]
+mod processes;
+
+/// The example, which `cargo test` builds: it is scheduler and executor here too.
+fn binary() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let directory = test.parent().and_then(Path::parent).unwrap();
+    directory.join("examples").join("cluster")
+}
+
+/// Four files of a large table, and one of each small one.
+async fn write_tables(directory: &Path) {
+    let context = SessionContext::new();
+    std::fs::create_dir(directory.join("fact")).unwrap();
+    for file in 0..4 {
+        let sql = format!(
+            "COPY (SELECT value AS id, value * 7919 % 20000 AS fk, value * 1000003 % 2000000 AS fkb,
+                'key ' || (value * 7919 % 20000) AS fks,
+                CASE WHEN value % 5 > 0 THEN value * 7919 % 20000 END AS fkn,
+                arrow_cast(value * 7919 % 20000, 'Int32') AS fki, 'note of row ' || value AS note
+             FROM generate_series({}, {})) TO '{}/fact/{file}.parquet'",
+            file * 50_000,
+            (file + 1) * 50_000 - 1,
+            directory.display()
+        );
+        run(&context, &sql).await;
+    }
+    for (table, factor) in [("d", 1), ("e", 100)] {
+        let sql = format!(
+            "COPY (SELECT value * {factor} AS k, 'key ' || value AS ks,
+                CASE WHEN value % 3 > 0 THEN value END AS kn, value * 7 % 1000 AS attr
+             FROM generate_series(0, 19999)) TO '{}/{table}.parquet'",
+            directory.display()
+        );
+        run(&context, &sql).await;
+    }
+}
+
+async fn register_tables(context: &SessionContext, directory: &Path) -> Result<()> {
+    for (table, path) in [("fact", "fact/"), ("d", "d.parquet"), ("e", "e.parquet")] {
+        let path = format!("{}/{path}", directory.display());
+        context.register_parquet(table, &path, ParquetReadOptions::default()).await?;
+    }
+    Ok(())
+}
+
+fn config(filter: bool, adaptive: bool) -> SessionConfig {
+    session_config()
+        .with_target_partitions(4)
+        .set_bool("bloom_join.enabled", filter)
+        .set_u64("bloom_join.min_probe_rows", 0)
+        .set_bool("ballista.planner.adaptive.enabled", adaptive)
+}
+
+/// Both sides of a join are shuffled, as those are that are too large for a broadcast.
+fn without_broadcast(config: SessionConfig) -> SessionConfig {
+    config
+        .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
+        .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
+        .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", 0)
+        .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 0)
+}
+
+async fn client(cluster: &Cluster, directory: &Path, config: SessionConfig) -> SessionContext {
+    let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
+    let context = SessionContext::remote_with_state(&cluster.url, state).await.unwrap();
+    register_functions(&context);
+    register_tables(&context, directory).await.unwrap();
+    context
+}
+
+/// Selected columns of a join, so that wrong rows change the answer.
+fn joined(build: &str, on: &str) -> String {
+    format!(
+        "SELECT count(*), sum(f.id), sum(length(f.note)), count(d.k), sum(d.k), count(f.fkn) FROM fact f JOIN ({build}) d ON {on}"
+    )
+}
+
+fn log_of(cluster: &Cluster, executor: usize) -> String {
+    std::fs::read_to_string(&cluster.executors[executor].log).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_and_bytes_in_a_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write_tables(directory).await;
+    let local = SessionContext::new();
+    register_tables(&local, directory).await.unwrap();
+    let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
+
+    // The query, the filters in its plan, and the most bytes per byte without a filter.
+    let cases = [
+        ("1 %, small build side", joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k"), 1, 0.1),
+        ("1 %, large build side", joined("SELECT * FROM e WHERE attr < 1000", "f.fkb = d.k"), 1, 0.25),
+        ("everything", joined("SELECT * FROM d WHERE attr < 1000", "f.fk = d.k"), 1, 1.1),
+        ("NULL", joined("SELECT * FROM d WHERE attr < 10", "f.fkn = d.kn"), 1, 0.1),
+        ("strings", joined("SELECT * FROM d WHERE attr < 10", "f.fks = d.ks"), 1, 0.1),
+        ("widths", joined("SELECT * FROM d WHERE attr < 10", "f.fki = d.k"), 1, 0.1),
+        ("two columns", joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k AND f.fks = d.ks"), 1, 0.1),
+        ("empty", joined("SELECT * FROM d WHERE attr < 0", "f.fk = d.k"), 1, 0.1),
+        (
+            "right join",
+            joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k AND f.id > 100").replace(" JOIN ", " RIGHT JOIN "),
+            1,
+            0.1,
+        ),
+        (
+            "left join",
+            joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k").replace(" JOIN ", " LEFT JOIN "),
+            0,
+            1.1,
+        ),
+        (
+            "full join",
+            joined("SELECT * FROM d WHERE attr < 10", "f.fkn = d.kn").replace(" JOIN ", " FULL JOIN "),
+            0,
+            1.1,
+        ),
+        (
+            "not in",
+            "SELECT count(*), sum(id) FROM fact WHERE fkn NOT IN (SELECT k FROM d WHERE attr < 10)".into(),
+            0,
+            1.1,
+        ),
+        ("two joins", joined("SELECT d.k FROM d JOIN e ON d.k = e.k WHERE d.attr < 10 AND e.attr < 500", "f.fk = d.k"), 3, 0.5),
+        // Rows that differ from run to run.
+        ("limit", "SELECT count(*) > 0 FROM fact f JOIN (SELECT k FROM d WHERE attr < 10 LIMIT 50) d ON f.fk = d.k".into(), 0, 1.1),
+        ("random", "SELECT count(*) > 0 FROM fact f JOIN (SELECT k FROM d WHERE random() < 0.5) d ON f.fk = d.k".into(), 0, 1.1),
+    ];
+    for (name, sql, filters, most) in cases {
+        let expected = rows(&local, &sql).await;
+        for adaptive in [true, false] {
+            // Ballista's static planner cannot plan it without a broadcast.
+            if name == "not in" && !adaptive {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            for filter in [false, true] {
+                let config = without_broadcast(config(filter, adaptive));
+                let context = client(&cluster, directory, config).await;
+                let what = format!("{name}, adaptive {adaptive}, filter {filter}");
+                let watch = cluster.watch();
+                let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+                let shuffled = watch.finish();
+                assert_eq!(answer.expect(&what), expected, "{what}");
+                bytes.push(shuffled.bytes());
+                println!(
+                    "{what}: {} bytes of stages {:?}",
+                    shuffled.bytes(),
+                    shuffled.stages.values()
+                );
+
+                if filter || name == "strings" {
+                    let explained = format!("EXPLAIN ANALYZE {sql}");
+                    let explained = rows(&context, &explained).await.join("\n");
+                    let probes = explained.matches("BloomProbeExec").count();
+                    // A stage that is planned again is printed once more: no fewer than the filters, and none where there is to be none.
+                    let filters = if filter { filters } else { 0 };
+                    assert_eq!(probes.min(1), filters.min(1), "{what}\n{explained}");
+                    if probes > 0 && most < 0.5 {
+                        for metric in [
+                            "input_rows=",
+                            "output_rows=",
+                            "filter_bytes=",
+                            "filter_time=",
+                            "probe_time=",
+                        ] {
+                            assert!(explained.contains(metric), "{metric} {what}\n{explained}");
+                        }
+                    }
+                }
+            }
+            let ratio = bytes[1] as f64 / bytes[0].max(1) as f64;
+            let log = std::fs::read_to_string(&cluster.scheduler.log).unwrap();
+            assert!(ratio <= most || filters == 0, "{name}, adaptive {adaptive}: {bytes:?}\n{log}");
+        }
+    }
+    for executor in 0..2 {
+        let log = log_of(&cluster, executor);
+        assert!(
+            log.contains("probing with a filter of"),
+            "executor {executor} ran no probe:\n{log}"
+        );
+    }
+    broadcasts_are_left_alone(&cluster, directory).await;
+    functions_of_the_client(&cluster, directory).await;
+}
+
+async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
+    let sql = joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k");
+    let explain = format!("EXPLAIN ANALYZE {sql}");
+    // Ballista's defaults, and its static planner with hash joins; with sort-merge joins that one broadcasts nothing.
+    for (adaptive, hash, broadcast) in
+        [(true, false, true), (false, true, true), (false, false, false)]
+    {
+        let config = config(true, adaptive).set_bool("datafusion.optimizer.prefer_hash_join", hash);
+        let context = client(cluster, directory, config).await;
+        let explained = rows(&context, &explain).await.join("\n");
+        let what = format!("adaptive {adaptive}, hash {hash}\n{explained}");
+        assert_eq!(explained.contains("CollectLeft"), broadcast, "{what}");
+        assert_eq!(explained.contains("BloomProbeExec"), !broadcast, "{what}");
+    }
+}
+
+async fn functions_of_the_client(cluster: &Cluster, directory: &Path) {
+    let context = client(cluster, directory, config(true, true)).await;
+    let agg = "SELECT bloom_filter_agg(k, 1000, 0.000001) AS f FROM d WHERE attr < 10";
+    let batches = run(&context, agg).await;
+    let batch = batches.iter().find(|batch| batch.num_rows() > 0).expect("one row");
+    let stored = batch.column(0).as_binary::<i32>().value(0).to_vec();
+    let query = |bytes: &[u8]| {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("SELECT count(*) FROM fact WHERE bloom_filter_contains(X'{digits}', fk)")
+    };
+    assert_eq!(number(&context, &query(&stored)).await, 2000);
+    let subquery = format!("SELECT count(*) FROM fact WHERE bloom_filter_contains(({agg}), fk)");
+    assert_eq!(number(&context, &subquery).await, 2000);
+    for at in [0, 8, 40, stored.len() - 1] {
+        let mut damaged = stored.clone();
+        damaged[at] ^= 1;
+        let error = error(&context, &query(&damaged)).await;
+        assert!(error.contains("bloom_filter_contains: "), "byte {at}: {error}");
+    }
+}
+
+/// The query ends with the right rows or an error. Ballista may run tasks again on the executor that is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_executor_is_killed_while_it_runs_tasks() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write_tables(directory).await;
+    let local = SessionContext::new();
+    register_tables(&local, directory).await.unwrap();
+    let sql = joined("SELECT * FROM d WHERE attr < 500", "f.fk = d.k");
+    let expected = rows(&local, &sql).await;
+    for filter in [true, false] {
+        let work = directory.join(format!("filter {filter}"));
+        std::fs::create_dir(&work).unwrap();
+        let mut cluster = Cluster::start(&binary(), &work, 2, 2).unwrap();
+        let context = client(&cluster, directory, without_broadcast(config(filter, true))).await;
+        let watch = cluster.watch();
+        let (context, query) = (context.clone(), sql.clone());
+        let running = tokio::spawn(async move { context.sql(&query).await?.collect().await });
+        let begun = async {
+            loop {
+                let written: u64 =
+                    watch.seen.lock().unwrap().values().filter_map(|stage| stage.get(&0)).sum();
+                if written > 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), begun).await.expect("the executor writes shuffle files");
+        let killed = &mut cluster.executors[0].child;
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        assert!(!running.is_finished(), "killed too late");
+        let result = timeout(Duration::from_secs(180), running).await;
+        match result {
+            Ok(Ok(Ok(batches))) => {
+                assert_eq!(sorted_lines(&batches), expected, "filter {filter}");
+                println!("filter {filter}: the right rows");
+            }
+            Ok(Ok(Err(error))) => println!("filter {filter}: {error}"),
+            Ok(Err(panic)) => panic!("filter {filter}: {panic}"),
+            Err(_) => println!("filter {filter}: no answer in three minutes"),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Joins in one process: with filters the rows are those without, for every type of join, of key, and place of NULL.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::*;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::prelude::SessionContext;
+
+use crate::common::{config, context, context_of, plan, probes, register, rows, run};
+
+/// A large table `f` and a small one `d`, whose keys of type `to` are NULL in places, repeat, and have no partner in places.
+fn tables(context: &SessionContext, to: &DataType) {
+    let keys = |of: &mut dyn Iterator<Item = Option<i64>>| -> ArrayRef {
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter(of));
+        match to {
+            DataType::Date32 => cast(&cast(&keys, &DataType::Int32).unwrap(), to).unwrap(),
+            _ => cast(&keys, to).unwrap(),
+        }
+    };
+    let ids = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
+    let of = |n: i64, f: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..n).map(f)))
+    };
+    let large = keys(&mut (0..6000).map(|i| (i % 13 != 0).then_some(i * 7 % 1000)));
+    let small = keys(&mut (0..300).map(|i| (i % 17 != 0).then_some(i * 11 % 1200)));
+    let columns = vec![("id", ids(6000)), ("fk", large), ("a", of(6000, |i| i % 5))];
+    register(context, "f", columns, 4);
+    let columns = vec![
+        ("did", ids(300)),
+        ("k", small),
+        ("b", of(300, |i| i % 5)),
+        ("attr", of(300, |i| i % 10)),
+    ];
+    register(context, "d", columns, 2);
+}
+
+/// Asserts that a query gives the same rows with filters as without, and how many filters it has.
+async fn compare(context: &SessionContext, sql: &str, filters: usize) {
+    run(context, "SET bloom_join.enabled = false").await;
+    assert_eq!(probes(context, sql).await, 0, "{sql}");
+    let expected = rows(context, sql).await;
+    run(context, "SET bloom_join.enabled = true").await;
+    let plan = plan(context, sql).await;
+    assert_eq!(plan.matches("BloomProbeExec").count(), filters, "{sql}\n{plan}");
+    assert_eq!(rows(context, sql).await, expected, "{sql}\n{plan}");
+}
+
+/// The selected part of `d`.
+const D: &str = "(SELECT * FROM d WHERE attr < 3)";
+
+#[tokio::test]
+async fn every_join_type_and_key_type() {
+    use DataType::*;
+    let sql = |join: &str| format!("SELECT * FROM f {join} JOIN {D} d ON f.fk = d.k");
+    let reversed = |join: &str| format!("SELECT * FROM {D} d {join} JOIN f ON f.fk = d.k");
+    let types = [
+        Int32,
+        Int64,
+        UInt16,
+        Float64,
+        Utf8,
+        Utf8View,
+        LargeUtf8,
+        Date32,
+        Decimal128(20, 2),
+        Dictionary(Box::new(Int32), Box::new(Utf8)),
+    ];
+    for prefer_hash in [true, false] {
+        let config = config().set_bool("datafusion.optimizer.prefer_hash_join", prefer_hash);
+        for to in &types[..if prefer_hash { types.len() } else { 2 }] {
+            let context = context_of(config.clone()).await;
+            tables(&context, to);
+            compare(&context, &sql("INNER"), 1).await;
+            compare(&context, &reversed("INNER"), 1).await;
+            // The large side is not preserved, and its rows need a partner.
+            compare(&context, &sql("RIGHT"), 1).await;
+            compare(&context, &reversed("LEFT"), 1).await;
+            // It is preserved. The small side may be filtered only by one that is selective, which `f` is not.
+            compare(&context, &sql("LEFT"), 0).await;
+            compare(&context, &reversed("RIGHT"), 0).await;
+            compare(&context, &sql("FULL"), 0).await;
+            let semi = format!("SELECT * FROM f WHERE fk IN (SELECT k FROM {D} d)");
+            compare(&context, &semi, 1).await;
+            let semi = format!("SELECT * FROM f LEFT SEMI JOIN {D} d ON f.fk = d.k");
+            compare(&context, &semi, 1).await;
+            let semi = format!("SELECT * FROM {D} d RIGHT SEMI JOIN f ON f.fk = d.k");
+            compare(&context, &semi, 1).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn joins_that_keep_rows_without_a_partner_have_no_filter() {
+    let context = context().await;
+    tables(&context, &DataType::Int64);
+    for sql in [
+        format!("SELECT * FROM f LEFT ANTI JOIN {D} d ON f.fk = d.k"),
+        format!("SELECT * FROM {D} d RIGHT ANTI JOIN f ON f.fk = d.k"),
+        format!("SELECT * FROM {D} d LEFT ANTI JOIN f ON f.fk = d.k"),
+        format!("SELECT * FROM f WHERE fk NOT IN (SELECT k FROM {D} d)"),
+        format!("SELECT * FROM f WHERE fk NOT IN (SELECT k FROM {D} d WHERE k IS NOT NULL)"),
+        format!("SELECT * FROM f WHERE NOT EXISTS (SELECT 1 FROM {D} d WHERE d.k = f.fk)"),
+        // mark joins
+        format!("SELECT * FROM f WHERE a = 1 OR fk IN (SELECT k FROM {D} d)"),
+        format!("SELECT * FROM f WHERE a = 1 OR EXISTS (SELECT 1 FROM {D} d WHERE d.k = f.fk)"),
+        // NULL equals NULL
+        format!("SELECT * FROM f JOIN {D} d ON f.fk IS NOT DISTINCT FROM d.k"),
+        format!("SELECT fk FROM f INTERSECT SELECT k FROM {D} d"),
+        format!("SELECT fk FROM f EXCEPT SELECT k FROM {D} d"),
+        format!("SELECT * FROM f FULL JOIN {D} d ON f.fk = d.k AND f.a < d.b"),
+        format!("SELECT * FROM f CROSS JOIN {D} d WHERE f.id < 20"),
+        format!("SELECT * FROM f JOIN {D} d ON f.fk < d.k WHERE f.id < 20"),
+    ] {
+        compare(&context, &sql, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn several_keys_conditions_and_expressions() {
+    let context = context().await;
+    tables(&context, &DataType::Utf8);
+    for (sql, filters) in [
+        (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k AND f.a = d.b"), 1),
+        (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k AND f.a < d.b"), 1),
+        (format!("SELECT * FROM f RIGHT JOIN {D} d ON f.fk = d.k AND f.a < d.b"), 1),
+        (format!("SELECT * FROM f RIGHT JOIN {D} d ON f.fk = d.k AND d.b > 2"), 1),
+        (format!("SELECT * FROM f LEFT JOIN {D} d ON f.fk = d.k AND f.a > 2"), 0),
+        (format!("SELECT * FROM f JOIN {D} d ON concat(f.fk, 'x') = concat(d.k, 'x')"), 1),
+        (format!("SELECT * FROM f JOIN {D} d ON f.a + 1 = d.b"), 1),
+        (
+            format!("SELECT * FROM f JOIN {D} d ON f.id = d.did AND f.fk IS NOT DISTINCT FROM d.k"),
+            1,
+        ),
+        // both sides are selective: the larger one is probed
+        (format!("SELECT * FROM (SELECT * FROM f WHERE a < 4) f JOIN {D} d ON f.fk = d.k"), 1),
+        (format!("SELECT * FROM (SELECT * FROM f WHERE a < 4) f LEFT JOIN {D} d ON f.fk = d.k"), 0),
+    ] {
+        compare(&context, &sql, filters).await;
+    }
+}
+
+#[tokio::test]
+async fn chains_of_joins_aggregates_and_unions() {
+    let context = context().await;
+    tables(&context, &DataType::Int64);
+    let e = "(SELECT k AS ek, count(*) AS n FROM d WHERE attr < 5 GROUP BY k HAVING count(*) > 0)";
+    for (sql, filters) in [
+        (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN {e} e ON f.fk = e.ek"), 2),
+        (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN f f2 ON f2.id = d.did"), 3),
+        // The build side is a join, with a filter of its own, and runs twice.
+        (
+            format!(
+                "SELECT count(*), sum(g.id) FROM f g JOIN (SELECT f.id, f.fk FROM f JOIN {D} d ON f.fk = d.k) j ON g.fk = j.fk"
+            ),
+            3,
+        ),
+        (
+            format!(
+                "SELECT count(*) FROM f JOIN (SELECT * FROM {D} UNION ALL SELECT * FROM d WHERE attr = 7) d ON f.fk = d.k"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "SELECT a, count(*) FROM f WHERE fk IN (SELECT k FROM {D} d) GROUP BY a ORDER BY a LIMIT 3"
+            ),
+            1,
+        ),
+        ("SELECT count(*) FROM f JOIN f g ON f.fk = g.id WHERE g.a = 1".into(), 1),
+    ] {
+        compare(&context, &sql, filters).await;
+    }
+}
+
+#[tokio::test]
+async fn empty_and_null_build_sides() {
+    let context = context().await;
+    tables(&context, &DataType::Int64);
+    for condition in ["attr < 0", "attr > 0 AND k < -1", "k IS NULL"] {
+        let d = format!("(SELECT * FROM d WHERE {condition})");
+        for join in ["INNER", "RIGHT", "LEFT", "FULL", "LEFT SEMI", "LEFT ANTI"] {
+            let sql = format!("SELECT * FROM f {join} JOIN {d} d ON f.fk = d.k");
+            let droppable = usize::from(matches!(join, "INNER" | "RIGHT" | "LEFT SEMI"));
+            compare(&context, &sql, droppable).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_pass_unprobed_when_nearly_all_are_hits() {
+    let context = context().await;
+    let n = 1_000_000;
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
+    // One partition: a sample, then sixteen unprobed, and so on.
+    register(&context, "f", vec![("fk", ids.clone())], 1);
+    register(&context, "d", vec![("k", ids)], 2);
+    let sql = "SELECT count(*) FROM f JOIN (SELECT * FROM d WHERE k >= 0) d ON f.fk = d.k";
+    run(&context, "SET datafusion.optimizer.enable_round_robin_repartition = false").await;
+    compare(&context, sql, 1).await;
+    let explained = rows(&context, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+    let probe = explained.lines().find(|line| line.contains("BloomProbeExec")).unwrap().to_string();
+    let unprobed: f64 = metric(&probe, "unprobed_rows=");
+    assert!(unprobed > 850_000.0, "{probe}");
+    for name in
+        ["input_rows=1.00 M", "output_rows=1.00 M", "filter_bytes=", "filter_time=", "probe_time="]
+    {
+        assert!(probe.contains(name), "{name}: {probe}");
+    }
+    run(&context, "SET bloom_join.stop_above = 1").await;
+    let explained = rows(&context, &format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+    assert!(explained.contains("unprobed_rows=0"), "{explained}");
+}
+
+fn metric(line: &str, name: &str) -> f64 {
+    let value = line.split(name).nth(1).unwrap().split([',', ']']).next().unwrap().trim();
+    let (digits, unit) = value.split_once(' ').unwrap_or((value, ""));
+    let scale = match unit {
+        "K" => 1e3,
+        "M" => 1e6,
+        _ => 1.0,
+    };
+    digits.parse::<f64>().unwrap() * scale
+}

@@ -1,0 +1,8 @@
+//! Keys and functions, joins in one process, what the rule refuses, and a cluster of processes.
+
+mod cluster;
+mod common;
+mod functions;
+mod joins;
+mod keys;
+mod rule;

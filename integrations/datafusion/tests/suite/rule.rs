@@ -1,0 +1,183 @@
+//! What the rule leaves alone, and that it fires at all.
+
+use std::sync::Arc;
+
+use blocked_bloom_datafusion::{
+    BloomJoinOptions, BloomJoinRule, BloomQueryPlanner, RULE_NAME, with_bloom_filters,
+};
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::common::{config, context, context_of, plan, probes, register, rows, run};
+
+fn tables(context: &SessionContext) {
+    let n = 20_000;
+    let of = |f: fn(i64) -> i64, n| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..n).map(f)))
+    };
+    let x: ArrayRef =
+        Arc::new(Float64Array::from_iter_values((0..1000).map(|i| f64::from(i) / 3.0)));
+    register(context, "f", vec![("id", of(|i| i, n)), ("fk", of(|i| i % 5000, n))], 4);
+    register(
+        context,
+        "d",
+        vec![("k", of(|i| i, 1000)), ("attr", of(|i| i % 10, 1000)), ("x", x)],
+        2,
+    );
+}
+
+fn joined(build: &str) -> String {
+    format!("SELECT count(*) FROM f JOIN ({build}) d ON f.fk = d.k")
+}
+
+#[tokio::test]
+async fn builds_that_may_differ_when_they_run_again_are_refused() {
+    let context = context().await;
+    tables(&context);
+    for (build, filters) in [
+        ("SELECT k FROM d WHERE attr < 3", 1),
+        ("SELECT k FROM d WHERE attr < 3 ORDER BY k", 1),
+        ("SELECT k, count(*), min(x), max(x), sum(attr) FROM d WHERE attr < 3 GROUP BY k", 1),
+        ("SELECT DISTINCT k FROM d WHERE attr < 3", 1),
+        ("SELECT k FROM d WHERE attr < 3 AND k < extract(year FROM now())", 1),
+        ("SELECT k FROM d WHERE attr < 3 AND x < (SELECT max(x) FROM d)", 1),
+        ("SELECT k FROM d WHERE attr < 3 LIMIT 50", 0),
+        ("SELECT k FROM (SELECT * FROM d LIMIT 50) WHERE attr < 3", 0),
+        ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 0),
+        ("SELECT k FROM d WHERE random() < 0.5", 0),
+        ("SELECT k FROM d WHERE attr < 3 AND uuid() > '8'", 0),
+        ("SELECT CAST(random() * 1000 AS bigint) AS k FROM d WHERE attr < 3", 0),
+        ("SELECT first_value(k) AS k FROM d WHERE attr < 3 GROUP BY x", 0),
+        ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING sum(x) > 10", 0),
+        ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING avg(x) > 10", 0),
+        ("SELECT k FROM (SELECT k, row_number() OVER (ORDER BY attr) AS n FROM d) WHERE n < 50", 0),
+        ("SELECT k FROM (SELECT DISTINCT attr AS k FROM d LIMIT 3) WHERE k > 0", 0),
+    ] {
+        let sql = joined(build);
+        let plan = plan(&context, &sql).await;
+        assert_eq!(plan.matches("BloomProbeExec").count(), filters, "{build}\n{plan}");
+    }
+}
+
+#[tokio::test]
+async fn a_source_of_unknown_kind_is_refused() {
+    let context = context().await;
+    tables(&context);
+    // A table function of its own operator.
+    let sql = "SELECT count(*) FROM f JOIN (SELECT value + 1 AS k, value AS v FROM generate_series(1, 100)) d ON f.fk = d.k WHERE d.v % 3 = 0";
+    let plan = plan(&context, sql).await;
+    assert!(plan.contains("LazyMemoryExec") && !plan.contains("BloomProbeExec"), "{plan}");
+}
+
+#[tokio::test]
+async fn gates() {
+    let selective = joined("SELECT * FROM d WHERE attr < 3");
+    for (sql, set, filters) in [
+        (selective.clone(), "", 1),
+        (joined("SELECT * FROM d"), "", 0),
+        (selective.clone(), "SET bloom_join.enabled = false", 0),
+        (selective.clone(), "SET bloom_join.min_probe_rows = 20000", 1),
+        (selective.clone(), "SET bloom_join.min_probe_rows = 20001", 0),
+        // 1,000 keys in 20 blocks, then in 5
+        (selective.clone(), "SET bloom_join.max_filter_bytes = 1400", 1),
+        (selective.clone(), "SET bloom_join.max_filter_bytes = 400", 0),
+        (selective.clone(), "SET bloom_join.max_filter_bytes = 64", 0),
+        (
+            selective.clone(),
+            "SET bloom_join.max_false_positive_rate = 0.5; SET bloom_join.max_filter_bytes = 400",
+            1,
+        ),
+        (
+            selective.clone(),
+            "SET bloom_join.max_false_positive_rate = 0.001; SET bloom_join.max_filter_bytes = 128",
+            0,
+        ),
+        (selective.clone(), "SET bloom_join.max_bytes_read = 100", 0),
+        (selective.clone(), "SET bloom_join.false_positive_rate = 2", 0),
+        (selective.clone(), "SET bloom_join.false_positive_rate = 0.2", 1),
+        (selective.clone(), "SET datafusion.execution.target_partitions = 1", 0),
+        // the probed side is smaller than the build side
+        (
+            "SELECT count(*) FROM d JOIN (SELECT * FROM f WHERE id % 2 = 1) f ON f.fk = d.k".into(),
+            "",
+            0,
+        ),
+    ] {
+        let context = context().await;
+        tables(&context);
+        for set in set.split(';').filter(|set| !set.is_empty()) {
+            run(&context, set).await;
+        }
+        let plan = plan(&context, &sql).await;
+        assert_eq!(plan.matches("BloomProbeExec").count(), filters, "{set}: {sql}\n{plan}");
+        let expected = if filters == 0 { None } else { Some(rows(&context, &sql).await) };
+        run(&context, "SET bloom_join.enabled = false").await;
+        let without = rows(&context, &sql).await;
+        assert_eq!(expected.unwrap_or(without.clone()), without, "{set}: {sql}");
+    }
+}
+
+#[tokio::test]
+async fn likely_broadcasts_are_left_alone() {
+    let context = context_of(SessionConfig::new().with_target_partitions(4)).await;
+    tables(&context);
+    let sql = joined("SELECT * FROM d WHERE attr < 3");
+    assert_eq!(probes(&context, &sql).await, 0, "DataFusion's own threshold");
+    run(&context, "SET bloom_join.despite_broadcast = true").await;
+    assert_eq!(probes(&context, &sql).await, 1);
+}
+
+#[tokio::test]
+async fn chains_of_filters_do_not_grow_exponentially() {
+    let context = context().await;
+    tables(&context);
+    let mut build = "SELECT k FROM d WHERE attr < 3".to_string();
+    for _ in 0..5 {
+        build =
+            format!("SELECT f.fk AS k FROM f JOIN ({build}) d ON f.fk = d.k WHERE f.id < 15000");
+    }
+    let plan = plan(&context, &joined(&build)).await;
+    let count = plan.matches("BloomProbeExec").count();
+    assert!((1..20).contains(&count), "{count} filters for 6 joins\n{plan}");
+}
+
+#[tokio::test]
+async fn the_rule_is_added_once_and_first() {
+    let state = SessionStateBuilder::new_with_default_features().with_config(config()).build();
+    let state = with_bloom_filters(with_bloom_filters(state));
+    let names: Vec<_> = state.physical_optimizers().iter().map(|rule| rule.name()).collect();
+    assert_eq!(names[0], RULE_NAME);
+    assert_eq!(names.iter().filter(|name| **name == RULE_NAME).count(), 1);
+    assert_eq!(BloomJoinRule::default().name(), RULE_NAME);
+
+    // By the query planner, whatever the rules are, and not a second time.
+    for rules in [vec![], state.physical_optimizers().to_vec()] {
+        let planner = BloomQueryPlanner::new(state.query_planner().clone());
+        let state = SessionStateBuilder::new_with_default_features()
+            .with_config(config().with_option_extension(BloomJoinOptions::default()))
+            .with_physical_optimizer_rules(rules)
+            .with_query_planner(Arc::new(planner))
+            .build();
+        let context = SessionContext::new_with_state(state);
+        tables(&context);
+        run(&context, "SET bloom_join.min_probe_rows = 0").await;
+        let sql = joined("SELECT * FROM d WHERE attr < 3");
+        let plan = plan(&context, &sql).await;
+        assert_eq!(plan.matches("BloomProbeExec").count(), 1, "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_are_errors() {
+    let context = context().await;
+    for (set, expected) in [
+        ("SET bloom_join.enabled = 7", "bloom_join.enabled: 7 is no bool"),
+        ("SET bloom_join.max_filter_bytes = -1", "bloom_join.max_filter_bytes: -1 is no u64"),
+        ("SET bloom_join.nothing = 1", "bloom_join.nothing is no setting"),
+    ] {
+        let error = crate::common::error(&context, set).await;
+        assert!(error.contains(expected), "{error}");
+    }
+}
