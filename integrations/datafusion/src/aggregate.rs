@@ -72,15 +72,6 @@ impl AggregateUDFImpl for BloomFilterAgg {
         }
     }
 
-    fn is_nullable(&self) -> bool {
-        false
-    }
-
-    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
-        // Only asked for where no accumulator runs; NULL filters answer NULL.
-        Ok(ScalarValue::Binary(None))
-    }
-
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         let name = format_state_name(arguments.name, "keys");
         Ok(vec![Arc::new(Field::new(name, DataType::Binary, true))])

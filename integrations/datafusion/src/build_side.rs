@@ -28,6 +28,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::StatisticsContext;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, StatisticsArgs};
 
 use crate::aggregate::BLOOM_FILTER_AGG;
@@ -114,8 +115,9 @@ fn is_known(plan: &Plan) -> bool {
 /// first values are not.
 fn is_independent_of_order(aggregate: &AggregateFunctionExpr) -> bool {
     match aggregate.fun().name() {
-        "count" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" => true,
-        "sum" => !aggregate.field().data_type().is_floating(),
+        "count" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" => true,
+        // The least of values among which is NaN may depend on where it comes.
+        "min" | "max" | "sum" => !aggregate.field().data_type().is_floating(),
         _ => false,
     }
 }
@@ -134,6 +136,14 @@ pub(crate) fn is_selective(plan: &Plan) -> bool {
         || plan.is::<BloomProbeExec>()
         || plan.downcast_ref::<DataSourceExec>().is_some_and(filters)
         || plan.children().into_iter().any(is_selective)
+}
+
+/// Whether a window function is computed in the plan. Ballista may divide windows by ranges, and then plans no operator of two inputs
+/// above them.
+pub(crate) fn has_window(plan: &Plan) -> bool {
+    plan.is::<WindowAggExec>()
+        || plan.is::<BoundedWindowAggExec>()
+        || plan.children().into_iter().any(has_window)
 }
 
 /// Filters within the plan. Each doubles what is below it, so that a chain of them would grow exponentially.

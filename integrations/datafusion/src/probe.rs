@@ -13,6 +13,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, PhysicalExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
@@ -137,12 +138,27 @@ fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     }
 }
 
+/// Keys of other partitions would be dropped: that planners keep to the distribution that operators ask for is checked here once more.
+fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    let partitions = plan.properties().partitioning.partition_count();
+    if partitions != 1 {
+        return internal_err!("{NAME}: the filter has {partitions} partitions (1)");
+    }
+    match plan.downcast_ref::<AggregateExec>() {
+        Some(aggregate) if !matches!(aggregate.mode(), AggregateMode::Partial) => {
+            check_whole(aggregate.input())
+        }
+        _ => Ok(()),
+    }
+}
+
 async fn collect(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     key: KeyType,
     bytes: Count,
 ) -> Result<Arc<BloomFilter>> {
+    check_whole(&plan)?;
     let batches: Vec<RecordBatch> = plan.execute(0, context)?.try_collect().await?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut filters = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>());

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use crate::aggregate::bloom_filter_agg;
 use crate::build_side::{
-    Estimate, estimate, filters_within, is_selective, most_keys, not_repeatable,
+    Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
 use crate::filter::Size;
 use crate::keys::KeyType;
@@ -182,6 +182,9 @@ fn plan_filter(
     }
     if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
         return Ok(Err(format!("the build side is likely to be broadcast: {:?}", build.estimate)));
+    }
+    if has_window(&probed.plan) {
+        return Ok(Err("window functions are computed in the probed side".into()));
     }
     if filters_within(&build.plan) > 1 {
         return Ok(Err("the build side has more than one filter itself".into()));
