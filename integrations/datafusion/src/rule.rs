@@ -335,3 +335,50 @@ fn filter_plan(build: &Side, size: Size, config: &ConfigOptions) -> Result<Plan>
     let partial = step(AggregateMode::Partial, keys)?;
     step(AggregateMode::Final, Arc::new(CoalescePartitionsExec::new(partial)))
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::Statistics;
+    use datafusion::common::stats::Precision;
+    use datafusion::physical_plan::test::exec::StatisticsExec;
+
+    use super::*;
+
+    fn side(rows: Precision<usize>) -> Side {
+        let schema = Schema::new(vec![Field::new("k", DataType::Int64, true)]);
+        let statistics = Statistics::new_unknown(&schema).with_num_rows(rows);
+        let plan: Plan = Arc::new(StatisticsExec::new(statistics, schema));
+        Side { columns: vec![Column::new("k", 0)], estimate: estimate(&plan), plan }
+    }
+
+    #[test]
+    fn filters_keep_to_their_limits() {
+        let options = BloomJoinOptions { max_filter_bytes: 1 << 30, ..Default::default() };
+        let mut config = ConfigOptions::new();
+        config.execution.target_partitions = 2;
+        let bytes = |rows, config: &ConfigOptions| {
+            let size = size(&side(rows), &options, config)?;
+            Ok::<_, String>(size.params().unwrap().stored_bytes())
+        };
+        let keys = Precision::Inexact(12_000_000);
+        let in_one_process = bytes(keys, &config).unwrap();
+        assert!(in_one_process > 14 << 20, "{in_one_process}");
+        assert!(bytes(Precision::Absent, &config).unwrap() < 2 << 20, "the default, 1 M keys");
+        assert!(bytes(Precision::Inexact(usize::MAX), &config).unwrap_err().contains("rate"));
+        // What tasks read together: 64 partial filters in each of 64 tasks.
+        config.execution.target_partitions = 64;
+        let most = options.max_bytes_read / 64 / 64;
+        assert!(bytes(Precision::Inexact(300_000), &config).unwrap() <= most);
+
+        #[cfg(feature = "ballista")]
+        {
+            config.execution.target_partitions = 2;
+            config.extensions.insert(ballista_core::config::BallistaConfig::default());
+            let in_a_cluster = bytes(keys, &config).unwrap();
+            assert!(in_a_cluster <= MOST_BYTES_IN_BALLISTA, "{in_a_cluster}");
+            assert!(in_a_cluster > MOST_BYTES_IN_BALLISTA / 10 * 9, "{in_a_cluster}");
+            assert!(bytes(Precision::Inexact(100_000_000), &config).is_err());
+        }
+    }
+}
