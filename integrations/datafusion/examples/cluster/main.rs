@@ -61,8 +61,8 @@ async fn main() -> Result<(), Failure> {
 /// A case: its name, the foreign key, the dimension, and what is selected of it.
 const CASES: [(&str, &str, &str, u32); 3] = [
     ("1 % match, 1 % of a dimension", "fk_a", "dim_a", 10),
-    ("1 % match, a whole dimension", "fk_b", "dim_b", 1000),
     ("everything matches", "fk_a", "dim_a", 1000),
+    ("1 % match, a whole dimension", "fk_b", "dim_b", 1000),
 ];
 
 /// A way to run it: its name, whether filters are put before shuffles, whether broadcasts are allowed, and adaptive execution is on.
@@ -98,7 +98,7 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
                 let shuffled = watch.finish();
                 answers.push(pretty_format_batches(&batches)?.to_string());
                 let mut measured = Run { seconds, cpu, bytes: shuffled.bytes(), probed: None };
-                if run == 0 {
+                if run == 0 && filter {
                     let explained = format!("EXPLAIN ANALYZE {sql}");
                     let plan = context.sql(&explained).await?.collect().await?;
                     let plan = pretty_format_batches(&plan)?.to_string();

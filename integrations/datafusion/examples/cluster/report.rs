@@ -57,13 +57,16 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
             of(|run| run.bytes as f64) / 1e6,
         );
     }
-    if let [plain, filtered, ..] = all {
+    for (names, pair) in ways.chunks_exact(2).zip(all.chunks_exact(2)) {
+        let (plain, filtered) = (&pair[0], &pair[1]);
         // In turn, run by run: what disturbs the machine disturbs both.
         let ratio = |value: fn(&Run) -> f64| {
             median(plain.iter().zip(filtered).map(|(p, f)| value(f) / value(p)).collect())
         };
         println!(
-            "adaptive, with filter / without: seconds {:.3}, CPU {:.3}, bytes {:.3}",
+            "{} / {}: seconds {:.3}, CPU {:.3}, bytes {:.4}",
+            names[1],
+            names[0],
             ratio(|run| run.seconds),
             ratio(|run| run.cpu),
             ratio(|run| run.bytes as f64),

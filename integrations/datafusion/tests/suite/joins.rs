@@ -187,6 +187,36 @@ async fn empty_and_null_build_sides() {
     }
 }
 
+/// Scans share a queue of files among their partitions: the two runs of the build side must not share one.
+#[tokio::test]
+async fn scans_of_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let context = context().await;
+    for (table, files, rows) in [("f", 4, 2000), ("d", 8, 50)] {
+        std::fs::create_dir(directory.path().join(table)).unwrap();
+        let path = format!("{}/{table}", directory.path().display());
+        for file in 0..files {
+            let sql = format!(
+                "COPY (SELECT value * 7 % 400 AS k FROM generate_series({}, {})) TO '{path}/{file}.parquet'",
+                file * rows,
+                (file + 1) * rows - 1
+            );
+            run(&context, &sql).await;
+        }
+        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{path}/'");
+        run(&context, &sql).await;
+    }
+    for pushdown in [false, true] {
+        run(&context, &format!("SET datafusion.execution.parquet.pushdown_filters = {pushdown}"))
+            .await;
+        let d = "(SELECT k FROM d WHERE k % 3 = 0)";
+        for _ in 0..5 {
+            compare(&context, &format!("SELECT f.k FROM f JOIN {d} d ON f.k = d.k"), 1).await;
+            compare(&context, &format!("SELECT f.k FROM f RIGHT JOIN {d} d ON f.k = d.k"), 1).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn rows_pass_unprobed_when_nearly_all_are_hits() {
     let context = context().await;

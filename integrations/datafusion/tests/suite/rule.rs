@@ -8,9 +8,10 @@ use blocked_bloom_datafusion::{
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::common::{config, context, context_of, plan, probes, register, rows, run};
+use crate::common::{config, context, context_of, number, plan, probes, register, rows, run};
 
 fn tables(context: &SessionContext) {
     let n = 20_000;
@@ -177,6 +178,35 @@ async fn the_rule_is_added_once_and_first() {
         let sql = joined("SELECT * FROM d WHERE attr < 3");
         let plan = plan(&context, &sql).await;
         assert_eq!(plan.matches("BloomProbeExec").count(), 1, "{plan}");
+    }
+}
+
+/// After the other rules, which push limits into sorts, scans and filters, and have decided about shuffles.
+#[tokio::test]
+async fn the_rule_at_the_end() {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.push(Arc::new(BloomJoinRule::default()));
+    let config = config()
+        .with_option_extension(BloomJoinOptions { min_probe_rows: 0, ..Default::default() });
+    let state = SessionStateBuilder::new_with_default_features()
+        .with_config(config)
+        .with_physical_optimizer_rules(rules)
+        .build();
+    let context = SessionContext::new_with_state(state);
+    tables(&context);
+    for (build, filters) in [
+        ("SELECT k FROM d WHERE attr < 3", 1),
+        ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 0),
+        ("SELECT k FROM d WHERE attr < 3 LIMIT 50", 0),
+        ("SELECT k FROM (SELECT * FROM d LIMIT 50) WHERE attr < 3", 0),
+        ("SELECT k FROM (SELECT DISTINCT k FROM d LIMIT 50) WHERE k % 3 = 0", 0),
+    ] {
+        let sql = joined(build);
+        let plan = plan(&context, &sql).await;
+        assert_eq!(plan.matches("BloomProbeExec").count(), filters, "{build}\n{plan}");
+        if filters > 0 {
+            assert_eq!(number(&context, &sql).await, 300 * 4, "{plan}");
+        }
     }
 }
 
