@@ -9,7 +9,7 @@ mod processes;
 mod report;
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ballista::prelude::SessionContextExt;
 use blocked_bloom_datafusion::ballista::{register_functions, session_config};
@@ -88,7 +88,13 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
         let mut all: Vec<Vec<Run>> = WAYS.iter().map(|_| Vec::new()).collect();
         let mut answers = Vec::new();
         for run in 0..runs {
-            for (way, &(_, filter, broadcast, adaptive)) in WAYS.iter().enumerate() {
+            // Forwards and backwards, after a second in which files of the run before are deleted.
+            let mut ways: Vec<_> = WAYS.iter().enumerate().collect();
+            if run % 2 == 1 {
+                ways.reverse();
+            }
+            for (way, &(_, filter, broadcast, adaptive)) in ways {
+                tokio::time::sleep(Duration::from_secs(1)).await;
                 let context = client(&cluster.url, filter, broadcast, adaptive).await?;
                 data::register(&context, directory).await?;
                 let watch = cluster.watch();
