@@ -2,8 +2,9 @@
 //!
 //! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the product of "which probes are in this byte",
 //! 64 by 8, and "which bit this probe sets", 8 by 8. The first is made of the words `1 << x`, one for each probe, by a transposition: six
-//! operations of the vector ports a key, besides five that find `x` and `y` of eight keys together. Over GF(2) two probes of one position
-//! would cancel: of a position that occurs again, `x` is 64, whose word is zero.
+//! operations of the vector ports a key, besides six that find `x` and `y` of eight keys together. Over GF(2) two probes of one position
+//! would cancel: of a position that occurs again, the second matrix has no bit. Which do is found by subtractions, since comparisons have
+//! mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys were a quarter of their time.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -112,8 +113,8 @@ unsafe fn add<const ROUNDS: usize>(
     // SAFETY: 64 bytes; the load has no alignment to respect.
     let transposed = unsafe { _mm512_loadu_si512(TRANSPOSED.as_ptr().cast()) };
     // SAFETY: the caller staged the key.
-    let index = unsafe { staged.index[slot][key].assume_init() };
-    let block = blocks.wrapping_add(index as usize);
+    let offset = unsafe { staged.offset[slot][key].assume_init() };
+    let block = blocks.wrapping_byte_add(offset as usize);
     // SAFETY: `stage` checked that the tile has the block; the load has no alignment to respect.
     let mut line = unsafe { _mm512_loadu_si512(block.cast()) };
     for round in 0..ROUNDS {
@@ -121,8 +122,10 @@ unsafe fn add<const ROUNDS: usize>(
         let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
         // SAFETY: as above.
         let bits = unsafe { staged.bits[round][slot][key].assume_init() };
-        let bytes = opaque(_mm512_cvtepu8_epi64(_mm_cvtsi64_si128(bytes as i64)));
-        let bytes = _mm512_sllv_epi64(_mm512_set1_epi64(1), bytes);
+        let shifts = _mm512_setr_epi64(0, 8, 16, 24, 32, 40, 48, 56);
+        let bytes = _mm512_srlv_epi64(_mm512_set1_epi64(bytes as i64), shifts);
+        // A rotation takes its count modulo 64: the bytes after the one that counts do not matter.
+        let bytes = _mm512_rolv_epi64(_mm512_set1_epi64(1), bytes);
         // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which probes are in a byte.
         let bytes = _mm512_permutexvar_epi8(transposed, bytes);
         let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
@@ -134,24 +137,12 @@ unsafe fn add<const ROUNDS: usize>(
     unsafe { _mm512_storeu_si512(block.cast(), line) };
 }
 
-/// The same register; but the compiler does not know that its words are bytes. It would compare them with 64 as bytes, and shift by a mask,
-/// where the shift alone gives zero for 64.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn opaque(mut register: __m512i) -> __m512i {
-    // SAFETY: there is no instruction.
-    unsafe {
-        core::arch::asm!("/* {0} */", inout(zmm_reg) register, options(pure, nomem, nostack, preserves_flags));
-    }
-    register
-}
-
 /// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth of a call of 32 keys.
 #[repr(align(64))]
 struct Staged<const ROUNDS: usize> {
-    /// The index of the key's block in the tile, which was checked.
-    index: [Words; RING],
-    /// The bytes of eight probes in the block, 64 for those that set no bit.
+    /// Where the key's block begins, in bytes from the start of the tile, which was checked.
+    offset: [Words; RING],
+    /// The bytes of eight probes in the block, modulo 64.
     bytes: [[Words; RING]; ROUNDS],
     /// The matrix of the bits that eight probes set in their bytes.
     bits: [[Words; RING]; ROUNDS],
@@ -162,7 +153,7 @@ type Words = [MaybeUninit<u64>; KEYS];
 impl<const ROUNDS: usize> Staged<ROUNDS> {
     fn new() -> Self {
         let none = [[MaybeUninit::uninit(); KEYS]; RING];
-        Staged { index: none, bytes: [none; ROUNDS], bits: [none; ROUNDS] }
+        Staged { offset: none, bytes: [none; ROUNDS], bits: [none; ROUNDS] }
     }
 }
 
@@ -174,8 +165,8 @@ struct Places<const ROUNDS: usize, const REGISTERS: usize> {
     total: u32,
     /// Pairs of powers of `G`.
     powers: [[__m512i; 4]; ROUNDS],
-    /// The lanes that probe.
-    used: [[u16; 4]; ROUNDS],
+    /// Ones in the bytes that are a probe's, as [`round`](Self::round) has them.
+    used: [__m512i; ROUNDS],
     prefetching: bool,
 }
 
@@ -187,18 +178,22 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     fn new(tile: &Tile<'_>, probes: u32) -> Self {
         const POWERS: [u32; 32] = powers();
         let mut powers = [[_mm512_setzero_si512(); 4]; ROUNDS];
-        let mut used = [[0; 4]; ROUNDS];
+        let mut used = [_mm512_setzero_si512(); ROUNDS];
         for round in 0..ROUNDS {
-            for register in 0..4 {
+            let registers = if round + 1 == ROUNDS { REGISTERS } else { 4 };
+            let mut bytes = 0;
+            for (register, powers) in powers[round].iter_mut().enumerate().take(registers) {
                 let probe = 8 * round + 2 * register;
                 let [even, odd] = [POWERS[probe], POWERS[probe + 1]].map(i64::from);
-                powers[round][register] = _mm512_set1_epi64(even | odd << 32);
-                used[round][register] = match (probes as usize).saturating_sub(probe) {
+                *powers = _mm512_set1_epi64(even | odd << 32);
+                let one = 0xff_i64 << (8 * (registers - 1 - register));
+                bytes |= match (probes as usize).saturating_sub(probe) {
                     0 => 0,
-                    1 => 0x5555,
-                    _ => 0xffff,
+                    1 => one,
+                    _ => one | one << 32,
                 };
             }
+            used[round] = _mm512_set1_epi64(bytes);
         }
         Places {
             start: tile.blocks.as_ptr(),
@@ -243,7 +238,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         let len = _mm512_set1_epi64(self.len as i64);
         let other = _mm512_mask_cmpge_epu64_mask(lanes, index, len);
         assert!(other == 0, "a hash of another tile");
-        store(&mut staged.index[slot], index);
+        store(&mut staged.offset[slot], _mm512_slli_epi64::<6>(index));
         let high = _mm512_castps_si512(_mm512_movehdup_ps(_mm512_castsi512_ps(keys)));
         for round in 0..ROUNDS {
             let (bytes, bits) = match round + 1 == ROUNDS {
@@ -271,38 +266,68 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             bits
         };
-        // In each half of a word, byte `register` is that of its probe; those without one are 64.
-        let absent = !0_i64 << (8 * N - 1) << 1 & 0x4040_4040_i64;
-        let mut bytes = _mm512_set1_epi64(absent | absent << 32);
-        let mut bits = _mm512_setzero_si512();
-        let mut before = [(_mm512_setzero_si512(), _mm512_setzero_si512()); N];
+        // A bit in the lower halves.
+        let lower = _mm512_set1_epi64(1);
+        let one = _mm512_set1_epi32(1);
+        let mut before = [(one, one); N];
+        let (mut packed, mut again, mut fourth) = (one, one, one);
         for register in 0..N {
             let products = _mm512_mullo_epi32(high, self.powers[round][register]);
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
-            // Not a position of the registers before, and in the upper half not that of the lower one.
-            let mut new = self.used[round][register];
-            new = _mm512_mask_cmpneq_epi32_mask(new, position, exchanged) | new & 0x5555;
-            for &(same, exchanged) in &before[..register] {
-                new = _mm512_mask_cmpneq_epi32_mask(new, position, same);
-                new = _mm512_mask_cmpneq_epi32_mask(new, position, exchanged);
+            // Ones in the top byte where the position is there already: in the upper half as in the lower one, or in a register before. A
+            // difference has nine bits; one less has no bit in the top byte unless it was 0.
+            let other_half = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
+            let mut same = _mm512_sub_epi32(other_half, one);
+            for &(before, exchanged) in &before[..register] {
+                let before = _mm512_sub_epi32(_mm512_xor_si512(position, before), one);
+                let exchanged = _mm512_sub_epi32(_mm512_xor_si512(position, exchanged), one);
+                same = _mm512_or_si512(same, _mm512_or_si512(before, exchanged));
             }
             before[register] = (position, exchanged);
-            let byte = _mm512_mask_srli_epi32::<26>(_mm512_set1_epi32(64), new, products);
-            let shift = _mm512_set1_epi32(8 * register as i32);
-            bytes = _mm512_or_si512(bytes, _mm512_sllv_epi32(byte, shift));
-            // Eight bits from bit 23 of either half on: the lowest three are the bit in the byte.
-            let from = _mm512_set1_epi64(0x3737_3737_1717_1717);
-            let places = 0x1111_1111_1111_1111 << register;
-            bits = _mm512_mask_multishift_epi64_epi8(bits, places, from, products);
+            // Nine bits a position, of which three fit into half of a word.
+            (packed, again) = match register {
+                0 => (position, _mm512_srli_epi32::<24>(same)),
+                1 | 2 => (
+                    _mm512_shldi_epi32::<9>(packed, products),
+                    _mm512_shldi_epi32::<8>(again, same),
+                ),
+                _ => (packed, _mm512_shldi_epi32::<8>(again, same)),
+            };
+            fourth = position;
+        }
+        let mut bytes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(3)), packed);
+        let mut bits = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(0)), packed);
+        if N == 4 {
+            // The last register is in the first byte of each half.
+            // A ternary operation puts them there: Bochs, in which this loop is tested, masks words where `vpmultishiftqb` masks bytes.
+            const SELECT: i32 = 0b1100_1010;
+            let first = _mm512_set1_epi32(0xff);
+            let byte = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(35 << 32 | 3), fourth);
+            let bit = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(32 << 32), fourth);
+            bytes = _mm512_ternarylogic_epi32::<SELECT>(first, byte, bytes);
+            bits = _mm512_ternarylogic_epi32::<SELECT>(first, bit, bits);
         }
         // SAFETY: 64 bytes; the load has no alignment to respect.
         let table = unsafe { _mm512_loadu_si512(BITS.as_ptr().cast()) };
         let bits = _mm512_permutexvar_epi8(bits, table);
+        let bits = _mm512_andnot_si512(again, _mm512_and_si512(bits, self.used[round]));
         // Transposed, as the instruction takes the rows of a matrix.
         let reversed = _mm512_set1_epi64(0x0102_0408_1020_4080);
         (bytes, _mm512_gf2p8affine_epi64_epi8::<0>(reversed, bits))
     }
+}
+
+/// Where `vpmultishiftqb` finds, for each byte of a word, `offset` bits into the position of a probe, if those of up to three of `N` registers
+/// are packed in the halves of the word: the last register is in the first byte of each half.
+const fn fields<const N: usize>(offset: i64) -> i64 {
+    let (mut fields, mut register) = (0, 0);
+    while register < N && register < 3 {
+        let start = 9 * (if N < 3 { N } else { 3 } - 1 - register) as i64 + offset;
+        fields |= (start | (start + 32) << 32) << (8 * (N - 1 - register));
+        register += 1;
+    }
+    fields
 }
 
 #[inline]
