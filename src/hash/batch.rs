@@ -218,7 +218,7 @@ fn check_length(keys: usize, hashes: &[u64]) -> Result<(), HashError> {
     if hashes == keys { Ok(()) } else { Err(HashError::Length { hashes, keys }) }
 }
 
-/// The offset. What has no room in 128 bits with a sign is beyond every end.
+/// The offset. What does not fit a signed 128-bit integer is beyond every end.
 #[inline]
 fn wide(offset: impl TryInto<i128>) -> i128 {
     offset.try_into().unwrap_or(i128::MAX)
