@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -117,7 +118,11 @@ fn is_independent_of_order(aggregate: &AggregateFunctionExpr) -> bool {
     match aggregate.fun().name() {
         "count" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" => true,
         // The least of values among which is NaN may depend on where it comes.
-        "min" | "max" | "sum" => !aggregate.field().data_type().is_floating(),
+        "min" | "max" | "sum" => {
+            let field = aggregate.field();
+            let of = field.data_type();
+            !of.is_floating() && !of.is_nested() && !matches!(of, DataType::Dictionary(..))
+        }
         _ => false,
     }
 }

@@ -45,7 +45,8 @@ pub use planner::BloomQueryPlanner;
 pub use probe::BloomProbeExec;
 pub use rule::{BloomJoinRule, RULE_NAME};
 
-/// Adds the functions and the rule to a session of DataFusion, and the settings of the rule to its configuration, unless it has them.
+/// Adds the functions and the rule to a session of DataFusion, and the settings of the rule to its configuration, unless it has them. Its tables
+/// stay; statements that it prepared are dropped.
 ///
 /// Sessions of Ballista's scheduler are made by [`ballista::session_state`] instead: its adaptive planner replaces the rules.
 pub fn with_bloom_filters(state: SessionState) -> SessionState {
@@ -64,12 +65,12 @@ pub fn with_bloom_filters(state: SessionState) -> SessionState {
 /// Adds the functions to a session, and the settings.
 pub(crate) fn with_functions(state: SessionState) -> SessionState {
     let id = state.session_id().to_string();
-    let mut config = state.config().clone();
+    // The builder's configuration, not the state's: by that one a new catalog would take the place of the state's, with its tables.
+    let mut builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
+    let config = builder.config().get_or_insert_default();
     if config.options().extensions.get::<BloomJoinOptions>().is_none() {
         config.options_mut().extensions.insert(BloomJoinOptions::default());
     }
-    let mut builder =
-        SessionStateBuilder::new_from_existing(state).with_session_id(id).with_config(config);
     builder.scalar_functions().get_or_insert_default().push(bloom_filter_contains());
     builder.aggregate_functions().get_or_insert_default().push(bloom_filter_agg());
     builder.build()

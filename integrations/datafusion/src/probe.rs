@@ -138,7 +138,7 @@ fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     }
 }
 
-/// Keys of other partitions would be dropped: that planners keep to the distribution that operators ask for is checked here once more.
+/// Keys of other partitions would be dropped: that planners keep to the distribution that operators require is checked here once more.
 fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let partitions = plan.properties().partitioning.partition_count();
     if partitions != 1 {
@@ -367,16 +367,23 @@ impl ExecutionPlan for BloomProbeExec {
         CardinalityEffect::LowerEqual
     }
 
-    // Filters from above may be applied below: this operator only drops rows, whichever they are.
+    // Filters from above may be applied below: this operator only drops rows, whichever they are. They find their columns by name there, so
+    // names must not repeat.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
         parent_filters: Vec<Arc<dyn PhysicalExpr>>,
         _: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        Ok(FilterDescription::new()
-            .with_child(ChildFilterDescription::all_unsupported(&parent_filters))
-            .with_child(ChildFilterDescription::from_child(&parent_filters, &self.input)?))
+        let none = ChildFilterDescription::all_unsupported(&parent_filters);
+        let schema = self.input.schema();
+        let mut names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
+        names.sort();
+        let input = match names.is_sorted_by(|a, b| a < b) {
+            true => ChildFilterDescription::from_child(&parent_filters, &self.input)?,
+            false => none.clone(),
+        };
+        Ok(FilterDescription::new().with_child(none).with_child(input))
     }
 
     fn handle_child_pushdown_result(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use blocked_bloom::Sizing;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, NullEquality, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -148,8 +149,17 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
         return None;
     }
     let column = |key: &Arc<dyn PhysicalExpr>| key.downcast_ref::<Column>().cloned();
-    // Keys that are no columns are left to the join: a filter of the others drops fewer rows, and still none that has a partner.
+    let is_struct = |side: &Plan, column: &Column| {
+        let schema = side.schema();
+        match schema.field(column.index()).data_type() {
+            DataType::Dictionary(_, values) => values.is_nested(),
+            of => of.is_nested(),
+        }
+    };
+    // Keys that are no columns are left to the join: a filter of the others drops fewer rows, and still none that has a partner. So are
+    // columns that are structs: to a join, NULL within one equals NULL.
     let pairs = on.iter().filter_map(|(l, r)| Some((column(l)?, column(r)?)));
+    let pairs = pairs.filter(|(l, r)| !is_struct(left, l) && !is_struct(right, r));
     let (left_columns, right_columns): (Vec<_>, Vec<_>) = pairs.unzip();
     if left_columns.is_empty() {
         return None;
@@ -253,6 +263,12 @@ const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 /// What the filter is sized for, or why it would be too large or too full.
 fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Result<Size, String> {
     let rate = options.false_positive_rate;
+    let sizing = Sizing::FalsePositiveRate(rate);
+    if rate > 0.0 && rate < 1.0 && sizing.clamped() != sizing {
+        return Err(format!(
+            "a false-positive rate of {rate} is out of reach (bloom_join.false_positive_rate)"
+        ));
+    }
     let tasks = config.execution.target_partitions.max(1) as u64;
     let most_bytes = options.max_filter_bytes.min(options.max_bytes_read / tasks / tasks);
     #[cfg(feature = "ballista")]
@@ -285,11 +301,14 @@ fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Res
     let mut expected_keys = likely.min(keys);
     let grown = |keys| Size { expected_keys: keys, rate };
     let fits = |keys| grown(keys).params().is_ok_and(|params| params.stored_bytes() <= most_bytes);
-    while !fits(expected_keys) {
-        // Down in steps of 3 %: the rate of what is built is then higher than asked for, as allowed above.
+    while expected_keys > 1 && !fits(expected_keys) {
+        // Down in steps of 3 %: the rate of what is built is then higher than configured, as allowed above.
         expected_keys -= (expected_keys / 32).max(1);
     }
-    Ok(grown(expected_keys))
+    match fits(expected_keys) {
+        true => Ok(grown(expected_keys)),
+        false => Err(format!("no filter has {most_bytes} bytes (bloom_join.max_filter_bytes)")),
+    }
 }
 
 /// The plan of the filter: one row of one column, from a second run of the build side that has only its keys.

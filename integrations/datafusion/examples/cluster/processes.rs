@@ -142,7 +142,7 @@ impl Cluster {
         processes.map(|process| cpu_seconds(process.child.id())).sum()
     }
 
-    /// Watches the shuffle files until it is asked what it saw: Ballista deletes them when a job ends.
+    /// Watches the shuffle files until its result is taken: Ballista deletes them when a job ends.
     pub(crate) fn watch(&self) -> Watch {
         let works: Vec<_> = (0..self.executors.len()).map(|number| self.work(number)).collect();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());

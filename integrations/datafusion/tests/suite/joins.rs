@@ -140,6 +140,20 @@ async fn several_keys_conditions_and_expressions() {
     }
 }
 
+/// To a join, NULL within a struct equals NULL; the functions take a struct with a NULL for NULL.
+#[tokio::test]
+async fn columns_that_are_structs_are_left_to_the_join() {
+    let context = context().await;
+    tables(&context, &DataType::Int64);
+    let f = "(SELECT id, a, struct(fk, a) AS s FROM f)";
+    let d = "(SELECT did, b, struct(k, b) AS s FROM d WHERE attr < 3)";
+    compare(&context, &format!("SELECT * FROM {f} f JOIN {d} d ON f.s = d.s"), 0).await;
+    compare(&context, &format!("SELECT * FROM {f} f JOIN {d} d ON f.s = d.s AND f.a = d.b"), 1)
+        .await;
+    let nulls = format!("SELECT * FROM {f} f JOIN {d} d ON f.s = d.s WHERE f.id % 13 = 0");
+    assert!(rows(&context, &nulls).await.len() > 10, "NULL within structs has partners");
+}
+
 #[tokio::test]
 async fn chains_of_joins_aggregates_and_unions() {
     let context = context().await;

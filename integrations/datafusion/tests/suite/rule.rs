@@ -222,3 +222,34 @@ async fn settings_that_cannot_be_are_errors() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// A session with tables keeps them, and so does the one that it was made from.
+#[tokio::test]
+async fn tables_that_are_registered_stay() {
+    let before = SessionContext::new_with_config(config());
+    tables(&before);
+    let after = SessionContext::new_with_state(with_bloom_filters(before.state()));
+    for context in [&before, &after] {
+        assert_eq!(number(context, "SELECT count(*) FROM f").await, 20_000);
+    }
+    run(&after, "SET bloom_join.min_probe_rows = 0").await;
+    assert_eq!(probes(&after, &joined("SELECT k FROM d WHERE attr < 3")).await, 1);
+}
+
+#[tokio::test]
+async fn rates_out_of_reach_and_filters_of_no_bytes_are_left_out() {
+    let context = context().await;
+    tables(&context);
+    let sql = joined("SELECT k FROM d WHERE attr < 3");
+    for (setting, value, default) in [
+        ("false_positive_rate", "1e-60", "0.01"),
+        ("false_positive_rate", "1e-12", "0.01"),
+        ("max_filter_bytes", "100", "8388608"),
+        ("max_bytes_read", "16", "1073741824"),
+    ] {
+        run(&context, &format!("SET bloom_join.{setting} = '{value}'")).await;
+        assert_eq!(probes(&context, &sql).await, 0, "{setting} {value}");
+        run(&context, &format!("SET bloom_join.{setting} = '{default}'")).await;
+        assert_eq!(probes(&context, &sql).await, 1, "{setting}");
+    }
+}
