@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::Bitmask;
 
-use super::error::RedisError;
+use super::error::{RedisError, in_range};
 use super::hash::RedisHash;
 use super::link::{FORCE_64, Link, NO_ROUND, NO_SCALING};
 
@@ -54,12 +54,9 @@ impl RedisFilter {
             None => (NO_SCALING, error_rate),
         };
         let growth = expansion.unwrap_or(2);
-        if growth == 0 {
-            let (field, most) = ("expansion", u32::MAX.into());
-            return Err(RedisError::OutOfRange { offset: 0, field, found: 0, least: 1, most });
-        }
+        in_range(None, "expansion", growth.into(), 1, u32::MAX.into())?;
         if !(error_rate > 0.0 && error_rate < 1.0) {
-            return Err(RedisError::Rate { offset: 0, field: "error", found: error_rate });
+            return Err(RedisError::Rate { offset: None, field: "error", found: error_rate });
         }
         let options = FORCE_64 | NO_ROUND | scaling;
         let links = vec![Link::new(capacity, tightened, options)?];

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use blocked_bloom::AllocError;
 
 use super::chain::RedisFilter;
-use super::error::RedisError;
+use super::error::{RedisError, in_range};
 use super::link::{ENTRIES_IS_BITS, FORCE_64, Facts, LINK_BYTES, Link, NO_ROUND, NO_SCALING};
 
 /// Bytes of a header before the links: keys in all, number of links, options, growth.
@@ -161,10 +161,8 @@ fn read_header(header: &[u8]) -> Result<(u32, u32, Vec<Facts>), RedisError> {
     };
     let size = u64::from(number(0)) | u64::from(number(4)) << 32;
     let (count, options, growth) = (number(8), number(12), number(16));
-    let check = |offset, field, found, least, most| match (least..=most).contains(&found) {
-        true => Ok(()),
-        false => Err(RedisError::OutOfRange { offset, field, found, least, most }),
-    };
+    let check =
+        |offset, field, found, least, most| in_range(Some(offset), field, found, least, most);
     check(8, "nfilters", count.into(), 1, u32::MAX.into())?;
     check(12, "options", options.into(), 0, OPTIONS.into())?;
     let expected = FIXED_BYTES as u64 + u64::from(count) * LINK_BYTES as u64;

@@ -33,8 +33,8 @@ pub enum RedisError {
     },
     /// A number, of the header or given, is out of its range, or contradicts another.
     OutOfRange {
-        /// Where the header has it, from the header's first byte; 0 for what was given.
-        offset: u64,
+        /// Where the header has it, from the header's first byte. None for what was given.
+        offset: Option<u64>,
         /// Its name, as in RedisBloom.
         field: &'static str,
         /// The number.
@@ -46,8 +46,8 @@ pub enum RedisError {
     },
     /// An error rate, or bits per entry, that no filter has.
     Rate {
-        /// Where the header has it, from the header's first byte; 0 for what was given.
-        offset: u64,
+        /// Where the header has it, from the header's first byte. None for what was given.
+        offset: Option<u64>,
         /// `error` or `bpe`.
         field: &'static str,
         /// The number.
@@ -85,15 +85,29 @@ pub enum RedisError {
     Alloc(AllocError),
 }
 
-/// Where the header has the number of this name; nothing for one that was given.
-struct Place<'a>(u64, &'a str);
+/// Where the header has a number; nothing for one that was given.
+struct Place(Option<u64>);
 
-impl Display for Place<'_> {
+impl Display for Place {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Place(0, "capacity" | "expansion" | "error") => Ok(()),
-            Place(offset, _) => write!(f, "byte {offset} of the header: "),
+        match self.0 {
+            None => Ok(()),
+            Some(offset) => write!(f, "byte {offset} of the header: "),
         }
+    }
+}
+
+/// Whether a number is from `least` to `most`.
+pub(super) fn in_range(
+    offset: Option<u64>,
+    field: &'static str,
+    found: u64,
+    least: u64,
+    most: u64,
+) -> Result<(), RedisError> {
+    match (least..=most).contains(&found) {
+        true => Ok(()),
+        false => Err(RedisError::OutOfRange { offset, field, found, least, most }),
     }
 }
 
@@ -107,15 +121,15 @@ impl Display for RedisError {
                 write!(f, "the bytes end at {offset}, expected {expected}: other bytes follow")
             }
             Self::OutOfRange { offset, field, found, least, most } if least == most => {
-                write!(f, "{}{field} {found}, expected {least}", Place(*offset, field))
+                write!(f, "{}{field} {found}, expected {least}", Place(*offset))
             }
             Self::OutOfRange { offset, field, found, least, most } => {
-                write!(f, "{}{field} {found}, expected {least} to {most}", Place(*offset, field))
+                write!(f, "{}{field} {found}, expected {least} to {most}", Place(*offset))
             }
             Self::Rate { offset, field, found } => write!(
                 f,
                 "{}{field} {found}, expected a number above 0 and below {}",
-                Place(*offset, field),
+                Place(*offset),
                 if *field == "error" { "1" } else { "1552" }
             ),
             Self::Order { iterator, expected } => {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::AllocError;
 
-use super::error::RedisError;
+use super::error::{RedisError, in_range};
 use super::hash::RedisHash;
 use super::log::ln;
 use crate::classical::{self, BitArray, Modulus, Scheme, Walk};
@@ -65,24 +65,14 @@ impl Facts {
     /// The link that RedisBloom makes for so many entries and this error rate.
     fn new(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
         if !(error > 0.0 && error < 1.0) {
-            return Err(RedisError::Rate { offset: 0, field: "error", found: error });
+            return Err(RedisError::Rate { offset: None, field: "error", found: error });
         }
-        let capacity = |most| match (1..=most).contains(&entries) {
-            true => Ok(()),
-            false => Err(RedisError::OutOfRange {
-                offset: 0,
-                field: "capacity",
-                found: entries,
-                least: 1,
-                most,
-            }),
-        };
-        capacity(u64::MAX)?;
+        in_range(None, "capacity", entries, 1, u64::MAX)?;
         let bits_per_entry = -ln(error) / LN_2_SQUARED;
         let (mut entries, mut n2) = (entries, 0);
         let wanted = entries as f64 * bits_per_entry;
         let bits = if options & ENTRIES_IS_BITS != 0 {
-            capacity(62)?;
+            in_range(None, "capacity", entries, 1, 62)?;
             n2 = entries as u8;
             entries = ((1_u64 << n2) as f64 / bits_per_entry) as u64;
             1 << n2
@@ -113,13 +103,12 @@ impl Facts {
             let (bytes, _) = bytes[at..].split_first_chunk().unwrap_or((&[0; 8], &[]));
             u64::from_le_bytes(*bytes)
         };
-        let check = |at: u64, field, found, least, most| match (least..=most).contains(&found) {
-            true => Ok(()),
-            false => Err(RedisError::OutOfRange { offset: offset + at, field, found, least, most }),
+        let check = |at: u64, field, found, least, most| {
+            in_range(Some(offset + at), field, found, least, most)
         };
         let rate = |at: usize, field, most: f64| match f64::from_bits(number(at)) {
             found if found > 0.0 && found < most => Ok(found),
-            found => Err(RedisError::Rate { offset: offset + at as u64, field, found }),
+            found => Err(RedisError::Rate { offset: Some(offset + at as u64), field, found }),
         };
         let (stored, bits) = (number(0), number(8));
         check(0, "bytes", stored, 1, 1 << 60)?;
@@ -228,16 +217,7 @@ impl Link {
     pub(super) fn check_entries(&self) -> Result<(), RedisError> {
         let Facts { entries, bits, bits_per_entry, .. } = self.facts;
         let most = ((bits as f64 + 64.0) / bits_per_entry) as u64;
-        match entries <= most {
-            true => Ok(()),
-            false => Err(RedisError::OutOfRange {
-                offset: 0,
-                field: "capacity",
-                found: entries,
-                least: 1,
-                most,
-            }),
-        }
+        in_range(None, "capacity", entries, 0, most)
     }
 
     /// Whether it holds as many keys as it was made for.

@@ -2,9 +2,13 @@
 //! `BLOCKED_BLOOM_FIXTURES` names, or from `../shared/fixtures`. A test whose files are missing says so and passes, unless
 //! `BLOCKED_BLOOM_REQUIRE_FIXTURES` is set.
 
-use std::path::{Path, PathBuf};
+// How the fixtures are found is written once, in the tests of the formats.
+#[path = "../../../../crates/formats/tests/suite/common/fixtures.rs"]
+mod found;
 
 use blocked_bloom_formats::redis::RedisFilter;
+
+use found::{external, unhex};
 
 use crate::server::{Server, call, dump, items, load};
 
@@ -16,23 +20,8 @@ struct Fixture {
     answers: Vec<bool>,
 }
 
-fn folder() -> Option<PathBuf> {
-    let root = match std::env::var_os("BLOCKED_BLOOM_FIXTURES") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures"),
-    };
-    let path = root.join("redisbloom");
-    if path.is_dir() {
-        return Some(path);
-    }
-    let required = std::env::var_os("BLOCKED_BLOOM_REQUIRE_FIXTURES").is_some();
-    assert!(!required, "{} is missing, and BLOCKED_BLOOM_REQUIRE_FIXTURES is set", path.display());
-    println!("NOT RUN: no folder {}", path.display());
-    None
-}
-
 fn fixtures() -> Vec<Fixture> {
-    let Some(folder) = folder() else { return Vec::new() };
+    let Some(folder) = external("redisbloom") else { return Vec::new() };
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let dumps =
         files.filter(|path| path.extension().is_some_and(|extension| extension == "scandump"));
@@ -58,11 +47,6 @@ fn fixtures() -> Vec<Fixture> {
             }
         })
         .collect()
-}
-
-fn unhex(digits: &str) -> Vec<u8> {
-    let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
-    digits.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(crate) fn committed(folder: &str) -> PathBuf {
 }
 
 /// A folder of fixtures that are not part of the repository, if they are there.
-#[expect(clippy::print_stdout, reason = "a run shows what it left out")]
+#[allow(clippy::print_stdout, reason = "a run shows what it left out")]
 pub(crate) fn external(folder: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("BLOCKED_BLOOM_FIXTURES") {
         Some(root) => PathBuf::from(root),
