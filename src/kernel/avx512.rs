@@ -3,6 +3,7 @@
 //! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the bit. Needs the extensions F, BW,
 //! DQ, VL, VBMI, VBMI2 and GFNI: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
 
+mod few;
 mod insert;
 mod one;
 mod query;
@@ -33,7 +34,7 @@ pub(super) const TABLE: Table = Table {
     contains: query::contains,
     insert: insert::insert,
     one,
-    few: one::few,
+    few: few::few,
     overlapped: 8,
     mask: set::mask,
     covers: set::covers,

@@ -12,6 +12,7 @@ use core::mem::MaybeUninit;
 use super::super::driver::batch_for;
 use super::super::prefetch::{Ahead, Prefetch};
 use super::super::table::powers;
+use super::few::interleave;
 use crate::probe::Block;
 
 /// Keys of a word of results.
@@ -302,8 +303,8 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         let low = unsafe { _mm512_loadu_si512(missing.cast()) };
         if LANES == 8 {
             return interleave(
-                _mm512_testn_epi16_mask(low, _mm512_set1_epi16(0x5555)).into(),
-                _mm512_testn_epi16_mask(low, _mm512_set1_epi16(0x5555 << 1)).into(),
+                _mm512_testn_epi16_mask(low, _mm512_set1_epi16(0x5555)),
+                _mm512_testn_epi16_mask(low, _mm512_set1_epi16(0x5555 << 1)),
             );
         }
         // SAFETY: the other 32.
@@ -311,12 +312,4 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         u64::from(_mm512_testn_epi16_mask(low, low))
             | u64::from(_mm512_testn_epi16_mask(high, high)) << 32
     }
-}
-
-/// A bit of `even` and one of `odd`, by turns.
-#[inline]
-#[target_feature(enable = "bmi2")]
-fn interleave(even: u64, odd: u64) -> u64 {
-    const EVEN: u64 = 0x5555_5555_5555_5555;
-    _pdep_u64(even, EVEN) | _pdep_u64(odd, !EVEN)
 }
