@@ -1,10 +1,10 @@
 //! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over GF(2), eight by eight bits at a time.
 //!
 //! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the product of "which probes are in this byte",
-//! 64 by 8, and "which bit this probe sets", 8 by 8. The first is made of the words `1 << x`, one for each probe, by a transposition: six
-//! operations of the vector ports a key, besides six that find `x` and `y` of eight keys together. Over GF(2) two probes of one position
-//! would cancel: of a position that occurs again, the second matrix has no bit. Which do is found by subtractions, since comparisons have
-//! mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys were a quarter of their time.
+//! 64 by 8, and "which bit this probe sets", 8 by 8. The first is looked up eight bytes of the block at a time, `1 << x % 8` for the probes that are in them
+//! and 0 for the others, and transposed: five operations of the vector ports a key, besides six that find `x` and `y` of eight keys together. Over GF(2) two
+//! probes of one position would cancel: of a position that occurs again, the second matrix has no bit. Which do is found by the least difference to
+//! an earlier one, since comparisons have mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys were a quarter of their time.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -100,18 +100,30 @@ unsafe fn add<const ROUNDS: usize>(
     slot: usize,
     key: usize,
 ) {
-    /// The byte of a register that is byte `i / 8` of its word `i % 8`.
-    const TRANSPOSED: [u8; 64] = {
-        let mut bytes = [0; 64];
+    /// The word that a byte is in, times eight.
+    const WORDS: [u8; 64] = {
+        let mut words = [0; 64];
+        let mut byte = 0;
+        while byte < 64 {
+            words[byte] = byte as u8 / 8 * 8;
+            byte += 1;
+        }
+        words
+    };
+    /// `1 << i` for a byte of this word, 0 for the bytes of other words.
+    const ONES: [u8; 64] = {
+        let mut ones = [0; 64];
         let mut i = 0;
-        while i < 64 {
-            bytes[i] = (i % 8 * 8 + i / 8) as u8;
+        while i < 8 {
+            ones[i] = 1 << i;
             i += 1;
         }
-        bytes
+        ones
     };
     // SAFETY: 64 bytes; the load has no alignment to respect.
-    let transposed = unsafe { _mm512_loadu_si512(TRANSPOSED.as_ptr().cast()) };
+    let words = unsafe { _mm512_loadu_si512(WORDS.as_ptr().cast()) };
+    // SAFETY: as above.
+    let ones = unsafe { _mm512_loadu_si512(ONES.as_ptr().cast()) };
     // SAFETY: the caller staged the key.
     let offset = unsafe { staged.offset[slot][key].assume_init() };
     let block = blocks.wrapping_byte_add(offset as usize);
@@ -122,12 +134,11 @@ unsafe fn add<const ROUNDS: usize>(
         let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
         // SAFETY: as above.
         let bits = unsafe { staged.bits[round][slot][key].assume_init() };
-        let shifts = _mm512_setr_epi64(0, 8, 16, 24, 32, 40, 48, 56);
-        let bytes = _mm512_srlv_epi64(_mm512_set1_epi64(bytes as i64), shifts);
-        // A rotation takes its count modulo 64: the bytes after the one that counts do not matter.
-        let bytes = _mm512_rolv_epi64(_mm512_set1_epi64(1), bytes);
+        // In each word, the eight probes by how their bytes differ from the word's first. A permutation takes its index modulo 64: the two bits above the
+        // byte's number do not matter.
+        let difference = _mm512_xor_si512(_mm512_set1_epi64(bytes as i64), words);
+        let bytes = _mm512_permutexvar_epi8(difference, ones);
         // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which probes are in a byte.
-        let bytes = _mm512_permutexvar_epi8(transposed, bytes);
         let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
         let probes = _mm512_gf2p8affine_epi64_epi8::<0>(identity, bytes);
         let mask = _mm512_gf2p8affine_epi64_epi8::<0>(probes, _mm512_set1_epi64(bits as i64));
@@ -275,15 +286,14 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             let products = _mm512_mullo_epi32(high, self.powers[round][register]);
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
-            // Ones in the top byte where the position is there already: in the upper half as in the lower one, or in a register before. A
-            // difference has nine bits; one less has no bit in the top byte unless it was 0.
-            let other_half = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
-            let mut same = _mm512_sub_epi32(other_half, one);
+            // The least difference to a position that is there already: in the lower half for the upper one, or in a register before. It has nine
+            // bits; one less has no bit in the top byte unless it was 0.
+            let mut least = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
             for &(before, exchanged) in &before[..register] {
-                let before = _mm512_sub_epi32(_mm512_xor_si512(position, before), one);
-                let exchanged = _mm512_sub_epi32(_mm512_xor_si512(position, exchanged), one);
-                same = _mm512_or_si512(same, _mm512_or_si512(before, exchanged));
+                least = _mm512_min_epu32(least, _mm512_xor_si512(position, before));
+                least = _mm512_min_epu32(least, _mm512_xor_si512(position, exchanged));
             }
+            let same = _mm512_sub_epi32(least, one);
             before[register] = (position, exchanged);
             // Nine bits a position, of which three fit into half of a word.
             (packed, again) = match register {
