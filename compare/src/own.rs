@@ -121,9 +121,19 @@ fn hits(view: BloomFilterRef<'_>, way: usize, hashes: &[u64]) -> usize {
     if way == 1 {
         return hashes.iter().filter(|&&hash| view.contains_hash(hash)).count();
     }
+    batch_hits(&view, hashes)
+}
+
+pub(crate) fn batch_hits(filter: &impl BatchQuery, hashes: &[u64]) -> usize {
+    // The words of a long call are zeroed, which would take as long as some keys.
+    if hashes.len() <= 64 {
+        let mut word = [0];
+        filter.contains_hashes_into(hashes, &mut word).expect("a word for 64 hashes");
+        return word[0].count_ones() as usize;
+    }
     let mut words = [0; MOST / 64];
     let words = &mut words[..hashes.len().div_ceil(64)];
-    view.contains_hashes_into(hashes, words).expect("a word for 64 hashes");
+    filter.contains_hashes_into(hashes, words).expect("a word for 64 hashes");
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 

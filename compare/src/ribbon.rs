@@ -5,7 +5,7 @@ use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions}
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 
 use crate::keys::{Key, hash_of, hashes_of};
-use crate::own::MOST;
+use crate::own::{MOST, batch_hits};
 use crate::peer::{Batch, Kind, Peer, Role, Way};
 
 pub(crate) fn kinds() -> Vec<Kind> {
@@ -49,18 +49,11 @@ fn block(hashes: &[u64], bits: f64) -> Option<Box<dyn Peer>> {
 /// A block in memory without huge pages, as one in a block cache is.
 struct Block(Vec<u8>);
 
-fn hits(filter: &impl BatchQuery, hashes: &[u64]) -> usize {
-    let mut words = [0; MOST / 64];
-    let words = &mut words[..hashes.len().div_ceil(64)];
-    filter.contains_hashes_into(hashes, words).expect("a word for 64 hashes");
-    words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
 fn hits_of_keys(filter: &impl BatchQuery, keys: &[Key]) -> usize {
     let mut hashes = [0; MOST];
     let hashes = &mut hashes[..keys.len()];
     hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hash_of(key));
-    hits(filter, hashes)
+    batch_hits(filter, hashes)
 }
 
 impl Peer for RibbonFilter {
@@ -69,7 +62,7 @@ impl Peer for RibbonFilter {
     }
 
     fn count(&self, _way: usize, hashes: &[u64]) -> usize {
-        hits(self, hashes)
+        batch_hits(self, hashes)
     }
 
     fn count_keys(&self, _way: usize, keys: &[Key]) -> usize {
@@ -83,7 +76,7 @@ impl Peer for Block {
     }
 
     fn count(&self, _way: usize, hashes: &[u64]) -> usize {
-        hits(&RibbonBlock::from_bytes(&self.0).expect("just built"), hashes)
+        batch_hits(&RibbonBlock::from_bytes(&self.0).expect("just built"), hashes)
     }
 
     fn count_keys(&self, _way: usize, keys: &[Key]) -> usize {
