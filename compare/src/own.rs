@@ -125,11 +125,16 @@ fn hits(view: BloomFilterRef<'_>, way: usize, hashes: &[u64]) -> usize {
 }
 
 pub(crate) fn batch_hits(filter: &impl BatchQuery, hashes: &[u64]) -> usize {
-    // The words of a long call are zeroed, which would take as long as some keys.
+    // The words of a long call are zeroed, and without an instruction for it the ones of a word are counted in twenty: as long as some keys take.
     if hashes.len() <= 64 {
         let mut word = [0];
         filter.contains_hashes_into(hashes, &mut word).expect("a word for 64 hashes");
-        return word[0].count_ones() as usize;
+        let (mut word, mut hits) = (word[0], 0);
+        while word != 0 {
+            word &= word - 1;
+            hits += 1;
+        }
+        return hits;
     }
     let mut words = [0; MOST / 64];
     let words = &mut words[..hashes.len().div_ceil(64)];

@@ -21,7 +21,7 @@ pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool
 }
 
 /// Up to `LANES` probes.
-struct One<const LANES: usize> {
+pub(super) struct One<const LANES: usize> {
     /// For more than 8.
     test: Test<'static, LANES>,
     /// `G^0 .. G^7`.
@@ -33,7 +33,7 @@ struct One<const LANES: usize> {
 impl<const LANES: usize> One<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    fn new(probes: u32) -> Self {
+    pub(super) fn new(probes: u32) -> Self {
         const POWERS: [u32; 8] = powers();
         One {
             test: Test::new(&[], probes),
@@ -46,7 +46,7 @@ impl<const LANES: usize> One<LANES> {
     /// Whether the block has all bits of the hash.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    fn contains(&self, block: &Block, hash: u64) -> bool {
+    pub(super) fn contains(&self, block: &Block, hash: u64) -> bool {
         let half = (hash >> 32) as u32;
         // SAFETY: the 64 bytes of a reference; the load has no alignment to respect.
         let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
