@@ -1,10 +1,11 @@
 //! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over GF(2), eight by eight bits at a time.
 //!
 //! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the product of "which probes are in this byte",
-//! 64 by 8, and "which bit this probe sets", 8 by 8. The first is looked up eight bytes of the block at a time, `1 << x % 8` for the probes that are in them
-//! and 0 for the others, and transposed: five operations of the vector ports a key, besides six that find `x` and `y` of eight keys together. Over GF(2) two
-//! probes of one position would cancel: of a position that occurs again, the second matrix has no bit. Which do is found by the least difference to
-//! an earlier one, since comparisons have mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys were a quarter of their time.
+//! 64 by 8, and "which bit this probe sets", 8 by 8. For the first, a byte per probe is looked up for each of the block's eight words, `1 << x % 8` if
+//! the probe is in this word, else 0, and these are transposed. That is five vector operations a key, besides six that find `x` and `y` of eight keys
+//! together. Over GF(2) two probes of one position would cancel: of a position that occurs again, the second matrix has no bit. Which do is found by
+//! the least difference to an earlier one, since comparisons have mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys
+//! were a quarter of their time.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -100,7 +101,7 @@ unsafe fn add<const ROUNDS: usize>(
     slot: usize,
     key: usize,
 ) {
-    /// The word that a byte is in, times eight.
+    /// The first byte of the word that each byte is in.
     const WORDS: [u8; 64] = {
         let mut words = [0; 64];
         let mut byte = 0;
@@ -110,7 +111,7 @@ unsafe fn add<const ROUNDS: usize>(
         }
         words
     };
-    /// `1 << i` for a byte of this word, 0 for the bytes of other words.
+    /// `1 << i` for an index in this word, 0 for other words.
     const ONES: [u8; 64] = {
         let mut ones = [0; 64];
         let mut i = 0;
@@ -134,8 +135,8 @@ unsafe fn add<const ROUNDS: usize>(
         let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
         // SAFETY: as above.
         let bits = unsafe { staged.bits[round][slot][key].assume_init() };
-        // In each word, the eight probes by how their bytes differ from the word's first. A permutation takes its index modulo 64: the two bits above the
-        // byte's number do not matter.
+        // Index of the lookup: the probe's byte XOR the word's first byte, below 8 only in its own word. `vpermb` takes it modulo 64, which drops
+        // the two bits above the byte.
         let difference = _mm512_xor_si512(_mm512_set1_epi64(bytes as i64), words);
         let bytes = _mm512_permutexvar_epi8(difference, ones);
         // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which probes are in a byte.

@@ -120,7 +120,7 @@ struct Missing([u16; 2 * WORD]);
 
 /// What all keys of a batch share.
 pub(super) struct Test<'a, const LANES: usize> {
-    /// 1 to 2^32 - 1.
+    /// 1 to 2^32 - 1; none in [`One`](super::one::One), which calls [`single`](Self::single) alone.
     blocks: &'a [Block],
     count: __m512i,
     /// `G^0 .. G^15`, or up to 8 probes `G^0 .. G^7`, each twice: even lanes are the first key's, odd ones the second's.
@@ -234,7 +234,7 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         self.single(half, unsafe { self.block(staged, slot) })
     }
 
-    /// A bit per probe of the keys at `slot` and after it, by turns, set where the probe's bit is not.
+    /// A bit per probe of the keys at `slot` and after it, alternating, set where the probe's bit is not.
     ///
     /// # Safety
     ///
@@ -275,7 +275,7 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
     ///
     /// # Safety
     ///
-    /// It was staged by this test.
+    /// It was staged by this test, which has blocks.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     unsafe fn block(&self, staged: &Staged, slot: usize) -> __m512i {

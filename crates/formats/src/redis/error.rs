@@ -33,7 +33,8 @@ pub enum RedisError {
     },
     /// A number, of the header or given, is out of its range, or contradicts another.
     OutOfRange {
-        /// Where the header has it, from the header's first byte. None for what was given.
+        /// Where the header has it, from the header's first byte. None for an argument, or for the capacity of a loaded link that is checked
+        /// when the chain grows.
         offset: Option<u64>,
         /// Its name, as in RedisBloom.
         field: &'static str,
@@ -46,7 +47,7 @@ pub enum RedisError {
     },
     /// An error rate, or bits per entry, that no filter has.
     Rate {
-        /// Where the header has it, from the header's first byte. None for what was given.
+        /// Where the header has it, from the header's first byte. None for an argument.
         offset: Option<u64>,
         /// `error` or `bpe`.
         field: &'static str,
@@ -97,7 +98,7 @@ impl Display for Place {
     }
 }
 
-/// Whether a number is from `least` to `most`.
+/// Checks that a number is from `least` to `most`.
 pub(super) fn in_range(
     offset: Option<u64>,
     field: &'static str,
