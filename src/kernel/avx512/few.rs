@@ -9,6 +9,7 @@ use super::super::driver::for_each_of_few;
 use super::super::prefetch::Prefetch;
 use super::super::table::{address, powers};
 use super::one::{One, one};
+use super::query::Test;
 use crate::probe::Block;
 
 /// Fewer keys are tested one by one: two at a time took 27 instead of 21 ns each from memory (Zen 5, 100 M keys).
@@ -117,7 +118,7 @@ impl Offsets {
 
 /// What all keys of a call share.
 struct Tests<const LANES: usize> {
-    /// `G^0 .. G^15`, or up to 8 probes `G^0 .. G^7`, each twice: even lanes are the first key's, odd ones the second's.
+    /// [`Test::POWERS`].
     powers: __m512i,
     /// `G^16`: from one round of a key to the next.
     next_round: __m512i,
@@ -129,29 +130,16 @@ struct Tests<const LANES: usize> {
 }
 
 impl<const LANES: usize> Tests<LANES> {
-    /// Keys tested in a register.
-    const KEYS: usize = if LANES == 8 { 2 } else { 1 };
-
     /// Keys of which a register has the answers.
-    const MOST: usize = 32 * Self::KEYS;
-
-    /// One for each lane.
-    const POWERS: [u32; 16] = {
-        let (powers, mut lanes, mut lane) = (powers::<16>(), [0; 16], 0);
-        while lane < 16 {
-            lanes[lane] = powers[lane / Self::KEYS];
-            lane += 1;
-        }
-        lanes
-    };
+    const MOST: usize = 32 * Test::<LANES>::KEYS;
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     fn new(probes: u32) -> Self {
-        let lanes = probes as usize * Self::KEYS;
+        let lanes = probes as usize * Test::<LANES>::KEYS;
         Tests {
             // SAFETY: sixteen words; the load has no alignment to respect.
-            powers: unsafe { _mm512_loadu_si512(Self::POWERS.as_ptr().cast()) },
+            powers: unsafe { _mm512_loadu_si512(Test::<LANES>::POWERS.as_ptr().cast()) },
             next_round: _mm512_set1_epi32(powers::<17>()[16] as i32),
             unused: ones_from(lanes.min(16)),
             unused_in_second_round: ones_from(lanes.saturating_sub(16)),
@@ -161,7 +149,7 @@ impl<const LANES: usize> Tests<LANES> {
 
     /// One bit for each key, of up to `MOST`. Offsets are computed in general registers, from a load of each hash, or with `TOGETHER` eight in a
     /// vector, and stored. The second is known later and slightly slower in cache, but is fewer instructions, so that the CPU gets further into
-    /// the next call while lines are missing: 7.3 instead of 8.7 ns a key (Zen 5, 100 M keys, 32 a call).
+    /// the next call while lines are missing: 7.3 instead of 8.2 ns a key (Zen 5, 100 M keys, 32 a call).
     ///
     /// # Safety
     ///

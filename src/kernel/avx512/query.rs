@@ -137,7 +137,7 @@ pub(super) struct Test<'a, const LANES: usize> {
 
 impl<'a, const LANES: usize> Test<'a, LANES> {
     /// One for each lane.
-    const POWERS: [u32; 16] = {
+    pub(super) const POWERS: [u32; 16] = {
         let (powers, mut lanes, mut lane) = (powers::<16>(), [0; 16], 0);
         while lane < 16 {
             lanes[lane] = powers[lane / Self::KEYS];
@@ -147,7 +147,7 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
     };
 
     /// Keys tested in a register.
-    const KEYS: usize = if LANES == 8 { 2 } else { 1 };
+    pub(super) const KEYS: usize = if LANES == 8 { 2 } else { 1 };
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
