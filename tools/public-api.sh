@@ -1,32 +1,56 @@
 #!/usr/bin/env bash
-# tools/public-api.sh           compares the public interface of the core with its listing, docs/public-api.txt
-# tools/public-api.sh --write   writes the listing
+# tools/public-api.sh           compares the public interface of every library with its listing, tools/public-api/PACKAGE.txt
+# tools/public-api.sh --write   writes the listings
+# With --most-types N it fails, too, if the core has more than N public types (structs, enums, unions, traits and aliases).
 #
-# One line for each public item, with its signature, by source file. A change of the interface shows in a diff; and integrations, whose
-# tests take long, are tested again where the listing changed.
+# The libraries are the core and those in crates/. A listing has one line for each public item, with everything that its signature says; it
+# is made from rustdoc's JSON, which needs a nightly toolchain. A change of an interface shows in a diff; and integrations, whose tests
+# take long, are tested again where the listing of what they link changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-listing=docs/public-api.txt
+write='' most=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --write) write=yes ;;
+        --most-types) most=${2:?"--most-types takes a number"} && shift ;;
+        *) echo "usage: tools/public-api.sh [--most-types N] [--write]" >&2; exit 2 ;;
+    esac
+    shift
+done
 
-list() {
-    # The guides are modules of the documentation only.
-    for file in $(find src -name '*.rs' ! -name guides.rs | LC_ALL=C sort); do
-        # Signatures on one line, without bodies, tests and what is public inside the crate only.
-        sed '/^#\[cfg(test)\]/,$d; /^#\[cfg(all(doc,/,+1d; s|^ *//.*||' "$file" | tr '\n' ' ' | sed -E 's/ +/ /g; s/([;{}]|#\[[^]]*\])/\n\1\n/g' |
-            grep -E '^ *pub (const |unsafe )*(fn|struct|enum|trait|const|type|use|mod) |^ *impl.* for ' |
-            sed -E "s|^ *|${file#src/}: |; s/ +$//" || true
-        # Variants of enums, methods of traits, public fields, and what is exported again.
-        sed '/^#\[cfg(test)\]/,$d; s|^ *//.*||' "$file" | awk -v file="${file#src/}" '
-            /^pub enum / || /^pub use [^;]*$/ { all = 1 }
-            /^pub trait / { methods = 1 }
-            all || (methods && / fn /) || /^ +pub [a-z_]+: / || /^pub use / { sub(/^ +/, ""); if ($0 != "") print file ": . " $0 }
-            /^}/ { all = methods = 0 }
-        '
+packages=(blocked-bloom)
+for library in crates/*/src/lib.rs; do
+    packages+=("$(sed -n '/^name = /{s/.*"\(.*\)".*/\1/p;q;}' "${library%src/lib.rs}Cargo.toml")")
+done
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/public-api
+cargo build --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir "$target/tool"
+# One call of cargo for all, or the core would be compiled once for each set of its features. Lints are left to clippy.
+rm -rf "$target/doc"
+RUSTFLAGS=--cap-lints=allow RUSTDOCFLAGS="--cap-lints=allow -Z unstable-options --output-format json" \
+    cargo +nightly doc --quiet --locked --no-deps --lib --all-features "${packages[@]/#/--package=}" --target-dir "$target"
+
+listings=$(mktemp -d)
+trap 'rm -r "$listings"' EXIT
+failed='' changed=''
+for package in "${packages[@]}"; do
+    limit=()
+    if [ -n "$most" ] && [ "$package" = blocked-bloom ]; then limit=(--most-types "$most"); fi
+    # Above the limit there is a listing nonetheless.
+    "$target/tool/debug/public-api" ${limit[@]+"${limit[@]}"} "$target/doc/${package//-/_}.json" >"$listings/$package.txt" || failed=yes
+    [ -s "$listings/$package.txt" ] || exit 1
+done
+
+if [ -n "$write" ]; then
+    rm -f tools/public-api/*.txt
+    cp "$listings"/*.txt tools/public-api
+else
+    for listing in $({ ls tools/public-api "$listings"; } | grep '\.txt$' | LC_ALL=C sort -u); do
+        diff -uN "tools/public-api/$listing" "$listings/$listing" || changed=yes
     done
-}
-
-case ${1:-} in
-    --write) list >"$listing" ;;
-    "") diff -u "$listing" <(list) || { echo "public-api: the core's interface changed: look at the difference, then tools/public-api.sh --write" >&2; exit 1; } ;;
-    *) echo "usage: tools/public-api.sh [--write]" >&2; exit 2 ;;
-esac
+    if [ -n "$changed" ]; then
+        echo "public-api: an interface changed: look at the differences, then tools/public-api.sh --write" >&2
+        failed=yes
+    fi
+fi
+[ -z "$failed" ]

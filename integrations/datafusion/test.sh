@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 
 # This folder as git knows it, but for the record itself, and the core's public interface.
 state() {
-    git ls-files -z --cached --others --exclude-standard . ':!tested' ../../docs/public-api.txt | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64
+    git ls-files -z --cached --others --exclude-standard . ':!tested' ../../tools/public-api/blocked-bloom.txt | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64
 }
 
 if [ "${1:-}" = --if-changed ] && [ "$(cat tested 2>/dev/null)" = "$(state)" ]; then

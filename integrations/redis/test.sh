@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 
 # This folder as git knows it, but for the record itself; the core's public interface; the code that reads RedisBloom's filters, and that finds its fixtures.
 state() {
-    git ls-files -z --cached --others --exclude-standard . ':!tested' ../../docs/public-api.txt ../../crates/formats/src/redis ../../crates/formats/src/classical \
+    git ls-files -z --cached --others --exclude-standard . ':!tested' ../../tools/public-api/blocked-bloom.txt ../../crates/formats/src/redis ../../crates/formats/src/classical \
         ../../crates/formats/tests/suite/common/fixtures.rs |
         LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64
 }
