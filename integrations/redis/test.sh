@@ -7,21 +7,17 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# This folder as git knows it, but for the record itself; the core's public interface; the code that reads RedisBloom's filters, and that finds its fixtures.
-state() {
-    git ls-files -z --cached --others --exclude-standard . ':!tested' ../../tools/public-api/blocked-bloom.txt ../../crates/formats/src/redis ../../crates/formats/src/classical \
-        ../../crates/formats/tests/suite/common/fixtures.rs |
-        LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64
-}
+# Of the formats the code that reads RedisBloom's filters, and that finds its fixtures: an interface says little about bytes.
+tested=(
+    integrations/redis tools/public-api/blocked-bloom.txt tools/public-api/blocked-bloom-formats.txt
+    crates/formats/src/redis crates/formats/src/classical crates/formats/tests/suite/common/fixtures.rs
+)
 
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] || ldconfig -p 2>/dev/null | grep -q 'libclang[-.]' || compgen -G '/usr/lib/llvm-*/lib/libclang[-.]*so*' >/dev/null
 }
 
-if [ "${1:-}" = --if-changed ] && [ "$(cat tested 2>/dev/null)" = "$(state)" ]; then
-    echo "integrations/redis: these files, this interface of the core and this code of the formats passed before"
-    exit
-fi
+if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
 if [ -n "${CI:-}" ] && ! { has_libclang && command -v redis-server >/dev/null; }; then
     echo "integrations/redis: installing redis-server and libclang-dev"
     apt-get update -qq && apt-get install -y --no-install-recommends redis-server libclang-dev
@@ -34,7 +30,7 @@ fi
 cargo clippy --locked --all-targets -- -D warnings
 cargo test --locked
 if command -v redis-server >/dev/null; then
-    state >tested
+    ../../tools/if-changed.sh record "${tested[@]}"
 else
     echo "integrations/redis: NOT RUN: no redis-server (Debian: redis-server)" >&2
 fi

@@ -3,17 +3,10 @@
 # integrations/slatedb/test.sh --if-changed   the same, unless `tested` says that these files and this interface of the core passed before
 set -euo pipefail
 cd "$(dirname "$0")"
+tested=(integrations/slatedb tools/public-api/blocked-bloom.txt)
 
-# This folder as git knows it, but for the record itself, and the core's public interface.
-state() {
-    git ls-files -z --cached --others --exclude-standard . ':!tested' ../../tools/public-api/blocked-bloom.txt | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-64
-}
-
-if [ "${1:-}" = --if-changed ] && [ "$(cat tested 2>/dev/null)" = "$(state)" ]; then
-    echo "integrations/slatedb: these files and this interface of the core passed before"
-    exit
-fi
+if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
 cargo fmt --check
 cargo clippy --locked --all-targets -- -D warnings
 cargo test --locked
-state >tested
+../../tools/if-changed.sh record "${tested[@]}"
