@@ -14,7 +14,6 @@ use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
 mod choice;
-mod table;
 
 /// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many hashes they receive (32
 /// bits of hash pick the block), so the rate is worse than [`Params::false_positive_rate`] says: partition the filter.
@@ -57,8 +56,8 @@ pub enum Sizing {
 impl Sizing {
     /// Blocks and probes for a number of keys.
     ///
-    /// Probes are the fewest whose rate is within 1 % of the best. Cost: some 20 ns, or 0.1 to 1 us for a false-positive rate, which
-    /// is searched for; some us where two choices differ by less than estimates can tell.
+    /// Probes are the fewest whose rate is within 1 % of the best. Cost: 20 to 60 ns, or 0.2 to 1.5 us for a false-positive rate, which
+    /// is searched for; some us where two choices are too near for estimates, and from some 57 bits per key on in fewer than 20 blocks.
     ///
     /// # Errors
     ///
@@ -332,75 +331,79 @@ fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
     })
 }
 
-/// The false-positive rate of `keys` distinct keys in `blocks` blocks: see the top of this file.
+/// The false-positive rate of `keys` distinct keys in `blocks` blocks, see the top of this file: of all terms that change the sum.
 fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
+    strided_rate(keys, blocks, probes, 1, f64::EPSILON / 4.0)[0]
+}
+
+/// [`rate`], and the first and second derivative of ln(rate) by ln(blocks), from every `stride`-th number of keys that a block can
+/// have; terms under `negligible` times the sum end it. For one block there are no derivatives: NaN.
+///
+/// A sum with a stride is wrong by the distribution's characteristic function at `2 pi / stride`, which is at most
+/// `e^(-variance (1 - cos(2 pi / stride)))`. With `p = 1 / blocks` the derivatives follow from
+/// `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`, so from the mean and the variance of `j` where the filter says "maybe".
+fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f64) -> [f64; 3] {
+    let (keys, k) = (keys as f64, f64::from(probes));
     if blocks == 1 {
-        return block_rate(Load::of(keys as f64, probes), probes);
+        return [block_rate(keys, powers(keys * k), probes), f64::NAN, f64::NAN];
     }
-    // Binomial(keys, 1 / blocks) over +-12 sigma around its mean, each weight from its neighbour; the mode's is 1 until the
-    // sum divides it out. The window gets 40 more above, for means so small that 12 sigma is less than a key.
-    let (keys, others) = (keys as f64, f64::from(blocks) - 1.0);
-    let mean = keys / f64::from(blocks);
-    let sigma = libm::sqrt(mean);
-    let mode = libm::floor(mean);
-    let first = libm::floor((mean - 12.0 * sigma).max(0.0));
-    let last = libm::ceil(mean + 12.0 * sigma + 40.0).min(keys);
-    // Every bit is set in double precision once a block has 512 * 40 probes; then the window, however wide, gives 1.
-    if first * f64::from(probes) > BITS * 40.0 {
-        return 1.0;
+    // Binomial(keys, 1 / blocks) from its mode on, each weight from its neighbour; the mode's is 1 until the sum divides it out.
+    let (others, mean) = (f64::from(blocks) - 1.0, keys / f64::from(blocks));
+    // Every bit is set in double precision once a block has 512 * 40 probes.
+    if (mean - 12.0 * libm::sqrt(mean)) * k > BITS * 40.0 {
+        return [1.0, f64::NAN, f64::NAN];
     }
-    let [one_more, one_less] = [1.0, -1.0].map(|keys| Load::of(keys, probes).powers);
-    let (mut sum, mut weights) = (0.0, 0.0);
-    let mut add = |load: Load, weight: f64| {
+    let (mut sum, mut weights, mut moments) = (0.0, 0.0, [0.0; 2]);
+    let mut add = |keys: f64, powers: [f64; 2], weight: f64| {
+        let (part, above) = (weight * block_rate(keys, powers, probes), keys - mean);
+        sum += part;
         weights += weight;
-        sum += weight * block_rate(load, probes);
+        moments = [moments[0] + part * above, moments[1] + part * above * above];
+        part > negligible * sum || weight > negligible * weights
     };
-    let (mut load, mut weight) = (Load::of(mode, probes), 1.0);
-    while load.keys <= last && weight > 0.0 {
-        add(load, weight);
-        weight *= (keys - load.keys) / ((load.keys + 1.0) * others);
-        load = load.step(1.0, one_more);
+    let mode = libm::floor(mean);
+    let start = powers(mode * k);
+    add(mode, start, 1.0);
+    // Neighbours' weights are as `up` to `down`, each of which changes by a constant.
+    let more = ([keys - mode, -1.0], [(mode + 1.0) * others, others]);
+    let fewer = ([mode * others, -others], [keys - mode + 1.0, 1.0]);
+    for (sign, ([mut up, up_step], [mut down, down_step])) in [(1.0, more), (-1.0, fewer)] {
+        let step = sign * f64::from(stride);
+        let factors = powers(step * k);
+        let (mut keys, [mut q, mut q2], mut weight) = (mode, start, 1.0);
+        loop {
+            let mut ratio = [1.0, 1.0];
+            for _ in 0..stride {
+                ratio = [ratio[0] * up, ratio[1] * down];
+                (up, down) = (up + up_step, down + down_step);
+            }
+            weight *= ratio[0] / ratio[1];
+            (keys, q, q2) = (keys + step, q * factors[0], q2 * factors[1]);
+            if !add(keys, [q, q2], weight) {
+                break;
+            }
+        }
     }
-    (load, weight) = (Load::of(mode, probes), 1.0);
-    while load.keys > first && weight > 0.0 {
-        weight *= load.keys * others / (keys - load.keys + 1.0);
-        load = load.step(-1.0, one_less);
-        add(load, weight);
-    }
-    (sum / weights).clamp(0.0, 1.0)
+    let scale = 1.0 + 1.0 / others;
+    let [above, square] = moments.map(|moment| moment / sum);
+    let bend = ((square - above * above) * scale - mean + above / others) * scale;
+    [(sum / weights).clamp(0.0, 1.0), -above * scale, bend]
 }
 
-/// How full a block is: its keys `j` and, with `b = j k`, the powers `[(511/512)^b, (510/512)^b]`.
-#[derive(Clone, Copy)]
-struct Load {
-    keys: f64,
-    powers: [f64; 2],
+/// The powers of 511/512 and 510/512: how full so many probes leave a block.
+fn powers(probes: f64) -> [f64; 2] {
+    // ln(511/512), ln(510/512)
+    [-0.001_955_034_835_803_350_6, -0.003_913_899_321_136_329].map(|log| libm::exp(probes * log))
 }
 
-impl Load {
-    fn of(keys: f64, probes: u32) -> Self {
-        // ln(511/512), ln(510/512)
-        const LOGARITHMS: [f64; 2] = [-0.001_955_034_835_803_350_6, -0.003_913_899_321_136_329];
-        let balls = keys * f64::from(probes);
-        Load { keys, powers: LOGARITHMS.map(|log| libm::exp(balls * log)) }
-    }
-
-    /// One key more or less, by a multiplication instead of an exponential.
-    fn step(self, keys: f64, factors: [f64; 2]) -> Self {
-        let powers = [self.powers[0] * factors[0], self.powers[1] * factors[1]];
-        Load { keys: self.keys + keys, powers }
-    }
-}
-
-/// The rate of one block.
-fn block_rate(load: Load, probes: u32) -> f64 {
-    if load.keys == 0.0 {
+/// The rate of one block of so many keys, with the [`powers`] of all their probes.
+fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
+    if keys == 0.0 {
         return 0.0;
     }
-    let (k, [q, q2]) = (f64::from(probes), load.powers);
-    let p = 1.0 - q;
+    let (k, p) = (f64::from(probes), 1.0 - q);
     let variance = ((BITS - 1.0) * q2 + q) / BITS - q * q;
     let second_order = 1.0 + k * (k - 1.0) * variance.max(0.0) / (2.0 * p * p);
     let power = (1..probes).fold(p, |power, _| power * p);
-    (power * second_order + load.keys / HIGH_HASHES).clamp(0.0, 1.0)
+    (power * second_order + keys / HIGH_HASHES).clamp(0.0, 1.0)
 }

@@ -1,223 +1,150 @@
-//! Choosing probes and blocks with a few estimates of the rate instead of hundreds of evaluations.
+//! Choosing probes and blocks with a few evaluations of the rate instead of hundreds.
 //!
-//! The choices are those that evaluating [`rate`] for every candidate gives. Thresholds and estimates of known accuracy decide most of
-//! them; where something is nearer to a threshold or to the target than that accuracy, `rate` decides.
-//! Where `rate` itself cannot tell neighbours apart, for targets within some 10^-10 of 1 and 10^8 keys or more, the blocks may differ by a
+//! The choices are those that evaluating [`rate`] for every candidate gives: thresholds and sums of known accuracy decide, and [`rate`]
+//! itself where something is nearer to a threshold or to the target than that. `tests/sizing_grid.rs` compares with that definition.
+//! Where [`rate`] cannot tell neighbours apart, for targets within some 10^-10 of 1 and 10^8 keys or more, the blocks may differ by a
 //! few in hundreds of millions.
 
-use super::table::{FEW, MANY_BLOCKS, ROWS};
-use super::{BITS, HIGH_HASHES, rate};
+use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
+
+/// For each number of probes from 1: `[c0, c1, doubt, rate, slope, bend]`.
+///
+/// So many probes are enough from `c0 blocks + c1` keys on, give or take `doubt / blocks` keys and rounding. This is where the rate
+/// with as many probes is 1.01 times the rate with one more: `c0` at the limit of many blocks, `c1` by interpolation at 21, 45 and 2000.
+/// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three, on both sides of each threshold.
+///
+/// The rest makes a first guess, and decides nothing. With `c0` keys per block, and blocks without number, the rate is `rate`; a rate
+/// `r` above it has about `c0 e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as far as so many probes are best.
+const ROWS: [[f64; 6]; 20] = [
+    [240.087889757354, -0.041943, 0.001, 3.7432e-01, 1.27584, 0.00000],
+    [139.500637967404, 0.697099, 0.001, 1.7707e-01, 0.66753, 0.09143],
+    [97.944921454365, 1.410000, 0.002, 8.4463e-02, 0.45564, 0.03922],
+    [74.873341983310, 2.108445, 0.002, 3.9948e-02, 0.34771, 0.02148],
+    [60.040774894759, 2.791202, 0.002, 1.8597e-02, 0.28253, 0.01328],
+    [49.612707564745, 3.454768, 0.002, 8.4769e-03, 0.23911, 0.00881],
+    [41.824652468524, 4.095170, 0.005, 3.7677e-03, 0.20831, 0.00611],
+    [35.750936771672, 4.708519, 0.01, 1.6269e-03, 0.18547, 0.00436],
+    [30.859370730980, 5.291261, 0.02, 6.8042e-04, 0.16800, 0.00317],
+    [26.822437056517, 5.840302, 0.03, 2.7488e-04, 0.15432, 0.00232],
+    [23.427609894426, 6.353075, 0.04, 1.0703e-04, 0.14342, 0.00169],
+    [20.530939442281, 6.827580, 0.05, 4.0102e-05, 0.13463, 0.00123],
+    [18.031350334292, 7.262411, 0.06, 1.4441e-05, 0.12748, 0.00086],
+    [15.855598110095, 7.656837, 0.08, 4.9944e-06, 0.12166, 0.00057],
+    [13.949008373468, 8.011094, 0.1, 1.6590e-06, 0.11697, 0.00030],
+    [12.269400750672, 8.327413, 0.12, 5.2978e-07, 0.11337, 0.00001],
+    [10.782495755469, 8.613721, 0.15, 1.6312e-07, 0.11113, -0.00046],
+    [9.456827342953, 8.897802, 0.3, 4.8810e-08, 0.11150, -0.00156],
+    [8.252603372675, 9.294231, 1.5, 1.4484e-08, 0.11911, -0.00504],
+    [7.064254713871, 10.673441, 10.0, 4.3926e-09, 0.15583, -0.02064],
+];
+
+/// The probes for 1, 2, ... keys in one block, up to where [`ROWS`] has them.
+const ONE_BLOCK: [u32; 18] = [7, 8, 9, 10, 12, 13, 15, 18, 21, 26, 28, 27, 26, 24, 23, 21, 20, 19];
 
 /// The fewest probes whose rate is at most 1.01 times the best of any number of probes, for as many blocks as sizing allows for the keys.
 ///
-/// Costs 5 to 35 ns, and two rates within `margin` of a threshold.
+/// Costs 20 to 60 ns; some us near a threshold, and for fewer than 20 blocks where more than 20 probes are best (some 57 bits per key).
 pub(super) fn best_probes(keys: u64, blocks: u32) -> u32 {
-    if blocks < MANY_BLOCKS && keys < 256 {
-        let place = blocks << 16 | (keys as u32) << 8 | 0xff;
-        let found = FEW[..FEW.partition_point(|&few| few <= place)].last();
-        if let Some(probes) = found.map(|few| few & 0xff).filter(|&probes| probes > 0) {
+    if blocks == 1 && keys <= ONE_BLOCK.len() as u64 {
+        return ONE_BLOCK[keys as usize - 1];
+    }
+    let (keys_f, blocks_f) = (keys as f64, f64::from(blocks));
+    for ([c0, c1, doubt, ..], probes) in ROWS.iter().zip(1..) {
+        let above = keys_f - (c0 * blocks_f + c1);
+        let doubt = doubt / blocks_f + 1e-3 + 2e-11 * keys_f;
+        if above > doubt {
             return probes;
         }
-    }
-    let (keys_f, blocks_f, share) = (keys as f64, f64::from(blocks), 1.0 / f64::from(blocks));
-    // So near are the thresholds to those of the formula: the number of keys is verified by `tools/sizing-tables.py`, the part of all
-    // keys is several times what rounding in `rate` makes.
-    let margin = 2e-3 + 2e-11 * keys_f;
-    for ([c0, c1, c2, c3, ..], probes) in ROWS[..ROWS.len() - 1].iter().zip(1..) {
-        let above = keys_f - (c0 * blocks_f + c1 + (c2 + c3 * share) * share);
-        if above > margin {
-            return probes;
-        }
-        if above > -margin {
-            // At a threshold the best rate is that of one probe more.
-            let enough = rate(keys, blocks, probes) <= rate(keys, blocks, probes + 1) * 1.01;
-            return probes + u32::from(!enough);
+        if above > -doubt {
+            return searched_probes(keys, blocks, probes);
         }
     }
-    ROWS.len() as u32
+    let more = ROWS.len() as u32 + 1;
+    if blocks < 20 { searched_probes(keys, blocks, more) } else { more }
 }
 
-/// About how many blocks so many keys need to have more probes than this.
-fn blocks_above(probes: u32, keys: f64) -> f64 {
-    let [c0, c1, c2, c3, ..] = ROWS[probes as usize - 1];
-    let near = (keys - c1) / c0;
-    near - (c2 + c3 / near) / (near * c0)
+/// [`best_probes`] by its definition, from a guess on: as a function of the probes the rate has one minimum.
+fn searched_probes(keys: u64, blocks: u32, mut probes: u32) -> u32 {
+    let rate = |probes| rate(keys, blocks, probes);
+    let mut best = rate(probes);
+    while probes < MAX_PROBES {
+        let more = rate(probes + 1);
+        if more >= best {
+            break;
+        }
+        (probes, best) = (probes + 1, more);
+    }
+    while probes > 1 {
+        let fewer = rate(probes - 1);
+        if fewer > best * 1.01 {
+            break;
+        }
+        (probes, best) = (probes - 1, best.min(fewer));
+    }
+    probes
 }
 
 /// The fewest blocks, of at most `most`, whose rate with [`best_probes`] is at most `target`; the rate of `most` blocks if it is above.
 ///
-/// The rate falls with every block. Costs 0.1 us for few blocks and some 0.5 us for many; some us where estimates leave a doubt; and up
-/// to 0.3 ms for a target within 4 millionths of 1.
+/// The rate falls with every block, so that the answer is proven by the rates of two neighbours. Costs 0.2 us for one probe, some 1 us for
+/// more (three rates or four); some us where estimates leave a doubt; and up to 0.3 ms for a target within 4 millionths of 1.
 pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f64> {
-    let lowest = || rate(keys, most, best_probes(keys, most));
-    let (mut next, doubt) = match ROWS.iter().position(|row| row[4] <= target) {
-        // A single block is better than many of as many keys on average.
-        Some(row) if keys as f64 <= ROWS[row][0] => return Ok(1),
-        Some(row) => first_guess(row, keys as f64, target),
-        // Many blocks have no such rate, and few hardly.
-        None => match lowest() {
-            lowest if lowest > target => return Err(lowest),
-            _ => (f64::from(most), f64::INFINITY),
-        },
+    let keys_f = keys as f64;
+    // About the blocks up to which so many probes are enough, or NaN, which `min` and `max` ignore.
+    let last = |probes: u32| {
+        let row = ROWS.get((probes as usize).wrapping_sub(1));
+        row.map_or(f64::NAN, |[c0, c1, ..]| (keys_f - c1) / c0)
     };
+    let reached = ROWS.iter().find(|row| row[3] <= target);
+    let [c0, c1, _, row_rate, slope, bend] = reached.unwrap_or(&ROWS[ROWS.len() - 1]);
+    let y = libm::log(target / row_rate);
+    // Few blocks shift the keys at equal rates by half of what they shift the thresholds.
+    let mut next = (keys_f - c1 / 2.0) / (c0 * libm::exp(y * (slope + bend * y)));
     // The answer is one of `low..=high`, of which the last is too many if it is more than `most`.
-    let whole = |blocks: f64| (libm::ceil(blocks) as u64).clamp(1, u64::from(most) + 1);
-    let (mut low, mut high) = (whole(next - doubt), whole(next + doubt));
-    for step in 0.. {
-        if low == high {
-            break;
-        }
-        // Where estimates lead nowhere, halving does.
-        let halves = step > 8 || next.is_nan();
-        let blocks = if halves { low + (high - low) / 2 } else { whole(next).clamp(low, high - 1) };
-        let probes = best_probes(keys, blocks as u32);
-        let (reaches, root) = look(keys, blocks as u32, probes, target);
-        // The root holds as long as the number of probes does.
-        let rows = 1..ROWS.len() as u32;
-        next = root;
-        if reaches {
-            high = blocks;
-            if rows.contains(&(probes - 1)) {
-                next = next.max(blocks_above(probes - 1, keys as f64));
-            }
+    let (mut low, mut high) = (1, u64::from(most) + 1);
+    let mut steps = 0;
+    while low < high {
+        steps += 1;
+        // Where estimates lead nowhere, halving does. NaN becomes `low`.
+        let estimated = (libm::ceil(next) as u64).clamp(low, high - 1);
+        let blocks = if steps > 9 { low + (high - low) / 2 } else { estimated };
+        let (blocks_f, blocks) = (blocks as f64, blocks as u32);
+        let (mean, probes) = (keys_f / blocks_f, best_probes(keys, blocks));
+        // `next` becomes the blocks at which the rate with as many probes is about `target`. In 3 million random sizes `found` was wrong by
+        // at most 7.4e-15 of the rate for one probe, 4.4e-11 for more.
+        let (mut found, accuracy);
+        if probes == 1 && mean < 6_400.0 {
+            // One probe hits a bit that no key has set: 1 - (1 - 1 / (512 blocks))^keys.
+            let by_hash = mean / HIGH_HASHES;
+            found = by_hash - libm::expm1(keys_f * libm::log1p(-1.0 / (BITS * blocks_f)));
+            accuracy = 1e-12;
+            next = -1.0 / (BITS * libm::expm1(libm::log1p(by_hash - target) / keys_f));
         } else {
-            low = blocks + 1;
-            if rows.contains(&probes) {
-                next = next.min(blocks_above(probes, keys as f64));
-            }
+            // In blocks with some more keys than 6400 equal hashes alone make a rate of 1, which no stride may step over. Otherwise the
+            // stride keeps the exponent that `strided_rate` names under -24. The root of no number becomes 0.
+            let variance = mean * (1.0 - 1.0 / blocks_f);
+            let stride = if probes == 1 { 1.0 } else { 0.9 * libm::sqrt(variance - 7.0) };
+            let [rate, slope, bend] =
+                strided_rate(keys, blocks, probes, (stride as u32).max(1), 1e-10);
+            (found, accuracy) = (rate, 3e-10);
+            // Second order in ln(blocks), of which the rate is nearly a power.
+            let straight = libm::log(target / rate) / slope;
+            next = blocks_f * libm::exp(straight * (1.0 - straight * bend / (2.0 * slope)));
+        }
+        if (found - target).abs() <= accuracy * target {
+            found = rate(keys, blocks, probes);
+        }
+        // The estimate holds as long as the number of probes does.
+        if found <= target {
+            high = u64::from(blocks);
+            next = next.max(last(probes - 1));
+        } else {
+            low = u64::from(blocks) + 1;
+            next = next.min(last(probes));
         }
     }
-    if high > u64::from(most) { Err(lowest()) } else { Ok(high as u32) }
-}
-
-/// Blocks at which the rate is about `target`, by the row of [`ROWS`] that it belongs to, and by how many this may be wrong.
-fn first_guess(row: usize, keys: f64, target: f64) -> (f64, f64) {
-    let guess = if row == 0 {
-        blocks_of_one_probe(keys, target)
-    } else {
-        let [c0, c1, _, _, rate, slope, bend] = ROWS[row];
-        let y = libm::log(target / rate);
-        let mean = c0 * libm::exp(y * (slope + bend * y));
-        // Few blocks shift the keys at equal rates by half of what they shift the thresholds.
-        (keys - c1 / 2.0) / mean.min(ROWS[row - 1][0])
-    };
-    // `tools/sizing-tables.py` verifies half of this.
-    let doubt = match row {
-        0..=18 if keys < 4_000.0 * guess => 0.1 + 0.006 * guess,
-        19 => 0.4 + 0.006 * guess,
-        _ => f64::INFINITY,
-    };
-    (guess, doubt)
-}
-
-/// Solves `rate = 1 - (1 - 1 / (512 blocks))^keys`: one probe hits a bit that no key has set.
-fn blocks_of_one_probe(keys: f64, rate: f64) -> f64 {
-    -1.0 / (BITS * libm::expm1(libm::log1p(-rate) / keys))
-}
-
-/// Whether the rate is at most `target`, and about the blocks at which it is with as many probes, or NaN.
-///
-/// Costs some 0.1 us, and one [`rate`] where the estimate is too near to the target.
-fn look(keys: u64, blocks: u32, probes: u32, target: f64) -> (bool, f64) {
-    let (keys_f, blocks_f) = (keys as f64, f64::from(blocks));
-    let mean = keys_f / blocks_f;
-    let (estimate, accuracy, root) = if blocks == 1 || mean > 6_400.0 {
-        // In blocks with some more keys than 6400 equal hashes alone make a rate of 1, which changes the mean of all.
-        (target, 0.0, f64::NAN)
-    } else if probes == 1 {
-        let by_hash = mean / HIGH_HASHES;
-        let unset = libm::exp(keys_f * libm::log1p(-1.0 / (BITS * blocks_f)));
-        (1.0 - unset + by_hash, 1e-12, blocks_of_one_probe(keys_f, target - by_hash))
-    } else {
-        let [estimate, slope, bend] = estimate(keys_f, blocks_f, probes);
-        // Second order in ln(blocks), of which the rate is nearly a power.
-        let straight = libm::log(target / estimate) / slope;
-        let curved = straight * (1.0 - straight * bend / (2.0 * slope));
-        (estimate, 3e-10, blocks_f * libm::exp(curved))
-    };
-    let near = (estimate - target).abs() <= accuracy * target;
-    let reaches = if near { rate(keys, blocks, probes) <= target } else { estimate < target };
-    (reaches, root)
-}
-
-/// [`rate`] for at least two blocks and probes, wrong by 4.4e-11 of it on a grid, and the first and second derivative of ln(rate) by ln(blocks).
-///
-/// The same sum over every `stride`-th number of keys only, and only as far as its terms matter; the chance of equal hashes apart, as
-/// its mean is known. A sum with a stride is wrong by the distribution's characteristic function at `2 pi / stride`, which is at most
-/// `e^(-variance (1 - cos(2 pi / stride)))`: the strides keep the exponent under -24. With `p = 1 / blocks` the derivatives follow from
-/// `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`, so from the mean and the variance of `j` where the filter says "maybe".
-fn estimate(keys: f64, blocks: f64, probes: u32) -> [f64; 3] {
-    let share = 1.0 / blocks;
-    let mean = keys * share;
-    // No square root, not a number, is 0.
-    let stride = ((0.9 * libm::sqrt(mean * (1.0 - share) - 7.0)) as u32).max(1);
-    // p^(k-2) (p² + k (k-1) / 2 V) as in `block_rate`, with `p` and `V` written as powers of 511/512 and 510/512.
-    let k = f64::from(probes);
-    let pairs = k * (k - 1.0) / 2.0;
-    let [c1, c2, c11] = [pairs / BITS - 2.0, 1.0 - pairs, pairs * (BITS - 1.0) / BITS];
-    let fill =
-        |[q, q2]: [f64; 2]| power(1.0 - q, probes - 2) * (1.0 + q * (c1 + q * c2) + c11 * q2);
-    let factors = [511.0 / 512.0, 510.0 / 512.0].map(|base| power(base, stride * probes));
-    // The middle of the terms that matter is above the mean; it is a multiple of the stride.
-    let steps = ((mean + k / 2.0).min(keys) / f64::from(stride)) as u32;
-    let middle = f64::from(steps * stride);
-    let start = factors.map(|factor| power(factor, steps));
-    let start_fill = fill(start);
-    // From the middle on, the sums of weights, of weighted fills, and of those times the steps and their square. The ratio of
-    // neighbours' weights is `up / down`, each of which changes by a constant.
-    let side = |factors: [f64; 2], [mut up, up_step]: [f64; 2], [mut down, down_step]: [f64; 2]| {
-        let [mut q, mut q2] = start;
-        let (mut weight, mut steps, mut weights) = (1.0, 0.0, 1.0);
-        let mut sums = [start_fill, 0.0, 0.0];
-        loop {
-            let mut ratio = [1.0, 1.0];
-            for _ in 0..stride {
-                down += down_step;
-                ratio = [ratio[0] * up, ratio[1] * down];
-                up -= up_step;
-            }
-            weight *= ratio[0] / ratio[1];
-            q *= factors[0];
-            q2 *= factors[1];
-            steps += 1.0;
-            let part = weight * fill([q, q2]);
-            weights += weight;
-            sums = [sums[0] + part, sums[1] + part * steps, sums[2] + part * steps * steps];
-            if part <= 1e-10 * sums[0] && weight <= 1e-10 * weights {
-                return (weights, sums);
-            }
-        }
-    };
-    let others = 1.0 / (blocks - 1.0);
-    let rest = [(keys - middle) * others, others];
-    let (more, more_sums) = side(factors, rest, [middle, 1.0]);
-    let (fewer, fewer_sums) = side(factors.map(f64::recip), [middle, 1.0], rest);
-    let sum = more_sums[0] + fewer_sums[0] - start_fill;
-    let stride = f64::from(stride);
-    let shift = (more_sums[1] - fewer_sums[1]) * stride / sum;
-    let variance = (more_sums[2] + fewer_sums[2]) * stride * stride / sum - shift * shift;
-    let (above, scale) = (middle - mean + shift, 1.0 / (1.0 - share));
-    let (by_fill, by_hash) = (sum / (more + fewer - 1.0), mean / HIGH_HASHES);
-    let rate = by_fill + by_hash;
-    // The derivatives of ln(by_fill), and with those of `by_hash`, which is inverse to the blocks, those of ln(rate).
-    let first = -above * scale;
-    let second = (variance * scale - mean + share * above * scale) * scale;
-    let slope = (by_fill * first - by_hash) / rate;
-    let bend = (by_fill * (second + first * first) + by_hash) / rate - slope * slope;
-    [rate, slope, bend]
-}
-
-/// By squaring.
-fn power(mut base: f64, mut exponent: u32) -> f64 {
-    let mut power = 1.0;
-    loop {
-        if exponent & 1 == 1 {
-            power *= base;
-        }
-        exponent >>= 1;
-        if exponent == 0 {
-            return power;
-        }
-        base *= base;
+    if high > u64::from(most) {
+        return Err(rate(keys, most, best_probes(keys, most)));
     }
+    Ok(high as u32)
 }

@@ -60,7 +60,7 @@ fn one_block_is_exact_occupancy_too() {
 }
 
 /// The formula of `src/params.rs` term by term: every number of keys a block can have, each power and each weight by itself. What it
-/// is compared with stops at twelve sigma and gets each term from its neighbour.
+/// is compared with stops where terms no longer change the sum, and gets each term from its neighbour.
 fn documented_rate(keys: u32, blocks: u32, probes: u32) -> f64 {
     let (share, k) = (1.0 / f64::from(blocks), f64::from(probes));
     let mut log_choices = 0.0;
