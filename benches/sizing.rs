@@ -1,17 +1,13 @@
-//! Sizing beside the search that it replaces (`tests/sizing_reference`), and the longest that any sizing takes.
+//! What sizing takes: a row for each of some sizings and numbers of keys, then many numbers of keys together.
 //!
-//! Both are interleaved in the same run, each some microseconds at a time. A row is one sizing and number of keys: medians, least in
-//! brackets, and the ratio of the medians. Then the new one alone, for many numbers of keys: the fastest of several
-//! calls for each, and of these the median, the 99th percentile and the maximum.
+//! A row has the median and, in brackets, the least of 25 rounds of some 10 microseconds. Of many sizings, each the fastest of several
+//! calls, there are the median, the 99th percentile and the maximum.
 //!
-//! `partition` builds the filter of 3,276 keys sized by a rate of 1 %, and by the bits that gives.
+//! `partition` builds the filter of 3,276 keys sized by a rate of 1 %, and by the bits that gives, interleaved.
 //!
-//! `cargo bench --bench sizing` takes a minute; `-- rates` runs only the rows whose name contains `rates`.
+//! `cargo bench --bench sizing` takes some seconds; `-- rates` runs only the tables whose name contains `rates`.
 
 #![allow(clippy::print_stdout, reason = "a program")]
-
-#[path = "../tests/sizing_reference/mod.rs"]
-mod sizing_reference;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -25,14 +21,6 @@ fn time<R>(calls: u32, call: impl Fn() -> R) -> f64 {
         black_box(call());
     }
     start.elapsed().as_nanos() as f64 / f64::from(calls)
-}
-
-/// Calls that take some 10 us.
-fn calls<R>(call: impl Fn() -> R) -> u32 {
-    (1..)
-        .map(|power| 1 << power)
-        .find(|&calls| f64::from(calls) * time(calls, &call) > 1e4)
-        .unwrap_or(1)
 }
 
 fn median(times: &mut [f64]) -> f64 {
@@ -57,7 +45,7 @@ fn partition() {
     }
     let [by_bits, by_rate, again] = times.each_mut().map(|times| median(times));
     println!(
-        "partition of 3276 keys: {by_bits:.0} ({:.0}) ns by bits, {by_rate:.0} ({:.0}) by rate, ratio {:.3}; by bits again {:.3}\n",
+        "partition of 3276 keys: {by_bits:.0} ({:.0}) ns by bits, {by_rate:.0} ({:.0}) by rate, ratio {:.3}; by bits again {:.3}",
         times[0][0],
         times[1][0],
         by_rate / by_bits,
@@ -65,32 +53,20 @@ fn partition() {
     );
 }
 
-fn compare(sizing: Sizing, keys: u64) -> f64 {
-    let old = || sizing_reference::params(black_box(sizing), black_box(keys), false);
-    let new = || black_box(sizing).params(black_box(keys));
-    let (old_calls, new_calls) = (calls(old), calls(new));
-    let (mut olds, mut news) = (Vec::new(), Vec::new());
-    for _ in 0..25 {
-        olds.push(time(old_calls, old));
-        news.push(time(new_calls, new));
+fn rows(sizings: &[Sizing]) {
+    for &sizing in sizings {
+        for keys in [1, 40, 100, 300, 1_000, 10_000, 1_000_000, 100_000_000, 10_000_000_000] {
+            let call = || black_box(sizing).params(black_box(keys));
+            let calls = (1e4 / time(100, call)) as u32 + 1;
+            let mut times: Vec<f64> = (0..25).map(|_| time(calls, call)).collect();
+            let blocks = sizing.params(keys).map_or("an error".into(), |found| found.to_string());
+            println!("{sizing}: {:.0} ({:.0}) ns, {blocks}", median(&mut times), times[0]);
+        }
     }
-    let (old, new) = (median(&mut olds), median(&mut news));
-    let blocks = found(sizing, keys);
-    println!(
-        "{sizing}, {keys} keys, {blocks}: {old:.0} ({:.0}) ns before, {new:.1} ({:.1}) ns, ratio {:.0}",
-        olds[0],
-        news[0],
-        old / new
-    );
-    old / new
 }
 
-fn found(sizing: Sizing, keys: u64) -> String {
-    sizing.params(keys).map_or("an error".into(), |params| format!("blocks {}", params.blocks()))
-}
-
-/// The new one alone: many calls that have not been made before.
-fn alone(name: &str, sizings: impl Iterator<Item = Sizing> + Clone) {
+/// Many calls that have not been made before.
+fn many(name: &str, sizings: impl Iterator<Item = Sizing> + Clone) {
     let mut times = Vec::new();
     for step in 0..400 {
         let keys = 10_f64.powf(f64::from(step) * 12.0 / 400.0) as u64;
@@ -114,55 +90,20 @@ fn alone(name: &str, sizings: impl Iterator<Item = Sizing> + Clone) {
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let runs = |name: &str| filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()));
-    let keys = [
-        0,
-        1,
-        10,
-        40,
-        51,
-        60,
-        100,
-        150,
-        300,
-        1_000,
-        3_000,
-        10_000,
-        100_000,
-        1_000_000,
-        100_000_000,
-        10_000_000_000,
-        1_000_000_000_000,
-    ];
-    let bits = [0.1, 1.0, 5.0, 10.0, 12.0, 16.0, 20.0, 100.0].map(Sizing::BitsPerKey);
-    let rates = [0.9, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 2e-9, 1e-12]
-        .map(Sizing::FalsePositiveRate);
-    for (name, sizings) in [("bits", &bits[..]), ("rates", &rates[..])] {
-        if !runs(name) {
-            continue;
-        }
-        let (mut one, mut more, mut error) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
-        for (&sizing, keys) in sizings.iter().flat_map(|sizing| keys.map(|keys| (sizing, keys))) {
-            let least = match sizing.params(keys) {
-                Ok(params) if params.blocks() == 1 => &mut one,
-                Ok(_) => &mut more,
-                Err(_) => &mut error,
-            };
-            *least = least.min(compare(sizing, keys));
-        }
-        println!(
-            "{name}: lowest ratio {more:.0}, {one:.0} with one block, {error:.0} for an error\n"
-        );
+    if runs("bits") {
+        rows(&[1.0, 5.0, 10.0, 16.0, 40.0, 100.0].map(Sizing::BitsPerKey));
+        many("bits", (1..=300).map(|step| Sizing::BitsPerKey(f64::from(step) / 3.0)));
+    }
+    if runs("rates") {
+        rows(&[0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-12].map(Sizing::FalsePositiveRate));
+        let rate = |step: i32| Sizing::FalsePositiveRate(10_f64.powf(f64::from(-step) / 25.0));
+        many("rates", (1..=215).map(rate));
+        let near_one =
+            |step: i32| Sizing::FalsePositiveRate(1.0 - 0.5 * 10_f64.powf(f64::from(-step) / 20.0));
+        many("rates up to 1 - 5e-6", (0..=100).map(near_one));
+        many("rates nearer to 1", (102..=140).map(near_one));
     }
     if runs("partition") {
         partition();
-    }
-    if runs("alone") {
-        alone("bits", (1..=300).map(|step| Sizing::BitsPerKey(f64::from(step) / 3.0)));
-        let rate = |step: i32| Sizing::FalsePositiveRate(10_f64.powf(f64::from(-step) / 25.0));
-        alone("rates", (1..=300).map(rate));
-        let near_one =
-            |step: i32| Sizing::FalsePositiveRate(1.0 - 0.5 * 10_f64.powf(f64::from(-step) / 20.0));
-        alone("rates up to 1 - 5e-6", (0..=100).map(near_one));
-        alone("rates nearer to 1", (102..=140).map(near_one));
     }
 }
