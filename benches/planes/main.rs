@@ -129,7 +129,6 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
     let rows: Vec<Row> = (0..count).map(|row| row_of(shape, values(row))).collect();
     let options = PlanesOptions::new(shape);
     let planes = Planes::from_hashes(&options, (0..count).map(values)).expect("memory");
-    let view = planes.view();
     let scans = scan::all();
     let elsewhere = Elsewhere::new();
     let mut answers = vec![0; count.div_ceil(64) as usize];
@@ -165,14 +164,14 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
             let words = count as usize / 64 * 2 * columns;
             piece.time(|| read(&rows.as_flattened()[1 << 20..][..words]));
             elsewhere.read();
-            whole.time(|| view.query(&query, &mut hits));
+            whole.time(|| planes.query(&query, &mut hits));
             assert_eq!(hits.words(), answers);
-            warm.time(|| view.query(&query, &mut hits));
+            warm.time(|| planes.query(&query, &mut hits));
             elsewhere.read();
             let mut found = 0;
             batch.time(|| {
                 let query = std::slice::from_ref(&query);
-                view.query_batch(query, |_, _, hits| found += hits.words().len());
+                planes.query_batch(query, |_, _, hits| found += hits.words().len());
             });
             assert_eq!(found, answers.len());
         }
@@ -210,7 +209,7 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
     println!("\nbytes requested of a file of {} bytes", planes.as_bytes().len());
     for columns in [1, 2, 6] {
         let query = Query::all(values(12_345).take(columns));
-        let layout = view.layout();
+        let layout = planes.layout();
         let groups =
             (0..layout.groups()).map(|group| layout.locate(&query, group).expect("a group"));
         let planes: Vec<_> = groups.flat_map(|at| at.planes).collect();
@@ -284,7 +283,7 @@ fn filters(keys: u64, rounds: usize) {
             }
         }
     }
-    println!("\n10,000 filters of {keys} keys, {}; us a key", many.planes.view().shape());
+    println!("\n10,000 filters of {keys} keys, {}; us a key", many.planes.shape());
     for (state, [one, set, planes]) in ["cold", "warm"].iter().zip(&times) {
         let us =
             |times: &Times| format!("{:.1} ({:.1})", times.median() * 1e6, times.least() * 1e6);

@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use blocked_bloom::{Bitmask, KeyHasher};
-use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, PlanesRef, Query, Shape};
+use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -99,7 +99,7 @@ fuzz_target!(|input: Input| {
         }
     }
     let bytes = planes.as_bytes();
-    let view = PlanesRef::from_bytes(bytes).unwrap();
+    let view = Planes::from_bytes(bytes).unwrap();
 
     let items: Vec<u64> = rows
         .iter()
@@ -155,7 +155,7 @@ fuzz_target!(|input: Input| {
         damaged[at] ^= change;
     }
     if damaged != bytes {
-        assert!(PlanesRef::from_bytes(&damaged).is_err());
+        assert!(Planes::from_bytes(&damaged).is_err());
     }
     // The last record changed and mended, and the first too.
     for start in [0, damaged.len() - 64] {
@@ -165,8 +165,8 @@ fuzz_target!(|input: Input| {
         let sum = KeyHasher::default().hash(&damaged[start..start + 56]);
         damaged[start + 56..start + 64].copy_from_slice(&sum.to_le_bytes());
     }
-    _ = PlanesRef::from_bytes(&damaged);
-    if let Ok(view) = PlanesRef::from_bytes_trusted(&damaged) {
+    _ = Planes::from_bytes(&damaged);
+    if let Ok(view) = Planes::from_bytes_trusted(&damaged[..]) {
         queries.iter().for_each(|query| view.query(query, &mut hits));
         _ = view.is_live(start);
     }

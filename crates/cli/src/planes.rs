@@ -7,8 +7,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{Bitmask, KeyHash, KeyHasher};
-use blocked_bloom_planes::{PlanesError, PlanesLayout, PlanesOptions, PlanesRef, Query, Shape};
+use blocked_bloom::{Bitmask, FilterOptions, KeyHash, KeyHasher};
+use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Query, Shape};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -154,7 +154,8 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     }
     let output = Output::new(&path)?;
     let name = keys::name(&args.text);
-    let hasher = KeyHasher::default();
+    let filters = FilterOptions::default();
+    let hasher = filters.hasher().map_err(|error| Failure::of(&name, error))?;
     let (mut key, mut row) = (Key::default(), HashSet::new());
     let items = match args.items {
         Some(items) => items,
@@ -168,11 +169,11 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         }
     };
     let shape = Shape::for_rate(items, args.fpr).map_err(|error| Failure::of(&name, error))?;
-    let options = PlanesOptions::new(shape);
+    let options = PlanesOptions::for_filters(&filters, shape);
     // Why writing ended, if it was not for the writer.
     let failure = RefCell::new(None);
     let write = |writer: &mut dyn Write| -> io::Result<()> {
-        let written = write_rows(args, &options, writer);
+        let written = write_rows(args, &options, hasher, writer);
         written.map_err(|error| match error {
             Stopped::Writer(error) => error,
             Stopped::Other(other) => {
@@ -200,10 +201,10 @@ enum Stopped {
 fn write_rows(
     args: &BuildArgs,
     options: &PlanesOptions,
+    hasher: KeyHasher,
     writer: &mut dyn Write,
 ) -> Result<(), Stopped> {
     let other = |error: PlanesError| Stopped::Other(Failure::new(error));
-    let hasher = KeyHasher::default();
     let (mut key, mut row) = (Key::default(), HashSet::new());
     let mut builder = options.builder().map_err(other)?;
     let reader = KeyReader::open(&args.text, args.format, !args.quiet);
@@ -243,7 +244,6 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
         let at = layout.locate(&query, group).map_err(fail)?;
         let loaded = at.planes.iter().map(|at| read(at.offset, at.length));
         let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
-        let loaded: Vec<&[u8]> = loaded.iter().map(|bytes| &bytes[..]).collect();
         let opened = layout.open(&at, &loaded).map_err(fail)?;
         opened.query(&query, &mut hits).map_err(fail)?;
         count += hits.count_hits();
@@ -272,7 +272,7 @@ fn info(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let name = keys::name(&args.index);
     let file = File::open(&args.index).map_err(|error| Failure::io(&name, "open", &error))?;
     let bytes = Bytes::map(&file).map_err(|error| Failure::io(&name, "read", &error))?;
-    let planes = PlanesRef::from_bytes(&bytes).map_err(|error| Failure::of(&name, error))?;
+    let planes = Planes::from_bytes(&bytes[..]).map_err(|error| Failure::of(&name, error))?;
     let (layout, shape) = (planes.layout(), planes.shape());
     let options = layout.options();
     let seed = match options.key_hash() {

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_planes::{PlanesOptions, PlanesRef, Query, Shape};
+use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 
 const COLUMNS: [&str; 10] =
     ["city", "colour", "day", "device", "host", "method", "path", "status", "tenant", "version"];
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     // A query names any columns: here those of a row that exists, so that there is a match.
-    let planes = PlanesRef::from_bytes(&index)?;
+    let planes = Planes::from_bytes(&index)?;
     let mut hits = Bitmask::new();
     for columns in [&[0][..], &[3], &[2, 8], &[1, 4, 6, 9], &[0, 1, 2, 4, 5, 6]] {
         let wanted: Vec<(usize, u64)> =

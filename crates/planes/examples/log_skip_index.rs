@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 
-use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom::{Bitmask, FilterOptions, KeyHasher};
 use blocked_bloom_planes::{PlanesLayout, PlanesOptions, Query, Shape};
 
 const LINES_A_PAGE: usize = 100;
@@ -65,10 +65,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pages: Vec<&[&str]> = lines.chunks(LINES_A_PAGE).collect();
 
     // Sized for the page with the most tokens: one page in a thousand is read in vain.
-    let plain = KeyHasher::default();
-    let most = pages.iter().map(|page| hashes(plain, page).len()).max().unwrap_or(1);
-    let options = PlanesOptions::new(Shape::for_rate(most as u64, 0.001)?);
-    let hasher = options.hasher()?;
+    let store = FilterOptions::default();
+    let hasher = store.hasher()?;
+    let most = pages.iter().map(|page| hashes(hasher, page).len()).max().unwrap_or(1);
+    let options = PlanesOptions::for_filters(&store, Shape::for_rate(most as u64, 0.001)?);
 
     // The index is written group by group, beside the log.
     let (mut index, mut builder) = (Vec::new(), options.builder()?);

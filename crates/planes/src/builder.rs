@@ -2,14 +2,9 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::BloomFilterRef;
-use blocked_bloom::probe::BLOCK_BITS;
-
 use crate::error::PlanesError;
 use crate::layout::PlanesLayout;
 use crate::options::PlanesOptions;
-use crate::planes::extend;
-use crate::shape::Shape;
 use crate::transpose::Rows;
 
 /// Takes rows and gives back the stored planes in pieces, a group at a time, for a file that is written while it grows.
@@ -18,7 +13,7 @@ use crate::transpose::Rows;
 /// keeps all of them in memory instead.
 ///
 /// ```
-/// use blocked_bloom_planes::{PlanesOptions, PlanesRef, Query, Shape};
+/// use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 /// let options = PlanesOptions::new(Shape::for_rate(3, 0.001)?).with_group_rows(512)?;
 /// let (hasher, mut file) = (options.hasher()?, Vec::new());
 /// let mut builder = options.builder()?;
@@ -31,7 +26,7 @@ use crate::transpose::Rows;
 /// file.extend(builder.finish()?);
 ///
 /// let mut hits = blocked_bloom::Bitmask::new();
-/// PlanesRef::from_bytes(&file)?.query(&Query::all([hasher.hash("seven")]), &mut hits);
+/// Planes::from_bytes(&file)?.query(&Query::all([hasher.hash("seven")]), &mut hits);
 /// assert!(hits.hits().any(|page| page == 700) && hits.count_hits() < 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -43,12 +38,19 @@ pub struct PlanesBuilder {
     pub(crate) groups: u64,
 }
 
-impl PlanesBuilder {
-    pub(crate) fn new(options: PlanesOptions) -> Result<Self, PlanesError> {
-        let layout = PlanesLayout::new(options, 0, false);
+impl PlanesOptions {
+    /// A builder of such planes.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanesError::Alloc`] if there is no memory for a group.
+    pub fn builder(&self) -> Result<PlanesBuilder, PlanesError> {
+        let layout = PlanesLayout::new(*self, 0, false);
         Ok(PlanesBuilder { rows: Rows::new(&layout)?, layout, groups: 0 })
     }
+}
 
+impl PlanesBuilder {
     /// Appends a row with these items, hashed by the options' hasher. The order of the items, and how often each comes, are the same to
     /// it. Returns bytes when a group is complete.
     ///
@@ -70,42 +72,22 @@ impl PlanesBuilder {
     ///
     /// [`PlanesError::Alloc`]; bytes of complete groups are lost then, so that the builder is of no more use.
     pub fn append_all<R: AsRef<[u64]>>(&mut self, rows: &[R]) -> Result<Vec<u8>, PlanesError> {
+        self.append_each(rows, |builder, row| builder.append(row.as_ref().iter().copied()))
+    }
+
+    /// Appends rows by `append`, and returns the bytes of all groups that are complete then.
+    pub(crate) fn append_each<R>(
+        &mut self,
+        rows: impl IntoIterator<Item = R>,
+        append: impl Fn(&mut Self, R) -> Result<Option<Vec<u8>>, PlanesError>,
+    ) -> Result<Vec<u8>, PlanesError> {
         let mut stored = Vec::new();
         for row in rows {
-            if let Some(group) = self.append(row.as_ref().iter().copied())? {
+            if let Some(group) = append(self, row)? {
                 extend(&mut stored, &group)?;
             }
         }
         Ok(stored)
-    }
-
-    /// Appends a filter of the core as a row: 512 bits in a block, and the same blocks, probes and hash as the options have. The answers
-    /// are those of the filter: "maybe" for everything if it is a pass-all filter or holds prefixes alone.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanesError::FilterShape`], [`PlanesError::FilterHash`]; those of [`append`](Self::append).
-    pub fn append_filter<'f>(
-        &mut self,
-        filter: impl Into<BloomFilterRef<'f>>,
-    ) -> Result<Option<Vec<u8>>, PlanesError> {
-        let filter = filter.into();
-        let (options, params) = (self.layout.options(), filter.params());
-        if filter.key_hash() != options.key_hash {
-            let (found, expected) = (filter.key_hash(), options.key_hash);
-            return Err(PlanesError::FilterHash { found, expected });
-        }
-        if filter.is_pass_all() || !filter.contents().whole_keys() {
-            return self.append_pass_all();
-        }
-        let found = Shape::new(params.blocks(), BLOCK_BITS, params.probes())?;
-        if found != options.shape {
-            return Err(PlanesError::FilterShape { found, expected: options.shape });
-        }
-        self.append_with(|row| {
-            let words = filter.blocks().as_flattened().as_chunks::<8>().0;
-            row.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-        })
     }
 
     /// Appends a row of whose items nothing is known: it may have any.
@@ -117,8 +99,9 @@ impl PlanesBuilder {
         self.append_with(|row| row.fill(u64::MAX))
     }
 
+    /// Appends the row that `fill` writes into zeros.
     #[inline]
-    fn append_with(
+    pub(crate) fn append_with(
         &mut self,
         fill: impl FnOnce(&mut [u64]),
     ) -> Result<Option<Vec<u8>>, PlanesError> {
@@ -126,24 +109,10 @@ impl PlanesBuilder {
         if !self.rows.is_full() {
             return Ok(None);
         }
-        match self.take_group() {
-            Ok(group) => Ok(Some(group)),
-            Err(error) => {
-                self.rows.used -= 1;
-                Err(error)
-            }
-        }
-    }
-
-    /// The bytes of the group, and before the first group the record that begins all.
-    pub(crate) fn take_group(&mut self) -> Result<Vec<u8>, PlanesError> {
-        let mut stored = Vec::new();
-        if self.groups == 0 {
-            extend(&mut stored, &self.layout.record(0, false))?;
-        }
-        self.rows.take_group(&self.layout, self.groups, &mut stored)?;
+        let group = self.rows.take_group(&self.layout, self.groups);
+        let group = group.inspect_err(|_| self.rows.used -= 1)?;
         self.groups += 1;
-        Ok(stored)
+        Ok(Some(group))
     }
 
     /// The bytes that are left: the last group, if it has a row, and the record that closes all; before them the one that begins all, if
@@ -157,7 +126,7 @@ impl PlanesBuilder {
         let mut stored = match (self.rows.used, self.groups) {
             (0, 0) => Vec::from(self.layout.record(0, false)),
             (0, _) => Vec::new(),
-            _ => self.take_group()?,
+            _ => self.rows.take_group(&self.layout, self.groups)?,
         };
         extend(&mut stored, &self.layout.record(rows, true))?;
         Ok(stored)
@@ -177,6 +146,13 @@ impl PlanesBuilder {
     pub fn memory_bytes(&self) -> u64 {
         self.rows.memory_bytes() as u64
     }
+}
+
+/// Appends bytes if there is memory for them.
+pub(crate) fn extend(bytes: &mut Vec<u8>, more: &[u8]) -> Result<(), PlanesError> {
+    bytes.try_reserve(more.len()).map_err(|_| PlanesError::alloc(more.len()))?;
+    bytes.extend_from_slice(more);
+    Ok(())
 }
 
 /// Options and number of rows.

@@ -1,57 +1,32 @@
-//! The errors of the crate: one variant per cause, each carrying the value at fault and the limit.
+//! The errors of the crate but those of shapes: one variant per cause, each carrying the value at fault and the limit.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::header::HeaderError;
-use blocked_bloom::probe::{MAX_BITS_PER_KEY, MAX_PROBES};
-use blocked_bloom::{AllocError, KeyError, KeyHash};
+use blocked_bloom::{AllocError, KeyHash};
 
-use crate::options::{GROUP_ROWS_STEP, MAX_GROUP_ROWS};
-use crate::shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape};
+use crate::shape::{Shape, ShapeError};
 
-/// Why planes cannot be sized, appended to, opened or queried as requested.
+/// Rows in a group are a multiple of 512, so that a plane of a group is whole cache lines.
+pub(crate) const GROUP_ROWS_STEP: u32 = 512;
+
+/// Most rows in a group: 2^24.
+pub const MAX_GROUP_ROWS: u32 = 1 << 24;
+
+/// Why planes cannot be made, appended to, opened or queried as requested.
 ///
 /// ```
-/// use blocked_bloom_planes::{PlanesError, Shape};
-/// let error = Shape::new(1, 8, 2).unwrap_err();
-/// assert_eq!(error, PlanesError::BlockBitsOutOfRange { block_bits: 8 });
-/// assert_eq!(error.to_string(), "blocks of 8 bits: give 16 to 512");
+/// use blocked_bloom_planes::{PlanesError, PlanesOptions, Shape};
+/// let error = PlanesOptions::new(Shape::new(1, 128, 2)?).with_group_rows(100).unwrap_err();
+/// assert_eq!(error, PlanesError::GroupRowsOutOfRange { group_rows: 100 });
+/// assert_eq!(error.to_string(), "groups of 100 rows: give a multiple of 512 up to 16777216");
+/// # Ok::<(), PlanesError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanesError {
-    /// Not 16 to 512 bits in a block.
-    BlockBitsOutOfRange {
-        /// The value given.
-        block_bits: u32,
-    },
-    /// Not 1 to 30 probes.
-    ProbesOutOfRange {
-        /// The value given.
-        probes: u32,
-    },
-    /// No plane, or more than [`MAX_PLANES`].
-    PlanesOutOfRange {
-        /// Blocks times bits in a block.
-        planes: u64,
-    },
-    /// Not above 0 and up to 100 bits an item.
-    BitsPerItemOutOfRange {
-        /// The value given.
-        bits_per_item: f64,
-    },
-    /// Not above 0 and below 1.
-    RateOutOfRange {
-        /// The value given.
-        rate: f64,
-    },
-    /// No shape has so low a rate for rows of so many items.
-    RateUnreachable {
-        /// The value given.
-        rate: f64,
-        /// The lowest rate that there is.
-        lowest: f64,
-    },
+    /// There is no such shape.
+    Shape(ShapeError),
     /// Not a multiple of 512 from 512 to [`MAX_GROUP_ROWS`].
     GroupRowsOutOfRange {
         /// The value given.
@@ -64,17 +39,15 @@ pub enum PlanesError {
         /// Shape of the rows.
         expected: Shape,
     },
-    /// A filter of another hash than the rows have.
-    FilterHash {
-        /// Hash of the filter.
+    /// Planes, or a filter to be appended to them, of another hash or seed than required.
+    HashMismatch {
+        /// That of the planes or the filter.
         found: KeyHash,
-        /// Hash of the rows.
+        /// The one required.
         expected: KeyHash,
     },
     /// No memory for the rows of a group, or for the bytes of one.
     Alloc(AllocError),
-    /// The caller hashes, so that the crate cannot.
-    Key(KeyError),
     /// What a record has in its fields, or the length of the whole.
     Header(HeaderError),
     /// Planes that were not finished, or of which the end is missing. Up to the last whole group they can be read by
@@ -155,60 +128,30 @@ impl PlanesError {
 impl Display for PlanesError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::BlockBitsOutOfRange { block_bits } => {
-                write!(f, "blocks of {block_bits} bits: give {MIN_BLOCK_BITS} to {MAX_BLOCK_BITS}")
-            }
-            Self::ProbesOutOfRange { probes } => {
-                write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
-            }
-            Self::PlanesOutOfRange { planes } => {
-                write!(f, "{planes} planes, that is bits a row: 1 to {MAX_PLANES} are possible")
-            }
-            Self::BitsPerItemOutOfRange { bits_per_item } => {
-                write!(
-                    f,
-                    "{bits_per_item} bits per item: give a number above 0 and up to {MAX_BITS_PER_KEY}"
-                )
-            }
-            Self::RateOutOfRange { rate } => {
-                write!(f, "false-positive rate {rate}: give a number above 0 and below 1")
-            }
-            Self::RateUnreachable { rate, lowest } => {
-                write!(
-                    f,
-                    "false-positive rate {rate:e} is out of reach: the lowest is {lowest:.3e}"
-                )
-            }
-            Self::GroupRowsOutOfRange { group_rows } => {
-                write!(
-                    f,
-                    "groups of {group_rows} rows: give a multiple of {GROUP_ROWS_STEP} up to {MAX_GROUP_ROWS}"
-                )
-            }
+            Self::Shape(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+            Self::Header(error) => error.fmt(f),
+            Self::GroupRowsOutOfRange { group_rows: rows } => write!(
+                f,
+                "groups of {rows} rows: give a multiple of {GROUP_ROWS_STEP} up to {MAX_GROUP_ROWS}"
+            ),
             Self::FilterShape { found, expected } => {
                 write!(f, "a filter of {found}, expected {expected}")
             }
-            Self::FilterHash { found, expected } => {
-                write!(f, "a filter of {found}, expected {expected}")
+            Self::HashMismatch { found, expected } => {
+                write!(f, "keys hashed by {found}, expected {expected}")
             }
-            Self::Alloc(error) => error.fmt(f),
-            Self::Key(error) => error.fmt(f),
-            Self::Header(error) => error.fmt(f),
             Self::Incomplete { rows } => {
                 write!(f, "the planes were not finished: there are {rows} rows so far")
             }
-            Self::OtherRecord { offset } => {
-                write!(
-                    f,
-                    "offset {offset}: a damaged record, or one of another place or other planes"
-                )
-            }
-            Self::PlaneChecksum { group, plane, stored, computed } => {
-                write!(
-                    f,
-                    "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: damaged, or another plane"
-                )
-            }
+            Self::OtherRecord { offset } => write!(
+                f,
+                "offset {offset}: a damaged record, or one of another place or other planes"
+            ),
+            Self::PlaneChecksum { group, plane, stored, computed } => write!(
+                f,
+                "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: damaged, or another plane"
+            ),
             Self::PlaneLength { found, expected } => {
                 write!(f, "{found} bytes were loaded for a plane, expected {expected}")
             }
@@ -235,23 +178,23 @@ impl Display for PlanesError {
 impl core::error::Error for PlanesError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
+            Self::Shape(error) => Some(error),
             Self::Alloc(error) => Some(error),
-            Self::Key(error) => Some(error),
             Self::Header(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<AllocError> for PlanesError {
-    fn from(error: AllocError) -> Self {
-        Self::Alloc(error)
+impl From<ShapeError> for PlanesError {
+    fn from(error: ShapeError) -> Self {
+        Self::Shape(error)
     }
 }
 
-impl From<KeyError> for PlanesError {
-    fn from(error: KeyError) -> Self {
-        Self::Key(error)
+impl From<AllocError> for PlanesError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
     }
 }
 

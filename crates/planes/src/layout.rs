@@ -1,19 +1,16 @@
-//! Where planes are in their bytes: records, groups, checksums, and reading by ranges.
+//! Where planes are in their bytes: records, groups, checksums.
 //!
 //! A record of 64 bytes begins the bytes, ends every group, and closes the whole: the header codec of the core, with the number of rows so
 //! far. Whoever has the last one and the length knows where everything is. `docs/planes.md` is normative.
 
-use alloc::vec::Vec;
 use core::ops::Range;
 
+use blocked_bloom::KeyHasher;
 use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
-use blocked_bloom::{Bitmask, KeyHasher};
 
-use crate::error::PlanesError;
-use crate::evaluate::{Terms, Window, Windows, evaluate};
-use crate::options::{GROUP_ROWS_STEP, PlanesOptions};
-use crate::query::Query;
-use crate::shape::Shape;
+use crate::error::{GROUP_ROWS_STEP, PlanesError};
+use crate::options::PlanesOptions;
+use crate::shape::{Shape, ShapeError};
 
 const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
 const VERSION: u16 = 1;
@@ -49,7 +46,7 @@ pub(crate) const CHECKSUM_BYTES: usize = 8;
 ///     found.extend(hits.hits().map(|hit| layout.rows_of(group).start + hit as u64));
 /// }
 /// assert!(found.contains(&1_234));
-/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanesLayout {
@@ -97,6 +94,36 @@ impl PlanesLayout {
         Ok(layout)
     }
 
+    /// Of stored planes whose first and last record are right.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Result<Self, PlanesError> {
+        let tail = bytes.last_chunk::<HEADER_BYTES>().map_or(bytes, |tail| tail);
+        let layout = PlanesLayout::from_tail(tail, bytes.len() as u64)?;
+        layout.check_record(bytes, 0, 0)?;
+        Ok(layout)
+    }
+
+    /// Verifies the planes and records of all groups in bytes that this is the layout of.
+    pub(crate) fn verify(&self, bytes: &[u8]) -> Result<(), PlanesError> {
+        for group in 0..self.groups() {
+            for plane in 0..self.stored_planes() {
+                let at = self.location(group, plane);
+                self.checked(group, plane, &bytes[at.range()])?;
+            }
+            let end = self.location(group, self.stored_planes()).offset;
+            self.check_record(bytes, end, self.rows_of(group).end)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the record at an offset, which is not the last, is the one that belongs there.
+    fn check_record(&self, bytes: &[u8], offset: u64, rows: u64) -> Result<(), PlanesError> {
+        let record = bytes.get(offset as usize..).and_then(<[u8]>::first_chunk);
+        match record == Some(&self.record(rows, false)) {
+            true => Ok(()),
+            false => Err(PlanesError::OtherRecord { offset }),
+        }
+    }
+
     /// Where the record is that ends the last whole group, from the first 64 bytes of planes that are still being written, of which there
     /// are so many bytes now. With these 64 bytes, and where they end as the length, there is a layout of what is complete.
     ///
@@ -106,13 +133,8 @@ impl PlanesLayout {
     pub fn last_record(first: &[u8], available_bytes: u64) -> Result<Range<u64>, PlanesError> {
         let layout = PlanesLayout::of_record(first)?;
         if layout.rows != 0 || layout.complete {
-            return Err(HeaderError::field(
-                40,
-                "rows of the first record",
-                layout.rows,
-                "must be 0",
-            )
-            .into());
+            let name = "rows of the first record";
+            return Err(HeaderError::field(40, name, layout.rows, "must be 0").into());
         }
         let Some(body) = available_bytes.checked_sub(HEADER_BYTES as u64) else {
             return Err(HeaderError::TooShort { found: available_bytes }.into());
@@ -126,19 +148,17 @@ impl PlanesLayout {
         let field = |offset, name, found: u64, expected| {
             PlanesError::from(HeaderError::field(offset, name, found, expected))
         };
-        match header.u8_at(10) {
-            PROBE_SCHEME => {}
-            found => {
-                return Err(field(10, "unsupported probe scheme", found.into(), "supported: 1"));
-            }
+        let scheme = header.u8_at(10);
+        if scheme != PROBE_SCHEME {
+            return Err(field(10, "unsupported probe scheme", scheme.into(), "supported: 1"));
         }
         let key_hash = header.key_hash_at(11, 16)?;
         let (probes, flags) = (u32::from(header.u8_at(12)), header.u8_at(13));
         let block_bits = header.u32_at(12) >> 16;
         let (blocks, group_rows) = (header.u32_at(24), header.u32_at(28));
         let shape = Shape::new(blocks, block_bits, probes).map_err(|error| match error {
-            PlanesError::ProbesOutOfRange { .. } => field(12, "probes", probes.into(), "1 to 30"),
-            PlanesError::BlockBitsOutOfRange { .. } => {
+            ShapeError::ProbesOutOfRange { .. } => field(12, "probes", probes.into(), "1 to 30"),
+            ShapeError::BlockBitsOutOfRange { .. } => {
                 field(14, "bits in a block", block_bits.into(), "16 to 512")
             }
             _ => field(24, "blocks", blocks.into(), "1 to 2^26 planes in all"),
@@ -272,47 +292,6 @@ impl PlanesLayout {
         }
     }
 
-    /// Which bytes a query needs of a group: of each plane, ascending. Neighbours may be loaded in one piece, and cut.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanesError::GroupOutOfRange`].
-    pub fn locate(&self, query: &Query, group: u64) -> Result<GroupLocation, PlanesError> {
-        self.check_group(group)?;
-        let planes = Terms::of(query, self).planes();
-        let planes = planes.into_iter().map(|plane| self.location(group, plane)).collect();
-        Ok(GroupLocation { group, planes })
-    }
-
-    /// Opens what was loaded for a location, one piece of bytes for each of its planes, and verifies that each is the plane that
-    /// is meant, and undamaged. Cost: reads all of it once.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanesError`]. Then answer "maybe" for every row of the group.
-    pub fn open<'b>(
-        &self,
-        at: &GroupLocation,
-        loaded: &[&'b [u8]],
-    ) -> Result<GroupRef<'b>, PlanesError> {
-        self.check_group(at.group)?;
-        if at.planes.len() != loaded.len() {
-            let (found, expected) = (loaded.len(), at.planes.len());
-            return Err(PlanesError::PlaneCount { found, expected });
-        }
-        let planes = at.planes.iter().zip(loaded);
-        let planes = planes.map(|(at_plane, bytes)| {
-            Ok((at_plane.plane, self.checked(at.group, at_plane.plane, bytes)?))
-        });
-        let planes = planes.collect::<Result<Vec<_>, PlanesError>>()?;
-        Ok(GroupRef { layout: *self, group: at.group, planes })
-    }
-
-    fn check_group(&self, group: u64) -> Result<(), PlanesError> {
-        let groups = self.groups();
-        if group < groups { Ok(()) } else { Err(PlanesError::GroupOutOfRange { group, groups }) }
-    }
-
     /// Where the liveness plane of a row is, to be loaded, given to [`delete_in`](Self::delete_in), and written back.
     ///
     /// # Errors
@@ -355,7 +334,7 @@ impl PlanesLayout {
 /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 /// let options = PlanesOptions::new(Shape::new(1, 64, 1)?);
 /// let planes = Planes::from_hashes(&options, [[42 << 32], [7 << 60]])?;
-/// let at = planes.view().layout().locate(&Query::all([7 << 60]), 0)?;
+/// let at = planes.layout().locate(&Query::all([7 << 60]), 0)?;
 /// assert_eq!((at.planes[0].plane, at.planes[0].length), (28, 64 + 8));
 /// assert_eq!(at.planes[0].offset, 64 + 28 * 72);
 /// # Ok::<(), blocked_bloom_planes::PlanesError>(())
@@ -371,71 +350,9 @@ pub struct PlaneLocation {
     pub length: u64,
 }
 
-/// Which bytes a query needs of a group: [`PlanesLayout::locate`] has an example.
-///
-/// ```
-/// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
-/// let options = PlanesOptions::new(Shape::new(1, 128, 4)?);
-/// let planes = Planes::from_hashes(&options, [[42]])?;
-/// let at = planes.view().layout().locate(&Query::all([42, 43]), 0)?;
-/// assert!(at.group == 0 && at.planes.len() <= 8);
-/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GroupLocation {
-    /// Number of the group.
-    pub group: u64,
-    /// Its planes, ascending.
-    pub planes: Vec<PlaneLocation>,
-}
-
-/// The planes of one group that were loaded and verified: [`PlanesLayout::open`].
-///
-/// ```
-/// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
-/// let options = PlanesOptions::new(Shape::new(1, 128, 4)?);
-/// let planes = Planes::from_hashes(&options, [[42], [7 << 60]])?;
-/// let (layout, query) = (*planes.view().layout(), Query::all([42]));
-/// let at = layout.locate(&query, 0)?;
-/// let loaded: Vec<&[u8]> =
-///     at.planes.iter().map(|at| &planes.as_bytes()[at.offset as usize..][..at.length as usize]).collect();
-/// let mut hits = blocked_bloom::Bitmask::new();
-/// layout.open(&at, &loaded)?.query(&query, &mut hits)?;
-/// assert!(hits.hits().eq([0]));
-/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct GroupRef<'b> {
-    layout: PlanesLayout,
-    group: u64,
-    /// By number, ascending.
-    planes: Vec<(u32, &'b [u8])>,
-}
-
-impl GroupRef<'_> {
-    /// Which rows of the group may satisfy the query: the query that was located, or one whose planes are among those of that.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanesError::PlaneNotLoaded`]; the answers are then arbitrary.
-    pub fn query(&self, query: &Query, hits: &mut Bitmask) -> Result<(), PlanesError> {
-        let terms = Terms::of(query, &self.layout);
-        let find = |plane| self.planes.binary_search_by_key(&plane, |&(number, _)| number);
-        if let Some(plane) = terms.planes().into_iter().find(|&plane| find(plane).is_err()) {
-            return Err(PlanesError::PlaneNotLoaded { plane });
-        }
-        let rows = self.layout.rows_of(self.group);
-        // A group has at most 2^24 rows.
-        let rows = (rows.end - rows.start) as usize;
-        hits.write(rows, |words| {
-            let plane = |number, window: &Window| {
-                let (_, bytes) = self.planes[find(number).ok()?];
-                if window.group == 0 { bytes.get(window.bytes()) } else { None }
-            };
-            let windows = Windows::new(0..words.len(), self.layout.plane_bytes(rows as u64) / 8);
-            evaluate(&terms, &windows, plane, words);
-        });
-        Ok(())
+impl PlaneLocation {
+    /// Of bytes that are in memory, and so many that this is a part of them.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.offset as usize..(self.offset + self.length) as usize
     }
 }

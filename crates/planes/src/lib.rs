@@ -5,12 +5,14 @@
 //! end to end, and gets a bit for every row. A row is whatever has a filter: a page, a granule, a file, a table, a row of a table.
 //!
 //! ```
-//! use blocked_bloom::Bitmask;
+//! use blocked_bloom::{Bitmask, FilterOptions};
 //! use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 //!
-//! // Pages of a log, each with its different tokens: how many there are at most, and how often a page may be read in vain.
+//! // Pages of a log, each with its different tokens: how many there are at most, and how often a page may be read in vain. The hash is
+//! // that of the store's filters, decided in one place.
 //! let pages = [vec!["disk", "full", "error"], vec!["disk", "ok"], vec!["net", "error"]];
-//! let options = PlanesOptions::new(Shape::for_rate(3, 0.001)?);
+//! let store = FilterOptions::default();
+//! let options = PlanesOptions::for_filters(&store, Shape::for_rate(3, 0.001)?);
 //! let hasher = options.hasher()?;
 //! let planes = Planes::from_hashes(&options, pages.map(|page| page.into_iter().map(move |token| hasher.hash(token))))?;
 //!
@@ -28,10 +30,10 @@
 //! | [`Shape`] | blocks, bits and probes of every row's filter: given, or from bits per item or a rate; and the exact rate |
 //! | [`PlanesOptions`] | shape, rows in a group, hash, liveness plane; makes builders |
 //! | [`PlanesBuilder`] | takes rows, gives back stored groups: for a file that is written while it grows |
-//! | [`Planes`], [`PlanesRef`] | stored planes in memory, owned and borrowed |
+//! | [`Planes`] | stored planes, in memory of their own ([`PlanesBytes`]) or in the bytes that they were opened from |
 //! | [`Query`] | all of some items, and of each of some lists any: AND, OR, and IN-lists |
 //! | [`PlanesLayout`], [`GroupLocation`], [`PlaneLocation`], [`GroupRef`] | which bytes a query needs of a file, and opening what was loaded |
-//! | [`PlanesError`] | what was wrong |
+//! | [`PlanesError`], [`ShapeError`] | what was wrong |
 //!
 //! # Several columns
 //!
@@ -61,22 +63,25 @@ extern crate std;
 mod builder;
 mod error;
 mod evaluate;
+mod filters;
 mod layout;
 mod options;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod planes;
 mod query;
+mod ranged;
 mod shape;
 mod transpose;
 
 pub use builder::PlanesBuilder;
-pub use error::PlanesError;
-pub use layout::{GroupLocation, GroupRef, PlaneLocation, PlanesLayout};
-pub use options::{MAX_GROUP_ROWS, PlanesOptions};
-pub use planes::{Planes, PlanesRef};
+pub use error::{MAX_GROUP_ROWS, PlanesError};
+pub use layout::{PlaneLocation, PlanesLayout};
+pub use options::PlanesOptions;
+pub use planes::{Planes, PlanesBytes};
 pub use query::Query;
-pub use shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape};
+pub use ranged::{GroupLocation, GroupRef};
+pub use shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape, ShapeError};
 
 /// The code in the README and the guide compiles and runs.
 #[cfg(all(doctest, feature = "std"))]

@@ -1,13 +1,9 @@
 //! What planes are to be: shape, rows in a group, hash, liveness plane, tag.
 
-use blocked_bloom::{KeyError, KeyHash, KeyHasher};
+use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 
-use crate::builder::PlanesBuilder;
-use crate::error::PlanesError;
+use crate::error::{GROUP_ROWS_STEP, MAX_GROUP_ROWS, PlanesError};
 use crate::shape::Shape;
-
-/// Rows in a group are a multiple of 512, so that a plane of a group is whole cache lines.
-pub(crate) const GROUP_ROWS_STEP: u32 = 512;
 
 /// Rows in a group unless said otherwise, if the rows are short enough.
 const DEFAULT_GROUP_ROWS: u32 = 1 << 20;
@@ -15,15 +11,16 @@ const DEFAULT_GROUP_ROWS: u32 = 1 << 20;
 /// Bits of a group unless said otherwise: 32 MiB, which a builder holds twice.
 const DEFAULT_GROUP_BITS: u32 = 1 << 28;
 
-/// Most rows in a group: 2^24.
-pub const MAX_GROUP_ROWS: u32 = 1 << 24;
-
 /// What planes are to be. Makes builders.
 ///
 /// ```
+/// use blocked_bloom::{FilterOptions, KeyHash};
 /// use blocked_bloom_planes::{PlanesOptions, Shape};
-/// let options = PlanesOptions::new(Shape::for_rate(200, 0.01)?).with_group_rows(4096)?;
-/// let mut builder = options.builder()?;
+/// // The hash of everything in a store is decided in one place.
+/// let store = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed: 42 });
+/// let options = PlanesOptions::for_filters(&store, Shape::for_rate(200, 0.01)?);
+/// let mut builder = options.with_group_rows(4096)?.builder()?;
+/// assert_eq!(builder.options().key_hash(), store.key_hash());
 /// # Ok::<(), blocked_bloom_planes::PlanesError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +42,11 @@ impl PlanesOptions {
         PlanesOptions { shape, group_rows, key_hash, liveness: false, tag: 0 }
     }
 
+    /// [`new`](Self::new), with the hash and seed that an engine's filters have: so that they are decided once.
+    pub fn for_filters(filters: &FilterOptions, shape: Shape) -> Self {
+        PlanesOptions::new(shape).with_key_hash(filters.key_hash())
+    }
+
     /// Rows in a group: a multiple of 512 up to [`MAX_GROUP_ROWS`].
     ///
     /// A query reads `group_rows / 8` bytes in one piece for each plane and group, the faster the longer the piece: from memory, pieces
@@ -63,7 +65,8 @@ impl PlanesOptions {
         }
     }
 
-    /// What the items are hashed with; stored, so that whoever opens the planes hashes in the same way.
+    /// What the items are hashed with, such as the hash of a stored filter; stored, so that whoever opens the planes hashes in the same
+    /// way.
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         PlanesOptions { key_hash, ..self }
     }
@@ -77,15 +80,6 @@ impl PlanesOptions {
     /// from another file then fails its check.
     pub fn with_tag(self, tag: u64) -> Self {
         PlanesOptions { tag, ..self }
-    }
-
-    /// A builder of such planes.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanesError::Alloc`] if there is no memory for a group.
-    pub fn builder(&self) -> Result<PlanesBuilder, PlanesError> {
-        PlanesBuilder::new(*self)
     }
 
     /// The shape of the rows.

@@ -5,9 +5,8 @@ use alloc::vec::Vec;
 
 use rayon::prelude::*;
 
-use crate::builder::PlanesBuilder;
+use crate::builder::{PlanesBuilder, extend};
 use crate::error::PlanesError;
-use crate::planes::extend;
 use crate::transpose::Rows;
 
 impl PlanesBuilder {
@@ -33,18 +32,12 @@ impl PlanesBuilder {
         rows: &[R],
     ) -> Result<Vec<u8>, PlanesError> {
         let group_rows = self.options().group_rows() as usize;
-        let begun = match self.rows.used {
-            0 => 0,
-            used => (group_rows - used).min(rows.len()),
-        };
-        let (begun, rest) = rows.split_at(begun);
+        // What completes the group that was begun.
+        let begun = (group_rows - self.rows.used) % group_rows;
+        let (begun, rest) = rows.split_at(begun.min(rows.len()));
         let mut stored = self.append_all(begun)?;
         let (whole, last) = rest.split_at(rest.len() - rest.len() % group_rows);
-        if self.groups == 0 && !whole.is_empty() {
-            extend(&mut stored, &self.layout.record(0, false))?;
-        }
-        let first = self.groups;
-        let layout = self.layout;
+        let (first, layout) = (self.groups, self.layout);
         let shape = layout.options().shape();
         let groups: Vec<Result<Vec<u8>, PlanesError>> = whole
             .par_chunks(group_rows)
@@ -56,9 +49,7 @@ impl PlanesBuilder {
                     for row in rows {
                         kept.push(|words| shape.set(words, row.as_ref().iter().copied()));
                     }
-                    let mut stored = Vec::new();
-                    kept.take_group(&layout, first + group as u64, &mut stored)?;
-                    Ok(stored)
+                    kept.take_group(&layout, first + group as u64)
                 },
             )
             .collect();

@@ -6,8 +6,6 @@ use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::probe::{MAX_BITS_PER_KEY, MAX_PROBES, MULTIPLIER, block_index};
 
-use crate::error::PlanesError;
-
 /// Fewest bits in a block.
 pub const MIN_BLOCK_BITS: u32 = 16;
 
@@ -16,6 +14,84 @@ pub const MAX_BLOCK_BITS: u32 = 512;
 
 /// Most planes, that is bits of a row's filter: 2^26, 8 MiB a row.
 pub const MAX_PLANES: u32 = 1 << 26;
+
+/// Why there is no shape as requested: the value at fault.
+///
+/// ```
+/// use blocked_bloom_planes::{Shape, ShapeError};
+/// let error = Shape::new(1, 8, 2).unwrap_err();
+/// assert_eq!(error, ShapeError::BlockBitsOutOfRange { block_bits: 8 });
+/// assert_eq!(error.to_string(), "blocks of 8 bits: give 16 to 512");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ShapeError {
+    /// Not 16 to 512 bits in a block.
+    BlockBitsOutOfRange {
+        /// The value given.
+        block_bits: u32,
+    },
+    /// Not 1 to 30 probes.
+    ProbesOutOfRange {
+        /// The value given.
+        probes: u32,
+    },
+    /// No plane, or more than [`MAX_PLANES`].
+    PlanesOutOfRange {
+        /// Blocks times bits in a block.
+        planes: u64,
+    },
+    /// Not above 0 and up to 100 bits an item.
+    BitsPerItemOutOfRange {
+        /// The value given.
+        bits_per_item: f64,
+    },
+    /// Not above 0 and below 1.
+    RateOutOfRange {
+        /// The value given.
+        rate: f64,
+    },
+    /// No shape has so low a rate for rows of so many items.
+    RateUnreachable {
+        /// The value given.
+        rate: f64,
+        /// The lowest rate that there is.
+        lowest: f64,
+    },
+}
+
+impl Display for ShapeError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BlockBitsOutOfRange { block_bits } => {
+                write!(f, "blocks of {block_bits} bits: give {MIN_BLOCK_BITS} to {MAX_BLOCK_BITS}")
+            }
+            Self::ProbesOutOfRange { probes } => {
+                write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
+            }
+            Self::PlanesOutOfRange { planes } => {
+                write!(f, "{planes} planes, that is bits a row: 1 to {MAX_PLANES} are possible")
+            }
+            Self::BitsPerItemOutOfRange { bits_per_item: bits } => {
+                write!(
+                    f,
+                    "{bits} bits per item: give a number above 0 and up to {MAX_BITS_PER_KEY}"
+                )
+            }
+            Self::RateOutOfRange { rate } => {
+                write!(f, "false-positive rate {rate}: give a number above 0 and below 1")
+            }
+            Self::RateUnreachable { rate, lowest } => {
+                write!(
+                    f,
+                    "false-positive rate {rate:e} is out of reach: the lowest is {lowest:.3e}"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for ShapeError {}
 
 /// Values of the hash half that picks an item's bits.
 const HIGH_HASHES: f64 = 4_294_967_296.0;
@@ -33,7 +109,7 @@ const HIGH_HASHES: f64 = 4_294_967_296.0;
 /// let shape = Shape::for_rate(1_000, 0.01)?;
 /// assert!(shape.false_positive_rate(1_000) <= 0.01);
 /// assert_eq!(shape.to_string(), "20 blocks of 506 bits, 5 probes: 10120 planes");
-/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// # Ok::<(), blocked_bloom_planes::ShapeError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -47,18 +123,18 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`PlanesError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks at least 1 and so many that all
+    /// [`ShapeError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks at least 1 and so many that all
     /// together have at most [`MAX_PLANES`] bits.
-    pub fn new(blocks: u32, block_bits: u32, probes: u32) -> Result<Self, PlanesError> {
+    pub fn new(blocks: u32, block_bits: u32, probes: u32) -> Result<Self, ShapeError> {
         if !(MIN_BLOCK_BITS..=MAX_BLOCK_BITS).contains(&block_bits) {
-            return Err(PlanesError::BlockBitsOutOfRange { block_bits });
+            return Err(ShapeError::BlockBitsOutOfRange { block_bits });
         }
         if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(PlanesError::ProbesOutOfRange { probes });
+            return Err(ShapeError::ProbesOutOfRange { probes });
         }
         let planes = u64::from(blocks) * u64::from(block_bits);
         if planes == 0 || planes > u64::from(MAX_PLANES) {
-            return Err(PlanesError::PlanesOutOfRange { planes });
+            return Err(ShapeError::PlanesOutOfRange { planes });
         }
         Ok(Shape { blocks, block_bits: block_bits as u16, probes: probes as u8 })
     }
@@ -70,16 +146,16 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::BitsPerItemOutOfRange`], or [`PlanesError::PlanesOutOfRange`] for more than [`MAX_PLANES`].
+    /// [`ShapeError::BitsPerItemOutOfRange`], or [`ShapeError::PlanesOutOfRange`] for more than [`MAX_PLANES`].
     ///
     /// ```
     /// use blocked_bloom_planes::Shape;
     /// assert_eq!(Shape::for_bits_per_item(10, 12.8)?.to_string(), "1 block of 128 bits, 7 probes: 128 planes");
-    /// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+    /// # Ok::<(), blocked_bloom_planes::ShapeError>(())
     /// ```
-    pub fn for_bits_per_item(items: u64, bits_per_item: f64) -> Result<Self, PlanesError> {
+    pub fn for_bits_per_item(items: u64, bits_per_item: f64) -> Result<Self, ShapeError> {
         if !(bits_per_item > 0.0 && bits_per_item <= MAX_BITS_PER_KEY) {
-            return Err(PlanesError::BitsPerItemOutOfRange { bits_per_item });
+            return Err(ShapeError::BitsPerItemOutOfRange { bits_per_item });
         }
         // Saturates.
         Shape::of_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
@@ -90,19 +166,19 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::RateOutOfRange`]; [`PlanesError::RateUnreachable`] if 100 bits an item, or [`MAX_PLANES`], do not reach it.
-    pub fn for_rate(items: u64, rate: f64) -> Result<Self, PlanesError> {
+    /// [`ShapeError::RateOutOfRange`]; [`ShapeError::RateUnreachable`] if 100 bits an item, or [`MAX_PLANES`], do not reach it.
+    pub fn for_rate(items: u64, rate: f64) -> Result<Self, ShapeError> {
         if !(rate > 0.0 && rate < 1.0) {
-            return Err(PlanesError::RateOutOfRange { rate });
+            return Err(ShapeError::RateOutOfRange { rate });
         }
         let most = (items as f64 * MAX_BITS_PER_KEY)
             .clamp(f64::from(MIN_BLOCK_BITS), f64::from(MAX_PLANES)) as u64;
-        let reached = |bits: u64| -> Result<f64, PlanesError> {
+        let reached = |bits: u64| -> Result<f64, ShapeError> {
             Ok(Shape::of_bits(items, bits)?.false_positive_rate(items))
         };
         let lowest = reached(most)?;
         if lowest > rate {
-            return Err(PlanesError::RateUnreachable { rate, lowest });
+            return Err(ShapeError::RateUnreachable { rate, lowest });
         }
         // A single block is better than two with slightly more bits: where one suffices, the search stays there.
         let one_block = most.min(u64::from(MAX_BLOCK_BITS));
@@ -118,10 +194,10 @@ impl Shape {
     }
 
     /// So many bits in all, or a few more, at the best number of probes.
-    fn of_bits(items: u64, bits: u64) -> Result<Self, PlanesError> {
+    fn of_bits(items: u64, bits: u64) -> Result<Self, ShapeError> {
         let bits = bits.max(MIN_BLOCK_BITS.into());
         if bits > u64::from(MAX_PLANES) {
-            return Err(PlanesError::PlanesOutOfRange { planes: bits });
+            return Err(ShapeError::PlanesOutOfRange { planes: bits });
         }
         let blocks = bits.div_ceil(MAX_BLOCK_BITS.into());
         let block_bits = bits.div_ceil(blocks);
@@ -173,7 +249,7 @@ impl Shape {
     /// ```
     /// let shape = blocked_bloom_planes::Shape::new(2, 80, 3)?;
     /// assert_eq!(shape.planes_of(0x0000_0001_8000_0000).collect::<Vec<_>>(), [80, 129, 151]);
-    /// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+    /// # Ok::<(), blocked_bloom_planes::ShapeError>(())
     /// ```
     #[inline]
     pub fn planes_of(&self, hash: u64) -> impl Iterator<Item = u32> + use<> {

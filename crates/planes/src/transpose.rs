@@ -20,11 +20,10 @@ impl Rows {
     /// Room for the rows of a group, all zero.
     pub(crate) fn new(layout: &PlanesLayout) -> Result<Self, PlanesError> {
         let row_words = (layout.options().shape().planes() as usize).div_ceil(64);
-        let length = row_words.checked_mul(layout.options().group_rows() as usize);
-        let length = length.ok_or(PlanesError::alloc(usize::MAX))?;
+        let length = row_words.saturating_mul(layout.options().group_rows() as usize);
+        let error = PlanesError::alloc(length.saturating_mul(8));
         let mut words = Vec::new();
-        let error = || PlanesError::alloc(length.saturating_mul(8));
-        words.try_reserve_exact(length).map_err(|_| error())?;
+        words.try_reserve_exact(length).map_err(|_| error)?;
         words.resize(length, 0);
         Ok(Rows { words, row_words, used: 0 })
     }
@@ -47,18 +46,20 @@ impl Rows {
         8 * self.words.capacity()
     }
 
-    /// Appends the group as it is stored, and forgets the rows, of which there is at least one.
+    /// The group as it is stored, the first behind the record that begins all, and forgets the rows, of which there is at least one.
     pub(crate) fn take_group(
         &mut self,
         layout: &PlanesLayout,
         group: u64,
-        stored: &mut Vec<u8>,
-    ) -> Result<(), PlanesError> {
-        let start = stored.len();
-        let length = usize::try_from(layout.group_bytes(self.used as u64)).unwrap_or(usize::MAX);
-        stored.try_reserve(length).map_err(|_| PlanesError::alloc(length))?;
-        stored.resize(start + length, 0);
-        let bytes = &mut stored[start..];
+    ) -> Result<Vec<u8>, PlanesError> {
+        let first = if group == 0 { &layout.record(0, false)[..] } else { &[] };
+        let length = first.len() as u64 + layout.group_bytes(self.used as u64);
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let mut stored = Vec::new();
+        stored.try_reserve_exact(length).map_err(|_| PlanesError::alloc(length))?;
+        stored.extend_from_slice(first);
+        stored.resize(length, 0);
+        let bytes = &mut stored[first.len()..];
         let stride = layout.plane_bytes(self.used as u64) + CHECKSUM_BYTES;
         self.transpose(layout, stride, bytes);
         if layout.options().has_liveness() {
@@ -73,9 +74,9 @@ impl Rows {
         }
         let before = group * u64::from(layout.options().group_rows());
         let record = layout.record(before + self.used as u64, false);
-        bytes[length - record.len()..].copy_from_slice(&record);
+        stored[length - record.len()..].copy_from_slice(&record);
         self.used = 0;
-        Ok(())
+        Ok(stored)
     }
 
     /// Writes the planes of the rows into zeros, one every `stride` bytes.

@@ -20,10 +20,10 @@ fn the_bytes_are_those_of_the_definition() {
             let (_, model, planes) = sample(options, count, 1);
             assert_eq!(planes.as_bytes(), model.encode(), "{shape:?}, {count} rows");
             let opened = Planes::from_bytes(planes.as_bytes()).unwrap();
-            assert_eq!(opened.view().layout(), planes.view().layout());
-            assert_eq!(opened.view().rows(), count);
-            assert_eq!(opened.view().key_hash(), options.key_hash());
-            assert_eq!(*opened.view().layout().options(), options);
+            assert_eq!(opened.layout(), planes.layout());
+            assert_eq!(opened.rows(), count);
+            assert_eq!(opened.key_hash(), options.key_hash());
+            assert_eq!(*opened.layout().options(), options);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Damaged planes are an error, and never rule out a row that has what is looked up.
 
 use blocked_bloom::{Bitmask, KeyHasher};
-use blocked_bloom_planes::{PlanesError, PlanesRef, Query};
+use blocked_bloom_planes::{Planes, PlanesError, Query};
 
 use crate::naive::{Model, Random, options, record, rows};
 
@@ -34,7 +34,7 @@ impl Case {
     fn run(&self, damage: &str, copies: impl Iterator<Item = Vec<u8>>) -> Counts {
         let mut counts = Counts::default();
         for bytes in copies.filter(|bytes| *bytes != self.bytes && *bytes != self.other) {
-            *match PlanesRef::from_bytes(&bytes) {
+            *match Planes::from_bytes(&bytes[..]) {
                 Err(error) => {
                     assert!(!error.to_string().is_empty());
                     &mut counts.refused
@@ -43,7 +43,7 @@ impl Case {
                 Ok(_) => &mut counts.harmless,
             } += 1;
             // What is not verified may answer anything, but not panic.
-            if let Ok(planes) = PlanesRef::from_bytes_trusted(&bytes) {
+            if let Ok(planes) = Planes::from_bytes_trusted(&bytes[..]) {
                 self.loses_a_row(planes);
             }
         }
@@ -55,7 +55,7 @@ impl Case {
         counts
     }
 
-    fn loses_a_row(&self, planes: PlanesRef<'_>) -> bool {
+    fn loses_a_row(&self, planes: Planes<&[u8]>) -> bool {
         let mut hits = Bitmask::new();
         [3, 400, 699].into_iter().any(|row: usize| {
             planes.query(&Query::all(self.rows[row].iter().copied()), &mut hits);
@@ -121,7 +121,7 @@ fn spliced_planes_with_tags_are_errors() {
     for at in 1..one.len() {
         let spliced = [&one[..at], &other[at..]].concat();
         assert!(
-            spliced == one || spliced == other || PlanesRef::from_bytes(&spliced).is_err(),
+            spliced == one || spliced == other || Planes::from_bytes(&spliced).is_err(),
             "{at}"
         );
     }
@@ -155,7 +155,7 @@ fn records_of_other_rows_are_errors() {
     for (offset, rows) in [(0, 5), (group, 511), (2 * group, 512), (3 * group, 1_024)] {
         let mut damaged = bytes.clone();
         damaged[offset..offset + 64].copy_from_slice(&record(&options, rows, false));
-        let error = PlanesRef::from_bytes(&damaged).unwrap_err();
+        let error = Planes::from_bytes(&damaged).unwrap_err();
         assert_eq!(error, PlanesError::OtherRecord { offset: offset as u64 });
     }
 }

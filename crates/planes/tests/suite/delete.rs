@@ -13,10 +13,10 @@ fn deleted_rows_satisfy_no_query_and_the_bytes_are_those_of_the_definition() {
     let mut random = Random(2);
     for _ in 0..300 {
         let row = random.below(1_300);
-        assert_eq!(planes.view().is_live(row), model.live[row]);
+        assert_eq!(planes.is_live(row), model.live[row]);
         assert_eq!(planes.delete(row), Ok(model.live[row]));
         model.live[row] = false;
-        assert!(!planes.view().is_live(row));
+        assert!(!planes.is_live(row));
 
         let at = layout.locate_liveness(row as u64).unwrap();
         let loaded = &mut file[at.offset as usize..][..at.length as usize];
@@ -40,7 +40,7 @@ fn what_cannot_be_deleted_is_an_error_that_changes_nothing() {
     let before = planes.as_bytes().to_vec();
     assert_eq!(planes.delete(1), Err(PlanesError::NoLiveness));
     assert_eq!(planes.as_bytes(), before);
-    assert!(planes.view().is_live(699) && !planes.view().is_live(700));
+    assert!(planes.is_live(699) && !planes.is_live(700));
 
     let (_, _, mut planes) = sample(options((1, 64, 3), 512).with_liveness(), 700, 1);
     let before = planes.as_bytes().to_vec();
@@ -49,9 +49,9 @@ fn what_cannot_be_deleted_is_an_error_that_changes_nothing() {
             planes.delete(row),
             Err(PlanesError::RowOutOfRange { row: row as u64, rows: 700 })
         );
-        assert!(!planes.view().is_live(row));
+        assert!(!planes.is_live(row));
     }
-    let layout = *planes.view().layout();
+    let layout = *planes.layout();
     let at = layout.locate_liveness(600).unwrap();
     let mut loaded = before[at.offset as usize..][..at.length as usize].to_vec();
     loaded[5] ^= 1;

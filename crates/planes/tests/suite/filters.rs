@@ -50,7 +50,7 @@ fn answers_are_equal_bit_for_bit() {
     for (blocks, probes) in [(1, 1), (1, 6), (3, 8), (7, 30), (20, 5)] {
         let filters = filters(600, blocks, probes, KeyHash::default());
         let planes = Planes::from_filters(&filters).unwrap();
-        assert_eq!(planes.view().shape(), Shape::new(blocks as u32, 512, probes).unwrap());
+        assert_eq!(planes.shape(), Shape::new(blocks as u32, 512, probes).unwrap());
         assert!(compare(&filters, &planes, 1) > 600);
     }
 }
@@ -76,7 +76,7 @@ fn stand_ins_and_filters_of_prefixes_may_have_everything() {
     planes.query(&Query::all([1, 2, 3]), &mut hits);
     assert_eq!((hits.len(), hits.count_hits()), (3, 3));
     let none: [BloomFilter; 0] = [];
-    assert_eq!(Planes::from_filters(&none).unwrap().view().rows(), 0);
+    assert_eq!(Planes::from_filters(&none).unwrap().rows(), 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn filters_that_differ_are_errors() {
     );
     assert_eq!(
         Planes::from_filters(&[small.clone(), others.clone()]).unwrap_err(),
-        PlanesError::FilterHash { found: caller, expected: KeyHash::default() }
+        PlanesError::HashMismatch { found: caller, expected: KeyHash::default() }
     );
     // Nothing is appended by an error; a view is taken as well as a filter.
     let mut builder = PlanesOptions::new(expected).builder().unwrap();

@@ -46,8 +46,8 @@ fn bytes_and_answers_are_those_of_the_first_release() {
 #[test]
 fn a_file_of_the_first_release_opens() {
     let planes = Planes::from_bytes(WHOLE).unwrap();
-    assert_eq!(planes.view().rows(), 40);
-    let hasher = planes.view().hasher().unwrap();
+    assert_eq!(planes.rows(), 40);
+    let hasher = planes.hasher().unwrap();
     let mut hits = Bitmask::new();
     for row in 0..40_usize {
         planes.query(&Query::all([hasher.hash(format!("item {row}"))]), &mut hits);

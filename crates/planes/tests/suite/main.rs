@@ -1,6 +1,7 @@
 //! The tests of the package: one binary, a module for each area. `naive` is the scalar definition that all of them compare with.
 
 mod build;
+mod bytes;
 mod damage;
 mod delete;
 mod filters;

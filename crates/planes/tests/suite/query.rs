@@ -1,7 +1,7 @@
 //! Every query answers as the definition does, for every range, group size and alignment.
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_planes::{Planes, PlanesError, PlanesRef, Query};
+use blocked_bloom_planes::{Planes, PlanesError, Query};
 
 use crate::naive::{Model, Random, SHAPES, options, rows, sample};
 
@@ -76,12 +76,12 @@ fn ranges_answer_as_a_part_of_the_whole() {
     }));
     for range in ranges {
         let (all, any) = queries(&rows, &mut random).swap_remove(random.below(15));
-        planes.view().query_range(&query(&all, &any), range.clone(), &mut hits).unwrap();
+        planes.query_range(&query(&all, &any), range.clone(), &mut hits).unwrap();
         assert!(hits.iter().eq(model.query(&all, &any, range.clone())), "{range:?}");
     }
     for (start, end) in [(0, 1_301), (1_301, 1_301), (9, 8), (usize::MAX, usize::MAX)] {
         let before = hits.clone();
-        let result = planes.view().query_range(&Query::all([1]), start..end, &mut hits);
+        let result = planes.query_range(&Query::all([1]), start..end, &mut hits);
         let (start, end) = (start as u64, end as u64);
         assert_eq!(result, Err(PlanesError::RangeOutOfRange { start, end, rows: 1_300 }));
         assert_eq!(hits, before);
@@ -95,14 +95,14 @@ fn batches_answer_as_single_queries_do() {
         let lists = queries(&rows, &mut Random(4));
         let batch: Vec<Query> = lists.iter().map(|(all, any)| query(all, any)).collect();
         let mut found = vec![Vec::new(); batch.len()];
-        planes.view().query_batch(&batch, |number, rows, hits| {
+        planes.query_batch(&batch, |number, rows, hits| {
             assert_eq!((rows.start, rows.len()), (found[number].len(), hits.len()));
             found[number].extend(hits.iter());
         });
         for ((all, any), found) in lists.iter().zip(found) {
             assert!(found == model.query(all, any, 0..count), "{group_rows}");
         }
-        planes.view().query_batch(&[], |_, _, _| panic!("no query"));
+        planes.query_batch(&[], |_, _, _| panic!("no query"));
     }
 }
 
@@ -113,7 +113,7 @@ fn any_alignment_will_do() {
     for offset in 0..64 {
         let mut bytes = vec![0xff; offset];
         bytes.extend_from_slice(planes.as_bytes());
-        let view = PlanesRef::from_bytes(&bytes[offset..]).unwrap();
+        let view = Planes::from_bytes(&bytes[offset..]).unwrap();
         for row in [0, 100, 799] {
             view.query(&Query::all(rows[row].iter().copied()), &mut hits);
             assert!(hits.iter().eq(model.query(&rows[row], &[], 0..800)));
@@ -175,7 +175,7 @@ fn planes_without_rows_answer_nothing() {
     let mut hits = Bitmask::new();
     planes.query(&Query::all([1, 2]), &mut hits);
     assert!(hits.is_empty());
-    planes.view().query_batch(&[Query::all([])], |_, _, _| panic!("no group"));
+    planes.query_batch(&[Query::all([])], |_, _, _| panic!("no group"));
     assert_eq!(planes.as_bytes().len(), 128);
-    assert_eq!(planes.view().layout().groups(), 0);
+    assert_eq!(planes.layout().groups(), 0);
 }

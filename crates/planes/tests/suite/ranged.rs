@@ -2,7 +2,7 @@
 
 use blocked_bloom::Bitmask;
 use blocked_bloom::header::HeaderError;
-use blocked_bloom_planes::{GroupLocation, Planes, PlanesError, PlanesLayout, PlanesRef, Query};
+use blocked_bloom_planes::{GroupLocation, Planes, PlanesError, PlanesLayout, Query};
 
 use crate::naive::{Model, Random, options, record, rows, sample};
 
@@ -43,7 +43,7 @@ fn what_is_located_is_enough() {
 #[test]
 fn one_column_needs_the_planes_of_its_probes() {
     let (_, _, planes) = sample(options((1, 128, 2), 1 << 14), 40_000, 3);
-    let layout = *planes.view().layout();
+    let layout = *planes.layout();
     let requested = |query: &Query| -> u64 {
         let groups = (0..layout.groups()).map(|group| layout.locate(query, group).unwrap());
         groups.flat_map(|at| at.planes).map(|at| at.length).sum()
@@ -118,7 +118,7 @@ fn a_file_that_grows_is_read_up_to_its_last_whole_group() {
         assert_eq!(cut.unwrap_err(), PlanesError::Incomplete { rows: layout.rows() });
         assert_eq!(layout.rows(), ((end - 64) / group * 512) as u64);
         assert!(!layout.is_complete());
-        let error = PlanesRef::from_bytes(&complete[..end]).unwrap_err();
+        let error = Planes::from_bytes(&complete[..end]).unwrap_err();
         assert_eq!(error, PlanesError::Incomplete { rows: layout.rows() });
     }
     let short = PlanesLayout::last_record(&complete[..64], 63).unwrap_err();
@@ -136,7 +136,7 @@ fn a_layout_needs_its_length() {
         assert_eq!(error, PlanesError::Header(HeaderError::Length { found: length, expected }));
     }
     let whole = Planes::from_bytes(file).unwrap();
-    assert_eq!(whole.view().layout(), &layout(file));
+    assert_eq!(whole.layout(), &layout(file));
 }
 
 /// Rows of which there cannot be so many lead to no offset that overflows.

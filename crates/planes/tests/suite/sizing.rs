@@ -1,39 +1,39 @@
 //! Shapes: limits, and what sizing chooses.
 
 use blocked_bloom::Sizing;
-use blocked_bloom_planes::{MAX_PLANES, PlanesError, Shape};
+use blocked_bloom_planes::{MAX_PLANES, Shape, ShapeError};
 
 #[test]
 fn shapes_that_cannot_be_are_errors() {
     for block_bits in [0, 15, 513, u32::MAX] {
         assert_eq!(
             Shape::new(1, block_bits, 1),
-            Err(PlanesError::BlockBitsOutOfRange { block_bits })
+            Err(ShapeError::BlockBitsOutOfRange { block_bits })
         );
     }
     for probes in [0, 31, u32::MAX] {
-        assert_eq!(Shape::new(1, 16, probes), Err(PlanesError::ProbesOutOfRange { probes }));
+        assert_eq!(Shape::new(1, 16, probes), Err(ShapeError::ProbesOutOfRange { probes }));
     }
     for blocks in [0, (1 << 17) + 1, u32::MAX] {
         let planes = u64::from(blocks) * 512;
-        assert_eq!(Shape::new(blocks, 512, 1), Err(PlanesError::PlanesOutOfRange { planes }));
+        assert_eq!(Shape::new(blocks, 512, 1), Err(ShapeError::PlanesOutOfRange { planes }));
     }
     assert_eq!(Shape::new(1 << 17, 512, 30).unwrap().planes(), MAX_PLANES);
     for bits in [0.0, -1.0, 100.1, f64::NAN, f64::INFINITY] {
         assert!(matches!(
             Shape::for_bits_per_item(9, bits),
-            Err(PlanesError::BitsPerItemOutOfRange { .. })
+            Err(ShapeError::BitsPerItemOutOfRange { .. })
         ));
     }
     for rate in [0.0, -1.0, 1.0, f64::NAN] {
-        assert!(matches!(Shape::for_rate(9, rate), Err(PlanesError::RateOutOfRange { .. })));
+        assert!(matches!(Shape::for_rate(9, rate), Err(ShapeError::RateOutOfRange { .. })));
     }
     assert!(matches!(
         Shape::for_bits_per_item(u64::MAX, 10.0),
-        Err(PlanesError::PlanesOutOfRange { .. })
+        Err(ShapeError::PlanesOutOfRange { .. })
     ));
-    assert!(matches!(Shape::for_rate(u64::MAX, 0.01), Err(PlanesError::RateUnreachable { .. })));
-    assert!(matches!(Shape::for_rate(100, 1e-12), Err(PlanesError::RateUnreachable { .. })));
+    assert!(matches!(Shape::for_rate(u64::MAX, 0.01), Err(ShapeError::RateUnreachable { .. })));
+    assert!(matches!(Shape::for_rate(100, 1e-12), Err(ShapeError::RateUnreachable { .. })));
 }
 
 #[test]
