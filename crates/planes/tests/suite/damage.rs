@@ -1,7 +1,8 @@
 //! Damaged planes are an error, and never rule out a row that has what is looked up.
 
+use blocked_bloom::header::HeaderError;
 use blocked_bloom::{Bitmask, KeyHasher};
-use blocked_bloom_planes::{Planes, PlanesError, Query};
+use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, Query};
 
 use crate::naive::{Model, Random, options, record, rows};
 
@@ -144,6 +145,34 @@ fn mended_records_never_panic() {
     });
     let counts = case.run("every value of record bytes, mended", mended);
     assert!(counts.refused > 10_000 && counts.wrong == 0, "{counts:?}");
+}
+
+/// Each field out of its range, in a record whose checksum fits, is an error that names it and says where it is.
+#[test]
+fn records_with_a_field_out_of_range_are_errors_that_name_it() {
+    let record = record(&options((1, 40, 2), 512), 0, true);
+    let cases: [(usize, &[u8], &str, u64, &str); 11] = [
+        (10, &[2], "unsupported probe scheme", 2, "supported: 1"),
+        (11, &[2], "unsupported hash", 2, "supported: 0 and 1"),
+        (12, &[0], "probes", 0, "1 to 30"),
+        (12, &[31], "probes", 31, "1 to 30"),
+        (13, &[6], "unsupported flags", 6, "supported: 0 to 3"),
+        (14, &[15, 0], "bits in a block", 15, "16 to 512"),
+        (14, &[1, 2], "bits in a block", 513, "16 to 512"),
+        (24, &[0; 4], "blocks", 0, "1 to 2^26 planes in all"),
+        (28, &[1, 2, 0, 0], "rows in a group", 513, "a multiple of 512 up to 2^24"),
+        (48, &[1], "reserved byte", 1, "must be 0"),
+        (55, &[9], "reserved byte", 9, "must be 0"),
+    ];
+    for (offset, field, name, found, expected) in cases {
+        let mut damaged = record;
+        damaged[offset..][..field.len()].copy_from_slice(field);
+        let sum = KeyHasher::default().hash(&damaged[..56]);
+        damaged[56..].copy_from_slice(&sum.to_le_bytes());
+        let error = PlanesLayout::from_tail(&damaged, 128).unwrap_err();
+        let expected = HeaderError::field(offset, name, found, expected);
+        assert_eq!(error, PlanesError::Header(expected));
+    }
 }
 
 #[test]
