@@ -50,7 +50,7 @@ fn insert(criterion: &mut Criterion) {
         let lines = LazyCell::new(|| empty(6));
         for (name, ahead) in BASELINES {
             group.bench_function(format!("{name}/{}/{ITERATION}", size.1), |bencher| {
-                let blocks = lines.view().blocks();
+                let blocks = lines.blocks();
                 let lookups = lookups.get_or_insert_with(|| size.lookups(Mix::Absent));
                 bencher.iter(|| load_lines(blocks, lookups.next(ITERATION), ahead));
             });
@@ -125,7 +125,7 @@ fn whole(criterion: &mut Criterion) {
         });
         for (way, ahead) in BASELINES {
             group.bench_function(format!("{way}/{name}"), |bencher| {
-                let (blocks, hashes) = (filter.view().blocks(), &hashes[..]);
+                let (blocks, hashes) = (filter.blocks(), &hashes[..]);
                 bencher.iter(|| load_lines(blocks, black_box(hashes), ahead));
             });
         }

@@ -49,7 +49,7 @@ impl Filter for GuavaFilter {
     fn naive(&self, key: &Key) -> bool {
         let view = self.view();
         let (shape, words) = (view.shape(), view.words());
-        let guava::GuavaHash { mut h1, h2 } = guava::hash_key(key);
+        let guava::GuavaHash { mut h1, h2, .. } = guava::hash_key(key);
         (0..shape.hash_functions()).all(|_| {
             let bit = (h1 & u64::MAX >> 1) % shape.bits();
             h1 = h1.wrapping_add(h2);
@@ -98,7 +98,7 @@ impl Filter for Chain {
         let hash = filter.hash_key(key);
         filter.links().iter().zip(links).rev().any(|(link, bits)| {
             (0..u64::from(link.hashes())).all(|i| {
-                let bit = hash.a.wrapping_add(hash.b.wrapping_mul(i)) % link.bits();
+                let bit = hash.first().wrapping_add(hash.second().wrapping_mul(i)) % link.bits();
                 bits[(bit / 8) as usize] >> (bit % 8) & 1 == 1
             })
         })

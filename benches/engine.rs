@@ -1,9 +1,9 @@
 //! What an engine calls for a point lookup: one absent key in the filters of 20 tables, ten bits per key. Each table has fewer keys than the
 //! one before, by a thousandth of the first's.
 //!
-//! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of all and then tests, `set` looks the key up
-//! by a `FilterSet`, which is made before or for each key, `stored bytes` tests by `contains_hash_in` what has just been fetched, `opened each time` opens that by
-//! `from_bytes_trusted` and tests. `MultiGet of 8` and more are batches in a `FilterSet`. `tables, one by one` and `tables, prefetch first`
+//! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of all and then tests, `stored bytes` tests
+//! by `contains_hash_in` what has just been fetched, `opened each time` opens that by `from_bytes_trusted` and tests. `MultiGet of 8` and
+//! more look up batches in one filter after the other, and prefetch 64 keys in the next. `tables, one by one` and `tables, prefetch first`
 //! compare the key with the least and greatest of each table before they test its filter, as an engine does. `RocksDB's loop` and
 //! `lsm-tree's filter` are two other engines' filters of as many bits, both written here after their descriptions.
 //!
@@ -20,10 +20,8 @@ use std::time::Instant;
 
 use benches::peers::LsmTreeFilter;
 use benches::workload::key;
-use blocked_bloom::{
-    BitMatrix, BloomFilter, BloomFilterRef, FilterOptions, FilterSet, KeyHash, PartitionIndex,
-    PartitionedFilterBuilder, Sizing,
-};
+use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
+use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 
 const TABLES: usize = 20;
 
@@ -37,15 +35,17 @@ enum Memory {
     Own,
 }
 
+type View<'a> = BloomFilter<&'a [Block]>;
+
 /// What an engine has of a table: the range of its keys, somewhere on the heap, and its filter.
 struct Table<'a> {
     least: Vec<u8>,
     greatest: Vec<u8>,
-    filter: BloomFilterRef<'a>,
+    filter: View<'a>,
 }
 
 impl<'a> Table<'a> {
-    fn boxed(filter: BloomFilterRef<'a>) -> Box<Self> {
+    fn boxed(filter: View<'a>) -> Box<Self> {
         Box::new(Table { least: vec![0; 8], greatest: vec![255; 8], filter })
     }
 
@@ -78,26 +78,23 @@ impl Tables {
         }
         tables
     }
-
-    fn views(&self) -> Vec<BloomFilterRef<'_>> {
-        let opened = |bytes| BloomFilterRef::from_bytes(bytes).expect("a filter");
-        match &self.owned[..] {
-            [] => self.stored.iter().map(|bytes| opened(bytes)).collect(),
-            owned => owned.iter().map(BloomFilter::view).collect(),
-        }
-    }
 }
 
 /// A way to look up all of some hashes in all tables; returns how many were found, which is the same for all ways.
 type Way<'a> = Box<dyn FnMut(&[u64]) -> usize + 'a>;
 
-fn multi_get<'a>(set: &'a FilterSet<'a>, batch: usize) -> Way<'a> {
-    let mut hits = BitMatrix::new();
+fn multi_get<'a>(views: &'a [View<'a>], batch: usize) -> Way<'a> {
+    let mut hits = Bitmask::new();
     Box::new(move |hashes| {
         let mut found = 0;
         for hashes in hashes.chunks(batch) {
-            set.contains_hashes(hashes, &mut hits).expect("memory for the answers");
-            found += hits.count_hits();
+            for (i, view) in views.iter().enumerate() {
+                if let Some(next) = views.get(i + 1) {
+                    hashes.iter().take(64).for_each(|&hash| next.prefetch_hash(hash));
+                }
+                view.contains_hashes(hashes, &mut hits);
+                found += hits.count_hits();
+            }
         }
         found
     })
@@ -105,16 +102,14 @@ fn multi_get<'a>(set: &'a FilterSet<'a>, batch: usize) -> Way<'a> {
 
 fn ways<'a>(
     tables: &'a Tables,
-    views: &'a [BloomFilterRef<'a>],
-    set: &'a FilterSet<'a>,
+    views: &'a [View<'a>],
     in_tables: &'a [Box<Table<'a>>],
 ) -> Vec<(&'static str, Way<'a>)> {
     let key_hash = KeyHash::default();
-    let each = |test: fn(&'a [BloomFilterRef<'a>], u64) -> usize| -> Way<'a> {
+    let each = |test: fn(&'a [View<'a>], u64) -> usize| -> Way<'a> {
         Box::new(move |hashes| hashes.iter().map(|&hash| test(views, hash)).sum())
     };
     let stored = &tables.stored;
-    let (mut word, mut made) = ([0], [0]);
     vec![
         (
             "one by one",
@@ -128,32 +123,11 @@ fn ways<'a>(
             }),
         ),
         (
-            "set",
-            Box::new(move |hashes| {
-                let one = |&hash: &u64| {
-                    set.contains_hash_into(hash, &mut word).expect("a word for 20 filters");
-                    word[0].count_ones() as usize
-                };
-                hashes.iter().map(one).sum()
-            }),
-        ),
-        (
-            "set, made for each key",
-            Box::new(move |hashes| {
-                let one = |&hash: &u64| {
-                    let set = FilterSet::new(key_hash, views).expect("filters of one hash");
-                    set.contains_hash_into(hash, &mut made).expect("a word for 20 filters");
-                    made[0].count_ones() as usize
-                };
-                hashes.iter().map(one).sum()
-            }),
-        ),
-        (
             "stored bytes",
             Box::new(move |hashes| {
                 let one = |&hash: &u64| {
                     let test =
-                        |bytes: &&Vec<u8>| BloomFilterRef::contains_hash_in(bytes, key_hash, hash);
+                        |bytes: &&Vec<u8>| BloomFilter::contains_hash_in(bytes, key_hash, hash);
                     stored.iter().filter(test).count()
                 };
                 hashes.iter().map(one).sum()
@@ -164,8 +138,8 @@ fn ways<'a>(
             Box::new(move |hashes| {
                 let one = |&hash: &u64| {
                     let test = |bytes: &&Vec<u8>| {
-                        let view = BloomFilterRef::from_bytes_trusted(bytes);
-                        view.expect("a filter").contains_hash(hash)
+                        let filter = BloomFilter::from_bytes_trusted(bytes);
+                        filter.expect("a filter").contains_hash(hash)
                     };
                     stored.iter().filter(test).count()
                 };
@@ -193,14 +167,14 @@ fn ways<'a>(
                 hashes.iter().map(one).sum()
             }),
         ),
-        ("MultiGet of 8", multi_get(set, 8)),
-        ("MultiGet of 32", multi_get(set, 32)),
-        ("MultiGet of 256", multi_get(set, 256)),
+        ("MultiGet of 8", multi_get(views, 8)),
+        ("MultiGet of 32", multi_get(views, 32)),
+        ("MultiGet of 256", multi_get(views, 256)),
     ]
 }
 
 /// The loop of RocksDB over the same blocks, and the filter of lsm-tree, whose false positives are its own.
-fn peers<'a>(tables: &'a Tables, views: &'a [BloomFilterRef<'a>]) -> Vec<(&'static str, Way<'a>)> {
+fn peers<'a>(tables: &'a Tables, views: &'a [View<'a>]) -> Vec<(&'static str, Way<'a>)> {
     let mut ways: Vec<(&'static str, Way<'_>)> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     if benches::peers::rocksdb::count(&[], &[]).is_some() {
@@ -239,17 +213,12 @@ impl Partitioned {
         let stored = stored.iter().map(BloomFilter::to_bytes).collect();
         Partitioned { index: PartitionIndex::from_bytes(index).expect("an index"), stored }
     }
-
-    fn views(&self) -> Vec<BloomFilterRef<'_>> {
-        let opened = self.stored.iter().map(|bytes| BloomFilterRef::from_bytes(bytes));
-        opened.collect::<Result<_, _>>().expect("filters")
-    }
 }
 
 /// Ways to look keys up in partitioned tables: the hash of a key is that of its eight bytes.
 fn partitioned_ways<'a>(
     tables: &'a [Partitioned],
-    opened: &'a [Vec<BloomFilterRef<'a>>],
+    opened: &'a [Vec<BloomFilter<Stored<&'a Vec<u8>>>>],
 ) -> Vec<(&'static str, Way<'a>)> {
     let hasher = KeyHash::default().hasher().expect("the default hash");
     type Test<'a> = Box<dyn Fn(usize, &[u8; 8], u64) -> bool + 'a>;
@@ -277,7 +246,7 @@ fn partitioned_ways<'a>(
             per_key(Box::new(move |table, key, hash| {
                 let at = tables[table].index.locate(key);
                 let bytes = &tables[table].stored[at.partition];
-                BloomFilterRef::contains_hash_in(bytes, key_hash, hash)
+                BloomFilter::contains_hash_in(bytes, key_hash, hash)
             })),
         ),
         (
@@ -325,6 +294,10 @@ fn time(mut ways: Vec<(&'static str, Way<'_>)>, same: usize, rounds: usize) {
     }
 }
 
+fn opened(bytes: &Vec<u8>) -> BloomFilter<Stored<&Vec<u8>>> {
+    BloomFilter::from_bytes(bytes).expect("a filter")
+}
+
 fn main() {
     let given = |wanted| std::env::args().skip(1).any(|argument| argument == wanted);
     if given("--list") {
@@ -342,10 +315,13 @@ fn main() {
     ];
     for (keys, memory) in memories {
         let tables = Tables::new(keys, memory);
-        let views = tables.views();
-        let set = FilterSet::new(KeyHash::default(), &views).expect("filters of one hash");
+        let opened: Vec<_> = tables.stored.iter().map(opened).collect();
+        let views: Vec<_> = match &tables.owned[..] {
+            [] => opened.iter().map(|filter| filter.view()).collect(),
+            owned => owned.iter().map(|filter| filter.view()).collect(),
+        };
         let in_tables: Vec<_> = views.iter().copied().map(Table::boxed).collect();
-        let mut ways = ways(&tables, &views, &set, &in_tables);
+        let mut ways = ways(&tables, &views, &in_tables);
         let same = ways.len();
         ways.extend(peers(&tables, &views));
         let bytes: usize = tables.stored.iter().map(Vec::len).sum();
@@ -354,7 +330,8 @@ fn main() {
         time(ways, same, rounds);
     }
     let tables: Vec<_> = (0..TABLES as u64).map(|table| Partitioned::new(200_000, table)).collect();
-    let opened: Vec<_> = tables.iter().map(Partitioned::views).collect();
+    let opened: Vec<Vec<_>> =
+        tables.iter().map(|table| table.stored.iter().map(opened).collect()).collect();
     println!("\n200000 keys a table, in {} partitions", tables[0].stored.len());
     let ways = partitioned_ways(&tables, &opened);
     let same = ways.len();

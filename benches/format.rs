@@ -1,6 +1,6 @@
 //! Stored filters: opened with and without verification, and written, beside loops that read and copy as many bytes.
 //!
-//! `format/open_verified/10k`: what is called, keys in the filter (ten bits each). `open_verified` is `BloomFilterRef::from_bytes`, which reads
+//! `format/open_verified/10k`: what is called, keys in the filter (ten bits each). `open_verified` is `BloomFilter::from_bytes`, which reads
 //! everything and is what verifying a filter costs; `open_trusted` reads the header, and its throughput is in filters. `to_bytes`
 //! allocates, `write_to` writes into a vector with capacity. `baseline` is the memory-bound baseline, which reads all bytes and ORs them; `copy`
 //! copies them.
@@ -13,7 +13,7 @@
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use blocked_bloom::BloomFilterRef;
+use blocked_bloom::BloomFilter;
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 
 /// ORs all words: what reading these bytes costs at least, without knowing the instruction set.
@@ -37,7 +37,7 @@ fn format(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(1));
         group.bench_function(row("open_trusted"), |bencher| {
             let stored = &stored[..];
-            bencher.iter(|| BloomFilterRef::from_bytes_trusted(black_box(stored)).is_ok());
+            bencher.iter(|| BloomFilter::from_bytes_trusted(black_box(stored)).is_ok());
         });
         let bytes = size.params().stored_bytes();
         group.throughput(Throughput::ElementsAndBytes { elements: size.0, bytes });
@@ -47,7 +47,7 @@ fn format(criterion: &mut Criterion) {
         });
         group.bench_function(row("open_verified"), |bencher| {
             let stored = &stored[..];
-            bencher.iter(|| BloomFilterRef::from_bytes(black_box(stored)).is_ok());
+            bencher.iter(|| BloomFilter::from_bytes(black_box(stored)).is_ok());
         });
         let mut file = Vec::new();
         group.bench_function(row("copy"), |bencher| {

@@ -14,7 +14,8 @@ use std::cell::LazyCell;
 use std::hint::black_box;
 
 use benches::workload::key;
-use blocked_bloom::{BatchQuery, Bitmask, ScalableBloomFilter, ScalableOptions};
+use blocked_bloom::Bitmask;
+use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 
 /// Keys of an iteration.
@@ -29,8 +30,8 @@ fn hashes(first: u64, keys: usize) -> Vec<u64> {
 fn filled(first_items: u64, keys: usize) -> (ScalableBloomFilter, Vec<u64>) {
     let options = ScalableOptions::new(0.01, first_items);
     let mut filter = options.build().expect("a rate and a number in range");
-    let (hashes, mut seen) = (hashes(0, keys), Bitmask::new());
-    filter.insert_hashes(&hashes, &mut seen).expect("memory for the filter");
+    let hashes = hashes(0, keys);
+    filter.insert_hashes(&hashes).expect("memory for the filter");
     (filter, hashes.into_iter().step_by(keys / KEYS).collect())
 }
 
@@ -61,7 +62,7 @@ fn single(filter: &ScalableBloomFilter, hashes: &[u64], _: &mut Bitmask) {
 type LookUp = fn(&ScalableBloomFilter, &[u64], &mut Bitmask);
 
 const WAYS: [(&str, LookUp); 4] = [
-    ("batch", BatchQuery::contains_hashes),
+    ("batch", ScalableBloomFilter::contains_hashes),
     ("every_link", every_link),
     ("moved", moved),
     ("single", single),

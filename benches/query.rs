@@ -18,7 +18,7 @@ use std::hint::black_box;
 use benches::baseline::load_lines;
 use benches::workload::{Mix, lookup_count};
 use benches::{BASELINES, BATCHES, CACHE, ITERATION, MEMORY, PROBES, Size, is_full, lines, sizes};
-use blocked_bloom::{BatchQuery, Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Kernel};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// If a default run measures this.
@@ -58,7 +58,7 @@ fn query(criterion: &mut Criterion) {
                             continue;
                         }
                         group.bench_function(row(name), |bencher| {
-                            let blocks = filter.view().blocks();
+                            let blocks = filter.blocks();
                             let lookups = lookups.get_or_insert_with(|| size.lookups(mix));
                             bencher.iter(|| {
                                 for hashes in lookups.next(ITERATION).chunks(batch) {

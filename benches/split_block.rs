@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::thread;
 
 use benches::{ITERATION, Size, sizes};
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::Bitmask;
 use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter};
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 
@@ -60,7 +60,7 @@ fn fill(criterion: &mut Criterion) {
                             parts.map(|part| scope.spawn(move || fill(part))).collect();
                         for part in parts {
                             let part = part.join().expect("filling does not panic");
-                            whole.union_with(part.view()).expect("equal sizes");
+                            whole.union_with(&part).expect("equal sizes");
                         }
                     });
                     whole
@@ -119,7 +119,7 @@ fn query(criterion: &mut Criterion) {
             let (mut hits, mut selected) = (Bitmask::new(), Vec::<u32>::new());
             let row = |way| format!("{way}/{}/{mix}", size.1);
             group.bench_function(row("one_by_one"), |bencher| {
-                let (filter, rows) = (filter.view(), &rows[..]);
+                let (filter, rows) = (&*filter, &rows[..]);
                 bencher.iter(|| {
                     selected.clear();
                     for (row, &hash) in (0..).zip(black_box(&rows[batch()])) {
@@ -130,11 +130,11 @@ fn query(criterion: &mut Criterion) {
                 });
             });
             group.bench_function(row("bitmask"), |bencher| {
-                let (filter, rows) = (filter.view(), &rows[..]);
+                let (filter, rows) = (&*filter, &rows[..]);
                 bencher.iter(|| filter.contains_hashes(black_box(&rows[batch()]), &mut hits));
             });
             group.bench_function(row("select"), |bencher| {
-                let (filter, rows) = (filter.view(), &rows[..]);
+                let (filter, rows) = (&*filter, &rows[..]);
                 bencher.iter(|| filter.select_hashes(black_box(&rows[batch()]), &mut selected));
             });
         }

@@ -14,9 +14,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilterBytes, BloomFilterRef, FilterOptions, KeyHash, Sizing,
-};
+use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing};
 use memmap2::Mmap;
 
 const KEYS: u64 = 1_000_000;
@@ -45,13 +43,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{bytes} bytes for {KEYS} keys");
 
     // Verified when a table is opened for the first time; trusted if this process has verified it before.
-    let verified = timed("from_bytes", || Ok(BloomFilterBytes::from_bytes(map(&path)?)?))?;
+    let verified = timed("from_bytes", || Ok(BloomFilter::from_bytes(map(&path)?)?))?;
     let trusted =
-        timed("from_bytes_trusted", || Ok(BloomFilterBytes::from_bytes_trusted(map(&path)?)?))?;
-    assert_eq!(verified.view(), trusted.view());
+        timed("from_bytes_trusted", || Ok(BloomFilter::from_bytes_trusted(map(&path)?)?))?;
+    assert_eq!(verified, trusted);
     assert_eq!(lost(verified.view(), &keys), 0);
-    let hash = KeyHash::Xxh3 { seed: 7 };
-    let error = verified.view().require_key_hash(hash).expect_err("the keys have seed 0");
+    let error = verified
+        .view()
+        .require_key_hash(KeyHash::Xxh3 { seed: 7 })
+        .expect_err("the keys have seed 0");
     println!("required with another seed: {error}");
 
     for (number, (what, damage)) in DAMAGES.into_iter().enumerate() {
@@ -59,23 +59,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         damage(&mut bytes);
         let path = folder.path().join(format!("{number}.damaged"));
         fs::write(&path, bytes)?;
-        let error = BloomFilterBytes::from_bytes(map(&path)?).expect_err("damaged");
+        let error = BloomFilter::from_bytes(map(&path)?).expect_err("damaged");
         println!("{what}: {error}");
         // Only the header has been looked at.
-        if let Ok(believed) = BloomFilterBytes::from_bytes_trusted(map(&path)?) {
+        if let Ok(believed) = BloomFilter::from_bytes_trusted(map(&path)?) {
             println!("    if trusted: {} keys are lost", lost(believed.view(), &keys));
         }
-        let (instead, reason) = BloomFilterBytes::open_or_pass_all(map(&path)?, options.key_hash());
+        let (instead, reason) = BloomFilter::open_or_pass_all(map(&path)?, options.key_hash());
         assert_eq!(reason, Some(error));
         assert_eq!(lost(instead.view(), &keys), 0);
-        assert!(instead.view().is_pass_all());
+        assert!(instead.is_pass_all());
     }
 
     let damaged = map(&folder.path().join("0.damaged"))?;
-    let (instead, _) = BloomFilterBytes::open_or_pass_all(damaged, options.key_hash());
+    let (instead, _) = BloomFilter::open_or_pass_all(damaged, options.key_hash());
     for (what, filter) in [("sound", verified.view()), ("pass-all", instead.view())] {
         let passed = (KEYS - lost(filter, &absent) as u64) as f64 / KEYS as f64;
-        let predicted = filter.params().false_positive_rate();
+        let predicted = filter.expected_false_positive_rate();
         println!(
             "absent keys that pass the {what} filter: {:.3} %, predicted {:.3} %",
             100.0 * passed,
@@ -96,7 +96,7 @@ fn map(path: &Path) -> io::Result<Mmap> {
 }
 
 /// How many of the keys a filter says are absent.
-fn lost(filter: BloomFilterRef<'_>, keys: &[[u8; 8]]) -> usize {
+fn lost(filter: BloomFilter<&[Block]>, keys: &[[u8; 8]]) -> usize {
     let mut hits = Bitmask::new();
     filter.contains_batch(keys, &mut hits);
     hits.count_misses()

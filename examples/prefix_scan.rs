@@ -99,7 +99,7 @@ fn scan_all(
     let (mut read, mut in_vain, mut hits) = (0, 0, Bitmask::new());
     let mut found = vec![0; starts.len()];
     for (filter, run) in filters.iter().zip(runs) {
-        filter.view().contains_prefix_batch(rule, starts, &mut hits);
+        filter.contains_prefix_batch(rule, starts, &mut hits);
         for i in hits.hits() {
             let keys = scan(run, &starts[i]);
             found[i] += keys;

@@ -17,10 +17,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, FilterOptions, KeyError,
-    Sizing,
-};
+use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyError, Sizing, Stored};
 use clap::{Parser, value_parser};
 use memmap2::Mmap;
 
@@ -76,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     timed("add", args.keys, || add(&mut filter, 0..args.keys))?;
     look_up("look up", filter.view(), args.keys, args.queries)?;
 
-    let folded = timed("fold by 2", params.blocks().into(), || filter.view().folded(2))?;
+    let folded = timed("fold by 2", params.blocks().into(), || filter.folded(2))?;
     look_up("look up folded", folded.view(), args.keys, args.queries / 4)?;
     drop(folded);
 
@@ -96,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         file.sync_all()
     })?;
     let mapped = timed("map and verify", stored, || map(&path))?;
-    if mapped.view() != filter.view() {
+    if mapped != filter {
         return Err("the mapped filter is another than the one that was stored".into());
     }
     drop(filter);
@@ -111,12 +108,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn map(path: &Path) -> Result<BloomFilterBytes<Mmap>, Box<dyn Error>> {
+fn map(path: &Path) -> Result<BloomFilter<Stored<Mmap>>, Box<dyn Error>> {
     let file = File::open(path)?;
     // SAFETY: the file is this program's own, and nobody shortens it.
     #[expect(unsafe_code, reason = "mapping a file is unsafe in Rust, whatever is done with it")]
     let map = unsafe { Mmap::map(&file)? };
-    Ok(BloomFilterBytes::from_bytes(map)?)
+    Ok(BloomFilter::from_bytes(map)?)
 }
 
 /// Calls `each` with the keys of `count` numbers in batches, and says every few seconds how far that is.
@@ -147,7 +144,7 @@ fn add(filter: &mut BloomFilter, keys: Range<u64>) -> Result<(), KeyError> {
 /// Looks up keys that were added, spread over all of them, and as many that were not. Returns how many of the latter were found.
 fn look_up(
     name: &str,
-    filter: BloomFilterRef<'_>,
+    filter: BloomFilter<&[Block]>,
     keys: u64,
     queries: u64,
 ) -> Result<u64, Box<dyn Error>> {
@@ -166,7 +163,7 @@ fn look_up(
             found += hits.count_hits() as u64;
         });
     });
-    let rate = filter.params().false_positive_rate();
+    let rate = filter.expected_false_positive_rate();
     let expected = absent as f64 * rate;
     let (off, deviation) = (found as f64 - expected, (expected * (1.0 - rate)).sqrt());
     println!(

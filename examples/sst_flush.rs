@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilterBuilder, BloomFilterBytes, FilterOptions, KeyHasher, Sizing,
+    Bitmask, BloomFilter, BloomFilterBuilder, FilterOptions, KeyHasher, Sizing, Stored,
 };
 use tokio::fs::{self, File};
 use tokio::io::{AsyncWriteExt, BufWriter};
@@ -80,13 +80,13 @@ async fn flush(path: PathBuf, words: Vec<String>) -> io::Result<()> {
     table.finish().await
 }
 
-async fn open_filter(path: &Path) -> io::Result<BloomFilterBytes<Vec<u8>>> {
+async fn open_filter(path: &Path) -> io::Result<BloomFilter<Stored<Vec<u8>>>> {
     let bytes = fs::read(path).await?;
     let filter = bytes
         .split_last_chunk()
         .and_then(|(bytes, start)| bytes.get(usize::try_from(u64::from_le_bytes(*start)).ok()?..));
     // Of a damaged table no bytes are left, and those are no filter.
-    let filter = BloomFilterBytes::from_bytes(filter.unwrap_or_default().to_vec());
+    let filter = BloomFilter::from_bytes(filter.unwrap_or_default().to_vec());
     filter
         .and_then(|filter| filter.require_key_hash(options().key_hash()))
         .map_err(io::Error::other)
@@ -113,8 +113,8 @@ async fn run(folder: &Path) -> Result<(), Box<dyn Error>> {
         assert_eq!(hits.count_hits(), run.len());
         filter.contains_batch(&runs[TABLES], &mut hits);
         let passed = 100.0 * hits.count_hits() as f64 / runs[TABLES].len() as f64;
-        let predicted = 100.0 * filter.view().params().false_positive_rate();
-        let (records, bytes) = (run.len(), filter.get_ref().len());
+        let predicted = 100.0 * filter.expected_false_positive_rate();
+        let (records, bytes) = (run.len(), filter.params().stored_bytes());
         println!("{i:>5}{records:>10}{bytes:>9}{passed:>23.2} %{predicted:>10.2} %");
         assert!(passed < 1.5 * predicted);
     }

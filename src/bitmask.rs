@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use crate::error::LengthError;
-
 /// One bit per key of a batch: 1 means the key may be present (a hit), 0 that it is certainly absent (a miss).
 ///
 /// Reuse one mask for many batches: it allocates only when a batch is longer than any before.
 ///
 /// ```
-/// use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, Sizing};
+/// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(16.0)).builder();
 /// builder.extend(["apple", "cherry"])?;
 /// let filter = builder.finish()?;
@@ -70,7 +68,7 @@ impl Bitmask {
 
     /// Indices of the keys that may be present, ascending. Cost: one step per hit and per 64 keys.
     pub fn hits(&self) -> impl Iterator<Item = usize> {
-        all_ones(&self.words)
+        self.words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
     }
 
     /// Indices of the keys that are certainly absent, ascending. Cost: one step per miss and per 64 keys.
@@ -82,7 +80,7 @@ impl Bitmask {
     /// Becomes the answers to `len` keys: `write` gets one word per 64 keys, rounded up, whose contents are arbitrary, and overwrites them
     /// all. Bits past the last key are cleared after it; if it panics, the mask is left empty.
     ///
-    /// For filters of other packages whose hashes are not those of [`BatchQuery`](crate::BatchQuery).
+    /// For filters of other packages.
     ///
     /// ```
     /// let mut hits = blocked_bloom::Bitmask::new();
@@ -112,16 +110,6 @@ impl Bitmask {
     }
 }
 
-/// Whether there is exactly one word per 64 keys, rounded up.
-///
-/// # Errors
-///
-/// [`LengthError`] naming both numbers.
-#[inline]
-pub(crate) fn check_length(keys: usize, words: &[u64]) -> Result<(), LengthError> {
-    LengthError::check(keys, words)
-}
-
 /// Writes "maybe" for `len` keys.
 pub(crate) fn fill_with_hits(words: &mut [u64], len: usize) {
     for (i, word) in words.iter_mut().enumerate() {
@@ -130,17 +118,12 @@ pub(crate) fn fill_with_hits(words: &mut [u64], len: usize) {
 }
 
 /// The bits of word `i` that belong to a key when there are `len`.
-pub(crate) fn used(len: usize, i: usize) -> u64 {
+fn used(len: usize, i: usize) -> u64 {
     match len.saturating_sub(i * 64) {
         0 => 0,
         keys @ 1..64 => (1 << keys) - 1,
         _ => u64::MAX,
     }
-}
-
-/// Positions of the ones of all words.
-pub(crate) fn all_ones(words: &[u64]) -> impl Iterator<Item = usize> {
-    words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
 }
 
 /// Positions of the ones of word `i`.

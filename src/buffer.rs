@@ -13,8 +13,9 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+use core::sync::atomic::Ordering;
 
-use crate::error::AllocError;
 use crate::probe::{BLOCK_BYTES, Block};
 
 /// Zeroed blocks of 64 bytes on 64-byte boundaries, so that each is one cache line: the memory of owned filters, for packages that
@@ -152,6 +153,13 @@ impl Deref for BlockBuffer {
     }
 }
 
+impl AsRef<[Block]> for BlockBuffer {
+    #[inline]
+    fn as_ref(&self) -> &[Block] {
+        self
+    }
+}
+
 impl DerefMut for BlockBuffer {
     fn deref_mut(&mut self) -> &mut [Block] {
         // SAFETY: as in `deref`; `&mut self` makes this the only slice.
@@ -188,27 +196,58 @@ impl Clone for BlockBuffer {
     }
 }
 
-/// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
+/// The widest atomic word of the machine, of 8 bytes or of 4: without either there is no [`AtomicBuffer`].
+///
+/// Its value is the little-endian number that its bytes are, so that bit `i` of it is the same bit of the same byte on every machine.
 ///
 /// ```
-/// use blocked_bloom::AtomicWord;
-/// let word = AtomicWord::new(5);
-/// assert_eq!(word.into_inner(), 5);
+/// use std::sync::atomic::Ordering::Relaxed;
+/// use blocked_bloom::{AtomicBuffer, BlockBuffer};
+/// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
+/// let word = &buffer.blocks()[0][0];
+/// assert_eq!(word.fetch_or(5, Relaxed), 0);
+/// assert_eq!(word.load(Relaxed), 5);
+/// word.store(2, Relaxed);
+/// assert_eq!(buffer.into_inner()[0][0], 2);
+/// # Ok::<(), blocked_bloom::AllocError>(())
 /// ```
-#[cfg(target_has_atomic = "64")]
-pub type AtomicWord = AtomicU64;
-/// The widest atomic word of the machine; without one of 32 bits at least, there is no [`AtomicBuffer`].
-///
-/// ```
-/// use blocked_bloom::AtomicWord;
-/// let word = AtomicWord::new(5);
-/// assert_eq!(word.into_inner(), 5);
-/// ```
-#[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
-pub type AtomicWord = AtomicU32;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct AtomicWord(Widest);
 
-/// A block that threads write at the same time: its bytes in the order of memory, so that a word is a number of the machine's own byte
-/// order.
+#[cfg(target_has_atomic = "64")]
+type Widest = AtomicU64;
+#[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
+type Widest = AtomicU32;
+#[cfg(target_has_atomic = "64")]
+type Number = u64;
+#[cfg(all(target_has_atomic = "32", not(target_has_atomic = "64")))]
+type Number = u32;
+
+#[allow(clippy::useless_conversion, reason = "useful where words have 32 bits")]
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+impl AtomicWord {
+    /// The word.
+    #[inline]
+    pub fn load(&self, order: Ordering) -> u64 {
+        Number::from_le(self.0.load(order)).into()
+    }
+
+    /// Replaces the word. Bits beyond it are ignored.
+    #[inline]
+    pub fn store(&self, word: u64, order: Ordering) {
+        self.0.store((word as Number).to_le(), order);
+    }
+
+    /// Sets bits, and returns the word before. Bits beyond the word are ignored.
+    #[inline]
+    pub fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+        Number::from_le(self.0.fetch_or((bits as Number).to_le(), order)).into()
+    }
+}
+
+/// A block that threads write at the same time, as words in the order of memory.
 ///
 /// ```
 /// assert_eq!(size_of::<blocked_bloom::AtomicBlock>(), 64);
@@ -228,7 +267,7 @@ pub type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 /// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
 /// std::thread::scope(|threads| {
 ///     for word in &buffer.blocks()[0] {
-///         threads.spawn(|| word.fetch_or(1_u8.into(), Relaxed));
+///         threads.spawn(|| word.fetch_or(1, Relaxed));
 ///     }
 /// });
 /// assert_eq!(buffer.into_inner()[0].iter().map(|byte| byte.count_ones()).sum::<u32>(), 8);
@@ -267,6 +306,40 @@ impl AtomicBuffer {
         unsafe { core::slice::from_raw_parts(start, self.0.len) }
     }
 }
+
+/// Memory for a filter's blocks or a builder's hashes could not be had.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
+/// # if cfg!(not(any(miri, target_family = "wasm"))) {
+/// let params = Sizing::BitsPerKey(10.0).params(200_000_000_000)?;
+/// if let Err(error) = BloomFilter::new(params, KeyHash::default()) {
+///     assert_eq!(error.bytes, 250_000_000_000);
+/// }
+/// # }
+/// # Ok::<(), blocked_bloom::ParamsError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocError {
+    /// Bytes requested.
+    pub bytes: u64,
+}
+
+impl AllocError {
+    /// No memory for so many bytes: for packages that allocate as this one does.
+    pub const fn new(bytes: u64) -> Self {
+        AllocError { bytes }
+    }
+}
+
+impl core::fmt::Display for AllocError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "no memory for {} bytes", self.bytes)
+    }
+}
+
+impl core::error::Error for AllocError {}
 
 #[cfg(test)]
 #[path = "../tests/unit/buffer.rs"]

@@ -14,13 +14,19 @@ mod verify;
 
 use alloc::vec::Vec;
 
+use core::fmt;
+
 use self::verify::mix;
-use crate::buffer::BlockBuffer;
-use crate::error::{AllocError, BuildError, KeyError};
-use crate::filter::BloomFilter;
+use crate::buffer::AllocError;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+use crate::filter::AtomicBloomFilter;
+use crate::filter::{BloomFilter, BuildError};
+use crate::hash::KeyError;
 use crate::kernel::Kernel;
 use crate::options::FilterOptions;
 use crate::params::Params;
+use crate::prefix::FilterContents;
+use crate::threads::Threads;
 
 /// Most hashes in a chunk of the builder's list: 512 KiB, so that a chunk fits the cache.
 const CHUNK: usize = 1 << 16;
@@ -117,30 +123,6 @@ impl Drop for Adding<'_> {
     }
 }
 
-/// How a builder does what several threads can share.
-#[derive(Clone, Copy)]
-struct Threads {
-    /// An empty filter of these options.
-    empty: fn(&FilterOptions, Params) -> Result<BloomFilter, AllocError>,
-    /// Inserts every hash of the chunks, whose order may change.
-    insert: fn(&mut BloomFilter, &mut [Vec<u64>]) -> Result<(), AllocError>,
-    /// The sum of the hashes, and how many of them the filter does not contain.
-    look_up: fn(&BloomFilter, &[Vec<u64>]) -> (u64, u64),
-}
-
-/// The calling thread alone.
-const ONE_THREAD: Threads = Threads {
-    empty: |options, params| {
-        let blocks = BlockBuffer::zeroed(params.blocks(), options.huge_pages())?;
-        Ok(BloomFilter::empty(blocks, params, options.key_hash()))
-    },
-    insert: |filter, chunks| {
-        chunks.iter().for_each(|chunk| filter.insert_all(chunk));
-        Ok(())
-    },
-    look_up: verify::look_up_all,
-};
-
 impl BloomFilterBuilder {
     pub(crate) fn new(options: FilterOptions) -> Self {
         BloomFilterBuilder {
@@ -165,9 +147,8 @@ impl BloomFilterBuilder {
     /// Bytes that the builder holds: the list of hashes and, once the limit was reached, the filter.
     pub fn memory_bytes(&self) -> u64 {
         let list = self.chunks.capacity() * size_of::<Vec<u64>>();
-        let filter =
-            self.filling.as_ref().map_or(0, |filling| size_of_val(filling.filter.view().blocks()));
-        self.hash_bytes() + (list + filter) as u64
+        let filter = self.filling.as_ref().map_or(0, |filling| filling.filter.memory_bytes());
+        self.hash_bytes() + list as u64 + filter
     }
 
     fn hash_bytes(&self) -> u64 {
@@ -298,8 +279,7 @@ impl BloomFilterBuilder {
 
     /// Keys and prefixes added so far, adjacent equal ones counted once: what the filter is sized for.
     pub fn len(&self) -> u64 {
-        let filled =
-            self.filling.as_ref().map_or(0, |filling| filling.filter.view().keys_inserted());
+        let filled = self.filling.as_ref().map_or(0, |filling| filling.filter.keys_inserted());
         let kept = self.chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         self.only_counted + filled + kept
     }
@@ -343,7 +323,7 @@ impl BloomFilterBuilder {
     ///
     /// [`BuildError`] if the sizing is out of range, or memory ran out or reached its limit.
     pub fn finish(self) -> Result<BloomFilter, BuildError> {
-        self.finish_by(ONE_THREAD)
+        self.finish_by(Threads::One)
     }
 
     fn finish_by(mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
@@ -352,12 +332,9 @@ impl BloomFilterBuilder {
     }
 
     /// Records in a finished filter what it holds. Before that, it takes and answers prefixes as it does keys.
-    fn with_contents(&self, mut filter: BloomFilter) -> BloomFilter {
-        let (_, meta) = filter.parts_mut();
-        if !meta.pass_all {
-            meta.contents = self.options.contents();
-        }
-        filter
+    fn with_contents(&self, filter: BloomFilter) -> BloomFilter {
+        let keys = filter.keys_inserted();
+        filter.with_facts(keys, self.options.contents())
     }
 
     /// The filter of all hashes, which are kept, in some order, unless they went into it before.
@@ -367,16 +344,74 @@ impl BloomFilterBuilder {
         }
         self.flush(threads)?;
         if let Some(filling) = &mut self.filling {
-            let pass_all = BloomFilter::pass_all(self.options.key_hash())?;
+            let pass_all = BloomFilter::pass_all(self.options.key_hash()).to_filter()?;
             return Ok(core::mem::replace(&mut filling.filter, pass_all));
         }
-        let mut filter = (threads.empty)(&self.options, self.params()?)?;
+        let mut filter = empty(&self.options, self.params()?, threads)?;
         if filter.is_pass_all() {
             filter.count(self.len());
             return Ok(filter);
         }
-        (threads.insert)(&mut filter, &mut self.chunks)?;
+        insert(&mut filter, &mut self.chunks, threads)?;
         Ok(filter)
+    }
+}
+
+/// An empty filter of these options, which can be added hashes of prefixes too.
+fn empty(
+    options: &FilterOptions,
+    params: Params,
+    threads: Threads,
+) -> Result<BloomFilter, AllocError> {
+    let keys = params.expected_items();
+    let blocks = threads.zeroed(params.blocks(), options.huge_pages(), keys)?;
+    Ok(BloomFilter::empty(blocks, params, options.key_hash()))
+}
+
+/// Inserts every hash of the chunks, whose order may change.
+fn insert(
+    filter: &mut BloomFilter,
+    chunks: &mut [Vec<u64>],
+    threads: Threads,
+) -> Result<(), AllocError> {
+    match threads {
+        Threads::One => chunks.iter().for_each(|chunk| filter.insert_all(chunk)),
+        #[cfg(feature = "rayon")]
+        Threads::Pool => crate::parallel::insert_chunks(filter, chunks)?,
+    }
+    Ok(())
+}
+
+/// Makers of builders and of filters for a known number of keys.
+impl FilterOptions {
+    /// A builder without keys. Nothing is allocated before the first.
+    pub fn builder(&self) -> BloomFilterBuilder {
+        BloomFilterBuilder::new(self.clone())
+    }
+
+    /// An empty filter for so many keys, to be added to: where their number is known before they come.
+    ///
+    /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
+    /// options add prefixes.
+    pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
+        if self.extractor().is_some() {
+            return Err(KeyError::NoPrefix { contents: self.contents() }.into());
+        }
+        Ok(empty(self, self.params(keys)?, Threads::One)?)
+    }
+
+    /// [`empty_filter`](Self::empty_filter) for threads that add to it and look up in it at the same time, as those of a memtable do.
+    ///
+    /// # Errors
+    ///
+    /// As `empty_filter`.
+    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+    pub fn atomic_filter(&self, keys: u64) -> Result<AtomicBloomFilter, BuildError> {
+        Ok(self.empty_filter(keys)?.into())
     }
 }
 
@@ -395,14 +430,13 @@ impl BloomFilter {
         if !filter.is_pass_all() {
             filter.insert_all(hashes);
         }
-        filter.parts_mut().1.keys_inserted = keys;
-        Ok(filter)
+        Ok(filter.with_facts(keys, FilterContents::WholeKeys))
     }
 }
 
 /// The options and the number of keys, without the hashes.
-impl core::fmt::Debug for BloomFilterBuilder {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Debug for BloomFilterBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BloomFilterBuilder")
             .field("options", &self.options)
             .field("len", &self.len())

@@ -29,6 +29,7 @@ macro_rules! links {
 [benchmarks.md#results-in-short]: crate::guides::benchmarks#results-in-short
 [cassandra.md]: crate::guides::cassandra
 [format.md]: crate::guides::format
+[format.md#compact-form]: crate::guides::format#compact-form
 [format.md#growing-filter]: crate::guides::format#growing-filter
 [format.md#header]: crate::guides::format#header
 [format.md#index-of-a-partitioned-filter]: crate::guides::format#index-of-a-partitioned-filter
@@ -39,7 +40,6 @@ macro_rules! links {
 [guava.md]: crate::guides::guava
 [guide.md]: crate::guides::guide
 [guide.md#flush-a-builder-beside-the-table-writer]: crate::guides::guide#flush-a-builder-beside-the-table-writer
-[guide.md#many-tables]: crate::guides::guide#many-tables
 [img/batch-size.svg]: crate::guides
 [img/block.svg]: crate::guides
 [img/false-positives.svg]: crate::guides
@@ -93,10 +93,12 @@ pub mod alternatives {}
 #[doc = include_str!("../docs/parameters.md")]
 pub mod parameters {}
 
+#[cfg(not(doctest))]
 #[doc = links!()]
 #[doc = include_str!("../docs/partitioned.md")]
 pub mod partitioned {}
 
+#[cfg(not(doctest))]
 #[doc = links!()]
 #[doc = include_str!("../docs/growing.md")]
 pub mod growing {}

@@ -5,9 +5,13 @@
 mod batch;
 mod kernel;
 
+pub use batch::HashError;
+
+use core::fmt::{self, Display, Formatter};
+
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use crate::error::KeyError;
+use crate::prefix::FilterContents;
 
 /// Which hash a filter holds: part of its identity, stored in its bytes.
 ///
@@ -19,6 +23,7 @@ use crate::error::KeyError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum KeyHash {
     /// XXH3-64 of the key's bytes under `seed`. The default, with seed 0.
     Xxh3 {
@@ -39,8 +44,8 @@ impl Default for KeyHash {
     }
 }
 
-impl core::fmt::Display for KeyHash {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl Display for KeyHash {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             KeyHash::Xxh3 { seed } => write!(f, "XXH3-64 with seed {seed}"),
             KeyHash::Caller { tag } => write!(f, "the caller's hash with tag {tag}"),
@@ -146,7 +151,47 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
     (bytes, last + 1)
 }
 
-/// XXH3-64 with seed 0: the checksum of the stored format.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(bytes, 0)
+/// Why a key or a hash cannot be added to a filter or builder, or a key cannot be hashed. Nothing was changed.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyError, KeyHash, Sizing};
+/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
+/// let mut filter = BloomFilter::new(params, KeyHash::Caller { tag: 7 })?;
+/// assert_eq!(filter.insert("apple"), Err(KeyError::NoHasher { tag: 7 }));
+/// assert_eq!(filter.insert_hash(0x9c1c_34f1_0a4e_7ab3), Ok(true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The filter is of the caller's hashes and cannot hash a key itself.
+    NoHasher {
+        /// The tag of the caller's hash.
+        tag: u64,
+    },
+    /// The filter holds prefixes, and the key or hash came without its own.
+    NoPrefix {
+        /// What the filter holds.
+        contents: FilterContents,
+    },
 }
+
+impl Display for KeyError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NoHasher { tag } => {
+                write!(
+                    f,
+                    "the filter is of {} and cannot hash keys: give hashes",
+                    KeyHash::Caller { tag }
+                )
+            }
+            Self::NoPrefix { contents } => write!(
+                f,
+                "the filter holds {contents}, and the key's prefix is not known: build it anew, or give the builder keys"
+            ),
+        }
+    }
+}
+
+error!(KeyError);

@@ -22,7 +22,8 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use crate::hash::{KeyHash, checksum};
+use crate::checksum::checksum;
+use crate::hash::KeyHash;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
@@ -33,7 +34,8 @@ const CHECKSUM: usize = 56;
 const HASH_CALLER: u8 = 0;
 const HASH_XXH3: u8 = 1;
 
-/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56.
+/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56; the methods that
+/// take an offset panic if the field is not inside the 64 bytes.
 ///
 /// ```
 /// use blocked_bloom::header::{Header, HeaderError};
@@ -145,18 +147,30 @@ impl Header {
     }
 
     /// A field of one byte.
+    ///
+    /// # Panics
+    ///
+    /// If the field is not inside the header.
     #[inline]
     pub fn u8_at(&self, offset: usize) -> u8 {
         self.0[offset]
     }
 
     /// A field of four bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the field is not inside the header.
     #[inline]
     pub fn u32_at(&self, offset: usize) -> u32 {
         u32::from_le_bytes(self.bytes_at(offset))
     }
 
     /// A field of eight bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the field is not inside the header.
     #[inline]
     pub fn u64_at(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.bytes_at(offset))
@@ -167,6 +181,10 @@ impl Header {
     /// # Errors
     ///
     /// [`HeaderError::Field`] with the offset of the first byte that is not.
+    ///
+    /// # Panics
+    ///
+    /// If the offsets are not inside the header.
     pub fn check_zero(&self, offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
         match self.0[offsets.clone()].iter().position(|&byte| byte != 0) {
             None => Ok(()),
@@ -353,4 +371,4 @@ impl Display for HeaderError {
     }
 }
 
-impl core::error::Error for HeaderError {}
+error!(HeaderError);

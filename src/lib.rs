@@ -17,7 +17,7 @@
 //! # From flush to MultiGet
 //!
 //! ```
-//! use blocked_bloom::{BatchQuery, Bitmask, BloomFilterBytes, FilterOptions, Sizing};
+//! use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, Sizing};
 //!
 //! // Decided once: size, hash and seed. Whoever opens a filter takes the hash from here.
 //! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
@@ -31,7 +31,7 @@
 //! builder.finish()?.write_to(&mut table_file)?;
 //!
 //! // Open: the bytes stay where they are, here in a vector, elsewhere in a mapped file.
-//! let filter = BloomFilterBytes::from_bytes(table_file)?.require_key_hash(options.key_hash())?;
+//! let filter = BloomFilter::from_bytes(table_file)?.require_key_hash(options.key_hash())?;
 //!
 //! // MultiGet: hash the batch once, look it up in the filter of every table, read only what may be there.
 //! let keys = ["banana", "durian", "cherry"];
@@ -52,19 +52,16 @@
 //! | [`FilterOptions`] | what filters are to be: size, hash, prefixes, memory limit; makes builders |
 //! | [`Sizing`], [`Params`] | from bits per key, a false-positive rate or a number of bytes to blocks and probes, and the rate that follows |
 //! | [`BloomFilterBuilder`] | collects keys of an unknown number, then sizes and fills the filter |
-//! | [`BloomFilter`] | owns its blocks; can be added to, folded, merged |
-//! | [`BloomFilterRef`], [`BloomFilterBytes`] | a stored filter, borrowed, and together with the bytes it was opened from |
-//! | [`BatchQuery`], [`Bitmask`] | lookups of whole batches in any of these filters, and the answers, one bit per key |
+//! | [`BloomFilter`] | a filter that owns its blocks, borrows them, or lives in [`Stored`] bytes |
+//! | [`Bitmask`] | the answers to a batch, one bit per key |
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with, which is part of its bytes, and how to hash a batch once |
-//! | [`FilterSet`], [`BitMatrix`] | the filters of many tables, looked up together, and the answers |
 //! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, so that a filter can rule out scans, and what a filter holds |
-//! | [`PartitionedFilterBuilder`], [`PartitionIndex`] | the filter of a large table in partitions that the engine loads one by one |
 //! | [`AtomicBloomFilter`] | threads add to it and look up in it at the same time: for a memtable |
-//! | [`ScalableOptions`], [`ScalableBloomFilter`] | grows with a number of keys that nobody knows, and keeps its rate |
-//! | [`header`], [`BlockBuffer`], [`AtomicBuffer`], [`prefetch`] | parts for other packages' filters |
+//! | [`Filter`] | the trait of code that takes filters of several kinds, also those of other packages |
+//! | [`header`], [`BlockBuffer`], [`AtomicBuffer`], [`PrefetchAhead`], [`prefetch`] | parts for other packages' filters |
 //!
 //! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what was found and where; opening never
-//! panics. [`BloomFilterRef::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
+//! panics. [`BloomFilter::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
 //!
 //! # Features
 //!
@@ -93,15 +90,16 @@ crate](guides::internals).
 //!
 //! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom, read and written
 //! - `blocked-bloom-ribbon`: static Ribbon filters, a quarter smaller
-//! - `blocked-bloom-lsm`: memory budgets per level, policies and metrics for LSM engines
+//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for LSM engines
+//! - `blocked-bloom-scalable`: filters that grow
 //! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
 //! - `blocked-bloom-removable`: a filter that keys can be removed from
 //! - `blocked-bloom-cli`: the command-line tool `blocked-bloom`
 //!
 //! # Limits
 //!
-//! Keys cannot be removed, but from those of `blocked-bloom-removable`. At equal memory a blocked filter lets more absent keys pass than a classical one, 0.97 % against 0.82 % at
-//! 10 bits per key: the price of the single cache line.
+//! Keys cannot be removed; `blocked-bloom-removable` has a filter whose keys can. At equal memory a blocked filter lets more absent keys
+//! pass than a classical one, 0.97 % against 0.82 % at 10 bits per key: the price of the single cache line.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -109,13 +107,17 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-// Declared first, so that rustdoc begins with the constructors.
+// First for its macro.
+#[macro_use]
+mod error;
+// Before others, so that rustdoc begins with the constructors.
 mod filter;
 
+mod batch;
 mod bitmask;
 mod buffer;
 mod builder;
-mod error;
+mod checksum;
 mod hash;
 pub mod header;
 mod kernel;
@@ -123,35 +125,29 @@ mod options;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
-mod partition;
 mod prefix;
 pub mod probe;
-mod query;
-mod scalable;
-mod set;
+mod stored;
+mod threads;
 
+pub use batch::{Filter, LengthError, contains_batch_into, contains_u64s_into};
 pub use bitmask::Bitmask;
-pub use buffer::BlockBuffer;
+pub use buffer::{AllocError, BlockBuffer};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
 pub use builder::BloomFilterBuilder;
-pub use error::{
-    AllocError, BuildError, FoldError, FormatError, HashError, KeyError, LengthError, MergeError,
-    ParamsError, PartitionBuildError, ScalableError, SetError,
-};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use filter::AtomicBloomFilter;
-pub use filter::{BloomFilter, BloomFilterBytes, BloomFilterRef};
-pub use hash::{KeyHash, KeyHasher};
-pub use kernel::{KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE, prefetch};
+pub use filter::{BloomFilter, BuildError, FoldError, FormatError, MergeError};
+pub use hash::{HashError, KeyError, KeyHash, KeyHasher};
+pub use kernel::{
+    InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE, PrefetchAhead, prefetch,
+};
 pub use options::FilterOptions;
-pub use params::{MAX_RECOMMENDED_BLOCKS, Params, Sizing};
-pub use partition::{PartitionIndex, PartitionLocation, PartitionedFilterBuilder};
+pub use params::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor};
 pub use probe::{Block, MAX_BITS_PER_KEY};
-pub use query::BatchQuery;
-pub use scalable::{ScalableBloomFilter, ScalableBloomFilterRef, ScalableOptions};
-pub use set::{BitMatrix, FilterSet};
+pub use stored::Stored;
 
 #[cfg(all(doc, feature = "std"))]
 pub mod guides;

@@ -1,20 +1,16 @@
 //! What a filter is to be: its size, its hash, what it holds. A plain value that makes builders.
 
-use crate::buffer::BlockBuffer;
-use crate::builder::BloomFilterBuilder;
-use crate::error::{BuildError, KeyError, ParamsError};
-use crate::filter::BloomFilter;
-use crate::hash::{KeyHash, KeyHasher};
-use crate::params::{Params, Sizing, stored_bytes};
+use crate::hash::{KeyError, KeyHash, KeyHasher};
+use crate::params::{Params, ParamsError, Sizing, stored_bytes};
 use crate::prefix::{FilterContents, PrefixExtractor};
 
 /// What an engine decides once about its filters. Every builder is made of one, and whoever opens the filters takes the hash from it,
 /// so that it is stated in one place.
 ///
-/// Sizes are checked when a filter is made: a number out of range is an error of [`finish`](BloomFilterBuilder::finish).
+/// Sizes are checked when a filter is made: a number out of range is an error of [`finish`](crate::BloomFilterBuilder::finish).
 ///
 /// ```
-/// use blocked_bloom::{BloomFilterBytes, FilterOptions, KeyHash, Sizing};
+/// use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, Sizing};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 42 });
 ///
 /// // Flush.
@@ -23,12 +19,16 @@ use crate::prefix::{FilterContents, PrefixExtractor};
 /// let stored = builder.finish()?.to_bytes();
 ///
 /// // Open.
-/// let filter = BloomFilterBytes::from_bytes(stored)?.require_key_hash(options.key_hash())?;
+/// let filter = BloomFilter::from_bytes(stored)?.require_key_hash(options.key_hash())?;
 /// assert!(filter.contains("apple"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 pub struct FilterOptions {
     sizing: Sizing,
     probes: Option<u32>,
@@ -89,7 +89,7 @@ impl FilterOptions {
     }
 
     /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can answer for scans
-    /// ([`BloomFilterRef::contains_prefix`](crate::BloomFilterRef::contains_prefix)). A prefix equal to the one added just before it
+    /// ([`BloomFilter::contains_prefix`](crate::BloomFilter::contains_prefix)). A prefix equal to the one added just before it
     /// is dropped: in a sorted run each is added once.
     ///
     /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
@@ -109,7 +109,7 @@ impl FilterOptions {
     /// When the list would outgrow it, there are two ways on. With [`with_expected_items`](Self::with_expected_items) the filter is
     /// made at once, for that many keys or as many as have come if those are more, and later keys go straight into it: nothing is lost,
     /// and if far more keys come than were expected, the filter passes more absent ones than the sizing promised. Without, the list
-    /// is freed, keys are only counted, and [`finish`](BloomFilterBuilder::finish) fails with [`BuildError::MemoryLimit`], which has
+    /// is freed, keys are only counted, and [`finish`](crate::BloomFilterBuilder::finish) fails with [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), which has
     /// their number for a second pass.
     ///
     /// The limit is checked when a key is added, and by `par_extend` when all keys of the iterator are collected: hand it pieces.
@@ -131,31 +131,6 @@ impl FilterOptions {
     #[must_use]
     pub fn with_huge_pages(self, huge_pages: bool) -> Self {
         FilterOptions { huge_pages, ..self }
-    }
-
-    /// A builder without keys. Nothing is allocated before the first.
-    pub fn builder(&self) -> BloomFilterBuilder {
-        BloomFilterBuilder::new(self.clone())
-    }
-
-    /// An empty filter for so many keys, to be added to: where their number is known before they come.
-    ///
-    /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
-    /// options add prefixes.
-    pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
-        if self.prefixes.is_some() {
-            return Err(KeyError::NoPrefix { contents: self.contents() }.into());
-        }
-        let params = self.params(keys)?;
-        Ok(BloomFilter::empty(
-            BlockBuffer::zeroed(params.blocks(), self.huge_pages)?,
-            params,
-            self.key_hash,
-        ))
     }
 
     /// How filters are sized.
@@ -217,20 +192,20 @@ impl FilterOptions {
         self.expected_items
     }
 
-    pub(crate) fn huge_pages(&self) -> bool {
+    /// Whether large filters are advised to be on huge pages: for the options of other packages.
+    pub fn huge_pages(&self) -> bool {
         self.huge_pages
     }
 
-    /// Most additions whose stored filter takes at most so many bytes; 2^64 - 1 if there will be no filter. Cost: for a rate, 64
-    /// times that of sizing a filter; else that of sizing one.
+    /// Most additions, keys and prefixes, whose stored filter takes at most so many bytes: 0 if not even one does, 2^64 - 1 if there will be
+    /// no filter. Cost: for a rate, 64 times that of sizing a filter; else that of sizing one.
     ///
     /// # Errors
     ///
-    /// Those of the sizing; `Err(Ok(smallest))` if not even one addition fits, with the bytes that it takes.
-    pub(crate) fn most_additions(&self, bytes: u64) -> Result<u64, Result<u64, ParamsError>> {
-        let smallest = self.params(1).map_err(Err)?.stored_bytes();
-        if smallest > bytes {
-            return Err(Ok(smallest));
+    /// [`ParamsError`] if the sizing or the number of probes is out of range.
+    pub fn most_additions(&self, bytes: u64) -> Result<u64, ParamsError> {
+        if self.params(1)?.stored_bytes() > bytes {
+            return Ok(0);
         }
         if self.sizing.is_pass_all() {
             return Ok(u64::MAX);

@@ -1,5 +1,4 @@
-//! Filling and merging filters with several threads, in the caller's rayon pool: the only file that enters one, reached only from methods
-//! `par_*`.
+//! Filling and merging filters with several threads, in the caller's rayon pool: reached only from methods `par_*`.
 //!
 //! Filling: the block index is monotone in the low half of a hash, so cuts of the block array are cuts of the hashes: each chunk is
 //! reordered by cut, and one task per cut inserts into blocks that no other task holds. No atomics, no locks, and the same
@@ -9,14 +8,11 @@
 use alloc::vec::Vec;
 use rayon::prelude::*;
 
-use crate::error::{AllocError, BuildError, MergeError};
-use crate::filter::{BloomFilter, BloomFilterRef, ForEachRange, one_by_one, views, without_input};
+use crate::buffer::AllocError;
+use crate::filter::{BloomFilter, BuildError, MergeError};
 use crate::kernel::Tile;
 use crate::probe::{self, Block};
-
-/// Hashes below which one thread is as fast as two: reordering costs what the second one saves while the filter fits the
-/// last-level cache.
-pub(crate) const SEQUENTIAL_BELOW: usize = 1 << 23;
+use crate::threads::{SEQUENTIAL_BELOW, Threads};
 
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
@@ -58,19 +54,6 @@ fn tasks_for(hashes: usize) -> Option<usize> {
     (hashes >= SEQUENTIAL_BELOW && threads() > 1).then(|| threads() * CUTS_PER_THREAD)
 }
 
-/// Maps the chunks and folds the results, by several threads if there are many hashes.
-pub(crate) fn map_and_fold<R: Copy + Send + Sync>(
-    chunks: &[Vec<u64>],
-    map: impl Fn(&Vec<u64>) -> R + Send + Sync,
-    fold: impl Fn(R, R) -> R + Send + Sync,
-    start: R,
-) -> R {
-    if chunks.iter().map(Vec::len).sum::<usize>() < SEQUENTIAL_BELOW {
-        return chunks.iter().map(map).fold(start, fold);
-    }
-    chunks.par_iter().map(map).reduce(|| start, fold)
-}
-
 impl BloomFilter {
     /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, if there are eight million hashes or more:
     /// below, one thread is as fast. The bytes do not depend on the number of threads.
@@ -109,7 +92,7 @@ impl BloomFilter {
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
             return Ok(self.insert_batch(keys)?);
         }
-        let kernel = self.view().kernel();
+        let kernel = self.kernel();
         let hash = |piece: &[K], list: &mut Vec<u64>| {
             list.resize(piece.len(), 0);
             hasher.hash_by(kernel, piece, list);
@@ -123,31 +106,11 @@ impl BloomFilter {
     /// # Errors
     ///
     /// As `union_with`.
-    pub fn par_union_with<'a>(
+    pub fn par_union_with<D: AsRef<[Block]>>(
         &mut self,
-        other: impl Into<BloomFilterRef<'a>>,
+        other: &BloomFilter<D>,
     ) -> Result<(), MergeError> {
-        let others = [other.into()];
-        self.or_all(&others, each_for(self.merged_bytes(1))).map_err(without_input)
-    }
-
-    /// [`union_all`](Self::union_all) by the threads of the current rayon pool, if there are 32 MiB or more in all. The bytes do not
-    /// depend on the number of threads.
-    ///
-    /// # Errors
-    ///
-    /// As `union_all`.
-    pub fn par_union_all<'a, F: Into<BloomFilterRef<'a>>>(
-        &mut self,
-        others: impl IntoIterator<Item = F>,
-    ) -> Result<(), MergeError> {
-        let others = views(others)?;
-        self.or_all(&others, each_for(self.merged_bytes(others.len())))
-    }
-
-    /// Bytes that are read and written where so many others of this filter's size are merged into it.
-    fn merged_bytes(&self, others: usize) -> usize {
-        size_of_val(self.view().blocks()).saturating_mul(others + 1)
+        self.or_one(other.view(), Threads::Pool)
     }
 
     /// Inserts the hashes that `hash` appends for each piece of `items`, one for each.
@@ -185,7 +148,7 @@ fn insert_by_cut(
     chunks: &mut [Vec<u64>],
     tasks: usize,
 ) -> Result<(), AllocError> {
-    let (kernel, probes) = (filter.view().kernel(), filter.params().probes());
+    let (kernel, probes) = (filter.kernel(), filter.params().probes());
     let additions = chunks.iter().map(|chunk| chunk.len() as u64).sum();
     let Tile { blocks, total, .. } = filter.tile();
     // A power of two: the cut of a block is a shift.
@@ -249,19 +212,6 @@ fn partition(
         *end -= 1;
         parted[*end as usize] = hash;
     }
-}
-
-/// Bytes read and written by a merge below which one thread is as fast as several.
-const MERGED_SEQUENTIALLY_BELOW: usize = 32 << 20;
-
-/// How the ranges of a merge that reads and writes so many bytes are shared out.
-fn each_for(bytes: usize) -> ForEachRange {
-    let threads = bytes >= MERGED_SEQUENTIALLY_BELOW && rayon::current_num_threads() > 1;
-    if threads { by_threads } else { one_by_one }
-}
-
-fn by_threads(blocks: &mut [Block], len: usize, work: &(dyn Fn(usize, &mut [Block]) + Sync)) {
-    blocks.par_chunks_mut(len).enumerate().for_each(|(range, blocks)| work(range, blocks));
 }
 
 #[cfg(test)]

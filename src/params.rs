@@ -9,7 +9,8 @@
 //! of the block has the same high hash half, and so the same probes. The filter's rate averages this over
 //! `j ~ Binomial(keys, 1 / blocks)`.
 
-use crate::error::ParamsError;
+use core::fmt::{self, Display, Formatter};
+
 use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
@@ -137,8 +138,8 @@ impl Sizing {
     }
 }
 
-impl core::fmt::Display for Sizing {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl Display for Sizing {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Sizing::BitsPerKey(bits) => write!(f, "{bits} bits/key"),
             Sizing::FalsePositiveRate(rate) => write!(f, "a false-positive rate of {rate}"),
@@ -253,9 +254,9 @@ impl Params {
     }
 }
 
-impl core::fmt::Display for Params {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let counted = |f: &mut core::fmt::Formatter<'_>, count: u64, noun: &str| {
+impl Display for Params {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let counted = |f: &mut Formatter<'_>, count: u64, noun: &str| {
             write!(f, "{count} {noun}{}, ", if count == 1 { "" } else { "s" })
         };
         counted(f, self.expected_items, "key")?;
@@ -407,3 +408,92 @@ fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
     let power = (1..probes).fold(p, |power, _| power * p);
     (power * second_order + keys / HIGH_HASHES).clamp(0.0, 1.0)
 }
+
+/// Why a filter cannot be sized as requested.
+///
+/// ```
+/// use blocked_bloom::{ParamsError, Sizing};
+/// let error = Sizing::BitsPerKey(f64::NAN).params(1_000).unwrap_err();
+/// assert!(matches!(error, ParamsError::BitsPerKeyOutOfRange { .. }));
+/// assert_eq!(error.to_string(), "NaN bits per key: give 0 to 100 (0 means no filter)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ParamsError {
+    /// Not 0 to 100 bits per key.
+    BitsPerKeyOutOfRange {
+        /// The value given.
+        bits_per_key: f64,
+    },
+    /// Not above 0 and up to 1.
+    RateOutOfRange {
+        /// The value given.
+        rate: f64,
+    },
+    /// No filter of these keys has so low a rate.
+    RateUnreachable {
+        /// The value given.
+        rate: f64,
+        /// The lowest rate sizing can give.
+        lowest: f64,
+        /// Whether the limit is the number of blocks: then several smaller filters reach the rate.
+        needs_partition: bool,
+    },
+    /// Not even one block fits.
+    TooFewBytes {
+        /// The value given.
+        bytes: u64,
+    },
+    /// Not 1 to 2^32 - 1 blocks.
+    BlocksOutOfRange {
+        /// What would be needed.
+        blocks: u64,
+    },
+    /// Not 1 to 30 probes.
+    ProbesOutOfRange {
+        /// The value given.
+        probes: u32,
+    },
+}
+
+impl Display for ParamsError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BitsPerKeyOutOfRange { bits_per_key } => {
+                write!(
+                    f,
+                    "{bits_per_key} bits per key: give 0 to {MAX_BITS_PER_KEY} (0 means no filter)"
+                )
+            }
+            Self::RateOutOfRange { rate } => {
+                write!(f, "false-positive rate {rate}: give a number above 0 and up to 1")
+            }
+            Self::RateUnreachable { rate, lowest, needs_partition: false } => write!(
+                f,
+                "false-positive rate {rate:e} is out of reach: at {MAX_BITS_PER_KEY} bits/key it is {lowest:.3e}"
+            ),
+            Self::RateUnreachable { rate, lowest, needs_partition: true } => write!(
+                f,
+                "false-positive rate {rate:e} is out of reach: with all {} blocks it is {lowest:.3e}; partition the keys",
+                u32::MAX
+            ),
+            Self::TooFewBytes { bytes } => {
+                write!(
+                    f,
+                    "{bytes} bytes hold no filter: the smallest takes 128 (header and one block)"
+                )
+            }
+            Self::BlocksOutOfRange { blocks: 0 } => write!(f, "0 blocks: a filter has at least 1"),
+            Self::BlocksOutOfRange { blocks } => write!(
+                f,
+                "{blocks} blocks needed, {} allowed: partition the keys over several filters",
+                u32::MAX
+            ),
+            Self::ProbesOutOfRange { probes } => {
+                write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
+            }
+        }
+    }
+}
+
+error!(ParamsError);

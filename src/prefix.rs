@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt::{self, Display, Formatter};
 
-use crate::hash::checksum;
+use crate::checksum::checksum;
 
 /// Cuts prefixes off keys, for filters that answer for scans: "is there any key that starts with these bytes?"
 ///
@@ -18,9 +18,9 @@ use crate::hash::checksum;
 ///
 /// | rule | name | prefix of a key | no prefix, nothing is added |
 /// |---|---|---|---|
-/// | [`fixed(4)`](Self::fixed) | `fixed:4` | its first four bytes | keys of less than four |
-/// | [`capped(4)`](Self::capped) | `capped:4` | its first four bytes, or all of it if there are less | |
-/// | [`delimiter(b'/', 2)`](Self::delimiter) | `delimiter:2f:2` | up to and with the second `/` | keys with less than two |
+/// | [`fixed(4)`](Self::fixed) | `fixed:4` | its first four bytes | keys shorter than four bytes |
+/// | [`capped(4)`](Self::capped) | `capped:4` | its first four bytes, or all of it if it has fewer | |
+/// | [`delimiter(b'/', 2)`](Self::delimiter) | `delimiter:2f:2` | up to and with the second `/` | keys with fewer than two |
 /// | [`custom("tenant", …)`](Self::custom) | `custom:tenant` | what the function says | where it says `None` |
 ///
 /// ```
@@ -81,7 +81,7 @@ impl PrefixExtractor {
         PrefixExtractor::new(format!("capped:{bytes}"), Rule::Capped(bytes))
     }
 
-    /// A key up to and with the `count`-th `byte`; keys with less of them have no prefix.
+    /// A key up to and with the `count`-th `byte`; keys with fewer have no prefix.
     pub fn delimiter(byte: u8, count: usize) -> Self {
         let name = format!("delimiter:{byte:02x}:{count}");
         PrefixExtractor::new(name, Rule::Delimiter { byte, count })
@@ -180,7 +180,7 @@ impl Display for PrefixExtractor {
     }
 }
 
-/// A name is none of the crate's own rules.
+/// The name is not that of a built-in rule.
 ///
 /// ```
 /// use blocked_bloom::PrefixExtractor;
@@ -244,6 +244,7 @@ impl core::str::FromStr for PrefixExtractor {
 /// assert_eq!(options.contents(), FilterContents::Prefixes { extractor: tenant.id() });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FilterContents {
     /// Keys.
     WholeKeys,
@@ -259,7 +260,31 @@ pub enum FilterContents {
     },
 }
 
+pub(crate) const FLAG_WHOLE_KEYS: u8 = 1;
+pub(crate) const FLAG_PREFIXES: u8 = 2;
+
 impl FilterContents {
+    /// The flags that containers store: 1 for whole keys, 2 for prefixes. The extractor is stored apart.
+    #[inline]
+    pub const fn flags(self) -> u8 {
+        match self {
+            FilterContents::WholeKeys => FLAG_WHOLE_KEYS,
+            FilterContents::Prefixes { .. } => FLAG_PREFIXES,
+            FilterContents::WholeKeysAndPrefixes { .. } => FLAG_WHOLE_KEYS | FLAG_PREFIXES,
+        }
+    }
+
+    /// What a filter of these flags holds; `None` for flags that there are not.
+    pub const fn from_flags(flags: u8, extractor: u64) -> Option<Self> {
+        const BOTH: u8 = FLAG_WHOLE_KEYS | FLAG_PREFIXES;
+        match flags {
+            FLAG_WHOLE_KEYS => Some(FilterContents::WholeKeys),
+            FLAG_PREFIXES => Some(FilterContents::Prefixes { extractor }),
+            BOTH => Some(FilterContents::WholeKeysAndPrefixes { extractor }),
+            _ => None,
+        }
+    }
+
     /// Whether the filter holds whole keys.
     #[inline]
     pub const fn whole_keys(self) -> bool {

@@ -1,10 +1,7 @@
 //! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global pool that was started stays.
 #![cfg(feature = "rayon")]
 
-use blocked_bloom::{
-    BatchQuery, BitMatrix, Bitmask, BloomFilter, FilterOptions, FilterSet, KeyHash, KeyHasher,
-    PartitionedFilterBuilder, ScalableOptions, Sizing,
-};
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing};
 
 /// From so many on, the methods `par_*` use the pool; merges do with filters of this many keys, too.
 const MANY: u64 = (1 << 23) + 1;
@@ -38,28 +35,19 @@ fn only_the_methods_par_start_the_global_pool() {
     direct.insert_batch(&keys).unwrap();
     assert!(direct == filter);
     direct.insert_hashes(&hashes).unwrap();
-    let mut partitions = PartitionedFilterBuilder::new(options.clone(), 64 << 20).unwrap();
-    assert!(keys.iter().all(|key| partitions.insert(key).unwrap().is_none()));
-    partitions.finish().unwrap();
-    let mut growing = ScalableOptions::new(0.01, MANY).build().unwrap();
-    growing.insert_hashes(&hashes, &mut Bitmask::new()).unwrap();
 
     // Merging and folding, 80 MiB at once.
     let inputs = [&direct, &filter, &direct].map(BloomFilter::clone);
     filter.union_with(&direct).unwrap();
-    filter.union_all(&inputs).unwrap();
-    filter.intersect_with(&direct).unwrap();
+    filter.union_all(inputs.iter().map(BloomFilter::view)).unwrap();
     filter.shrink_to_false_positive_rate(0.5).unwrap();
-    growing.union_with(growing.clone()).unwrap();
 
     // Storing, sharing, looking up.
     let stored = direct.to_bytes();
-    let opened = blocked_bloom::BloomFilterBytes::from_bytes(stored).unwrap();
-    let (mut hits, mut matrix) = (Bitmask::new(), BitMatrix::new());
+    let opened = BloomFilter::from_bytes(stored).unwrap();
+    let mut hits = Bitmask::new();
     opened.contains_batch(&keys, &mut hits);
     assert_eq!(hits.count_misses(), 0);
-    let set = FilterSet::new(KeyHash::default(), &inputs).unwrap();
-    set.contains_hashes(&hashes, &mut matrix).unwrap();
     let shared = blocked_bloom::AtomicBloomFilter::from(direct);
     shared.insert_hashes(&hashes).unwrap();
 
@@ -69,7 +57,6 @@ fn only_the_methods_par_start_the_global_pool() {
     small.par_insert_hashes(&hashes[..65_536]).unwrap();
     small.par_insert_batch(&keys[..65_535]).unwrap();
     small.par_union_with(&few).unwrap();
-    small.par_union_all([&few, &few]).unwrap();
     let mut builder_of_few = options.builder();
     builder_of_few.extend(&keys[..65_536]).unwrap();
     builder_of_few.clone().par_finish().unwrap();

@@ -34,7 +34,7 @@ if [ ${#packages[@]} = 0 ]; then
     packages=(--package blocked-bloom)
     [ ${#filters[@]} -gt 0 ] || packages+=(--package blocked-bloom-formats --package blocked-bloom-removable --package blocked-bloom-ribbon)
 fi
-[ ${#filters[@]} -gt 0 ] || filters=(kernels:: set::)
+[ ${#filters[@]} -gt 0 ] || filters=(kernels::)
 
 [ "$(uname -sm)" = "Linux x86_64" ] || die "the host must be x86-64 Linux"
 for command in apt-get apt-cache dpkg-deb as objcopy cargo flock; do

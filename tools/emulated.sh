@@ -8,12 +8,12 @@ cd "$(dirname "$0")/.."
 # All packages in one call of cargo per target, and no debug information: most of the time goes into compiling what the tests need.
 export CARGO_PROFILE_TEST_DEBUG=0
 kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable --package blocked-bloom-ribbon --test suite)
-stored=("${kernels[@]}" --package blocked-bloom-planes)
+stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-lsm --package blocked-bloom-scalable)
 all=("${stored[@]}" --lib)
 # NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and the kernels of the portable scheme. The
 # other tests, and those inside the libraries, run there in the nightly workflow.
-neon=(kernels:: set:: atomic:: shared:: parquet::threads)
-big_endian=(kernels:: set:: format:: golden:: partition_format:: ranged:: classical::)
+neon=(kernels:: atomic:: shared:: parquet::threads)
+big_endian=(kernels:: format:: compact:: golden:: partition_format:: ranged:: classical::)
 
 run() { # kernels that must be found, target, arguments of cargo test
     printf '\n-- %s %s: %s (%d s)\n' "$2" "${CROSS_TEST_CPU:-}" "$1" $SECONDS
@@ -37,7 +37,7 @@ case ${1:-} in
         CROSS_TEST_CPU=Haswell run avx2,portable,scalar x86_64-unknown-linux-gnu "${all[@]}"
         CROSS_TEST_CPU=qemu64 run portable,scalar x86_64-unknown-linux-gnu "${all[@]}"
         # no threads, no unwinding, no files
-        CROSS_TEST_RUSTFLAGS=-Ctarget-feature=+simd128 run portable,scalar wasm32-wasip1 --package blocked-bloom --lib --test suite -- kernels:: params:: set::
+        CROSS_TEST_RUSTFLAGS=-Ctarget-feature=+simd128 run portable,scalar wasm32-wasip1 --package blocked-bloom --lib --test suite -- kernels:: params:: hash::
         ;;
     *) echo "usage: tools/emulated.sh [full]" >&2; exit 2 ;;
 esac

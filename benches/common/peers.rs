@@ -5,18 +5,18 @@
 pub mod rocksdb {
     #![expect(unsafe_code, reason = "to call what needs AVX2")]
 
-    use blocked_bloom::{BloomFilterRef, probe};
+    use blocked_bloom::{Block, BloomFilter, probe};
 
     use crate::rocksdb_loop::may_match;
 
     /// How many filters may have the key with this hash, looked up one after the other by RocksDB's loop, inlined; `None` without AVX2.
-    pub fn count(filters: &[BloomFilterRef<'_>], hashes: &[u64]) -> Option<usize> {
+    pub fn count(filters: &[BloomFilter<&[Block]>], hashes: &[u64]) -> Option<usize> {
         // SAFETY: AVX2 was found.
         std::arch::is_x86_feature_detected!("avx2").then(|| unsafe { count_avx2(filters, hashes) })
     }
 
     #[target_feature(enable = "avx2")]
-    fn count_avx2(filters: &[BloomFilterRef<'_>], hashes: &[u64]) -> usize {
+    fn count_avx2(filters: &[BloomFilter<&[Block]>], hashes: &[u64]) -> usize {
         let mut hits = 0;
         for &hash in hashes {
             for filter in filters {

@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use benches::workload::key;
-use blocked_bloom::{Bitmask, BloomFilter, FilterSet, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, KeyHash, PrefetchAhead, Sizing};
 use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 use scan::Row;
 
@@ -218,7 +218,7 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
     }
 }
 
-/// Filters of the core, one by one, by `FilterSet`, transposed.
+/// Filters of the core, one by one, prefetched, transposed.
 struct Filters {
     filters: Vec<BloomFilter>,
     planes: Planes,
@@ -239,26 +239,28 @@ impl Filters {
         Filters { filters, planes }
     }
 
-    fn set(&self) -> FilterSet<'_> {
-        FilterSet::new(KeyHash::default(), &self.filters).expect("filters of one hash")
-    }
-
     /// How many may have a hash, by one of the ways.
-    fn look_up(&self, set: &FilterSet<'_>, way: usize, hash: u64, hits: &mut Bitmask) -> usize {
+    fn look_up(&self, way: usize, hash: u64, hits: &mut Bitmask) -> usize {
+        let contains = |filter: &&BloomFilter| filter.contains_hash(hash);
         match way {
-            0 => return self.filters.iter().filter(|filter| filter.contains_hash(hash)).count(),
-            1 => set.contains_hash(hash, hits),
-            _ => self.planes.query(&Query::all([hash]), hits),
+            0 => self.filters.iter().filter(contains).count(),
+            1 => {
+                let mut ahead =
+                    PrefetchAhead::start(&self.filters, |filter| filter.prefetch_hash(hash));
+                self.filters.iter().inspect(|_| ahead.advance(1)).filter(contains).count()
+            }
+            _ => {
+                self.planes.query(&Query::all([hash]), hits);
+                hits.count_hits()
+            }
         }
-        hits.count_hits()
     }
 }
 
-/// 10,000 filters of so many keys each. Cold is the first lookup after other memory was read, and after a lookup in another, small
-/// set, so that the code is warm; warm are 32 lookups of different keys behind another.
+/// 10,000 filters of so many keys each. Cold is the first lookup after other memory was read, and after a lookup in other, small
+/// filters, so that the code is warm; warm are 32 lookups of different keys behind another.
 fn filters(keys: u64, rounds: usize) {
     let (many, few) = (Filters::new(10_000, keys), Filters::new(600, 100));
-    let (set, small) = (many.set(), few.set());
     let elsewhere = Elsewhere::new();
     let mut hits = Bitmask::new();
     let mut times: [[Times; 3]; 2] = Default::default();
@@ -267,14 +269,14 @@ fn filters(keys: u64, rounds: usize) {
         for (is_warm, times) in [false, true].into_iter().zip(&mut times) {
             for (way, times) in times.iter_mut().enumerate() {
                 elsewhere.read();
-                black_box(few.look_up(&small, way, key(next), &mut hits));
+                black_box(few.look_up(way, key(next), &mut hits));
                 if is_warm {
-                    black_box(many.look_up(&set, way, key(next), &mut hits));
+                    black_box(many.look_up(way, key(next), &mut hits));
                 }
                 let lookups = if is_warm { 32 } else { 1 };
                 times.time(|| {
                     let hashes = (next + 1..=next + lookups).map(key);
-                    hashes.map(|hash| many.look_up(&set, way, hash, &mut hits)).sum::<usize>()
+                    hashes.map(|hash| many.look_up(way, hash, &mut hits)).sum::<usize>()
                 });
                 if let Some(last) = times.0.last_mut() {
                     *last /= lookups as f64;
@@ -284,16 +286,16 @@ fn filters(keys: u64, rounds: usize) {
         }
     }
     println!("\n10,000 filters of {keys} keys, {}; us a key", many.planes.shape());
-    for (state, [one, set, planes]) in ["cold", "warm"].iter().zip(&times) {
+    for (state, [one, prefetched, planes]) in ["cold", "warm"].iter().zip(&times) {
         let us =
             |times: &Times| format!("{:.1} ({:.1})", times.median() * 1e6, times.least() * 1e6);
         println!(
-            "  {state}: one by one {}, set {}, planes {}: {:.0} and {:.0} times",
+            "  {state}: one by one {}, prefetched {}, planes {}: {:.0} and {:.0} times",
             us(one),
-            us(set),
+            us(prefetched),
             us(planes),
             one.median() / planes.median(),
-            set.median() / planes.median()
+            prefetched.median() / planes.median()
         );
     }
 }

@@ -2,9 +2,7 @@
 
 use std::hint::black_box;
 
-use blocked_bloom::{
-    BatchQuery, BloomFilter, BloomFilterBytes, BloomFilterRef, FilterOptions, Sizing,
-};
+use blocked_bloom::{Block, BloomFilter, Filter, FilterOptions, Sizing, Stored};
 
 use crate::baseline::load_lines;
 use crate::keys::{Key, hash_of, hashes_of};
@@ -117,14 +115,7 @@ fn filled_with_keys(keys: &[Key], bits: f64) -> BloomFilter {
     filter
 }
 
-fn hits(view: BloomFilterRef<'_>, way: usize, hashes: &[u64]) -> usize {
-    if way == 1 {
-        return hashes.iter().filter(|&&hash| view.contains_hash(hash)).count();
-    }
-    batch_hits(&view, hashes)
-}
-
-pub(crate) fn batch_hits(filter: &impl BatchQuery, hashes: &[u64]) -> usize {
+pub(crate) fn batch_hits(filter: &impl Filter, hashes: &[u64]) -> usize {
     // A long call zeroes 512 bytes, as long as some keys take: up to 64 keys have one word. The target has no `popcnt`, and `count_ones` takes some
     // twenty instructions: below eight keys hits are counted bit by bit, which is predicted while most words are 0.
     if hashes.len() <= 64 {
@@ -147,49 +138,34 @@ pub(crate) fn batch_hits(filter: &impl BatchQuery, hashes: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-fn hits_of_keys(view: BloomFilterRef<'_>, way: usize, keys: &[Key]) -> usize {
-    if way == 1 {
-        return keys.iter().filter(|&key| view.contains(key)).count();
-    }
-    let mut words = [0; MOST / 64];
-    let words = &mut words[..keys.len().div_ceil(64)];
-    view.contains_batch_into(keys, words).expect("a word for 64 keys");
-    words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
-impl Peer for BloomFilter {
+impl<D: AsRef<[Block]> + Send + Sync> Peer for BloomFilter<D> {
     fn bytes(&self) -> usize {
-        self.view().blocks().as_flattened().len()
+        self.memory_bytes() as usize
     }
 
     fn count(&self, way: usize, hashes: &[u64]) -> usize {
-        hits(self.view(), way, hashes)
+        if way == 1 {
+            return hashes.iter().filter(|&&hash| self.contains_hash(hash)).count();
+        }
+        batch_hits(self, hashes)
     }
 
     fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
-        hits_of_keys(self.view(), way, keys)
+        if way == 1 {
+            return keys.iter().filter(|&key| self.contains(key)).count();
+        }
+        let mut words = [0; MOST / 64];
+        let words = &mut words[..keys.len().div_ceil(64)];
+        self.contains_batch_into(keys, words).expect("a word for 64 keys");
+        words.iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
-fn stored(filter: &BloomFilter) -> BloomFilterBytes<Lines> {
+fn stored(filter: &BloomFilter) -> BloomFilter<Stored<Lines>> {
     let mut bytes = Vec::new();
     filter.write_to(&mut bytes).expect("a vector takes all");
     let lines = Lines::copy_of(bytes.as_chunks().0, Pages::Small);
-    BloomFilterBytes::from_bytes(lines).expect("just written")
-}
-
-impl Peer for BloomFilterBytes<Lines> {
-    fn bytes(&self) -> usize {
-        self.view().blocks().as_flattened().len()
-    }
-
-    fn count(&self, way: usize, hashes: &[u64]) -> usize {
-        hits(self.view(), way, hashes)
-    }
-
-    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
-        hits_of_keys(self.view(), way, keys)
-    }
+    BloomFilter::from_bytes(lines).expect("just written")
 }
 
 /// Lines to load, of a filter without keys.
@@ -203,11 +179,11 @@ impl Baseline {
 
 impl Peer for Baseline {
     fn bytes(&self) -> usize {
-        self.0.view().blocks().as_flattened().len()
+        self.0.memory_bytes() as usize
     }
 
     fn count(&self, way: usize, hashes: &[u64]) -> usize {
-        black_box(load_lines(self.0.view().blocks(), hashes, way == 1));
+        black_box(load_lines(self.0.blocks(), hashes, way == 1));
         0
     }
 

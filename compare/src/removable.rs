@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::hint::black_box;
 
-use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, Kernel};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, InstructionSet, Kernel};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use cuckoofilter::CuckooFilter;
 use scalable_cuckoo_filter::ScalableCuckooFilter;
@@ -44,7 +44,7 @@ fn kinds() -> [Kind; 5] {
         Kind {
             name: "Bloom, AVX2, 10 bits per key",
             removes: false,
-            empty: |keys| Some(Box::new(own::empty(keys, BLOOM_BITS).with_kernel(kernel("avx2")?))),
+            empty: |keys| Some(Box::new(own::empty(keys, BLOOM_BITS).with_kernel(avx2()?))),
             most_keys: u64::MAX,
         },
         Kind {
@@ -56,7 +56,7 @@ fn kinds() -> [Kind; 5] {
         Kind {
             name: "blocked-bloom-removable, AVX2",
             removes: true,
-            empty: |keys| Some(Box::new(ours(keys, kernel("avx2")?))),
+            empty: |keys| Some(Box::new(ours(keys, avx2()?))),
             most_keys: u64::MAX,
         },
         Kind {
@@ -74,8 +74,8 @@ fn kinds() -> [Kind; 5] {
     ]
 }
 
-fn kernel(name: &str) -> Option<Kernel> {
-    Kernel::supported().find(|kernel| kernel.name() == name)
+fn avx2() -> Option<Kernel> {
+    Kernel::supported().find(|kernel| kernel.instructions() == InstructionSet::Avx2)
 }
 
 fn ours(keys: usize, kernel: Kernel) -> RemovableFilter {
@@ -85,7 +85,7 @@ fn ours(keys: usize, kernel: Kernel) -> RemovableFilter {
 
 impl Peer for BloomFilter {
     fn bytes(&self) -> usize {
-        self.view().blocks().as_flattened().len()
+        self.memory_bytes() as usize
     }
 
     fn count(&self, hashes: &[u64]) -> usize {
@@ -103,7 +103,7 @@ impl Peer for BloomFilter {
     }
 }
 
-fn count(filter: &impl BatchQuery, hashes: &[u64]) -> usize {
+fn count(filter: &impl Filter, hashes: &[u64]) -> usize {
     let mut words = [0; BATCH / 64];
     let words = &mut words[..hashes.len().div_ceil(64)];
     filter.contains_hashes_into(hashes, words).expect("a word for 64 hashes");

@@ -1,6 +1,6 @@
 //! This project's Ribbon filters, with the rate that a blocked Bloom filter of the same bits per key has: they take fewer.
 
-use blocked_bloom::{BatchQuery, Sizing};
+use blocked_bloom::{Filter, Sizing};
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 
@@ -42,14 +42,14 @@ fn sharded(hashes: &[u64], bits: f64) -> Option<Box<dyn Peer>> {
 fn block(hashes: &[u64], bits: f64) -> Option<Box<dyn Peer>> {
     match RibbonBlockOptions::new(bits).ok()?.build(hashes).ok()? {
         BuiltBlock::Ribbon(block) => Some(Box::new(Block(block))),
-        BuiltBlock::Bloom(_) => None,
+        _ => None,
     }
 }
 
 /// A block in memory without huge pages, as one in a block cache is.
 struct Block(Vec<u8>);
 
-fn hits_of_keys(filter: &impl BatchQuery, keys: &[Key]) -> usize {
+fn hits_of_keys(filter: &impl Filter, keys: &[Key]) -> usize {
     let mut hashes = [0; MOST];
     let hashes = &mut hashes[..keys.len()];
     hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hash_of(key));

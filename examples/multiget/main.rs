@@ -1,144 +1,134 @@
-//! Looks up batches of keys in the table files of a small engine, with and without filters.
+//! Looks up keys in the table files of a small engine, with filters and without, and compares every answer with the truth.
 //!
-//! The keys of a file are flushed to tables that each cover the whole key range, as the newest runs
-//! of an LSM tree do. A third of the keys is held out, so that absent keys look like stored ones.
-//! Then directories of file paths are scanned, with filters that know their prefixes and with some
-//! that do not. Prints block reads, false positives and times, with filters and without.
-//!
-//! Every answer is compared with the truth; a wrong one makes the exit status non-zero.
+//! Dictionary words are flushed to tables that each cover the whole key range, as the newest runs of an LSM tree do. A third of the words
+//! is held out, so that absent keys look like stored ones. Then directories of file paths are scanned, with filters that know their
+//! prefixes and with some that do not. A wrong answer makes the exit status non-zero.
 //!
 //! ```text
-//! cargo run --release -p multiget -- --tables 8 --batch 128 --absent 50
+//! cargo run --release -p multiget
 //! ```
+#![expect(clippy::print_stdout, reason = "an example for the command line")]
 
-mod args;
-mod block;
-mod flush;
-mod footer;
-mod measure;
-mod multi_get;
+mod lookup;
 mod scans;
 mod table;
-mod workload;
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::io::{self, ErrorKind, Write};
-use std::process::ExitCode;
-use std::time::Duration;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Instant;
 
-use blocked_bloom::FilterOptions;
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHasher, Sizing};
 
-use crate::args::{Args, Command, HELP};
-use crate::flush::flush;
-use crate::measure::{
-    count_false_positives, look_up, look_up_one_by_one, nanos, percent, size_and_rate,
-    time_to_build,
-};
-use crate::table::Table;
-use crate::workload::{Record, read, shuffled_lookups, shuffled_records};
+use crate::lookup::{Answers, get_each, multi_get};
+use crate::table::{Table, flush};
 
-fn main() -> ExitCode {
-    let mut report = Vec::new();
-    let done = match args::parse(std::env::args_os()) {
-        Err(error) => {
-            eprintln!("error: {error}\n\nFor more information, try '--help'.");
-            return ExitCode::from(2);
-        }
-        Ok(Command::Help) => write!(report, "{HELP}").map(|()| 0).map_err(Into::into),
-        Ok(Command::Version) => {
-            let version = env!("CARGO_PKG_VERSION");
-            writeln!(report, "multiget {version}").map(|()| 0).map_err(Into::into)
-        }
-        Ok(Command::Run(args)) => run(&args, &mut report),
-    };
-    // Written at the end, so that wrong answers are told also if nobody reads the report.
-    let written = match io::stdout().write_all(&report) {
-        // Whoever reads it has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    };
-    match done.and_then(|wrong| Ok(written.map(|()| wrong)?)) {
-        Ok(0) => return ExitCode::SUCCESS,
-        Ok(wrong) => eprintln!("error: {wrong} wrong answers"),
-        Err(error) => eprintln!("error: {error}"),
+const TABLES: usize = 8;
+
+/// Of all ways to look up, interleaved, so that noise affects all alike; times are medians. A build for tests looks at answers only.
+const ROUNDS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
+
+type Way<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Everything about the filters is stated here, once: whoever builds, opens or looks them up has it from these options.
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    let (hasher, key_hash) = (options.hasher()?, options.key_hash());
+    let folder = tempfile::tempdir()?;
+    eprintln!("flushing {TABLES} tables to {}", folder.path().display());
+    let lines = fixture("words.txt")?;
+    let mut words: Vec<&[u8]> = lines.lines().map(str::as_bytes).collect();
+    shuffle(&mut words);
+    let (held_out, stored) = words.split_at(words.len() / 3);
+
+    let (mut tables, mut truth) = (Vec::new(), HashMap::new());
+    for i in 0..TABLES {
+        let mut run: Vec<_> = stored.iter().skip(i).step_by(TABLES).copied().collect();
+        run.sort_unstable();
+        let values: Vec<[u8; 8]> = run.iter().map(|key| hasher.hash(key).to_le_bytes()).collect();
+        let path = folder.path().join(format!("{i}.table"));
+        flush(&path, run.iter().zip(&values), &options)?;
+        tables.push(Table::open(&path, key_hash)?);
+        truth.extend(run.into_iter().zip(values));
     }
-    ExitCode::FAILURE
+    let (mut passed, mut predicted, mut hits) = (0, 0.0, Bitmask::new());
+    for table in &tables {
+        table.filter.contains_batch(held_out, &mut hits);
+        passed += hits.count_hits();
+        predicted += table.filter.expected_false_positive_rate() / TABLES as f64;
+    }
+    let bytes: u64 = tables.iter().map(|table| table.filter.params().stored_bytes()).sum();
+    println!(
+        "{} words in {TABLES} tables, filters of {:.2} bits per word, kernel {}",
+        stored.len(),
+        8.0 * bytes as f64 / stored.len() as f64,
+        tables[0].filter.kernel()
+    );
+    let measured = 100.0 * passed as f64 / (TABLES * held_out.len()) as f64;
+    println!("absent words pass {measured:.3} % of filters, predicted {:.3} %", 100.0 * predicted);
+
+    // As many of absent words as of stored ones.
+    let of_both = held_out.iter().cycle().zip(stored.iter().cycle()).take(words.len());
+    let mut lookups: Vec<&[u8]> = of_both.flat_map(|(absent, stored)| [*absent, *stored]).collect();
+    shuffle(&mut lookups);
+    let bare: Vec<Table> = tables.iter().map(Table::without_filter).collect();
+    let (tables, bare, keys) = (&tables[..], &bare[..], &lookups[..]);
+    let prefetch = |table: &Table, hash| table.filter.prefetch_hash(hash);
+    let opened = |table: &Table, hash| table.filter.contains_hash(hash);
+    // An engine that has filters in a block cache, as bytes, need not open one for a single lookup.
+    let fetched =
+        |table: &Table, hash| BloomFilter::contains_hash_in(table.filter_bytes(), key_hash, hash);
+    let each = || get_each(tables, hasher, keys, prefetch, opened);
+    let each_in_bytes = || get_each(tables, hasher, keys, |_, _| (), fetched);
+    let ways: [Way<'_>; 4] = [
+        ("MultiGet of 128", Box::new(|| multi_get(tables, hasher, keys))),
+        ("one key a call", Box::new(each)),
+        ("one key a call, no filter kept open", Box::new(each_in_bytes)),
+        ("MultiGet of 128, no filter", Box::new(|| multi_get(bare, hasher, keys))),
+    ];
+    let (mut wrong, mut reads, mut times) = (0, [0; 4], [const { Vec::new() }; 4]);
+    for round in 1..=ROUNDS {
+        eprintln!("{} lookups in {} ways, round {round} of {ROUNDS}", keys.len(), ways.len());
+        for (i, (_, look_up)) in ways.iter().enumerate() {
+            let start = Instant::now();
+            let answers = look_up()?;
+            times[i].push(start.elapsed().as_nanos() / keys.len() as u128);
+            reads[i] = answers.block_reads;
+            let is_wrong =
+                |(key, value): &(_, &Option<&[u8]>)| truth.get(*key).map(|v| &v[..]) != **value;
+            wrong += keys.iter().zip(&answers.values).filter(is_wrong).count();
+        }
+    }
+    println!("\n{:<36}{:>12}{:>15}", "lookups, half of absent words", "block reads", "ns each");
+    for (((name, _), reads_of), times) in ways.iter().zip(reads).zip(&mut times) {
+        times.sort_unstable();
+        let skips_none = reads_of == reads[3];
+        let why = if skips_none { "   skips no table: nothing says what is absent" } else { "" };
+        println!("{name:<36}{reads_of:>12}{:>15}{why}", times[ROUNDS / 2]);
+    }
+    wrong += scans::report(folder.path(), &options)?;
+    if wrong > 0 {
+        return Err(format!("{wrong} wrong answers").into());
+    }
+    let fewer = reads[3] as f64 / reads[0] as f64;
+    println!(
+        "\n{fewer:.0} times fewer block reads by {bytes} bytes of filters, every answer right"
+    );
+    Ok(())
 }
 
-/// Flushes, looks up and reports. Returns the number of wrong answers.
-fn run(args: &Args, output: &mut Vec<u8>) -> Result<u64, Box<dyn Error>> {
-    // Everything about the filters is stated here, once: whoever builds, opens or looks them up has it from these options.
-    let options = FilterOptions::new(args.sizing);
-    let lines = read(&args.keys)?;
-    let records = shuffled_records(&lines);
-    let (held_out, stored) = records.split_at(records.len() / 3);
+/// One of the repository's files of keys, one a line.
+fn fixture(name: &str) -> io::Result<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/keys").join(name);
+    fs::read_to_string(path)
+}
 
-    let folder = tempfile::tempdir()?;
-    let (mut tables, mut build_time) = (Vec::new(), Duration::ZERO);
-    for i in 0..usize::from(args.tables) {
-        let every = stored.iter().skip(i).step_by(args.tables.into());
-        let mut run: Vec<Record> = every.copied().collect();
-        run.sort_unstable();
-        let path = folder.path().join(format!("{i}.table"));
-        flush(&path, run.iter().copied(), &options)?;
-        tables.push(Table::open(&path, options.key_hash())?);
-        build_time += time_to_build(&run, &options)?;
+/// The same order in every run, and no order in particular.
+fn shuffle<T>(items: &mut [T]) {
+    for i in (1..items.len()).rev() {
+        let random = KeyHasher::default().hash((i as u64).to_le_bytes());
+        items.swap(i, (random % (i as u64 + 1)) as usize);
     }
-    let (filter_bytes, predicted) = size_and_rate(&tables);
-    let (false_positives, pairs) =
-        count_false_positives(&tables, &records, stored.len(), &options)?;
-    let measured = percent(false_positives as f64, pairs as f64);
-    let kernel = tables[0].filter().view().kernel();
-
-    let truth: HashMap<_, _> = stored.iter().copied().collect();
-    let lookups = shuffled_lookups(held_out, stored, args.absent);
-    let absent = lookups.iter().filter(|key| !truth.contains_key(**key));
-    let with = look_up(&tables, &options, &lookups, args.batch, &truth)?;
-    let single = look_up_one_by_one(&tables, &options, &lookups, &truth)?;
-    let tables: Vec<Table> = tables.into_iter().map(Table::without_filter).collect();
-    let without = look_up(&tables, &options, &lookups, args.batch, &truth)?;
-    let (reads, reads_without) = (with.cost.block_reads, without.cost.block_reads);
-    let wrong = with.wrong + single.wrong + without.wrong;
-
-    write!(
-        output,
-        "\
-keys               {keys} of {file}, {held_out} held out
-tables             {tables} of {stored} keys in all
-filters            {filter_bytes} bytes, {bits_per_key:.2} bits/key, kernel {kernel}
-filter build       {build:.1} ns/key
-lookups            {lookups} in batches of {batch}, {absent:.1} % absent
-block reads        {reads}
-  without filters  {reads_without}
-  saved            {saved:.1} %
-false positives    {measured:.3} % of {pairs} pairs of a key and a table without it
-  predicted        {predicted:.3} %, ratio {ratio:.3}
-hashing            {hashing:.1} ns/key
-filter lookups     {filters:.1} ns/key and table
-whole lookup       {whole:.0} ns/key
-  one key a call   {one_by_one:.0} ns/key
-  without filters  {whole_without:.0} ns/key
-wrong answers      {wrong}
-",
-        keys = records.len(),
-        file = args.keys.display(),
-        held_out = held_out.len(),
-        tables = tables.len(),
-        stored = stored.len(),
-        bits_per_key = 8.0 * filter_bytes as f64 / stored.len() as f64,
-        build = nanos(build_time, stored.len()),
-        lookups = lookups.len(),
-        batch = args.batch,
-        absent = percent(absent.count() as f64, lookups.len() as f64),
-        saved = percent(reads_without as f64 - reads as f64, reads_without as f64),
-        ratio = measured / predicted,
-        hashing = nanos(with.cost.hashing, lookups.len()),
-        filters = nanos(with.cost.filters, lookups.len() * tables.len()),
-        whole = nanos(with.time, lookups.len()),
-        one_by_one = nanos(single.time, lookups.len()),
-        whole_without = nanos(without.time, lookups.len()),
-    )?;
-    let paths = read(&args.paths)?;
-    Ok(wrong + scans::report(folder.path(), &paths, args.tables, &options, output)?)
 }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{BatchQuery, BloomFilter, HashError, Kernel, KeyHash, KeyHasher};
+use blocked_bloom::{Bitmask, FilterOptions, HashError, Kernel, KeyHash, KeyHasher, Sizing};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -63,17 +63,26 @@ fuzz_target!(|input: Input| {
     let expected: Vec<u64> = keys.iter().map(|key| xxh3_64_with_seed(key, input.seed)).collect();
     let integers: Vec<u64> =
         input.bytes.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)).collect();
-    let filter = BloomFilter::pass_all(KeyHash::Xxh3 { seed: input.seed }).unwrap();
+    let of_integers: Vec<u64> =
+        integers.iter().map(|key| xxh3_64_with_seed(&key.to_le_bytes(), input.seed)).collect();
+    let options = FilterOptions::new(Sizing::BitsPerKey(30.0))
+        .with_key_hash(KeyHash::Xxh3 { seed: input.seed });
+    let hasher = options.hasher().unwrap();
+    let (mut hashes, mut of_u64s) = (vec![7; keys.len()], vec![7; integers.len()]);
+    hasher.hash_batch_into(&keys, &mut hashes).unwrap();
+    hasher.hash_u64s(&integers, &mut of_u64s).unwrap();
+    assert_eq!((&hashes, &of_u64s), (&expected, &of_integers));
+
+    let mut filter = options.empty_filter((keys.len() + integers.len()) as u64).unwrap();
+    filter.insert_hashes(&expected).unwrap();
+    filter.insert_hashes(&of_integers).unwrap();
+    let mut hits = Bitmask::new();
     for kernel in Kernel::supported() {
-        let filter = filter.view().with_kernel(kernel);
-        let mut hashes = vec![7; keys.len() + 1];
-        filter.hash_keys(&keys, &mut hashes).unwrap();
-        assert_eq!((&hashes[..keys.len()], hashes[keys.len()]), (&expected[..], 7), "{kernel}");
-        let mut hashes = vec![7; integers.len()];
-        filter.hash_u64s(&integers, &mut hashes).unwrap();
-        for (key, hash) in integers.iter().zip(hashes) {
-            assert_eq!(hash, xxh3_64_with_seed(&key.to_le_bytes(), input.seed), "{kernel}");
-        }
+        // A key with another hash would be absent, but for one in 100,000.
+        filter.view().with_kernel(kernel).contains_batch(&keys, &mut hits);
+        assert_eq!(hits.count_misses(), 0, "{kernel}");
+        filter.view().with_kernel(kernel).contains_u64s(&integers, &mut hits);
+        assert_eq!(hits.count_misses(), 0, "{kernel}");
     }
     fixed::<3>(&input, input.seed);
     fixed::<4>(&input, input.seed);

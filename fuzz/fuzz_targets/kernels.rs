@@ -3,9 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilter, BloomFilterRef, Kernel, KeyHash, ParamsError, Sizing, probe,
-};
+use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHash, ParamsError, Sizing, probe};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -33,7 +31,7 @@ fuzz_target!(|input: Input| {
         let empty = BloomFilter::new(params, KeyHash::default()).unwrap();
         let mut filter = empty.with_kernel(kernel);
         filter.insert_hashes(&input.inserted).unwrap();
-        assert_eq!(filter.view().blocks(), expected, "{kernel:?}");
+        assert_eq!(filter.blocks(), expected, "{kernel:?}");
 
         // Blocks of another owner, at no particular alignment.
         let mut lent = vec![[0; 64]; blocks as usize];
@@ -41,17 +39,17 @@ fuzz_target!(|input: Input| {
         if !(1..=30).contains(&raw) {
             let error = ParamsError::ProbesOutOfRange { probes: raw };
             assert_eq!(kernel.insert(&mut lent, raw, &input.inserted), Err(error));
-            assert!(BloomFilterRef::from_blocks(&lent, raw, KeyHash::default()) == Err(error));
+            assert!(BloomFilter::from_blocks(&lent, raw, KeyHash::default()) == Err(error));
             assert!(lent.iter().all(|block| *block == [0; 64]));
         }
         assert_eq!(kernel.insert(&mut lent, probes, &input.inserted), Ok(()));
         assert_eq!(lent, expected, "{kernel:?}");
-        let of_blocks = BloomFilterRef::from_blocks(&lent, probes, KeyHash::default()).unwrap();
+        let of_blocks = BloomFilter::from_blocks(&lent, probes, KeyHash::default()).unwrap();
 
         let mut bytes = vec![0; usize::from(input.offset % 64)];
         let offset = bytes.len();
         bytes.extend_from_slice(&filter.to_bytes());
-        let view = BloomFilterRef::from_bytes(&bytes[offset..]).unwrap().with_kernel(kernel);
+        let view = BloomFilter::from_bytes(&bytes[offset..]).unwrap().with_kernel(kernel);
         let keys: Vec<u64> = input.looked_up.iter().chain(&input.inserted).copied().collect();
         let (mut hits, mut of_lent) = (Bitmask::new(), Bitmask::new());
         view.contains_hashes(&keys, &mut hits);

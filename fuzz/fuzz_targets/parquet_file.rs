@@ -5,7 +5,7 @@
 //! Input: two bytes that say how long the footer is; the file.
 #![no_main]
 
-use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilterRef, hash_value};
+use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
 use libfuzzer_sys::fuzz_target;
 
 mod thrift;
@@ -196,7 +196,7 @@ fn check(file: &[u8]) {
             assert_eq!(filter.is_ok(), expected.is_some(), "row group {row_group}, {column}");
             let Some((filter, expected)) = filter.ok().flatten().zip(expected) else { continue };
             assert_eq!(filter.blocks().as_flattened().as_ptr_range(), expected.as_ptr_range());
-            let alone = SplitBlockFilterRef::from_bitset(expected).unwrap();
+            let alone = SplitBlockFilter::from_bitset(expected).unwrap();
             for value in 0..20_u64 {
                 let value = value.to_le_bytes();
                 assert_eq!(filter.contains(value), alone.contains_hash(hash_value(value)));

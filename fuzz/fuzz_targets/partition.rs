@@ -1,7 +1,7 @@
 //! Property: wherever a table's filter is cut, no key of the table and no scan that would find one is "absent"; every key is located in
-//! the partition that a naive search by the separators gives, singly and in batches; and what is loaded for it opens exactly if it is
-//! the partition that the index means and undamaged. A key that is out of order is an error that changes nothing. A damaged index is
-//! rejected; one whose checksums fit is rejected, or locates by the same search; one whose separators do not ascend is rejected.
+//! the partition that a naive search by the separators gives; and what is loaded for it opens exactly if it is the partition that the index
+//! means and undamaged. A key that is out of order is an error that changes nothing. A damaged index is rejected; one whose checksums fit
+//! is rejected, or locates by the same search; one whose separators do not ascend is rejected.
 //!
 //! Tables are of some forty keys: sizing every partition is most of the time, looking up most of the rest.
 #![no_main]
@@ -10,8 +10,11 @@ use std::collections::BTreeSet;
 
 use arbitrary::Arbitrary;
 use blocked_bloom::{
-    BloomFilter, BloomFilterRef, FilterOptions, FormatError, KeyHasher, PartitionBuildError,
-    PartitionIndex, PartitionLocation, PartitionedFilterBuilder, PrefixExtractor, Sizing,
+    BloomFilter, FilterOptions, KeyHash, KeyHasher, PrefixExtractor, Sizing, Stored,
+};
+use blocked_bloom_lsm::{
+    PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
+    PartitionedFilterBuilder,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -20,6 +23,7 @@ struct Input {
     bits_per_key: u8,
     probes: Option<u8>,
     blocks: u8,
+    /// Two bits for the kind of rule, three for its length, three for the seed of the hash.
     rule: u8,
     only_prefixes: bool,
     keys: Vec<Vec<u8>>,
@@ -54,7 +58,8 @@ impl Input {
 
     fn options(&self) -> FilterOptions {
         let bits = f64::from(self.bits_per_key) / 2.0;
-        let mut options = FilterOptions::new(Sizing::BitsPerKey(bits));
+        let key_hash = KeyHash::Xxh3 { seed: u64::from(self.rule / 32) };
+        let mut options = FilterOptions::new(Sizing::BitsPerKey(bits)).with_key_hash(key_hash);
         if let Some(probes) = self.probes {
             options = options.with_probes(u32::from(probes) % 30 + 1);
         }
@@ -107,15 +112,15 @@ fn open<'b>(
     index_bytes: &[u8],
     at: PartitionLocation,
     loaded: &'b [u8],
-) -> Result<BloomFilterRef<'b>, FormatError> {
-    let is_meant = |filter: &BloomFilterRef<'_>| {
+) -> Result<BloomFilter<Stored<&'b [u8]>>, PartitionError> {
+    let is_meant = |filter: &BloomFilter<Stored<&[u8]>>| {
         index_bytes[64 + 24 * at.partition..][..8] == loaded[56..64]
             && filter.key_hash() == index.key_hash()
     };
-    let whole = BloomFilterRef::from_bytes(loaded);
+    let whole = BloomFilter::from_bytes(loaded);
     let opened = index.open(&at, loaded);
     assert_eq!(opened.is_ok(), whole.is_ok_and(|filter| is_meant(&filter)));
-    let trusted = BloomFilterRef::from_bytes_trusted(loaded);
+    let trusted = BloomFilter::from_bytes_trusted(loaded);
     let open_trusted = index.open_trusted(&at, loaded);
     assert_eq!(open_trusted.is_ok(), trusted.is_ok_and(|filter| is_meant(&filter)));
     if let Ok(filter) = &opened {
@@ -125,29 +130,16 @@ fn open<'b>(
     opened
 }
 
-/// Locates every key as the naive search does, and the batch as its keys one by one.
+/// Locates every key as the naive search does.
 fn locate(index: &PartitionIndex<&[u8]>, keys: &[&[u8]]) -> Vec<PartitionLocation> {
-    let one_by_one: Vec<PartitionLocation> = keys
-        .iter()
-        .map(|key| {
-            let partition = naive_partition(index, key);
-            let at = index.locate(key);
-            assert_eq!(at.partition, partition, "{key:?}");
-            assert_eq!(index.location(partition), Some(at));
-            at
-        })
-        .collect();
-    let groups = index.locate_batch(keys).unwrap();
-    assert!(groups.is_sorted_by(|one, next| one.0.partition < next.0.partition));
-    let mut grouped = vec![None; keys.len()];
-    for (at, positions) in &groups {
-        assert!(!positions.is_empty() && positions.is_sorted_by(|one, next| one < next));
-        for &i in positions {
-            assert_eq!(grouped[i].replace(*at), None, "{:?} is in two groups", keys[i]);
-        }
-    }
-    assert!(grouped.into_iter().eq(one_by_one.iter().copied().map(Some)));
-    one_by_one
+    let locate = |key: &&[u8]| {
+        let partition = naive_partition(index, key);
+        let at = index.locate(key);
+        assert_eq!(at.partition, partition, "{key:?}");
+        assert_eq!(index.location(partition), Some(at));
+        at
+    };
+    keys.iter().map(locate).collect()
 }
 
 /// Adds the keys, some of them twice and some out of order, and stores what comes.
@@ -207,14 +199,14 @@ fuzz_target!(|input: Input| {
     let keys_and_more: Vec<&[u8]> = others.chain(&keys).map(Vec::as_slice).chain(starts).collect();
     for (key, at) in keys_and_more.iter().zip(locate(&index, &keys_and_more)) {
         let filter = open(&index, &index_bytes, at, load(stored, at)).unwrap();
-        assert_eq!(filter, partitions[at.partition].view());
+        assert_eq!(filter, partitions[at.partition]);
         assert!(filter.contains(key) || !keys.contains(*key), "{key:?} is lost");
     }
     // From all parts of the table.
     let some = keys_and_more.iter().step_by(keys_and_more.len() / 16 + 1);
     let some = &some.copied().collect::<Vec<&[u8]>>()[..];
     assert!(keys.iter().all(|key| whole.contains(key)));
-    let filter_of = |key: &[u8]| partitions[index.locate(key).partition].view();
+    let filter_of = |key: &[u8]| &partitions[index.locate(key).partition];
     if let Some(extractor) = input.extractor() {
         let prefixes: BTreeSet<&[u8]> =
             keys.iter().filter_map(|key| extractor.prefix(key)).collect();

@@ -72,7 +72,7 @@ fuzz_target!(|input: Input| {
     builder.extend(&input.keys).unwrap();
     let filter = builder.finish_verified().unwrap();
     let contents = options.contents();
-    assert_eq!(filter.view().contents(), contents);
+    assert_eq!(filter.contents(), contents);
 
     let (mut owned, atomic) = (filter.clone(), AtomicBloomFilter::from(filter.clone()));
     let error = KeyError::NoPrefix { contents };
@@ -102,7 +102,7 @@ fuzz_target!(|input: Input| {
         }
         let maybe = filter.contains_prefix(&rule, start);
         assert!(maybe || of_scan.count() == 0, "{rule}: a scan of {start:?} is lost");
-        let alone = shared.is_none_or(|shared| filter.view().prefixes(&rule).contains(shared));
+        let alone = shared.is_none_or(|shared| filter.prefixes(&rule).contains(shared));
         assert_eq!(maybe, alone);
         if other != rule {
             assert!(filter.contains_prefix(&other, start), "a rule it was not built with");

@@ -5,10 +5,8 @@
 use std::collections::HashMap;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{BatchQuery, Bitmask, Kernel, KeyHash};
-use blocked_bloom_removable::{
-    RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions, tags,
-};
+use blocked_bloom::{Bitmask, Kernel, KeyHash};
+use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
 use libfuzzer_sys::fuzz_target;
 
 /// A key by its number: few, so that they are met again.
@@ -60,7 +58,7 @@ fuzz_target!(|input: (u8, u64, u8, Vec<Step>)| {
     let options = RemovableOptions::new(32 * u64::from(lines % 6 + 1)).with_slack(0.0);
     let mut options = options.with_key_hash(KeyHash::Caller { tag: 1 });
     let mut filter = options.empty_filter().unwrap().with_kernel(kernel);
-    let mut naive = filter.view().lines().to_vec();
+    let mut naive = filter.lines().to_vec();
     let mut model = Model::default();
     let mut found = Bitmask::new();
     for step in steps {
@@ -90,8 +88,8 @@ fuzz_target!(|input: (u8, u64, u8, Vec<Step>)| {
                 hashes[..added].iter().for_each(|&hash| model.add(hash));
                 match filter.insert_hashes(&hashes) {
                     Ok(()) => assert_eq!(added, hashes.len()),
-                    Err(RemovableError::Full { inserted, len, .. }) => {
-                        assert_eq!((inserted, len), (added, model.len()));
+                    Err(RemovableError::Full { inserted, taken, .. }) => {
+                        assert_eq!((inserted, taken), (added, model.len()));
                     }
                     Err(error) => panic!("{error}"),
                 }
@@ -112,7 +110,7 @@ fuzz_target!(|input: (u8, u64, u8, Vec<Step>)| {
             }
             Step::StoreAndReopen => {
                 let stored = filter.to_bytes();
-                let opened = RemovableFilterRef::from_bytes(&stored).unwrap();
+                let opened = RemovableFilter::from_bytes(&stored).unwrap();
                 assert_eq!(opened, filter.view());
                 filter = opened.to_filter().unwrap().with_kernel(kernel);
             }
@@ -122,13 +120,13 @@ fuzz_target!(|input: (u8, u64, u8, Vec<Step>)| {
                 let hashes: Vec<u64> = copies.collect();
                 if let Ok(rebuilt) = RemovableFilter::from_hashes(&options, &hashes) {
                     filter = rebuilt.with_kernel(kernel);
-                    naive = vec![[0; 64]; filter.view().lines().len()];
+                    naive = vec![[0; 64]; filter.lines().len()];
                     hashes.iter().for_each(|&hash| assert!(tags::insert(&mut naive, hash)));
                 }
             }
             Step::Share(steps) => {
-                let mut writer = filter.into_writer().unwrap();
-                let reader = writer.reader();
+                let mut writer = filter.into_writer();
+                let reader = writer.reader().clone();
                 for (adds, key) in steps {
                     let hash = hash(key, spread);
                     if adds {
@@ -151,8 +149,8 @@ fuzz_target!(|input: (u8, u64, u8, Vec<Step>)| {
                 model.0.clear();
             }
         }
-        assert_eq!(filter.view().lines(), naive);
-        assert_eq!(filter.len(), model.len());
+        assert_eq!(filter.lines(), naive);
+        assert_eq!(filter.keys_inserted(), model.len());
     }
     let all: Vec<u64> = (0..=u8::MAX).map(|key| hash(key, spread)).collect();
     filter.contains_hashes(&all, &mut found);

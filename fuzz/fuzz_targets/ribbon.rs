@@ -4,7 +4,7 @@
 //! Input: one byte for what is done, one for the rate or the number of blocks, one for a seed; then bytes of a filter, or hashes.
 #![no_main]
 
-use blocked_bloom::{BatchQuery, Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Kernel, KeyHash};
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 use libfuzzer_sys::fuzz_target;
@@ -19,6 +19,7 @@ fn queries(data: &[u8]) -> Vec<u64> {
 
 fn check_sharded(filter: &RibbonFilter<&[u8]>, queries: &[u64]) {
     let mut hits = Bitmask::new();
+    queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
     for kernel in Kernel::supported() {
         filter.view().with_kernel(kernel).contains_hashes(queries, &mut hits);
         for (i, &hash) in queries.iter().enumerate() {
@@ -29,6 +30,7 @@ fn check_sharded(filter: &RibbonFilter<&[u8]>, queries: &[u64]) {
 
 fn check_block(filter: RibbonBlock<'_>, queries: &[u64]) {
     let mut hits = Bitmask::new();
+    queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
     for kernel in Kernel::supported() {
         filter.with_kernel(kernel).contains_hashes(queries, &mut hits);
         for (i, &hash) in queries.iter().enumerate() {
@@ -42,8 +44,17 @@ fuzz_target!(|data: &[u8]| {
     let queries = queries(data);
     match what % 5 {
         0 => {
-            if let Ok(filter) = RibbonFilter::from_bytes(data) {
-                check_sharded(&filter, &queries);
+            let opened = RibbonFilter::from_bytes(data);
+            let key_hash = opened.as_ref().map_or(KeyHash::default(), RibbonFilter::key_hash);
+            let (filter, error) = RibbonFilter::open_or_pass_all(data, key_hash);
+            check_sharded(&filter, &queries);
+            match opened {
+                Ok(opened) => assert!(error.is_none() && opened == filter),
+                Err(_) => {
+                    assert!(
+                        error.is_some() && queries.iter().all(|&hash| filter.contains_hash(hash))
+                    )
+                }
             }
         }
         // The same with a length and checksums that fit.

@@ -6,10 +6,8 @@
 use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{
-    BatchQuery, Bitmask, Kernel, KeyError, KeyHash, ScalableBloomFilter, ScalableBloomFilterRef,
-    ScalableError, ScalableOptions,
-};
+use blocked_bloom::{Bitmask, Kernel, KeyError, KeyHash};
+use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -43,7 +41,7 @@ struct Input {
 
 /// Whether a link has the hash, each looked up by itself.
 fn naive(filter: &ScalableBloomFilter, hash: u64) -> bool {
-    filter.links().iter().any(|link| link.view().contains_hash(hash))
+    filter.links().iter().any(|link| link.contains_hash(hash))
 }
 
 /// Adds a batch; false if that failed, as it may where no memory gives the rate that is left for a further link.
@@ -61,15 +59,17 @@ fn insert_batch(
             let is_new = other.insert_hash(hash)?;
             assert_eq!(is_new, !was_there);
             model.insert(hash);
-            Ok(was_there)
+            Ok(is_new)
         })
         .collect();
-    let mut seen = Bitmask::new();
-    let batch = filter.insert_hashes(hashes, &mut seen);
+    let (mut new, mut silent) = (Bitmask::new(), filter.clone());
+    let batch = filter.insert_hashes_new(hashes, &mut new);
     assert!(*filter == other, "a batch makes another filter than its hashes one by one");
     assert_eq!(batch, one_by_one.as_ref().map(drop).map_err(|error| *error));
+    assert_eq!(batch, silent.insert_hashes(hashes));
+    assert!(*filter == silent, "a batch that does not say what was new makes another filter");
     let expected = one_by_one.unwrap_or_default();
-    assert!(seen.iter().eq(expected), "{seen:?}");
+    assert!(new.iter().eq(expected), "{new:?}");
     batch.is_ok()
 }
 
@@ -77,10 +77,11 @@ fn insert_batch(
 fn insert_keys(filter: &mut ScalableBloomFilter, tag: u64) {
     let before = filter.clone();
     let error = ScalableError::Key(KeyError::NoHasher { tag });
-    let mut seen = Bitmask::new();
+    let mut new = Bitmask::new();
     assert_eq!(filter.insert("key"), Err(error));
-    assert_eq!(filter.insert_batch(&["one", "two"], &mut seen), Err(error));
-    assert!(seen.is_empty() && *filter == before);
+    assert_eq!(filter.insert_batch(&["one", "two"]), Err(error));
+    assert_eq!(filter.insert_batch_new(&["one", "two"], &mut new), Err(error));
+    assert!(new.is_empty() && *filter == before);
     assert!(filter.contains("key"), "a key that cannot be hashed is not ruled out");
 }
 
@@ -143,7 +144,7 @@ fuzz_target!(|input: Input| {
                 let (before, keys) = (filter.clone(), filter.keys_inserted());
                 let other = ScalableOptions::new(0.1, items.into()).with_key_hash(key_hash);
                 let mut other = other.build().unwrap();
-                other.insert_hashes(&hashes, &mut Bitmask::new()).unwrap();
+                other.insert_hashes(&hashes).unwrap();
                 let links = [before.links(), other.links()].map(|links| links.to_vec());
                 filter.union_with(other.clone()).unwrap();
                 assert_eq!(filter.keys_inserted(), keys + other.keys_inserted());
@@ -154,7 +155,7 @@ fuzz_target!(|input: Input| {
             }
             Step::StoreAndReopen => {
                 let bytes = filter.to_bytes();
-                let view = ScalableBloomFilterRef::from_bytes(&bytes).unwrap();
+                let view = ScalableBloomFilter::from_bytes(&bytes).unwrap();
                 assert_eq!(view.links().len(), filter.links().len());
                 let opened = view.to_filter().unwrap();
                 assert!(opened == filter, "not the filter that was stored");
@@ -166,7 +167,7 @@ fuzz_target!(|input: Input| {
 
     let looked_up: Vec<u64> = model.iter().chain(&input.looked_up).copied().collect();
     let bytes = filter.to_bytes();
-    let view = ScalableBloomFilterRef::from_bytes(&bytes).unwrap();
+    let view = ScalableBloomFilter::from_bytes(&bytes).unwrap();
     let (mut hits, mut of_view) = (Bitmask::new(), Bitmask::new());
     filter.contains_hashes(&looked_up, &mut hits);
     view.contains_hashes(&looked_up, &mut of_view);

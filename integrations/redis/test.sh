@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # integrations/redis/test.sh                format, lints and tests of this integration; records what was tested in `tested`, to be committed
-# integrations/redis/test.sh --if-changed   the same, unless `tested` says that these files, the core's interface and the formats' code passed before
+# integrations/redis/test.sh --if-changed   the same, unless `tested` says that these files, the core's interface and the code of growing filters and formats passed before
 #
 # It needs redis-server (7.0 or later) and libclang, Debian's packages redis-server and libclang-dev. If CI is set, it installs them by apt, or fails;
 # otherwise it says what did not run, and records nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Of the formats the code that reads RedisBloom's filters, and that finds its fixtures: an interface says little about bytes.
+# Of the growing filters the code, and of the formats that which reads RedisBloom's filters and finds its fixtures: an interface says little about bytes.
 tested=(
-    integrations/redis tools/public-api/blocked-bloom.txt tools/public-api/blocked-bloom-formats.txt
-    crates/formats/src/redis crates/formats/src/classical crates/formats/tests/suite/common/fixtures.rs
+    integrations/redis tools/public-api/blocked-bloom.txt tools/public-api/blocked-bloom-formats.txt tools/public-api/blocked-bloom-scalable.txt
+    crates/scalable/src crates/formats/src/redis crates/formats/src/classical crates/formats/tests/suite/common/fixtures.rs
 )
 
 # Not libclang-cpp, which has another interface, and is often there alone.

@@ -9,28 +9,10 @@ use alloc::vec::Vec;
 
 use rayon::prelude::*;
 
-use super::{BloomFilterBuilder, Pending, Threads, prefixes, verify};
-use crate::buffer::BlockBuffer;
-use crate::error::{BuildError, KeyError};
-use crate::filter::BloomFilter;
-use crate::parallel;
-
-/// The threads of the current rayon pool, where there are enough hashes for them.
-const POOL: Threads = Threads {
-    empty: |options, params| {
-        let huge = options.huge_pages();
-        let blocks = match params.expected_items() < parallel::SEQUENTIAL_BELOW as u64 {
-            true => BlockBuffer::zeroed(params.blocks(), huge)?,
-            false => BlockBuffer::par_zeroed(params.blocks(), huge)?,
-        };
-        Ok(BloomFilter::empty(blocks, params, options.key_hash()))
-    },
-    insert: parallel::insert_chunks,
-    look_up: |filter, chunks| {
-        let look_up = |chunk: &Vec<u64>| verify::look_up(filter, chunk);
-        parallel::map_and_fold(chunks, look_up, verify::add, (0, 0))
-    },
-};
+use super::{BloomFilterBuilder, Pending, prefixes};
+use crate::filter::{BloomFilter, BuildError};
+use crate::hash::KeyError;
+use crate::threads::Threads;
 
 impl BloomFilterBuilder {
     /// [`extend`](Self::extend) with keys that several threads produce, in the order of the iterator: the same builder, whatever the
@@ -111,7 +93,7 @@ impl BloomFilterBuilder {
     ///
     /// As `finish`.
     pub fn par_finish(self) -> Result<BloomFilter, BuildError> {
-        self.finish_by(POOL)
+        self.finish_by(Threads::Pool)
     }
 
     /// [`finish_verified`](Self::finish_verified) by the threads of the current rayon pool, as [`par_finish`](Self::par_finish).
@@ -120,6 +102,6 @@ impl BloomFilterBuilder {
     ///
     /// As `finish_verified`.
     pub fn par_finish_verified(self) -> Result<BloomFilter, BuildError> {
-        self.finish_verified_by(POOL)
+        self.finish_verified_by(Threads::Pool)
     }
 }

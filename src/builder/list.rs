@@ -2,8 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::{BloomFilterBuilder, CHUNK, Filling, ONE_THREAD, SMALLEST_CHUNK, Threads};
-use crate::error::{AllocError, BuildError};
+use super::{BloomFilterBuilder, CHUNK, Filling, SMALLEST_CHUNK, empty, insert, verify};
+use crate::buffer::AllocError;
+use crate::filter::BuildError;
+use crate::threads::Threads;
 
 impl BloomFilterBuilder {
     #[cold]
@@ -41,7 +43,7 @@ impl BloomFilterBuilder {
     /// Makes space for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
-            self.flush(ONE_THREAD)?;
+            self.flush(Threads::One)?;
             // The copy of an empty chunk, in a clone, has no capacity.
             let error = AllocError { bytes: SMALLEST_CHUNK as u64 * 8 };
             return match self
@@ -78,7 +80,7 @@ impl BloomFilterBuilder {
             return Err(BuildError::MemoryLimit { limit_bytes: self.memory_limit, keys: 0 });
         };
         let params = self.options.params(self.len().max(expected))?;
-        let filter = (ONE_THREAD.empty)(&self.options, params)?;
+        let filter = empty(&self.options, params, Threads::One)?;
         // The first chunk collects what is flushed next: the largest, since the last may be what was left of the limit.
         let sizes = self.chunks.iter().map(Vec::capacity).enumerate();
         match sizes.max_by_key(|&(_, size)| size) {
@@ -86,14 +88,14 @@ impl BloomFilterBuilder {
             None => self.add_chunk(SMALLEST_CHUNK)?,
         }
         self.filling = Some(Filling { filter, sum: 0, missing: 0 });
-        self.flush(ONE_THREAD)
+        self.flush(Threads::One)
     }
 
     /// Inserts the list into the filter that is being filled, and looks up every hash in it: later the hashes are gone.
     pub(super) fn flush(&mut self, threads: Threads) -> Result<(), BuildError> {
         let Some(filling) = &mut self.filling else { return Ok(()) };
-        (threads.insert)(&mut filling.filter, &mut self.chunks)?;
-        let (sum, missing) = (threads.look_up)(&filling.filter, &self.chunks);
+        insert(&mut filling.filter, &mut self.chunks, threads)?;
+        let (sum, missing) = verify::look_up_all(&filling.filter, &self.chunks, threads);
         filling.sum = filling.sum.wrapping_add(sum);
         filling.missing += missing;
         self.chunks.truncate(1);

@@ -1,8 +1,7 @@
 //! Prefixes that are added beside keys, or instead of them.
 
 use super::BloomFilterBuilder;
-use crate::error::KeyError;
-use crate::hash::KeyHasher;
+use crate::hash::{KeyError, KeyHasher};
 use crate::options::FilterOptions;
 
 /// Hashes of a key and of its prefix, as far as they are to be added.
@@ -68,11 +67,15 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Adds the prefix of a key without the key, if prefixes are added.
-    pub(crate) fn add_prefix_of(&mut self, key: &[u8]) {
-        if let Ok(hasher) = self.options.hasher() {
-            let (_, prefix) = hashes(&self.options, hasher, key);
-            self.add_with_prefix((None, prefix));
-        }
+    /// Adds the prefix of a key without the key; nothing if the options add no prefixes, or the key has none. For a filter that answers
+    /// for scans that end in it or go on behind it, as those of partitions do.
+    ///
+    /// # Errors
+    ///
+    /// As `insert`.
+    pub fn insert_prefix_of(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+        let (_, prefix) = hashes(&self.options, self.options.hasher()?, key.as_ref());
+        self.add_with_prefix((None, prefix));
+        Ok(())
     }
 }

@@ -4,12 +4,12 @@
 
 use alloc::vec::Vec;
 
-use super::{BloomFilterBuilder, ONE_THREAD, Threads};
-use crate::error::{AllocError, BuildError};
-use crate::filter::BloomFilter;
-use crate::query::BatchQuery;
+use super::BloomFilterBuilder;
+use crate::buffer::AllocError;
+use crate::filter::{BloomFilter, BuildError};
+use crate::threads::Threads;
 
-/// So that equal hashes do not cancel out in a sum, nor two changed ones; six instructions per key.
+/// Mixes a hash before summing, so that two corrupted hashes do not cancel; six instructions per key.
 #[inline]
 pub(super) fn mix(hash: u64) -> u64 {
     let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -35,7 +35,7 @@ impl BloomFilterBuilder {
     /// As `finish`, and [`BuildError::HashesChanged`] or [`BuildError::KeysMissing`] if the filter cannot be trusted. A flush that
     /// must go on has [`finish_verified_or_pass_all`](Self::finish_verified_or_pass_all).
     pub fn finish_verified(self) -> Result<BloomFilter, BuildError> {
-        self.finish_verified_by(ONE_THREAD)
+        self.finish_verified_by(Threads::One)
     }
 
     pub(super) fn finish_verified_by(
@@ -60,7 +60,7 @@ impl BloomFilterBuilder {
         match self.finish_verified() {
             Ok(filter) => Ok((filter, None)),
             Err(error) => {
-                let mut filter = BloomFilter::pass_all(key_hash)?;
+                let mut filter = BloomFilter::pass_all(key_hash).to_filter()?;
                 filter.count(keys);
                 Ok((filter, Some(error)))
             }
@@ -73,44 +73,40 @@ impl BloomFilterBuilder {
         }
         let (found, missing) = match &self.filling {
             Some(filling) => (filling.sum, filling.missing),
-            None => (threads.look_up)(filter, &self.chunks),
+            None => look_up_all(filter, &self.chunks, threads),
         };
         if found != self.sum {
             return Err(BuildError::HashesChanged { expected: self.sum, found });
         }
         if missing > 0 {
-            return Err(BuildError::KeysMissing { missing, keys: filter.view().keys_inserted() });
+            return Err(BuildError::KeysMissing { missing, keys: filter.keys_inserted() });
         }
         Ok(())
     }
 }
 
 /// [`look_up`] for all chunks.
-pub(super) fn look_up_all(filter: &BloomFilter, chunks: &[Vec<u64>]) -> (u64, u64) {
-    chunks.iter().map(|chunk| look_up(filter, chunk)).fold((0, 0), add)
+pub(super) fn look_up_all(
+    filter: &BloomFilter,
+    chunks: &[Vec<u64>],
+    threads: Threads,
+) -> (u64, u64) {
+    let hashes = chunks.iter().map(Vec::len).sum();
+    let add = |a: (u64, u64), b: (u64, u64)| (a.0.wrapping_add(b.0), a.1 + b.1);
+    threads.map_and_fold(chunks, hashes, |chunk| look_up(filter, chunk), add, (0, 0))
 }
 
 /// The sum of the hashes, and how many of them the filter does not contain: none, if all is well.
-pub(super) fn look_up(filter: &BloomFilter, hashes: &[u64]) -> (u64, u64) {
+fn look_up(filter: &BloomFilter, hashes: &[u64]) -> (u64, u64) {
     const WORDS: usize = 64;
     let mut missing = 0;
     for hashes in hashes.chunks(64 * WORDS) {
         let words = &mut [0; WORDS][..hashes.len().div_ceil(64)];
-        missing += match filter.contains_hashes_into(hashes, words) {
-            Ok(()) => {
-                hashes.len() as u64
-                    - words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
-            }
-            // There is a word per 64 hashes.
-            Err(_) => hashes.len() as u64,
-        };
+        filter.look_up(hashes, words);
+        let found = words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        missing += hashes.len() as u64 - found;
     }
     (sum_of(hashes), missing)
-}
-
-/// Adds up what [`look_up`] gives.
-pub(super) fn add(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
-    (a.0.wrapping_add(b.0), a.1 + b.1)
 }
 
 #[cfg(test)]

@@ -8,18 +8,19 @@ mod word;
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use self::word::{copy_words, set};
-use super::owned::BloomFilter;
-use super::view::Meta;
-use crate::bitmask::check_length;
-use crate::buffer::{AtomicBlock, AtomicBuffer};
-use crate::error::{AllocError, KeyError, LengthError};
-use crate::hash::{KeyHash, KeyHasher};
-use crate::kernel::{AHEAD, Kernel, Place, Prefetch};
+use self::word::{Word, copy_words, set};
+use super::{BloomFilter, Meta};
+use crate::batch::{self, Filter, LengthError, look_up};
+use crate::bitmask::Bitmask;
+use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
+use crate::hash::{KeyError, KeyHash, KeyHasher};
+use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::prefix::FilterContents;
 use crate::probe::{self, BLOCK_BYTES};
-use crate::query::BatchQuery;
+
+/// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
+const HASHES_AT_ONCE: usize = 512;
 
 /// A filter that any number of threads add to and query through `&self`, without locks.
 ///
@@ -39,9 +40,8 @@ use crate::query::BatchQuery;
 /// in cache: 29 ns to insert a new key, 6 ns one that is there, 8 ns to look one up; `benches/NOTES.md` has more.
 ///
 /// ```
-/// use blocked_bloom::{AtomicBloomFilter, KeyHash, Sizing};
-/// let params = Sizing::BitsPerKey(10.0).params(2_000)?;
-/// let filter = AtomicBloomFilter::new(params, KeyHash::default())?;
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// let filter = FilterOptions::new(Sizing::BitsPerKey(10.0)).atomic_filter(2_000)?;
 /// std::thread::scope(|threads| {
 ///     for writer in 0..2_u32 {
 ///         let filter = &filter;
@@ -56,7 +56,7 @@ use crate::query::BatchQuery;
 ///
 /// // No writer is left: statistics, SIMD kernels and the stored format are those of the owned filter.
 /// let filter = filter.into_filter();
-/// assert_eq!(filter.view().keys_inserted(), 2_000);
+/// assert_eq!(filter.keys_inserted(), 2_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct AtomicBloomFilter {
@@ -127,8 +127,11 @@ impl AtomicBloomFilter {
     pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.hasher()?;
         self.check_insert()?;
-        self.additions.add(keys.len());
-        self.for_each_ahead(keys.iter().map(|key| hasher.hash(key)), |hash| _ = self.set(hash));
+        let mut hashes = [0; HASHES_AT_ONCE];
+        for keys in keys.chunks(HASHES_AT_ONCE) {
+            hasher.hash_by(self.kernel, keys, &mut hashes);
+            self.insert_all(&hashes[..keys.len()]);
+        }
         Ok(())
     }
 
@@ -139,9 +142,13 @@ impl AtomicBloomFilter {
     /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
     pub fn insert_hashes(&self, hashes: &[u64]) -> Result<(), KeyError> {
         self.check_insert()?;
-        self.additions.add(hashes.len());
-        self.for_each_ahead(hashes.iter().copied(), |hash| _ = self.set(hash));
+        self.insert_all(hashes);
         Ok(())
+    }
+
+    fn insert_all(&self, hashes: &[u64]) {
+        self.additions.add(hashes.len());
+        self.for_each_ahead(hashes, |_, hash| _ = self.set(hash));
     }
 
     /// Whether the key may be present: false means certainly absent.
@@ -174,10 +181,10 @@ impl AtomicBloomFilter {
     }
 
     /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash: see
-    /// [`BloomFilterRef::prefetch_hash`](crate::BloomFilterRef::prefetch_hash).
+    /// [`BloomFilter::prefetch_hash`].
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
-        Prefetch::OneLine.prefetch(self.blocks.blocks(), &[hash]);
+        prefetch_block::<1, _>(self.blocks.blocks(), hash);
     }
 
     #[inline]
@@ -187,25 +194,14 @@ impl AtomicBloomFilter {
         set(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
-    /// Visits every hash in order. If the filter outgrows the cache, its line was prefetched 64 hashes before.
-    fn for_each_ahead(&self, hashes: impl Iterator<Item = u64>, mut visit: impl FnMut(u64)) {
+    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched before.
+    fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
-        let prefetch = Prefetch::of(blocks);
-        if prefetch == Prefetch::No {
-            return hashes.for_each(visit);
-        }
-        let mut under_way = [0; AHEAD];
-        let mut prefetched = 0;
-        for hash in hashes {
-            prefetch.prefetch(blocks, &[hash]);
-            let oldest = core::mem::replace(&mut under_way[prefetched % AHEAD], hash);
-            if prefetched >= AHEAD {
-                visit(oldest);
-            }
-            prefetched += 1;
-        }
-        for i in prefetched.saturating_sub(AHEAD)..prefetched {
-            visit(under_way[i % AHEAD]);
+        let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
+        let mut ahead = PrefetchAhead::start(later, |&hash| prefetch_block::<1, _>(blocks, hash));
+        for (i, &hash) in hashes.iter().enumerate() {
+            ahead.advance(1);
+            visit(i, hash);
         }
     }
 
@@ -249,42 +245,96 @@ impl AtomicBloomFilter {
     #[must_use]
     pub fn into_filter(self) -> BloomFilter {
         let meta = Meta { keys_inserted: self.keys_inserted(), ..self.meta };
-        BloomFilter::from_parts(self.blocks.into_inner(), meta, self.kernel)
+        BloomFilter::of(self.blocks.into_inner(), meta, self.kernel)
     }
 }
 
-impl BatchQuery for AtomicBloomFilter {
-    /// A key that is inserted meanwhile may be answered either way. Cost: as single queries, with prefetch where the filter outgrows
-    /// the cache.
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        check_length(hashes.len(), words)?;
+/// Lookups of batches. A key that is inserted meanwhile may be answered either way. Cost: as single lookups, with prefetch where the filter
+/// outgrows the cache.
+impl AtomicBloomFilter {
+    /// Looks up every hash: see [`BloomFilter::contains_hashes`].
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        self.look_up(hashes, hits.reset(hashes.len()));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
+    }
+
+    /// There is one word per 64 hashes.
+    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
         words.fill(0);
-        let mut i = 0;
-        self.for_each_ahead(hashes.iter().copied(), |hash| {
+        self.for_each_ahead(hashes, |i, hash| {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
-            i += 1;
         });
-        Ok(())
     }
 
-    #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        self.hasher()?.hash_by(self.kernel, keys, hashes);
-        Ok(())
+    /// Looks up every key: see [`BloomFilter::contains_batch`].
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
+            hasher.hash_by(self.kernel, keys, hashes);
+        };
+        let words = hits.reset(keys.len());
+        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
     }
 
-    #[inline]
-    fn hash_u64s(&self, keys: &[u64], hashes: &mut [u64]) -> Result<(), KeyError> {
-        self.hasher()?.hash_integers(self.kernel, keys, hashes);
-        Ok(())
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        batch::contains_batch_into(self, keys, words)
+    }
+
+    /// Looks up integers, whose keys are their little-endian bytes: see [`BloomFilter::contains_u64s`].
+    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+        let hash = |hasher: KeyHasher, keys: &[u64], hashes: &mut [u64]| {
+            hasher.hash_integers(self.kernel, keys, hashes);
+        };
+        let words = hits.reset(keys.len());
+        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+    }
+}
+
+impl Filter for AtomicBloomFilter {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_hashes_into(hashes, words)
+    }
+
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }
 
 /// Shares a filter among threads, to be added to. Nothing is copied.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let (blocks, meta, kernel) = filter.into_parts();
-        let blocks = AtomicBuffer::new(blocks);
+        let BloomFilter { data, meta, kernel, .. } = filter;
+        let blocks = AtomicBuffer::new(data);
         AtomicBloomFilter { blocks, meta, kernel, additions: Additions::default() }
     }
 }
@@ -306,11 +356,17 @@ impl core::fmt::Debug for AtomicBloomFilter {
     }
 }
 
-/// For prefetching, a block of atomic words is found as a plain one is.
-impl Place for AtomicBlock {
+impl Word for AtomicWord {
+    const BYTES: usize = size_of::<AtomicWord>();
+
     #[inline]
-    fn index(hash: u64, blocks: u32) -> u32 {
-        probe::block_index(hash, blocks)
+    fn load(&self) -> u64 {
+        self.load(Relaxed)
+    }
+
+    #[inline]
+    fn fetch_or(&self, bits: u64) -> u64 {
+        self.fetch_or(bits, Relaxed)
     }
 }
 

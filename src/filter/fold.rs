@@ -5,12 +5,13 @@
 //! `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) = floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks
 //! gives the bits that inserting the same keys into `n / g` blocks gives.
 
-use super::owned::BloomFilter;
+use core::fmt::{self, Display, Formatter};
+
+use super::BloomFilter;
 use super::statistics::{Fills, rate_at};
-use super::view::BloomFilterRef;
-use crate::buffer::BlockBuffer;
-use crate::error::{FoldError, ParamsError};
-use crate::params;
+use crate::buffer::{AllocError, BlockBuffer};
+use crate::error::plural;
+use crate::params::{self, ParamsError};
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
@@ -41,7 +42,7 @@ impl BloomFilter {
     /// ```
     pub fn fold(&mut self, divisor: u32) -> Result<(), FoldError> {
         let left = blocks_left(&self.view(), divisor)?;
-        let (blocks, _) = self.parts_mut();
+        let blocks = &mut self.data;
         let group = blocks.len() / left as usize;
         if group > 1 {
             for to in 0..left as usize {
@@ -79,7 +80,7 @@ impl BloomFilter {
     }
 }
 
-impl BloomFilterRef<'_> {
+impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// A smaller copy: [`BloomFilter::fold`] without the filter of full size in owned memory.
     ///
     /// Cost: reads every block once; allocates the folded filter only.
@@ -88,19 +89,19 @@ impl BloomFilterRef<'_> {
     ///
     /// [`FoldError`] if the divisor does not divide the number of blocks or there is no memory for the copy.
     pub fn folded(&self, divisor: u32) -> Result<BloomFilter, FoldError> {
-        let left = blocks_left(self, divisor)?;
+        let left = blocks_left(&self.view(), divisor)?;
         let group = self.blocks().len() / left as usize;
         let mut folded = BlockBuffer::zeroed(left, true)?;
         for (to, from) in folded.iter_mut().zip(self.blocks().chunks_exact(group)) {
             *to = or_of(from);
         }
-        Ok(BloomFilter::from_parts(folded, self.meta(), self.kernel()))
+        Ok(BloomFilter::of(folded, self.meta, self.kernel))
     }
 }
 
 /// Whether the rate after folding by `divisor` is at or below `rate`.
-fn keeps(filter: &BloomFilterRef<'_>, divisor: u32, rate: f64) -> bool {
-    let probes = filter.meta().probes;
+fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
+    let probes = filter.meta.probes;
     let mut rates = [0.0; BLOCK_BITS as usize + 1];
     for (ones, rate) in rates.iter_mut().enumerate() {
         *rate = rate_at(ones as f64 / f64::from(BLOCK_BITS), probes);
@@ -119,7 +120,7 @@ fn keeps(filter: &BloomFilterRef<'_>, divisor: u32, rate: f64) -> bool {
 }
 
 /// Blocks that a fold leaves.
-fn blocks_left(filter: &BloomFilterRef<'_>, divisor: u32) -> Result<u32, FoldError> {
+fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, FoldError> {
     let blocks = filter.blocks().len() as u32;
     if divisor != 0 && filter.is_pass_all() {
         return Ok(1);
@@ -155,3 +156,54 @@ fn or_of(blocks: &[Block]) -> Block {
     }
     or
 }
+
+/// Why a filter cannot be folded.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, FoldError, KeyHash, Sizing};
+/// let params = Sizing::MaxBytes(64 + 40 * 64).params(2_000)?;
+/// let mut filter = BloomFilter::new(params, KeyHash::default())?;
+/// let error = filter.fold(7).unwrap_err();
+/// assert!(matches!(error, FoldError::NotADivisor { below: Some(5), above: Some(8), .. }));
+/// assert_eq!(error.to_string(), "7 does not divide 40 blocks: fold by 5 or 8");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FoldError {
+    /// The number of blocks is no multiple of what it should be divided by.
+    NotADivisor {
+        /// What the blocks should be divided by.
+        divisor: u32,
+        /// Blocks of the filter.
+        blocks: u32,
+        /// The nearest smaller number that divides them; none under 1.
+        below: Option<u32>,
+        /// The nearest larger number that divides them; none over their number.
+        above: Option<u32>,
+    },
+    /// No memory for the folded copy.
+    Alloc(AllocError),
+}
+
+impl Display for FoldError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotADivisor { divisor, blocks, below, above } => {
+                write!(
+                    f,
+                    "{divisor} does not divide {blocks} block{}: fold by ",
+                    plural(blocks.into())
+                )?;
+                match (below, above) {
+                    (Some(below), Some(above)) => write!(f, "{below} or {above}"),
+                    (Some(only), None) | (None, Some(only)) => only.fmt(f),
+                    (None, None) => 1.fmt(f),
+                }
+            }
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+error!(FoldError, Alloc(AllocError));

@@ -1,59 +1,24 @@
 //! The stored bytes of a filter: `docs/format.md` in code. Reading borrows, allocates nothing, and panics on no input.
 
 use alloc::vec::Vec;
+use core::fmt::{self, Display, Formatter};
 
-use super::owned::BloomFilter;
-use super::view::{BloomFilterRef, Meta};
-use crate::error::FormatError;
+use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;
 use crate::header::{HEADER_BYTES, Header, HeaderError};
 use crate::kernel::Kernel;
 use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
 use crate::probe::{Block, MAX_PROBES};
+use crate::stored::Stored;
 
 pub(super) const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 pub(super) const VERSION: u16 = 1;
 pub(super) const PROBE_SCHEME: u8 = 1;
-pub(super) const FLAG_WHOLE_KEYS: u8 = 1;
-pub(super) const FLAG_PREFIXES: u8 = 2;
 const FLAG_PASS_ALL: u8 = 4;
 
 /// Where the header has the checksum of the blocks.
 const BLOCK_CHECKSUM: usize = 48;
-
-/// The flags of what a filter holds.
-pub(crate) fn flags_of(contents: FilterContents) -> u8 {
-    let keys = if contents.whole_keys() { FLAG_WHOLE_KEYS } else { 0 };
-    keys | if contents.extractor().is_some() { FLAG_PREFIXES } else { 0 }
-}
-
-/// What a filter of these flags holds, none if there are unknown ones.
-pub(crate) fn contents_of(flags: u8, extractor: u64) -> Option<FilterContents> {
-    match flags {
-        FLAG_WHOLE_KEYS => Some(FilterContents::WholeKeys),
-        FLAG_PREFIXES => Some(FilterContents::Prefixes { extractor }),
-        flags if flags == FLAG_WHOLE_KEYS | FLAG_PREFIXES => {
-            Some(FilterContents::WholeKeysAndPrefixes { extractor })
-        }
-        _ => None,
-    }
-}
-
-/// The header of a filter with these blocks.
-pub(crate) fn header(view: &BloomFilterRef<'_>) -> [u8; HEADER_BYTES] {
-    let meta = view.meta();
-    let mut header = Header::new(MAGIC, VERSION);
-    let pass_all = if meta.pass_all { FLAG_PASS_ALL } else { 0 };
-    header.put(10, &[PROBE_SCHEME]);
-    header.put(12, &[meta.probes, flags_of(meta.contents) | pass_all]);
-    header.put_key_hash(11, 16, meta.key_hash);
-    header.put(24, &(view.blocks().len() as u32).to_le_bytes());
-    header.put(32, &meta.keys_inserted.to_le_bytes());
-    header.put(40, &meta.contents.extractor().unwrap_or(0).to_le_bytes());
-    header.put_body_checksum(BLOCK_CHECKSUM, view.blocks().as_flattened());
-    header.seal()
-}
 
 /// Checks the fields of a header by themselves, in the order of the document; gives the number of blocks.
 fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
@@ -69,7 +34,7 @@ fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
     }
     let extractor = header.u64_at(40);
     let pass_all = flags & FLAG_PASS_ALL != 0;
-    let contents = contents_of(flags & !FLAG_PASS_ALL, extractor)
+    let contents = FilterContents::from_flags(flags & !FLAG_PASS_ALL, extractor)
         .filter(|contents| !pass_all || *contents == FilterContents::WholeKeys);
     let Some(contents) = contents else {
         return Err(HeaderError::field(13, "flags", flags, "allowed: 1, 2, 3 and 5").into());
@@ -103,46 +68,29 @@ fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
     Ok((Meta { key_hash, keys_inserted, probes, pass_all, contents }, blocks))
 }
 
-/// The checksum that ends a filter's header, which tells one filter from another; none if the bytes are too short.
-pub(crate) fn header_checksum(bytes: &[u8]) -> Option<u64> {
-    bytes.get(56..)?.first_chunk().map(|sum| u64::from_le_bytes(*sum))
-}
-
-/// The bytes of the stored filter at the start of `rest`, as its header gives them: right if the header is.
-pub(crate) fn length(rest: &[u8]) -> usize {
-    let blocks = rest.get(24..).and_then(|rest| rest.first_chunk());
-    let blocks = blocks.map_or(0, |&bytes| u32::from_le_bytes(bytes));
-    usize::try_from(stored_bytes(blocks)).unwrap_or(usize::MAX)
-}
-
-/// The whole blocks behind the header, none if the bytes are too short.
-pub(crate) fn blocks(bytes: &[u8]) -> &[Block] {
-    bytes.get(HEADER_BYTES..).unwrap_or_default().as_chunks().0
-}
-
-impl<'a> BloomFilterRef<'a> {
-    /// Opens a stored filter and verifies all of it. Borrows the bytes, whatever their alignment; allocates nothing.
+impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
+    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates nothing.
     ///
-    /// Cost: reads everything once, at several GB/s. Afterwards nothing is decoded: queries read the bytes in place.
+    /// Cost: reads everything once, at several GB/s. Afterwards nothing is decoded: lookups read the bytes in place.
     ///
     /// # Errors
     ///
     /// [`FormatError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an error.
-    /// Such bytes must not be used to answer "absent": go on with a [pass-all filter](BloomFilter::pass_all), or without one.
+    /// Such bytes must not be used to answer "absent": go on with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
     ///
     /// ```
     /// use blocked_bloom::header::HeaderError;
-    /// use blocked_bloom::{BloomFilterRef, FilterOptions, FormatError, Sizing};
+    /// use blocked_bloom::{BloomFilter, FilterOptions, FormatError, Sizing};
     /// let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
-    /// assert!(BloomFilterRef::from_bytes(&stored).is_ok());
-    /// let error = BloomFilterRef::from_bytes(&stored[..100]).unwrap_err();
+    /// assert!(BloomFilter::from_bytes(&stored).is_ok());
+    /// let error = BloomFilter::from_bytes(&stored[..100]).unwrap_err();
     /// assert!(matches!(error, FormatError::Header(HeaderError::Length { found: 100, expected: 128, .. })));
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let (view, header) = open(bytes)?;
-        header.check_body(BLOCK_CHECKSUM, view.blocks().as_flattened())?;
-        Ok(view)
+    pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
+        let data = Stored::new(bytes);
+        let meta = verify(data.bytes().unwrap_or_default())?;
+        Ok(BloomFilter::of(data, meta, Kernel::default()))
     }
 
     /// Opens a stored filter and verifies its length and header, not its blocks: for bytes whose integrity something else has
@@ -154,40 +102,62 @@ impl<'a> BloomFilterRef<'a> {
     /// # Errors
     ///
     /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the blocks.
-    pub fn from_bytes_trusted(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        open(bytes).map(|(view, _)| view)
+    pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
+        let data = Stored::new(bytes);
+        let (_, meta) = open(data.bytes().unwrap_or_default())?;
+        Ok(BloomFilter::of(data, meta, Kernel::default()))
     }
 
     /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the
-    /// log: an engine that goes on stays correct, and reads more than it had to.
+    /// log: an engine that goes on stays correct, and reads more than it had to. The bytes are kept either way.
     ///
     /// ```
-    /// use blocked_bloom::{BloomFilterRef, FilterOptions, Sizing};
+    /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
     /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     /// let stored = options.builder().finish()?.to_bytes();
-    /// let (filter, error) = BloomFilterRef::open_or_pass_all(&stored, options.key_hash());
+    /// let (filter, error) = BloomFilter::open_or_pass_all(&stored, options.key_hash());
     /// assert!(error.is_none() && !filter.contains("apple"));
-    /// let (filter, error) = BloomFilterRef::open_or_pass_all(&stored[..100], options.key_hash());
+    /// let (filter, error) = BloomFilter::open_or_pass_all(&stored[..100], options.key_hash());
     /// assert!(error.is_some() && filter.contains("apple"));
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
-    pub fn open_or_pass_all(bytes: &'a [u8], key_hash: KeyHash) -> (Self, Option<FormatError>) {
-        match Self::from_bytes(bytes).and_then(|filter| filter.require_key_hash(key_hash)) {
-            Ok(filter) => (filter, None),
-            Err(error) => (BloomFilterRef::pass_all(key_hash), Some(error)),
-        }
+    pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
+        let data = Stored::new(bytes);
+        let opened =
+            verify(data.bytes().unwrap_or_default()).and_then(|meta| match meta.key_hash {
+                found if found == key_hash => Ok(meta),
+                found => Err(FormatError::HashMismatch { found, expected: key_hash }),
+            });
+        let (data, meta, error) = match opened {
+            Ok(meta) => (data, meta, None),
+            Err(error) => {
+                (Stored::unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error))
+            }
+        };
+        (BloomFilter::of(data, meta, Kernel::default()), error)
     }
 
-    /// [`open_or_pass_all`](Self::open_or_pass_all) without reading the blocks, as [`from_bytes_trusted`](Self::from_bytes_trusted): for
-    /// bytes whose integrity something else has just checked.
-    pub fn open_trusted_or_pass_all(
-        bytes: &'a [u8],
-        key_hash: KeyHash,
-    ) -> (Self, Option<FormatError>) {
-        match Self::from_bytes_trusted(bytes).and_then(|filter| filter.require_key_hash(key_hash)) {
-            Ok(filter) => (filter, None),
-            Err(error) => (BloomFilterRef::pass_all(key_hash), Some(error)),
-        }
+    /// Gives the bytes back.
+    pub fn into_inner(self) -> B {
+        self.data.into_inner()
+    }
+}
+
+impl<D: AsRef<[Block]>> BloomFilter<D> {
+    /// The header of the stored form, behind which come the [`blocks`](Self::blocks): for containers of several filters. Cost: reads the
+    /// blocks, for their checksum.
+    pub fn stored_header(&self) -> [u8; HEADER_BYTES] {
+        let (meta, blocks) = (&self.meta, self.blocks());
+        let mut header = Header::new(MAGIC, VERSION);
+        let pass_all = if meta.pass_all { FLAG_PASS_ALL } else { 0 };
+        header.put(10, &[PROBE_SCHEME]);
+        header.put(12, &[meta.probes, meta.contents.flags() | pass_all]);
+        header.put_key_hash(11, 16, meta.key_hash);
+        header.put(24, &(blocks.len() as u32).to_le_bytes());
+        header.put(32, &meta.keys_inserted.to_le_bytes());
+        header.put(40, &meta.contents.extractor().unwrap_or(0).to_le_bytes());
+        header.put_body_checksum(BLOCK_CHECKSUM, blocks.as_flattened());
+        header.seal()
     }
 
     /// The stored form, as `docs/format.md` describes it. Cost: two passes over the blocks.
@@ -196,7 +166,7 @@ impl<'a> BloomFilterRef<'a> {
     pub fn to_bytes(&self) -> Vec<u8> {
         let blocks = self.blocks().as_flattened();
         let mut bytes = Vec::with_capacity(HEADER_BYTES + blocks.len());
-        bytes.extend_from_slice(&header(self));
+        bytes.extend_from_slice(&self.stored_header());
         bytes.extend_from_slice(blocks);
         bytes
     }
@@ -209,43 +179,96 @@ impl<'a> BloomFilterRef<'a> {
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let blocks = self.blocks().as_flattened();
-        writer.write_all(&header(self))?;
+        writer.write_all(&self.stored_header())?;
         writer.write_all(blocks)?;
         Ok((HEADER_BYTES + blocks.len()) as u64)
     }
 }
 
-/// The filter in `bytes` and its header. The blocks are not verified.
+/// Checks all of a stored filter.
+fn verify(bytes: &[u8]) -> Result<Meta, FormatError> {
+    let (header, meta) = open(bytes)?;
+    header.check_body(BLOCK_CHECKSUM, &bytes[HEADER_BYTES..])?;
+    Ok(meta)
+}
+
+/// Checks the header and the length of a stored filter, not its blocks.
 #[inline]
-fn open(bytes: &[u8]) -> Result<(BloomFilterRef<'_>, Header), FormatError> {
+fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
     let header = Header::read(bytes, MAGIC, VERSION)?;
     let (meta, count) = decode(&header)?;
     Header::check_length(bytes.len() as u64, stored_bytes(count))?;
-    let blocks = blocks(bytes);
     if meta.pass_all
-        && let Some(at) = blocks[0].iter().position(|&byte| byte != 0xff)
+        && let Some(at) = bytes[HEADER_BYTES..].iter().position(|&byte| byte != 0xff)
     {
-        let (found, expected) = (blocks[0][at], "must be 255 in a pass-all filter");
-        return Err(
-            HeaderError::field(HEADER_BYTES + at, "byte of the block", found, expected).into()
-        );
+        let at = HEADER_BYTES + at;
+        let expected = "must be 255 in a pass-all filter";
+        return Err(HeaderError::field(at, "byte of the block", bytes[at], expected).into());
     }
-    Ok((BloomFilterRef::new(blocks, meta, Kernel::default()), header))
+    Ok((header, meta))
 }
 
-impl BloomFilter {
-    /// [`BloomFilterRef::to_bytes`].
-    pub fn to_bytes(&self) -> Vec<u8> {
-        self.view().to_bytes()
-    }
+/// Why bytes are not a filter. None of these bytes may be used to answer "absent": use a pass-all filter, or none.
+///
+/// ```
+/// use blocked_bloom::header::HeaderError;
+/// use blocked_bloom::{BloomFilter, FormatError, KeyHash};
+/// let mut bytes = BloomFilter::pass_all(KeyHash::default()).to_bytes();
+/// bytes[0] ^= 1;
+/// let error = BloomFilter::from_bytes(&bytes).unwrap_err();
+/// assert!(matches!(error, FormatError::Header(HeaderError::Magic { .. })));
+/// assert_eq!(error.offset(), 0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The header, the length or a checksum is wrong.
+    Header(HeaderError),
+    /// An intact filter, but built with another hash or seed than required.
+    HashMismatch {
+        /// Identity of the filter.
+        found: KeyHash,
+        /// Identity that is required.
+        expected: KeyHash,
+    },
+    /// A filter that the compact form cannot hold.
+    NotCompact {
+        /// Its hash and seed; the form is for XXH3-64 with seed 0.
+        key_hash: KeyHash,
+        /// What it holds; the form is for whole keys.
+        contents: FilterContents,
+        /// Its keys; the form counts to 2^32 - 1.
+        keys_inserted: u64,
+    },
+}
 
-    /// [`BloomFilterRef::write_to`].
-    ///
-    /// # Errors
-    ///
-    /// Those of the writer.
-    #[cfg(feature = "std")]
-    pub fn write_to(&self, writer: impl std::io::Write) -> std::io::Result<u64> {
-        self.view().write_to(writer)
+impl FormatError {
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
+    /// whichever comes first.
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Header(error) => error.offset(),
+            Self::HashMismatch { .. } => 11,
+            Self::NotCompact { .. } => 0,
+        }
     }
 }
+
+impl Display for FormatError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(error) => error.fmt(f),
+            Self::HashMismatch { found, expected } => {
+                write!(f, "offset 11: a filter of {found}, expected {expected}")
+            }
+            Self::NotCompact { key_hash, contents, keys_inserted } => write!(
+                f,
+                "a filter of {keys_inserted} {contents}, hashed by {key_hash}: the compact form is for up to {} whole keys hashed by {}",
+                u32::MAX,
+                KeyHash::default()
+            ),
+        }
+    }
+}
+
+error!(FormatError, Header(HeaderError));

@@ -1,76 +1,322 @@
-//! Looking up a key in stored bytes without opening them: for bytes just fetched from a block cache, one lookup each.
+//! Lookups, written once for filters of any kind of memory.
 
-use super::format::{FLAG_PREFIXES, FLAG_WHOLE_KEYS, MAGIC, PROBE_SCHEME, VERSION};
-use super::view::BloomFilterRef;
-use crate::hash::KeyHash;
-use crate::header::HEADER_BYTES;
-use crate::kernel::Kernel;
-use crate::probe::{Block, MAX_PROBES, block_index};
+use super::{BloomFilter, FormatError, Meta};
+use crate::batch::{Filter, LengthError, look_up};
+use crate::bitmask::{self, Bitmask};
+use crate::hash::{KeyError, KeyHash, KeyHasher};
+use crate::kernel::{Kernel, prefetch_block};
+use crate::params::ParamsError;
+use crate::prefix::PrefixExtractor;
+use crate::probe::{self, Block, MAX_PROBES};
+use crate::stored::full_block;
 
-impl BloomFilterRef<'_> {
-    /// Whether the key with this hash may be present in the stored filter in `bytes`, a filter of `key_hash`: false means certainly
-    /// absent. For bytes that are looked up once and not kept open.
-    ///
-    /// Reads five fields of the header and the hash's block. Whatever is unexpected (another length, magic, version, hash or seed, a
-    /// filter without whole keys, a pass-all filter) is answered "maybe"; nothing is an error and nothing panics. **No checksum is
-    /// verified**: the container of the bytes must have one, and must have checked it.
-    ///
-    /// Cost: twice that of [`contains_hash`](Self::contains_hash) of an opened filter in the cache, where opening each time takes
-    /// eleven times as long again (`cargo bench --bench engine`); from memory, the line of the header besides that of the block.
-    /// Keep a filter open where that is possible.
+impl BloomFilter<&'static [Block]> {
+    /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what stands in for a damaged one.
     ///
     /// ```
-    /// use blocked_bloom::{BloomFilterRef, FilterOptions, KeyHash, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
-    /// let mut builder = options.builder();
-    /// builder.insert("apple")?;
-    /// let stored = builder.finish()?.to_bytes();
-    ///
-    /// let hasher = options.hasher()?;
-    /// let contains = |bytes, key| BloomFilterRef::contains_hash_in(bytes, options.key_hash(), hasher.hash(key));
-    /// assert!(contains(&stored, "apple") && !contains(&stored, "banana"));
-    /// assert!(contains(&stored[..100], "banana")); // no filter: maybe
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// use blocked_bloom::{BloomFilter, KeyHash};
+    /// assert!(BloomFilter::pass_all(KeyHash::default()).contains("anything"));
     /// ```
-    #[inline]
-    pub fn contains_hash_in(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
-        let Some((header, blocks)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return true };
-        let word = |offset: usize| u64::from_le_bytes(core::array::from_fn(|i| header[offset + i]));
-        let (id, seed) = match key_hash {
-            KeyHash::Caller { tag } => (0, tag),
-            KeyHash::Xxh3 { seed } => (1, seed),
-        };
-        // Version, probe scheme and hash id, then probes and flags, and two reserved bytes. Prefixes beside the keys do no harm.
-        const PROBES_AND_PREFIXES: u64 = 0xff << 32 | (FLAG_PREFIXES as u64) << 40;
-        let fields = word(8);
-        let expected = u64::from(VERSION)
-            | u64::from(PROBE_SCHEME) << 16
-            | id << 24
-            | u64::from(FLAG_WHOLE_KEYS) << 40;
-        let (blocks, rest) = blocks.as_chunks();
-        if word(0) != u64::from_le_bytes(MAGIC)
-            || fields & !PROBES_AND_PREFIXES != expected
-            || word(16) != seed
-            || word(24) != blocks.len() as u64
-            || !rest.is_empty()
-        {
-            return true;
-        }
-        contains(blocks, (fields >> 32) as u8, hash)
+    pub fn pass_all(key_hash: KeyHash) -> Self {
+        BloomFilter::of(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
     }
 }
 
-/// Whether the hash's block has all its bits; "maybe" for numbers of blocks and probes that no filter has.
-#[inline]
-pub(super) fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
-    let probes = u32::from(probes);
-    if !(1..=MAX_PROBES).contains(&probes) {
-        return true;
+impl<'a> BloomFilter<&'a [Block]> {
+    /// A filter of these blocks and probes, of hashes of `key_hash`, whose keys were not counted: for containers of other systems
+    /// with the same probe scheme.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks, [`ParamsError::ProbesOutOfRange`] unless 1 to 30.
+    pub fn from_blocks(
+        blocks: &'a [Block],
+        probes: u32,
+        key_hash: KeyHash,
+    ) -> Result<Self, ParamsError> {
+        check_shape(blocks, probes)?;
+        Ok(BloomFilter::of(blocks, Meta::new(key_hash, probes as u8, false), Kernel::default()))
     }
-    // A count that does not fit is no filter's; cut off, it would name a wrong block.
-    let Ok(count) = u32::try_from(blocks.len()) else { return true };
-    match blocks.get(block_index(hash, count) as usize) {
-        Some(block) => Kernel::default().contains_one(block, probes, hash),
-        None => true,
+}
+
+/// Checks that a filter can have these blocks and probes, and returns the number of blocks.
+pub(super) fn check_shape(blocks: &[Block], probes: u32) -> Result<u32, ParamsError> {
+    let count = match u32::try_from(blocks.len()) {
+        Ok(count @ 1..) => count,
+        _ => return Err(ParamsError::BlocksOutOfRange { blocks: blocks.len() as u64 }),
+    };
+    match probes {
+        1..=MAX_PROBES => Ok(count),
+        _ => Err(ParamsError::ProbesOutOfRange { probes }),
+    }
+}
+
+impl<D> BloomFilter<D> {
+    /// The hasher of the filter's keys.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    #[inline]
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.meta.key_hash.hasher()
+    }
+
+    /// The same filter if it was built with this hash and seed.
+    ///
+    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for
+    /// a key that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
+        match self.meta.key_hash {
+            found if found == expected => Ok(self),
+            found => Err(FormatError::HashMismatch { found, expected }),
+        }
+    }
+}
+
+impl<D: AsRef<[Block]>> BloomFilter<D> {
+    /// Whether the key may be present: false means certainly absent.
+    ///
+    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
+    ///
+    /// Cost: one hash, one cache line.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self.hasher() {
+            Ok(hasher) => self.contains_hash(hasher.hash(key)),
+            Err(_) => true,
+        }
+    }
+
+    /// Whether the key with this hash may be present.
+    ///
+    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for
+    /// a key that is there. [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
+    ///
+    /// Cost: one cache line.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let blocks = self.blocks();
+        let line = &blocks[probe::block_index(hash, blocks.len() as u32) as usize];
+        !self.answers || self.kernel.contains_one(line, u32::from(self.meta.probes), hash)
+    }
+
+    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash. Allocates nothing and keeps no borrow.
+    ///
+    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test them, the newest first. The lines
+    /// come from memory at the same time instead of one after the other (`cargo bench --bench engine`). A filter that is in the cache
+    /// gains nothing.
+    ///
+    /// ```
+    /// use blocked_bloom::{FilterOptions, Sizing};
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
+    /// let mut tables = Vec::new();
+    /// for keys in [["apple", "banana"], ["cherry", "damson"]] {
+    ///     let mut builder = options.builder();
+    ///     builder.extend(keys)?;
+    ///     tables.push(builder.finish()?);
+    /// }
+    /// let hash = options.hasher()?.hash("cherry");
+    /// tables.iter().for_each(|table| table.prefetch_hash(hash));
+    /// let may_have_it = tables.iter().rev().position(|table| table.contains_hash(hash));
+    /// assert_eq!(may_have_it, Some(0)); // the newest
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        prefetch_block::<2, _>(self.blocks(), hash);
+    }
+
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
+    ///
+    /// The hashes must be of the filter's [`hasher`](Self::hasher).
+    ///
+    /// Cost: about one cache line per hash; one indirect call per batch.
+    ///
+    /// ```
+    /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
+    /// let mut builder = options.builder();
+    /// builder.insert("apple")?;
+    /// let filter = builder.finish()?;
+    ///
+    /// // Hash the batch once, look it up in the filters of many tables.
+    /// let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
+    /// options.hasher()?.hash_batch(&["apple", "banana"], &mut hashes);
+    /// filter.contains_hashes(&hashes, &mut hits);
+    /// assert!(hits.hits().eq([0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        self.look_up(hashes, hits.reset(hashes.len()));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
+    /// last hash are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
+    }
+
+    /// There is one word per 64 hashes.
+    #[inline]
+    pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+        let (blocks, probes) = match self.answers {
+            true => (self.blocks(), u32::from(self.meta.probes)),
+            false => (full_block(), 1),
+        };
+        self.kernel.look_up(blocks, probes, hashes, words);
+    }
+
+    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to
+    /// each.
+    ///
+    /// Cost: the hash of every key and about one cache line per key. Some thousand keys are hashed before they are looked up, which
+    /// was as fast as overlapping both.
+    ///
+    /// ```
+    /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(16.0)).builder();
+    /// builder.insert("apple")?;
+    /// let mut hits = Bitmask::new();
+    /// builder.finish()?.contains_batch(&["apple", "banana"], &mut hits);
+    /// assert!(hits.hits().eq([0]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        self.look_up_keys(keys, hits.reset(keys.len()));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up_keys(keys, words);
+        Ok(())
+    }
+
+    /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch): the fastest way from
+    /// keys to answers.
+    #[inline]
+    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+        self.look_up_u64s(keys, hits.reset(keys.len()));
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up_u64s(keys, words);
+        Ok(())
+    }
+
+    fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
+        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
+            hasher.hash_by(self.kernel, keys, hashes);
+        };
+        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+    }
+
+    fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
+        let hash = |hasher: KeyHasher, keys: &[u64], hashes: &mut [u64]| {
+            hasher.hash_integers(self.kernel, keys, hashes);
+        };
+        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+    }
+
+    /// Whether a key that starts with `start` may be present: false means that a scan of them finds nothing.
+    ///
+    /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the filter's prefixes were cut by
+    /// another rule, or if it holds none, the answer is true; also where the caller hashes, as with [`contains`](Self::contains).
+    ///
+    /// Cost: one hash, one cache line.
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+        match extractor.scan_prefix(start.as_ref()) {
+            Some(prefix) => self.prefixes(extractor).contains(prefix),
+            None => true,
+        }
+    }
+
+    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start. Batches may have any length.
+    pub fn contains_prefix_batch<K: AsRef<[u8]>>(
+        &self,
+        extractor: &PrefixExtractor,
+        starts: &[K],
+        hits: &mut Bitmask,
+    ) {
+        let filter = self.prefixes(extractor);
+        let words = hits.reset(starts.len());
+        bitmask::fill_with_hits(words, starts.len());
+        for (starts, word) in starts.chunks(64).zip(words) {
+            let mut prefixes: [&[u8]; 64] = [&[]; 64];
+            let mut unknown = 0;
+            for (i, start) in starts.iter().enumerate() {
+                match extractor.scan_prefix(start.as_ref()) {
+                    Some(prefix) => prefixes[i] = prefix,
+                    None => unknown |= 1 << i,
+                }
+            }
+            filter.look_up_keys(&prefixes[..starts.len()], core::slice::from_mut(word));
+            *word |= unknown;
+        }
+    }
+
+    /// The same filter, borrowed, for looking up prefixes instead of keys: every lookup of this view is then for prefixes, in batches and
+    /// by hash too. If the filter holds none by this rule, each is answered "maybe".
+    ///
+    /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a prefix that was not added, and mostly
+    /// answered "absent". [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for those that hash a
+    /// prefix once for many filters.
+    pub fn prefixes(&self, extractor: &PrefixExtractor) -> BloomFilter<&[Block]> {
+        let answers = self.meta.contents.extractor() == Some(extractor.id());
+        BloomFilter { answers, ..self.view() }
+    }
+}
+
+impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    #[inline]
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_hashes_into(hashes, words)
+    }
+
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    #[inline]
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }

@@ -1,37 +1,18 @@
-//! The owned filter: one owner, who may change its bits. Queries are [`BloomFilterRef`]'s; the few that are repeated here only
-//! forward to it.
+//! The filter that owns its blocks: made, added to, cleared.
 
-use super::view::{BloomFilterRef, Meta};
-use crate::buffer::BlockBuffer;
-use crate::error::{AllocError, KeyError};
-use crate::hash::KeyHash;
+use core::fmt::{self, Display, Formatter};
+
+use super::lookup::check_shape;
+use super::{BloomFilter, Meta};
+use crate::buffer::{AllocError, BlockBuffer};
+use crate::hash::{KeyError, KeyHash};
 use crate::kernel::{Kernel, Tile};
-use crate::params::Params;
-use crate::prefix::{FilterContents, PrefixExtractor};
-use crate::probe;
+use crate::params::{Params, ParamsError};
+use crate::prefix::FilterContents;
+use crate::probe::{self, Block};
 
 /// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
 const HASHES_AT_ONCE: usize = 512;
-
-/// A blocked Bloom filter that owns its blocks and can be added to.
-///
-/// Make one with a builder ([`FilterOptions::builder`](crate::FilterOptions::builder)) when the number of keys is known only at the
-/// end (a flush), or with [`new`](Self::new) when it is known before.
-///
-/// ```
-/// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-/// let params = Sizing::BitsPerKey(10.0).params(1_000)?;
-/// let mut filter = BloomFilter::new(params, KeyHash::default())?;
-/// assert!(filter.insert("apple")?); // certainly new
-/// assert!(filter.contains("apple"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct BloomFilter {
-    blocks: BlockBuffer,
-    meta: Meta,
-    kernel: Kernel,
-}
 
 impl BloomFilter {
     /// An empty filter of the given shape and hash; pass-all if `params` are.
@@ -45,57 +26,29 @@ impl BloomFilter {
     }
 
     /// A filter in blocks that are zero and as many as `params` say.
-    pub(crate) fn empty(blocks: BlockBuffer, params: Params, key_hash: KeyHash) -> Self {
-        let (probes, pass_all) = (params.probes() as u8, params.is_pass_all());
-        let contents = FilterContents::WholeKeys;
-        let meta = Meta { key_hash, keys_inserted: 0, probes, pass_all, contents };
-        let mut filter = BloomFilter { blocks, meta, kernel: Kernel::default() };
-        if pass_all {
-            filter.become_pass_all();
+    pub(crate) fn empty(mut blocks: BlockBuffer, params: Params, key_hash: KeyHash) -> Self {
+        if params.is_pass_all() {
+            blocks.fill([0xff; 64]);
         }
-        filter
-    }
-
-    /// A filter that answers "maybe" to everything: "no filter", or the stand-in for a damaged one.
-    ///
-    /// # Errors
-    ///
-    /// [`AllocError`] if there is no memory for one block.
-    pub fn pass_all(key_hash: KeyHash) -> Result<Self, AllocError> {
-        BloomFilter::new(Params::pass_all(0), key_hash)
+        let meta = Meta::new(key_hash, params.probes() as u8, params.is_pass_all());
+        BloomFilter::of(blocks, meta, Kernel::default())
     }
 
     /// Whole filter as one tile, for the batch insert kernels.
     pub(crate) fn tile(&mut self) -> Tile<'_> {
-        let total = self.blocks.len() as u32;
-        Tile { blocks: &mut self.blocks, first: 0, total }
+        let total = self.data.len() as u32;
+        Tile { blocks: &mut self.data, first: 0, total }
     }
 
     pub(crate) fn count(&mut self, additions: u64) {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
-    /// Used by `atomic`, which makes filters of the same blocks; `from_parts` relies on getting what `into_parts` gave.
-    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-    pub(crate) fn into_parts(self) -> (BlockBuffer, Meta, Kernel) {
-        (self.blocks, self.meta, self.kernel)
-    }
-
-    pub(crate) fn from_parts(blocks: BlockBuffer, meta: Meta, kernel: Kernel) -> Self {
-        BloomFilter { blocks, meta, kernel }
-    }
-
-    /// For folding and merging, which change the shape. There must stay 1 to 2^32 - 1 blocks, and `meta` in range.
-    pub(crate) fn parts_mut(&mut self) -> (&mut BlockBuffer, &mut Meta) {
-        (&mut self.blocks, &mut self.meta)
-    }
-
-    pub(crate) fn become_pass_all(&mut self) {
-        self.blocks.keep_first(1);
-        self.blocks[0] = [0xff; 64];
-        self.meta.probes = 1;
-        self.meta.pass_all = true;
-        self.meta.contents = FilterContents::WholeKeys;
+    /// The same filter, whose additions turned out to be so many, and which holds `contents` unless it is pass-all.
+    pub(crate) fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
+        self.meta.keys_inserted = keys_inserted;
+        let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
+        BloomFilter::of(self.data, Meta { contents, ..self.meta }, self.kernel)
     }
 
     /// Whether hashes can be added: those of keys whose prefixes are not known cannot, to a filter that holds prefixes.
@@ -105,12 +58,6 @@ impl BloomFilter {
             FilterContents::WholeKeys => Ok(()),
             contents => Err(KeyError::NoPrefix { contents }),
         }
-    }
-
-    /// The view on which every query is written. Free.
-    #[inline]
-    pub fn view(&self) -> BloomFilterRef<'_> {
-        BloomFilterRef::new(&self.blocks, self.meta, self.kernel)
     }
 
     /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does.
@@ -133,8 +80,8 @@ impl BloomFilter {
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, KeyError> {
         self.check_insert()?;
         self.count(1);
-        let index = probe::block_index(hash, self.blocks.len() as u32);
-        Ok(probe::insert(&mut self.blocks[index as usize], hash, u32::from(self.meta.probes)))
+        let index = probe::block_index(hash, self.data.len() as u32);
+        Ok(probe::insert(&mut self.data[index as usize], hash, u32::from(self.meta.probes)))
     }
 
     /// Adds every key. Keys are hashed some at a time into a buffer on the stack: no other memory is used.
@@ -175,64 +122,117 @@ impl BloomFilter {
     pub fn clear(&mut self) {
         self.meta.keys_inserted = 0;
         if !self.meta.pass_all {
-            self.blocks.fill([0; 64]);
+            self.data.fill([0; 64]);
         }
-    }
-
-    /// The same filter, with batches answered by `kernel`.
-    #[must_use]
-    pub fn with_kernel(self, kernel: Kernel) -> Self {
-        BloomFilter { kernel, ..self }
-    }
-
-    /// [`BloomFilterRef::contains_prefix`].
-    #[inline]
-    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
-        self.view().contains_prefix(extractor, start)
-    }
-
-    /// [`BloomFilterRef::params`].
-    pub fn params(&self) -> Params {
-        self.view().params()
-    }
-
-    /// [`BloomFilterRef::is_pass_all`].
-    pub fn is_pass_all(&self) -> bool {
-        self.meta.pass_all
-    }
-
-    /// [`BloomFilterRef::fill_ratio`].
-    pub fn fill_ratio(&self) -> f64 {
-        self.view().fill_ratio()
-    }
-
-    /// [`BloomFilterRef::estimated_keys`].
-    pub fn estimated_keys(&self) -> Option<u64> {
-        self.view().estimated_keys()
-    }
-
-    /// [`BloomFilterRef::estimated_false_positive_rate`].
-    pub fn estimated_false_positive_rate(&self) -> f64 {
-        self.view().estimated_false_positive_rate()
     }
 }
 
-queries_by_view!([], BloomFilter);
-
-impl BloomFilterRef<'_> {
+impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// Copies the blocks into a filter that can be changed.
     ///
     /// # Errors
     ///
     /// [`AllocError`] if there is no memory for the copy.
     pub fn to_filter(&self) -> Result<BloomFilter, AllocError> {
-        let blocks = BlockBuffer::copy_of(self.blocks(), true)?;
-        Ok(BloomFilter::from_parts(blocks, self.meta(), self.kernel()))
+        let data = BlockBuffer::copy_of(self.blocks(), true)?;
+        let BloomFilter { meta, kernel, answers, .. } = *self;
+        Ok(BloomFilter { data, meta, kernel, answers })
     }
 }
 
-impl<'a> From<&'a BloomFilter> for BloomFilterRef<'a> {
-    fn from(filter: &'a BloomFilter) -> Self {
-        filter.view()
+impl Kernel {
+    /// Sets the bits of every hash in the blocks of a filter of this probe scheme: for packages that write the containers of other
+    /// systems.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks, [`ParamsError::ProbesOutOfRange`] unless 1 to 30;
+    /// nothing is changed then.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, Kernel, KeyHash};
+    /// let mut blocks = [[0; 64]; 3];
+    /// Kernel::default().insert(&mut blocks, 6, &[0x9c1c_34f1_0a4e_7ab3])?;
+    /// let filter = BloomFilter::from_blocks(&blocks, 6, KeyHash::Caller { tag: 1 })?;
+    /// assert!(filter.contains_hash(0x9c1c_34f1_0a4e_7ab3));
+    /// # Ok::<(), blocked_bloom::ParamsError>(())
+    /// ```
+    pub fn insert(
+        self,
+        blocks: &mut [Block],
+        probes: u32,
+        hashes: &[u64],
+    ) -> Result<(), ParamsError> {
+        let total = check_shape(blocks, probes)?;
+        self.insert_into(Tile { blocks, first: 0, total }, probes, hashes);
+        Ok(())
     }
 }
+
+/// Why a builder could not finish.
+///
+/// ```
+/// use blocked_bloom::{BuildError, FilterOptions, Sizing};
+/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_memory_limit(8 << 10).builder();
+/// builder.extend((0..2_000_u32).map(u32::to_le_bytes))?;
+/// let error = builder.finish().unwrap_err();
+/// assert_eq!(error, BuildError::MemoryLimit { limit_bytes: 8 << 10, keys: 2_000 });
+/// # Ok::<(), blocked_bloom::KeyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The keys cannot be sized as requested.
+    Params(ParamsError),
+    /// Memory ran out.
+    Alloc(AllocError),
+    /// Keys or hashes were given that the filter cannot take.
+    Key(KeyError),
+    /// The list of hashes reached the builder's limit, and no number of expected items was given.
+    MemoryLimit {
+        /// The limit that was given.
+        limit_bytes: u64,
+        /// Keys that were added in all, adjacent equal ones counted once: what to size a filter for.
+        keys: u64,
+    },
+    /// The hashes in memory are no longer those that were added: memory is failing, or was overwritten.
+    HashesChanged {
+        /// Sum of the mixed hashes as they were added.
+        expected: u64,
+        /// The same of those in memory.
+        found: u64,
+    },
+    /// The finished filter says that keys are absent which were added to it.
+    KeysMissing {
+        /// How many.
+        missing: u64,
+        /// Of so many.
+        keys: u64,
+    },
+}
+
+impl Display for BuildError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Params(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+            Self::Key(error) => error.fmt(f),
+            Self::MemoryLimit { limit_bytes, keys } => write!(
+                f,
+                "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a number of \
+                 expected items, or size a filter for {keys} keys and add them again"
+            ),
+            Self::HashesChanged { expected, found } => write!(
+                f,
+                "hashes changed in memory before they were inserted: their sum is {found:#018x}, expected \
+                 {expected:#018x}; build the filter again"
+            ),
+            Self::KeysMissing { missing, keys } => write!(
+                f,
+                "the finished filter misses {missing} of {keys} keys: do not use it, build it again"
+            ),
+        }
+    }
+}
+
+error!(BuildError, Params(ParamsError), Alloc(AllocError), Key(KeyError));

@@ -1,10 +1,10 @@
 //! What a filter's bits say of it: how full it is, how many keys it holds, what it lets through. Nothing here uses the number of keys
 //! inserted.
 
-use super::view::BloomFilterRef;
+use super::BloomFilter;
 use crate::probe::{BLOCK_BITS, Block};
 
-impl BloomFilterRef<'_> {
+impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// Fraction of bits that are set, 0 to 1; about one half when the filter is well used. Cost: reads every block.
     pub fn fill_ratio(&self) -> f64 {
         Fills::of(self.blocks()).mean(|fill| fill)
@@ -18,16 +18,21 @@ impl BloomFilterRef<'_> {
     pub fn estimated_keys(&self) -> Option<u64> {
         let mean = Fills::of(self.blocks()).mean(|fill| libm::log1p(-fill));
         let balls_per_block = mean / libm::log1p(-1.0 / f64::from(BLOCK_BITS));
-        let keys = balls_per_block * self.blocks().len() as f64 / f64::from(self.meta().probes);
+        let keys = balls_per_block * self.blocks().len() as f64 / f64::from(self.meta.probes);
         keys.is_finite().then(|| libm::round(keys) as u64)
+    }
+
+    /// False-positive rate that the probe scheme predicts for the keys inserted, 0 to 1: that of [`params`](Self::params).
+    pub fn expected_false_positive_rate(&self) -> f64 {
+        self.params().false_positive_rate()
     }
 
     /// False-positive rate that the filter really has, from its bits: the mean over blocks of `fill^probes`, 0 to 1.
     ///
-    /// Unlike [`Params::false_positive_rate`](crate::Params::false_positive_rate) it needs no key count, so it also holds after unions and repeated keys. Cost:
-    /// reads every block.
+    /// Unlike the [expected](Self::expected_false_positive_rate) rate it needs no key count, so it also holds after unions and repeated
+    /// keys. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
-        Fills::of(self.blocks()).mean(|fill| rate_at(fill, self.meta().probes))
+        Fills::of(self.blocks()).mean(|fill| rate_at(fill, self.meta.probes))
     }
 }
 

@@ -7,10 +7,9 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
-mod set;
-
-use super::driver::{batch_for, for_each_of_few, for_each_word, one_word};
-use super::prefetch::{AHEAD, Ahead, Prefetch};
+use super::InstructionSet;
+use super::driver::{batch_for, for_each_of_few, for_each_word};
+use super::prefetch::Prefetch;
 use super::scalar;
 use super::table::{Table, Tile, address, powers};
 use crate::probe::Block;
@@ -18,15 +17,13 @@ use crate::probe::Block;
 cpufeatures::new!(detect, "avx2");
 
 pub(super) const TABLE: Table = Table {
-    name: "avx2",
+    instructions: InstructionSet::Avx2,
     is_supported: detect::get,
     contains,
     insert,
     one,
     few,
     overlapped: 8,
-    mask: set::mask,
-    covers: set::covers,
 };
 
 /// Up to so many hashes of a call are tested one by one.
@@ -41,13 +38,13 @@ const KEYS: usize = 4;
 #[target_feature(enable = "avx2")]
 unsafe fn contains(
     blocks: &[Block],
-    ahead: Ahead<'_>,
+    prefetch: Prefetch,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [1, 2, 4], blocks, ahead, probes, hashes, hits) }
+    unsafe { batch_for!(batch, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
@@ -58,14 +55,13 @@ unsafe fn contains(
 #[target_feature(enable = "avx2")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
-    ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    for_each_word::<KEYS, LINES>(ahead, hashes, hits, |keys| test.four(keys));
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| test.four(keys));
 }
 
 /// What all keys of a batch share.
@@ -243,12 +239,12 @@ unsafe fn few_of<const ROUNDS: usize>(
 ) -> u64 {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    if hashes.len() > ONE_BY_ONE {
-        return one_word(blocks, prefetch, hashes, |ahead, hits| {
-            for_each_word::<KEYS, 0>(ahead, hashes, hits, |keys| test.four(keys))
-        });
-    }
     prefetch.prefetch(blocks, hashes);
+    if hashes.len() > ONE_BY_ONE {
+        let mut word = [0];
+        for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.four(keys));
+        return word[0];
+    }
     for_each_of_few(hashes, |hash| all_set((_mm256_setzero_si256(), test.missing(hash))))
 }
 
@@ -324,23 +320,14 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
-    let prefetching = !matches!(Prefetch::of(tile.blocks), Prefetch::No);
-    let (first, later) = hashes.split_at(AHEAD.min(hashes.len()));
-    if prefetching {
-        for &hash in first {
-            tile.prefetch(hash);
-        }
-    }
-    let mut later = later.iter();
+    let mut ahead = tile.ahead_of(hashes);
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
     for chunk in hashes.chunks(64) {
         for (hash, positions) in chunk.iter().zip(&mut positions) {
             scheme.positions(hash, positions);
         }
         for (&hash, positions) in chunk.iter().zip(&positions) {
-            if prefetching && let Some(&hash) = later.next() {
-                tile.prefetch(hash);
-            }
+            ahead.advance(1);
             let index = tile.index(hash);
             let block = &mut tile.blocks[index];
             // SAFETY: `block` is a reference.

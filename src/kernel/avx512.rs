@@ -7,10 +7,10 @@ mod few;
 mod insert;
 mod one;
 mod query;
-mod set;
 
 pub(super) use one::one;
 
+use super::InstructionSet;
 use super::table::Table;
 
 // All of these come with each other but where a hypervisor hides some. AVX2 and BMI2 are part of all AVX-512 there is; the package
@@ -29,13 +29,11 @@ cpufeatures::new!(
 );
 
 pub(super) const TABLE: Table = Table {
-    name: "avx512",
+    instructions: InstructionSet::Avx512,
     is_supported: detect::get,
     contains: query::contains,
     insert: insert::insert,
     one,
     few: few::few,
     overlapped: 8,
-    mask: set::mask,
-    covers: set::covers,
 };

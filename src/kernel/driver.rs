@@ -1,25 +1,26 @@
 //! What all batch queries have in common: the loop over words of answers, the prefetch of later keys, and the choice of the loop that fits
 //! the prefetch and the number of probes. The arithmetic is each instruction set's own.
 
-use super::prefetch::{Ahead, Prefetch};
+use super::prefetch::ahead_of;
 use crate::probe::Block;
 
-/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines are prefetched for as many later keys.
+/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines of a block are prefetched for as many later keys.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
 #[inline(always)]
 pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
-    mut ahead: Ahead<'_>,
+    blocks: &[Block],
     hashes: &[u64],
     hits: &mut [u64],
     test: impl Fn(&[u64; KEYS]) -> u64,
 ) {
+    let mut ahead = ahead_of::<LINES>(blocks, hashes);
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (whole, rest) = keys.as_chunks::<KEYS>();
         for (i, keys) in whole.iter().enumerate() {
             if LINES > 0 {
-                ahead.prefetch::<LINES>(KEYS);
+                ahead.advance(KEYS);
             }
             bits |= test(keys) << (i * KEYS);
         }
@@ -31,21 +32,6 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
         }
         *word = bits;
     }
-}
-
-/// Prefetches up to 64 hashes, and tests them as a batch of one word.
-#[allow(dead_code, reason = "not every machine has a SIMD kernel")]
-#[inline(always)]
-pub(super) fn one_word(
-    blocks: &[Block],
-    prefetch: Prefetch,
-    hashes: &[u64],
-    contains: impl FnOnce(Ahead<'_>, &mut [u64]),
-) -> u64 {
-    prefetch.prefetch(blocks, hashes);
-    let mut word = [0];
-    contains(Ahead { prefetch: Prefetch::No, later: &[], blocks }, &mut word);
-    word[0]
 }
 
 /// Tests up to 64 hashes one by one.
@@ -70,25 +56,17 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
 /// 16, and `$high` for more. An arm for each, since a pointer to the instance would be one more jump to predict.
 #[allow(unused_macros, reason = "not every machine has a SIMD kernel")]
 macro_rules! batch_for {
-    ($batch:ident, [$low:literal, $middle:literal, $high:literal], $blocks:ident, $ahead:ident, $probes:ident, $hashes:ident, $hits:ident) => {
-        match ($ahead.prefetch, $probes) {
-            (Prefetch::No, ..=8) => $batch::<0, $low>($blocks, $ahead, $probes, $hashes, $hits),
-            (Prefetch::No, ..=16) => $batch::<0, $middle>($blocks, $ahead, $probes, $hashes, $hits),
-            (Prefetch::No, _) => $batch::<0, $high>($blocks, $ahead, $probes, $hashes, $hits),
-            (Prefetch::OneLine, ..=8) => {
-                $batch::<1, $low>($blocks, $ahead, $probes, $hashes, $hits)
-            }
-            (Prefetch::OneLine, ..=16) => {
-                $batch::<1, $middle>($blocks, $ahead, $probes, $hashes, $hits)
-            }
-            (Prefetch::OneLine, _) => $batch::<1, $high>($blocks, $ahead, $probes, $hashes, $hits),
-            (Prefetch::TwoLines, ..=8) => {
-                $batch::<2, $low>($blocks, $ahead, $probes, $hashes, $hits)
-            }
-            (Prefetch::TwoLines, ..=16) => {
-                $batch::<2, $middle>($blocks, $ahead, $probes, $hashes, $hits)
-            }
-            (Prefetch::TwoLines, _) => $batch::<2, $high>($blocks, $ahead, $probes, $hashes, $hits),
+    ($batch:ident, [$low:literal, $middle:literal, $high:literal], $blocks:ident, $prefetch:ident, $probes:ident, $hashes:ident, $hits:ident) => {
+        match ($prefetch, $probes) {
+            (Prefetch::No, ..=8) => $batch::<0, $low>($blocks, $probes, $hashes, $hits),
+            (Prefetch::No, ..=16) => $batch::<0, $middle>($blocks, $probes, $hashes, $hits),
+            (Prefetch::No, _) => $batch::<0, $high>($blocks, $probes, $hashes, $hits),
+            (Prefetch::OneLine, ..=8) => $batch::<1, $low>($blocks, $probes, $hashes, $hits),
+            (Prefetch::OneLine, ..=16) => $batch::<1, $middle>($blocks, $probes, $hashes, $hits),
+            (Prefetch::OneLine, _) => $batch::<1, $high>($blocks, $probes, $hashes, $hits),
+            (Prefetch::TwoLines, ..=8) => $batch::<2, $low>($blocks, $probes, $hashes, $hits),
+            (Prefetch::TwoLines, ..=16) => $batch::<2, $middle>($blocks, $probes, $hashes, $hits),
+            (Prefetch::TwoLines, _) => $batch::<2, $high>($blocks, $probes, $hashes, $hits),
         }
     };
 }

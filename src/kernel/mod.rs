@@ -20,19 +20,16 @@ mod neon;
 mod portable;
 mod prefetch;
 mod scalar;
-mod source;
 mod table;
 
 use self::table::Table;
-use crate::error::ParamsError;
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
 
 pub use cache::PREFETCH_VARIABLE;
-pub use prefetch::prefetch;
-pub(crate) use prefetch::{AHEAD, Ahead, Place, Prefetch, is_aligned, prefetch_block};
-pub(crate) use source::Source;
+pub(crate) use prefetch::{Prefetch, prefetch_block};
+pub use prefetch::{PrefetchAhead, prefetch};
 pub(crate) use table::Tile;
 
 /// Fastest first; the last is always supported.
@@ -48,8 +45,8 @@ static KERNELS: &[Table] = &[
     scalar::TABLE,
 ];
 
-/// Environment variable that names the kernel of a whole process, to rule out a suspect: `BLOCKED_BLOOM_KERNEL=scalar`. A name
-/// that this CPU has no kernel of is ignored; answers never depend on it. Lookups of single keys are inlined, and not affected, in programs
+/// Environment variable that names the kernel of a whole process, to rule out a suspect: `BLOCKED_BLOOM_KERNEL=scalar`. The name of
+/// a kernel that this CPU cannot run is ignored; answers never depend on it. Lookups of single keys are inlined, and not affected, in programs
 /// that are compiled for a CPU with AVX2 or AVX-512.
 ///
 /// ```
@@ -57,8 +54,30 @@ static KERNELS: &[Table] = &[
 /// ```
 pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
 
-/// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if detection found it, on which `unsafe` code of
-/// other packages may rely.
+/// Which instructions a [`Kernel`] uses. Further ones may be added.
+///
+/// ```
+/// use blocked_bloom::{InstructionSet, Kernel};
+/// let has_avx2 = Kernel::supported().any(|kernel| kernel.instructions() == InstructionSet::Avx2);
+/// # _ = has_avx2;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InstructionSet {
+    /// AVX2, BMI2, GFNI, and of AVX-512 F, BW, DQ, VL, VBMI and VBMI2. The kernel's name is `avx512`.
+    Avx512,
+    /// AVX2: `avx2`.
+    Avx2,
+    /// NEON of little-endian aarch64: `neon`.
+    Neon,
+    /// What the crate `wide` makes of portable code: `portable`.
+    Portable,
+    /// Plain Rust: `scalar`.
+    Scalar,
+}
+
+/// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if detection found its
+/// [`instructions`](Self::instructions), on which `unsafe` code of other packages may rely.
 ///
 /// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for ruling out a suspect: the
 /// answers are the same.
@@ -79,10 +98,21 @@ impl Kernel {
         KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
     }
 
-    /// The kernel's name: `avx512` (AVX2, BMI2, GFNI and AVX-512 F, BW, DQ, VL, VBMI and VBMI2), `avx2`, `neon`, `portable` or `scalar`. Code of other packages
-    /// may take it as proof that the CPU has these instructions.
+    /// The instruction set. That there is a `Kernel` of it proves that this CPU has the instructions.
+    #[inline]
+    pub fn instructions(self) -> InstructionSet {
+        self.0.instructions
+    }
+
+    /// The kernel's name, for people: `avx512`, `avx2`, `neon`, `portable` or `scalar`.
     pub fn name(self) -> &'static str {
-        self.0.name
+        match self.instructions() {
+            InstructionSet::Avx512 => "avx512",
+            InstructionSet::Avx2 => "avx2",
+            InstructionSet::Neon => "neon",
+            InstructionSet::Portable => "portable",
+            InstructionSet::Scalar => "scalar",
+        }
     }
 
     /// Filters up to this many bytes fit the cache, and are looked up and filled without prefetching: three quarters of the CPU's
@@ -96,7 +126,8 @@ impl Kernel {
     ///
     /// # Panics
     ///
-    /// As [`contains`](Self::contains).
+    /// If there is no block or more than 2^32 - 1, if `probes` is not 1 to 30, or if `hits` is not one word per 64 hashes:
+    /// bugs of this crate, not inputs.
     #[inline]
     pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
@@ -111,50 +142,26 @@ impl Kernel {
                 // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
                 *word = unsafe { (self.0.few)(blocks, Prefetch::No, probes, hashes) }
             }
-            _ => self.look_up_any(blocks, probes, hashes, hits),
+            // SAFETY: as above.
+            _ => unsafe { self.look_up_any(blocks, probes, hashes, hits) },
         }
     }
 
     /// Not inlined, so that calls of few keys are short: three nanoseconds of each (Zen 5).
     ///
-    /// # Panics
+    /// # Safety
     ///
-    /// As [`contains`](Self::contains).
+    /// `1 <= blocks.len() < 2^32`, `1 <= probes <= 30`, and `hits` is one word per 64 hashes.
     #[inline(never)]
-    fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
-        assert!((1..=MAX_PROBES).contains(&probes));
-        assert_eq!(hits.len(), hashes.len().div_ceil(64));
+    unsafe fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
         let prefetch = Prefetch::of(blocks);
         if let [word] = hits {
-            // SAFETY: as above.
+            // SAFETY: a `Kernel` is only made by `supported`, after detection; the caller promises the rest, so there are up to 64 hashes.
             *word = unsafe { (self.0.few)(blocks, prefetch, probes, hashes) };
         } else {
-            let ahead = Ahead::start(prefetch, blocks, hashes);
-            self.contains(blocks, ahead, probes, hashes, hits);
+            // SAFETY: as above, but for the number of hashes.
+            unsafe { (self.0.contains)(blocks, prefetch, probes, hashes, hits) }
         }
-    }
-
-    /// Tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no block or more than 2^32 - 1, if `probes` is not 1 to 30, or if `hits` is not one word per 64 hashes:
-    /// bugs of this crate, not inputs.
-    #[inline]
-    pub(crate) fn contains(
-        self,
-        blocks: &[Block],
-        ahead: Ahead<'_>,
-        probes: u32,
-        hashes: &[u64],
-        hits: &mut [u64],
-    ) {
-        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
-        assert!((1..=MAX_PROBES).contains(&probes));
-        assert_eq!(hits.len(), hashes.len().div_ceil(64));
-        // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted above.
-        unsafe { (self.0.contains)(blocks, ahead, probes, hashes, hits) }
     }
 
     /// Whether the hash's block, `line`, has all its bits.
@@ -171,7 +178,7 @@ impl Kernel {
             target_feature = "avx512vbmi2",
             target_feature = "bmi2"
         ))]
-        // SAFETY: the crate is compiled for these features.
+        // SAFETY: the crate is compiled for these features, which is all that `one` needs.
         return unsafe { avx512::one(line, probes, hash) };
         #[cfg(all(
             any(target_arch = "x86", target_arch = "x86_64"),
@@ -184,49 +191,16 @@ impl Kernel {
                 target_feature = "bmi2"
             ))
         ))]
-        // SAFETY: the crate is compiled for AVX2.
+        // SAFETY: the crate is compiled for AVX2, which is all that `one` needs.
         return unsafe { avx2::one(line, probes, hash) };
         #[cfg(all(
             any(target_arch = "x86", target_arch = "x86_64"),
             not(target_feature = "avx2")
         ))]
-        // SAFETY: a `Kernel` is only made by `supported`, after detection.
+        // SAFETY: a `Kernel` is only made by `supported`, after detection, which is all that `one` needs.
         return unsafe { (self.0.one)(line, probes, hash) };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
         probe::contains(line, hash, probes)
-    }
-
-    /// Sets the bits of every hash in the blocks of a filter of this probe scheme: for packages that write the containers of other
-    /// systems.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks, [`ParamsError::ProbesOutOfRange`] unless 1 to 30;
-    /// nothing is changed then.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilterRef, Kernel, KeyHash};
-    /// let mut blocks = [[0; 64]; 3];
-    /// Kernel::default().insert(&mut blocks, 6, &[0x9c1c_34f1_0a4e_7ab3])?;
-    /// let filter = BloomFilterRef::from_blocks(&blocks, 6, KeyHash::Caller { tag: 1 })?;
-    /// assert!(filter.contains_hash(0x9c1c_34f1_0a4e_7ab3));
-    /// # Ok::<(), blocked_bloom::ParamsError>(())
-    /// ```
-    pub fn insert(
-        self,
-        blocks: &mut [Block],
-        probes: u32,
-        hashes: &[u64],
-    ) -> Result<(), ParamsError> {
-        let total = match u32::try_from(blocks.len()) {
-            Ok(total @ 1..) => total,
-            _ => return Err(ParamsError::BlocksOutOfRange { blocks: blocks.len() as u64 }),
-        };
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(ParamsError::ProbesOutOfRange { probes });
-        }
-        self.insert_into(Tile { blocks, first: 0, total }, probes, hashes);
-        Ok(())
     }
 
     /// Sets the bits of every hash, all of which must belong to the tile.
@@ -238,38 +212,6 @@ impl Kernel {
         assert!((1..=MAX_PROBES).contains(&probes));
         // SAFETY: a `Kernel` is only made by `supported`, after detection. Each `insert` checks where it writes.
         unsafe { (self.0.insert)(tile, probes, hashes) }
-    }
-
-    /// The bits of the hash as a block of their own: [`probe::mask`](crate::probe::mask).
-    ///
-    /// # Panics
-    ///
-    /// If `probes` is not 1 to 30: a bug of this crate, not an input.
-    #[inline]
-    pub(crate) fn mask(self, hash: u64, probes: u32) -> Block {
-        assert!((1..=MAX_PROBES).contains(&probes));
-        // SAFETY: a `Kernel` is only made by `supported`, after detection; the probes are asserted above.
-        unsafe { (self.0.mask)(hash, probes) }
-    }
-
-    /// Compares the hash's line in every source with the source's mask, or with the only one; bit `i % 64` of `hits[i / 64]` is set
-    /// if source `i` has all its bits.
-    ///
-    /// # Panics
-    ///
-    /// If `hits` is not one word per 64 sources, or a source's mask is missing among several: bugs of this crate, not inputs.
-    #[inline]
-    pub(crate) fn covers(
-        self,
-        sources: &[Source<'_>],
-        prefetch: Prefetch,
-        hash: u64,
-        masks: &[Block],
-        hits: &mut [u64],
-    ) {
-        assert_eq!(hits.len(), sources.len().div_ceil(64));
-        // SAFETY: a `Kernel` is only made by `supported`, after detection.
-        unsafe { (self.0.covers)(sources, prefetch, hash, masks, hits) }
     }
 }
 
@@ -294,7 +236,7 @@ fn choose(name: Option<&str>) -> Kernel {
 
 impl PartialEq for Kernel {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.instructions() == other.instructions()
     }
 }
 

@@ -1,25 +1,23 @@
 //! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys an iteration.
 //!
 //! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
-//! Inserting, and the mask of a key, are scalar: there is no scatter, and 64 bytes take longer to make than the bits to set.
-
-mod set;
+//! Inserting is scalar: there is no scatter, and 64 bytes take longer to make than the bits to set.
 
 use core::arch::aarch64::*;
 
-use super::driver::{batch_for, for_each_word, one_word};
-use super::prefetch::{Ahead, Prefetch};
+use super::InstructionSet;
+use super::driver::{batch_for, for_each_word};
+use super::prefetch::Prefetch;
 use super::scalar;
 use super::table::{Table, address, powers};
 use crate::probe::Block;
 
 pub(super) const TABLE: Table = Table {
-    name: "neon",
+    instructions: InstructionSet::Neon,
     is_supported: || cfg!(target_feature = "neon"),
     contains,
     few,
     overlapped: 8,
-    covers: set::covers,
     ..scalar::TABLE
 };
 
@@ -32,13 +30,13 @@ const KEYS: usize = 8;
 #[target_feature(enable = "neon")]
 unsafe fn contains(
     blocks: &[Block],
-    ahead: Ahead<'_>,
+    prefetch: Prefetch,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [1, 2, 4], blocks, ahead, probes, hashes, hits) }
+    unsafe { batch_for!(batch, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
 /// # Safety
@@ -46,10 +44,11 @@ unsafe fn contains(
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
 unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
-    one_word(blocks, prefetch, hashes, |ahead, hits| {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { contains(blocks, ahead, probes, hashes, hits) }
-    })
+    prefetch.prefetch(blocks, hashes);
+    let mut word = [0];
+    // SAFETY: the caller's promises are passed on; there are up to 64 hashes.
+    unsafe { contains(blocks, Prefetch::No, probes, hashes, &mut word) };
+    word[0]
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that `tools/codegen.sh` finds each instance.
@@ -61,14 +60,13 @@ unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64])
 #[target_feature(enable = "neon")]
 unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
-    ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    for_each_word::<KEYS, LINES>(ahead, hashes, hits, |keys| test.eight(keys));
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| test.eight(keys));
 }
 
 /// What all keys of a batch share.

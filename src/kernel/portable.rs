@@ -6,23 +6,29 @@
 
 use wide::u32x4;
 
-use super::driver::{for_each_word, one_word};
-use super::prefetch::{Ahead, Prefetch};
+use super::InstructionSet;
+use super::driver::for_each_word;
+use super::prefetch::Prefetch;
 use super::scalar;
 use super::table::Table;
 use crate::probe::{Block, MULTIPLIER, block_index};
 
-pub(super) const TABLE: Table =
-    Table { name: "portable", is_supported: || true, contains, few, ..scalar::TABLE };
+pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Portable,
+    is_supported: || true,
+    contains,
+    few,
+    ..scalar::TABLE
+};
 
 /// Keys an iteration.
 const KEYS: usize = 4;
 
-fn contains(blocks: &[Block], ahead: Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]) {
-    match ahead.prefetch {
-        Prefetch::No => with_lines::<0>(blocks, ahead, probes, hashes, hits),
-        Prefetch::OneLine => with_lines::<1>(blocks, ahead, probes, hashes, hits),
-        Prefetch::TwoLines => with_lines::<2>(blocks, ahead, probes, hashes, hits),
+fn contains(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    match prefetch {
+        Prefetch::No => with_lines::<0>(blocks, probes, hashes, hits),
+        Prefetch::OneLine => with_lines::<1>(blocks, probes, hashes, hits),
+        Prefetch::TwoLines => with_lines::<2>(blocks, probes, hashes, hits),
     }
 }
 
@@ -30,38 +36,34 @@ fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64
     if hashes.len() < KEYS {
         return scalar::few(blocks, prefetch, probes, hashes);
     }
-    one_word(blocks, prefetch, hashes, |ahead, hits| contains(blocks, ahead, probes, hashes, hits))
+    prefetch.prefetch(blocks, hashes);
+    let mut word = [0];
+    contains(blocks, Prefetch::No, probes, hashes, &mut word);
+    word[0]
 }
 
-fn with_lines<const LINES: usize>(
-    blocks: &[Block],
-    ahead: Ahead<'_>,
-    probes: u32,
-    hashes: &[u64],
-    hits: &mut [u64],
-) {
+fn with_lines<const LINES: usize>(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
     // A loop of known length is a quarter faster: from 7 to 16 bits per key.
     match probes {
-        5 => batch::<LINES, 5>(blocks, ahead, probes, hashes, hits),
-        6 => batch::<LINES, 6>(blocks, ahead, probes, hashes, hits),
-        7 => batch::<LINES, 7>(blocks, ahead, probes, hashes, hits),
-        8 => batch::<LINES, 8>(blocks, ahead, probes, hashes, hits),
-        9 => batch::<LINES, 9>(blocks, ahead, probes, hashes, hits),
-        _ => batch::<LINES, 0>(blocks, ahead, probes, hashes, hits),
+        5 => batch::<LINES, 5>(blocks, probes, hashes, hits),
+        6 => batch::<LINES, 6>(blocks, probes, hashes, hits),
+        7 => batch::<LINES, 7>(blocks, probes, hashes, hits),
+        8 => batch::<LINES, 8>(blocks, probes, hashes, hits),
+        9 => batch::<LINES, 9>(blocks, probes, hashes, hits),
+        _ => batch::<LINES, 0>(blocks, probes, hashes, hits),
     }
 }
 
 /// Tests `PROBES` probes, or `probes` if `PROBES` is 0, and prefetches `LINES` lines per key.
 fn batch<const LINES: usize, const PROBES: u32>(
     blocks: &[Block],
-    ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     let probes = if PROBES > 0 { PROBES } else { probes };
     let line = |hash| &blocks[block_index(hash, blocks.len() as u32) as usize];
-    for_each_word::<KEYS, LINES>(ahead, hashes, hits, |keys| four(keys.map(line), keys, probes));
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| four(keys.map(line), keys, probes));
 }
 
 /// One bit per key, set if it may be present.

@@ -1,7 +1,7 @@
 //! What an instruction set provides: the dispatch table that each fills, and what all of them use.
 
-use super::prefetch::{Ahead, Prefetch, prefetch_lines};
-use super::source::Source;
+use super::InstructionSet;
+use super::prefetch::{Prefetch, PrefetchAhead, prefetch_lines};
 use crate::probe::{Block, MULTIPLIER, block_index};
 
 /// Where the hash's block begins.
@@ -57,37 +57,42 @@ impl Tile<'_> {
         block_index(hash, self.total).wrapping_sub(self.first) as usize
     }
 
-    /// Prefetches the hash's block.
-    #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
-        prefetch_lines::<1>(self.blocks.as_ptr().wrapping_add(self.index(hash)));
+    /// Prefetches the blocks of later hashes, unless the tile fits the cache.
+    #[inline(always)]
+    pub(super) fn ahead_of<'h>(
+        &self,
+        hashes: &'h [u64],
+    ) -> PrefetchAhead<'h, u64, impl FnMut(&u64) + use<>> {
+        let (start, first, total) = (self.blocks.as_ptr(), self.first, self.total);
+        let hashes = if Prefetch::of(self.blocks) == Prefetch::No { &[] } else { hashes };
+        PrefetchAhead::start(hashes, move |&hash| {
+            let index = block_index(hash, total).wrapping_sub(first);
+            prefetch_lines::<1>(start.wrapping_add(index as usize));
+        })
     }
 }
 
 /// One instruction set's functions.
 ///
-/// `contains(blocks, ahead, probes, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
+/// `contains(blocks, prefetch, probes, hashes, hits)` prefetches ahead and writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
 /// `one(line, probes, hash)` tests one key in its block. `few(blocks, prefetch, probes, hashes)` prefetches and tests 1 to
-/// 64 hashes, and gives a bit for each; `overlapped` is up to how many need no prefetch, since a CPU looks ahead over their tests.
-/// `mask(hash, probes)` gives the hash's bits as a block. `covers(sources, prefetch, hash, masks, hits)` writes bit `i % 64` of
-/// `hits[i / 64]` for source `i`, set if the hash's line in it has every bit of the source's mask; a single mask is that of all.
+/// 64 hashes, and gives a bit for each. `overlapped`: the largest call that is not prefetched, because out-of-order execution already
+/// overlaps its cache misses.
 ///
 /// # Safety
 ///
-/// All: the CPU has the features of `is_supported`. All but `covers`: `1 <= probes <= 30`. `contains`
-/// and `few`: `1 <= blocks.len() < 2^32`; `contains`: `hits.len() == hashes.len().div_ceil(64)`.
+/// All: the CPU has the features of `is_supported`. `one` needs nothing more: it reads `line` alone, and other than 1 to 30 probes make its
+/// answer wrong and nothing else. The others: `1 <= probes <= 30`. `contains` and `few`: `1 <= blocks.len() < 2^32`; `few`: 1 to 64 hashes;
+/// `contains`: `hits.len() == hashes.len().div_ceil(64)`.
 pub(super) struct Table {
-    pub(super) name: &'static str,
+    pub(super) instructions: InstructionSet,
     pub(super) is_supported: fn() -> bool,
     pub(super) contains:
-        unsafe fn(&[Block], Ahead<'_>, probes: u32, hashes: &[u64], hits: &mut [u64]),
+        unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
     #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
     pub(super) few: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64]) -> u64,
     pub(super) overlapped: usize,
-    pub(super) mask: unsafe fn(hash: u64, probes: u32) -> Block,
-    pub(super) covers:
-        unsafe fn(&[Source<'_>], Prefetch, hash: u64, masks: &[Block], hits: &mut [u64]),
 }

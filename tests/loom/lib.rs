@@ -118,10 +118,34 @@ fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
     }
 }
 
-/// Those of 32 bits also on machines that have wider ones.
+impl Word for blocked_bloom::AtomicWord {
+    const BYTES: usize = size_of::<Self>();
+
+    fn load(&self) -> u64 {
+        self.load(Relaxed)
+    }
+
+    fn fetch_or(&self, bits: u64) -> u64 {
+        self.fetch_or(bits, Relaxed)
+    }
+}
+
+/// Words of 32 bits, on machines that have wider ones too.
+impl Word for core::sync::atomic::AtomicU32 {
+    const BYTES: usize = 4;
+
+    fn load(&self) -> u64 {
+        u32::from_le(self.load(Relaxed)).into()
+    }
+
+    fn fetch_or(&self, bits: u64) -> u64 {
+        u32::from_le(self.fetch_or((bits as u32).to_le(), Relaxed)).into()
+    }
+}
+
 #[test]
 fn the_machines_words_of_either_width_follow_the_probe_scheme() {
-    #[cfg(target_has_atomic = "64")]
-    follows_the_probe_scheme::<core::sync::atomic::AtomicU64, 8>();
+    const WORDS: usize = 64 / blocked_bloom::AtomicWord::BYTES;
+    follows_the_probe_scheme::<blocked_bloom::AtomicWord, WORDS>();
     follows_the_probe_scheme::<core::sync::atomic::AtomicU32, 16>();
 }

@@ -7,57 +7,72 @@ mod word;
 use loom::sync::Arc;
 use loom::sync::atomic::{
     AtomicBool, AtomicU64,
-    Ordering::{Acquire, Release},
+    Ordering::{self, Acquire, Relaxed, Release},
 };
 use loom::thread::spawn;
-use word::{Word, empty_lanes, holds, put, take};
+use word::{Word, contains, insert, remove};
 
 impl Word for AtomicU64 {
     const LANES: usize = 4;
 
-    fn load(&self) -> u64 {
-        self.load(Acquire)
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
     }
 
-    fn store(&self, word: u64) {
-        self.store(word, Release);
+    fn store(&self, word: u64, order: Ordering) {
+        self.store(word, order);
     }
 }
 
-/// Both lines of a key, the one with the lower number first, and whether the key was told to be there.
+/// Both lines of a key, and whether the key was told to be there.
 #[derive(Default)]
 struct Lines {
-    low: [AtomicU64; 1],
-    high: [AtomicU64; 1],
+    words: [[AtomicU64; 1]; 2],
     told: AtomicBool,
 }
 
 impl Lines {
-    fn ascending(&self) -> [&[AtomicU64]; 2] {
-        [&self.low, &self.high]
+    /// Into the first line of the place while that has an empty lane.
+    fn insert(&self, place: [u32; 2], tag: u16) {
+        assert!(insert(&self.words, place, tag, 0));
+    }
+
+    fn remove(&self, place: [u32; 2], tag: u16) -> bool {
+        remove(&self.words, place, tag)
+    }
+
+    fn contains(&self, place: [u32; 2], tag: u16) -> bool {
+        contains(&self.words, place, tag)
     }
 }
 
 const TAG: u16 = 0x8001;
 
-/// The only copy that is always there changes its line twice, by copies that are added to the other and removed again. It does not
-/// matter of which key they are: of two that share the tag and both lines, the first line of one may be the second of the other. Fails
-/// if loads are relaxed, or if stores are, or if a reader or `take` begins with the other line.
+/// Of two keys that share the tag and both lines: the first line of one is the second of the other.
+const LOW: [u32; 2] = [0, 1];
+const HIGH: [u32; 2] = [1, 0];
+
+/// The only copy that is always there changes its line twice, by copies that are added to the other and removed again, of either key. Fails
+/// if loads are relaxed, or if stores are, or if a lookup or a removal begins with the key's first line.
 #[test]
 fn a_reader_misses_no_key_of_which_a_copy_is_always_there() {
-    loom::model(|| {
-        let lines = Arc::new(Lines::default());
-        assert!(put(&lines.low, TAG));
-        let reader = Arc::clone(&lines);
-        let reader = spawn(move || assert!(holds(reader.ascending(), TAG)));
-        assert!(put(&lines.high, TAG));
-        assert!(take(lines.ascending(), TAG));
-        assert!(put(&lines.low, TAG));
-        assert!(take(lines.ascending(), TAG));
-        reader.join().unwrap();
-        assert!(take(lines.ascending(), TAG));
-        assert!(!take(lines.ascending(), TAG) && !holds(lines.ascending(), TAG));
-    });
+    for choice in 0..8 {
+        let [from, reads, removes] = [0, 1, 2].map(|i| [LOW, HIGH][choice >> i & 1]);
+        let to = if from == LOW { HIGH } else { LOW };
+        loom::model(move || {
+            let lines = Arc::new(Lines::default());
+            lines.insert(from, TAG);
+            let reader = Arc::clone(&lines);
+            let reader = spawn(move || assert!(reader.contains(reads, TAG)));
+            lines.insert(to, TAG);
+            assert!(lines.remove(removes, TAG));
+            lines.insert(from, TAG);
+            assert!(lines.remove(removes, TAG));
+            reader.join().unwrap();
+            assert!(lines.remove(removes, TAG));
+            assert!(!lines.remove(removes, TAG) && !lines.contains(reads, TAG));
+        });
+    }
 }
 
 /// Fails if a store could take another lane of its word with it.
@@ -65,15 +80,17 @@ fn a_reader_misses_no_key_of_which_a_copy_is_always_there() {
 fn other_tags_of_a_word_come_and_go() {
     loom::model(|| {
         let lines = Arc::new(Lines::default());
-        assert!(put(&lines.high, TAG) && put(&lines.high, 7));
+        lines.insert(HIGH, TAG);
+        lines.insert(HIGH, 7);
         let reader = Arc::clone(&lines);
         let reader = spawn(move || {
-            assert!(holds(reader.ascending(), TAG));
-            assert!(!holds(reader.ascending(), 9));
+            assert!(reader.contains(LOW, TAG));
+            assert!(!reader.contains(LOW, 9));
         });
-        assert!(take(lines.ascending(), 7));
-        assert!(put(&lines.high, 8) && put(&lines.high, 10));
-        assert_eq!(empty_lanes(&lines.high), 1);
+        assert!(lines.remove(LOW, 7));
+        lines.insert(HIGH, 8);
+        lines.insert(HIGH, 10);
+        assert_eq!(lines.words[1][0].load(Relaxed), 10 << 32 | 8 << 16 | u64::from(TAG));
         reader.join().unwrap();
     });
 }
@@ -85,15 +102,15 @@ fn who_learns_of_an_addition_finds_the_key() {
         let lines = Arc::new(Lines::default());
         let writer = Arc::clone(&lines);
         let writer = spawn(move || {
-            assert!(put(&writer.high, TAG));
+            writer.insert(HIGH, TAG);
             writer.told.store(true, Release);
-            assert!(put(&writer.low, TAG));
-            assert!(take(writer.ascending(), TAG));
+            writer.insert(LOW, TAG);
+            assert!(writer.remove(LOW, TAG));
         });
         if lines.told.load(Acquire) {
-            assert!(holds(lines.ascending(), TAG));
+            assert!(lines.contains(LOW, TAG));
         }
         writer.join().unwrap();
-        assert!(holds(lines.ascending(), TAG));
+        assert!(lines.contains(LOW, TAG));
     });
 }

@@ -8,8 +8,8 @@ use std::thread;
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{
-    AtomicBloomFilter, BatchQuery, Bitmask, BloomFilter, BloomFilterRef, FilterContents,
-    FilterOptions, KeyError, KeyHash, KeyHasher, PrefixExtractor, Sizing,
+    AtomicBloomFilter, Bitmask, BloomFilter, FilterContents, FilterOptions, KeyError, KeyHash,
+    KeyHasher, PrefixExtractor, Sizing,
 };
 
 /// 3.8 MiB: more than CPUs have of second-level cache, or most of it; these filters are prefetched.
@@ -44,7 +44,7 @@ fn threads_make_the_filter_that_one_would() {
                     }
                 });
             });
-            assert_eq!(filter.keys_inserted(), expected.view().keys_inserted());
+            assert_eq!(filter.keys_inserted(), expected.keys_inserted());
             assert_eq!(filter.params(), expected.params());
             let filter = filter.into_filter();
             assert_eq!(filter, expected, "{blocks} blocks, {probes} probes, {threads} threads");
@@ -87,7 +87,7 @@ fn keys_are_hashed_with_the_filters_seed() {
         }
         let owned = filter.into_filter();
         assert!(words.iter().all(|word| owned.contains(word)));
-        assert_eq!(owned.view().key_hash(), key_hash);
+        assert_eq!(owned.key_hash(), key_hash);
     }
 }
 
@@ -163,7 +163,7 @@ fn a_channel_tells_of_insertions() {
     writer.join().unwrap();
     let filter = Arc::into_inner(filter).unwrap().into_filter();
     let stored = filter.to_bytes();
-    let opened = BloomFilterRef::from_bytes(&stored).unwrap();
+    let opened = BloomFilter::from_bytes(&stored).unwrap();
     assert!(Random(5).hashes(1_000).into_iter().all(|hash| opened.contains_hash(hash)));
 }
 
@@ -188,13 +188,13 @@ fn conversions_keep_the_blocks_where_they_are() {
     for kernel in kernels() {
         let (owned, hashes) = filled(500, 6, 1);
         let owned = owned.with_kernel(kernel);
-        let (expected, before) = (owned.clone(), owned.view().blocks().as_ptr());
+        let (expected, before) = (owned.clone(), owned.blocks().as_ptr());
         let shared = AtomicBloomFilter::from(owned);
         assert!(hashes.iter().all(|&hash| shared.contains_hash(hash)));
         assert_eq!(shared.keys_inserted(), hashes.len() as u64);
         let owned: BloomFilter = shared.into();
-        assert_eq!(owned.view().blocks().as_ptr(), before);
-        assert_eq!((owned.view().kernel(), &owned), (kernel, &expected));
+        assert_eq!(owned.blocks().as_ptr(), before);
+        assert_eq!((owned.kernel(), &owned), (kernel, &expected));
     }
 }
 
@@ -267,7 +267,8 @@ fn word_slices_of_the_wrong_length_are_refused_and_untouched() {
 /// Finds a pass-all filter whose shape or answers change by being shared.
 #[test]
 fn a_filter_that_passes_all_stays_so() {
-    let shared = AtomicBloomFilter::from(BloomFilter::pass_all(KeyHash::default()).unwrap());
+    let shared =
+        AtomicBloomFilter::from(BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap());
     assert!(shared.is_pass_all() && shared.contains("anything") && shared.contains_hash(1));
     assert_eq!((shared.insert("a"), shared.insert_hash(7)), (Ok(false), Ok(false)));
     shared.insert_hashes(&[1, 2, 3]).unwrap();
@@ -276,10 +277,10 @@ fn a_filter_that_passes_all_stays_so() {
     assert_eq!(hits.words(), [u64::MAX, 0b11_1111]);
     assert_eq!(shared.params().false_positive_rate(), 1.0);
     let owned = shared.into_filter();
-    let mut expected = BloomFilter::pass_all(KeyHash::default()).unwrap();
+    let mut expected = BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap();
     expected.insert_hashes(&[0; 5]).unwrap();
     assert_eq!(owned, expected);
-    assert_eq!(BloomFilterRef::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
+    assert_eq!(BloomFilter::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
 }
 
 /// Everything that can be seen of a filter without giving it up.
@@ -328,7 +329,7 @@ fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
     assert_eq!(filter.params(), expected.params());
     let owned = filter.into_filter();
     assert_eq!(owned.to_bytes(), expected.to_bytes());
-    assert_eq!(BloomFilterRef::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
+    assert_eq!(BloomFilter::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
 }
 
 /// Finds prefixes that are forgotten when a filter is shared: a key added to it without its prefix would be missed by scans.
@@ -343,7 +344,7 @@ fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
         let mut builder = options.builder();
         builder.extend((0..300_u32).map(|key| format!("t{:03}/{key}", key % 20))).unwrap();
         let owned = builder.finish().unwrap();
-        let (stored, count) = (owned.to_bytes(), owned.view().keys_inserted());
+        let (stored, count) = (owned.to_bytes(), owned.keys_inserted());
         let shared = AtomicBloomFilter::from(owned);
         let before = seen(&shared, &hashes);
         let refused = KeyError::NoPrefix { contents };
@@ -372,7 +373,7 @@ fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
         }
         let owned = shared.into_filter();
         assert_eq!(owned.to_bytes(), stored);
-        assert_eq!(owned.view().contents(), contents);
+        assert_eq!(owned.contents(), contents);
         assert!(owned.contains_prefix(&tenant, "t001") && !owned.contains_prefix(&tenant, "t999"));
     }
 }
@@ -388,7 +389,8 @@ fn counts_and_answers_survive_being_shared_again() {
     again.insert_hash(1 << 32).unwrap();
     assert_eq!(again.keys_inserted(), 2);
 
-    let all = AtomicBloomFilter::from(BloomFilter::pass_all(KeyHash::default()).unwrap());
+    let all =
+        AtomicBloomFilter::from(BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap());
     all.insert("a").unwrap();
     let again = AtomicBloomFilter::from(all.into_filter());
     assert!(again.is_pass_all() && again.contains_hash(1));

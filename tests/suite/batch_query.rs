@@ -1,11 +1,11 @@
-//! Batch queries of every filter type, and those that the trait provides, against single lookups.
+//! Batches in filters of every kind of memory, and what the core gives to filters of other packages, against single lookups.
 
 use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use blocked_bloom::AtomicBloomFilter;
 use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilterBytes, BloomFilterRef, FilterOptions, KeyError, KeyHash,
-    KeyHasher, LengthError, ScalableBloomFilterRef, ScalableOptions, Sizing,
+    Bitmask, Block, BloomFilter, Filter, FilterOptions, KeyHash, KeyHasher, LengthError, Sizing,
+    contains_batch_into, contains_u64s_into,
 };
 
 /// Around the words of a mask, and around the keys that are hashed at a time.
@@ -34,8 +34,62 @@ impl AsRef<[u8]> for Key<'_> {
     }
 }
 
-/// Everything that a batch says, by each method of the trait, against `contains` and `contains_hash`.
-fn check<F: BatchQuery>(
+/// The calls for batches, which each type has by itself.
+trait Batches: Filter {
+    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask);
+    fn integers(&self, keys: &[u64], hits: &mut Bitmask);
+    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask);
+    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError>;
+    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
+}
+
+impl<D: AsRef<[Block]>> Batches for BloomFilter<D> {
+    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        self.contains_batch(keys, hits);
+    }
+
+    fn integers(&self, keys: &[u64], hits: &mut Bitmask) {
+        self.contains_u64s(keys, hits);
+    }
+
+    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        self.contains_hashes(hashes, hits);
+    }
+
+    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_batch_into(k, words)
+    }
+
+    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_u64s_into(keys, words)
+    }
+}
+
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+impl Batches for AtomicBloomFilter {
+    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        self.contains_batch(keys, hits);
+    }
+
+    fn integers(&self, keys: &[u64], hits: &mut Bitmask) {
+        self.contains_u64s(keys, hits);
+    }
+
+    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        self.contains_hashes(hashes, hits);
+    }
+
+    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_batch_into(k, words)
+    }
+
+    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        contains_u64s_into(self, keys, words)
+    }
+}
+
+/// Everything that a batch says, by each call, against `contains` and `contains_hash`.
+fn check<F: Batches>(
     name: &str,
     filter: &F,
     contains: impl Fn(&[u8]) -> bool,
@@ -43,21 +97,20 @@ fn check<F: BatchQuery>(
 ) {
     let keys = keys();
     let integers: Vec<u64> = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
-    let mut hashes = vec![0; keys.len()];
-    let mut of_integers = vec![0; keys.len()];
-    let hashed = filter.hash_u64s(&integers, &mut of_integers);
-    assert_eq!(filter.hash_keys(&keys, &mut hashes), hashed, "{name}");
-    assert_eq!(hashes, of_integers, "{name}");
     // Hashes of those who cannot hash are the caller's.
-    if filter.hash_keys(&keys, &mut hashes).is_err() {
-        hashes = Random(9).hashes(keys.len());
-    }
+    let hasher = filter.key_hash().hasher();
+    let hashes = hasher.map_or_else(
+        |_| Random(9).hashes(keys.len()),
+        |hasher| keys.iter().map(|key| hasher.hash(key)).collect(),
+    );
+    let one_by_one = |hash| filter.contains_hash(hash);
+    assert!(hashes.iter().all(|&hash| one_by_one(hash) == contains_hash(hash)), "{name}");
     let mut hits = Bitmask::new();
     for length in lengths() {
         let words = length.div_ceil(64);
         let expected: Vec<bool> =
             hashes[..length].iter().map(|&hash| contains_hash(hash)).collect();
-        filter.contains_hashes(&hashes[..length], &mut hits);
+        filter.hashes(&hashes[..length], &mut hits);
         assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{name}, {length} hashes");
         assert_eq!((hits.len(), hits.words().len()), (length, words));
         let mut into = vec![u64::MAX; words];
@@ -65,16 +118,16 @@ fn check<F: BatchQuery>(
         assert_eq!(into, hits.words(), "{name}, {length} hashes: bits past the last are zero");
 
         let expected: Vec<bool> = keys[..length].iter().map(|key| contains(key)).collect();
-        filter.contains_batch(&keys[..length], &mut hits);
+        filter.batch(&keys[..length], &mut hits);
         assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{name}, {length} keys");
         assert_eq!((hits.len(), hits.words().len()), (length, words));
         let mut into = vec![u64::MAX; words];
-        filter.contains_batch_into(&keys[..length], &mut into).unwrap();
+        filter.batch_into(&keys[..length], &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} keys: bits past the last are zero");
         into.fill(u64::MAX);
-        filter.contains_u64s_into(&integers[..length], &mut into).unwrap();
+        filter.integers_into(&integers[..length], &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} integers");
-        filter.contains_u64s(&integers[..length], &mut hits);
+        filter.integers(&integers[..length], &mut hits);
         assert_eq!((hits.words(), hits.len()), (&into[..], length), "{name}, {length} integers");
 
         for wrong in [words + 1, words + 9, words.saturating_sub(1), 0] {
@@ -83,9 +136,9 @@ fn check<F: BatchQuery>(
                 let error = filter.contains_hashes_into(&hashes[..length], &mut slice);
                 let error = error.unwrap_err();
                 assert_eq!((error.words, error.expected), (wrong, words));
-                let same = filter.contains_batch_into(&keys[..length], &mut slice);
+                let same = filter.batch_into(&keys[..length], &mut slice);
                 assert_eq!(same, Err(error));
-                let same = filter.contains_u64s_into(&integers[..length], &mut slice);
+                let same = filter.integers_into(&integers[..length], &mut slice);
                 assert_eq!(same, Err(error));
                 assert_eq!(slice, vec![7; wrong]);
             }
@@ -96,9 +149,9 @@ fn check<F: BatchQuery>(
         let batch: Vec<Key<'_>> =
             keys[..length].iter().enumerate().map(|(i, key)| Key(key, i == at)).collect();
         let looked_up = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            filter.contains_batch(&batch, &mut hits);
+            filter.batch(&batch, &mut hits);
         }));
-        assert!(looked_up.is_err() || filter.hash_keys(&keys, &mut hashes).is_err(), "{name}");
+        assert!(looked_up.is_err() || hasher.is_err(), "{name}");
         assert_eq!((hits.len(), hits.words().len()), (length, length.div_ceil(64)));
         for (i, hit) in hits.iter().enumerate() {
             // What was looked up before is known; what was not, may be there.
@@ -123,9 +176,10 @@ fn owned_borrowed_and_opened_filters() {
         for kernel in kernels() {
             let filter = filter.clone().with_kernel(kernel);
             check("owned", &filter, |key| filter.contains(key), |hash| filter.contains_hash(hash));
-            let view = BloomFilterRef::from_bytes(&stored[3..]).unwrap().with_kernel(kernel);
+            let opened = BloomFilter::from_bytes(&stored[3..]).unwrap().with_kernel(kernel);
+            let view = opened.view();
             check("borrowed", &view, |key| view.contains(key), |hash| view.contains_hash(hash));
-            let bytes = BloomFilterBytes::from_bytes(&stored[3..]).unwrap().with_kernel(kernel);
+            let bytes = BloomFilter::from_bytes(&stored[3..]).unwrap().with_kernel(kernel);
             check("opened", &bytes, |key| bytes.contains(key), |hash| bytes.contains_hash(hash));
         }
     }
@@ -157,99 +211,109 @@ fn shared_filters() {
     check("shared", &shared, |key| shared.contains(key), contains_hash);
 }
 
-#[test]
-fn growing_filters_owned_and_borrowed() {
-    let keys = keys();
-    // One link, and many.
-    for first in [4_500, 100] {
-        let options =
-            ScalableOptions::new(0.1, first).with_key_hash(KeyHash::Xxh3 { seed: u64::MAX });
-        let empty = options.build().unwrap();
-        check("without links", &empty, |_| false, |_| false);
-        for kernel in kernels() {
-            let mut filter = options.build().unwrap().with_kernel(kernel);
-            added(&keys).for_each(|key| _ = filter.insert(key).unwrap());
-            assert_eq!(filter.links().len() > 3, first == 100);
-            let contains_hash = |hash| filter.contains_hash(hash);
-            check("growing", &filter, |key| filter.contains(key), contains_hash);
-            let stored = filter.to_bytes();
-            let view = ScalableBloomFilterRef::from_bytes(&stored).unwrap();
-            let contains_hash = |hash| view.contains_hash(hash);
-            check("growing, borrowed", &view, |key| view.contains(key), contains_hash);
-        }
-    }
-}
-
 /// Keys are answered "maybe", hashes as ever.
 #[test]
 fn filters_of_the_callers_hashes() {
     let key_hash = KeyHash::Caller { tag: 3 };
     let hashes = Random(9).hashes(4_500);
-    let refused = Err(KeyError::NoHasher { tag: 3 });
     let mut filter =
         FilterOptions::new(Sizing::BitsPerKey(5.0)).with_key_hash(key_hash).empty_filter(2_000);
     let filter = filter.as_mut().unwrap();
     filter.insert_hashes(&hashes[..2_000]).unwrap();
-    let mut untouched = [7; 2];
-    assert_eq!(filter.hash_keys(&["a", "b"], &mut untouched), refused);
     check("caller", filter, |_| true, |hash| filter.contains_hash(hash));
-    let bytes = BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
-    assert_eq!(bytes.hash_keys(&["a", "b"], &mut untouched), refused);
+    let bytes = BloomFilter::from_bytes(filter.to_bytes()).unwrap();
     check("caller, opened", &bytes, |_| true, |hash| bytes.contains_hash(hash));
     #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
     {
         let shared = AtomicBloomFilter::from(filter.clone());
-        assert_eq!(shared.hash_keys(&["a", "b"], &mut untouched), refused);
         check("caller, shared", &shared, |_| true, |hash| shared.contains_hash(hash));
     }
-    let mut growing = ScalableOptions::new(0.1, 100).with_key_hash(key_hash).build().unwrap();
-    growing.insert_hashes(&hashes[..2_000], &mut Bitmask::new()).unwrap();
-    assert_eq!(growing.hash_keys(&["a", "b"], &mut untouched), refused);
-    check("caller, growing", &growing, |_| true, |hash| growing.contains_hash(hash));
-    assert_eq!(untouched, [7; 2]);
 }
 
 #[test]
 fn filters_that_pass_all() {
-    let all = BloomFilterRef::pass_all(KeyHash::default());
+    let all = BloomFilter::pass_all(KeyHash::default());
     check("pass-all", &all, |_| true, |_| true);
     let owned = all.to_filter().unwrap();
     check("pass-all, owned", &owned, |_| true, |_| true);
 }
 
-/// What another package provides: the two required methods, here of a sorted list that knows exactly.
+/// What another package provides, here of a sorted list that knows exactly.
 struct Exact(Vec<u64>);
 
-impl BatchQuery for Exact {
+const SEED: u64 = 77;
+
+impl Filter for Exact {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.0.binary_search(&hash).is_ok()
+    }
+
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         LengthError::check(hashes.len(), words)?;
         words.fill(0);
-        for (i, hash) in hashes.iter().enumerate() {
-            words[i / 64] |= u64::from(self.0.binary_search(hash).is_ok()) << (i % 64);
+        for (i, &hash) in hashes.iter().enumerate() {
+            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
         }
         Ok(())
     }
 
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = KeyHasher::with_seed(77).hash(key);
-        }
-        Ok(())
+    fn prefetch_hash(&self, _hash: u64) {}
+
+    fn key_hash(&self) -> KeyHash {
+        KeyHash::Xxh3 { seed: SEED }
     }
 }
 
-/// The provided methods use nothing but the required ones.
+impl Batches for Exact {
+    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| contains_batch_into(self, keys, words).unwrap());
+    }
+
+    fn integers(&self, keys: &[u64], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| contains_u64s_into(self, keys, words).unwrap());
+    }
+
+    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| self.contains_hashes_into(hashes, words).unwrap());
+    }
+
+    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError> {
+        contains_batch_into(self, k, words)
+    }
+
+    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        contains_u64s_into(self, keys, words)
+    }
+}
+
+/// By the four methods of the trait alone; also where it is a `dyn`.
 #[test]
 fn filters_of_other_packages() {
-    let hasher = KeyHasher::with_seed(77);
+    let hasher = KeyHasher::with_seed(SEED);
     let mut hashes: Vec<u64> = added(&keys()).map(|key| hasher.hash(key)).collect();
     hashes.sort_unstable();
     let exact = Exact(hashes);
     let contains_hash = |hash| exact.0.binary_search(&hash).is_ok();
-    check("exact", &exact, |key| contains_hash(hasher.hash(key)), contains_hash);
+    let mut words = vec![0; 71];
+    contains_batch_into::<dyn Filter, _>(&exact, &keys(), &mut words).unwrap();
+    assert_eq!(words[0], 0x5555_5555_5555_5555);
     let mut hits = Bitmask::new();
-    exact.contains_batch(&keys(), &mut hits);
+    exact.batch(&keys(), &mut hits);
     assert!(hits.hits().eq((0..4_500).step_by(2)));
+    let mut view = empty(45, 5);
+    added(&keys()).for_each(|key| _ = view.insert(key).unwrap());
+    for length in lengths() {
+        exact.batch(&keys()[..length], &mut hits);
+        assert!(hits.iter().eq(keys()[..length].iter().map(|key| contains_hash(hasher.hash(key)))));
+        let integers: Vec<u64> =
+            keys()[..length].iter().map(|&key| u64::from_le_bytes(key)).collect();
+        let by_keys = hits.clone();
+        exact.integers(&integers, &mut hits);
+        assert_eq!(hits, by_keys);
+        let any: &dyn Filter = &view;
+        hits.write(length, |words| contains_batch_into(any, &keys()[..length], words).unwrap());
+        assert!(hits.iter().eq(keys()[..length].iter().map(|key| view.contains(key))));
+    }
 }
 
 #[test]

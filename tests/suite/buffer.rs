@@ -122,8 +122,8 @@ fn pages_that_threads_touch_first_give_the_same_bytes() {
             builder.insert_hash(hash >> 32 << 32 | low).unwrap();
         }
         let expected = builder.clone().finish().unwrap();
-        let empty = expected.view().blocks().iter().filter(|block| **block == [0; 64]).count();
-        assert!(empty * 2 > expected.view().blocks().len(), "{empty} empty blocks");
+        let empty = expected.blocks().iter().filter(|block| **block == [0; 64]).count();
+        assert!(empty * 2 > expected.blocks().len(), "{empty} empty blocks");
         let blocks = expected.params().blocks();
         for threads in [1, 2, 3, 8] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -135,7 +135,7 @@ fn pages_that_threads_touch_first_give_the_same_bytes() {
                 }
                 builder.par_finish().unwrap()
             });
-            assert_eq!(filter.view().blocks().as_ptr().addr() % aligned_to(40_000), 0);
+            assert_eq!(filter.blocks().as_ptr().addr() % aligned_to(40_000), 0);
             assert!(filter == expected, "{threads} threads");
         }
     }

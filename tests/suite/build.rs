@@ -70,8 +70,8 @@ fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
     assert_eq!(filter.insert_batch(&["a", "b"]), Err(refused));
     assert_eq!(filter.insert_batch(&["a"; 2_000]), Err(refused));
     assert_eq!(filter.insert("a"), Err(refused));
-    assert!(!filter.view().is_pass_all());
-    assert_eq!(filter.view().keys_inserted(), 50);
+    assert!(!filter.is_pass_all());
+    assert_eq!(filter.keys_inserted(), 50);
     assert_eq!(filter.to_bytes(), before.to_bytes());
     // What is not there is still absent, and a key still "maybe".
     assert!(!filter.contains_hash(77 << 32 | 5) && filter.contains("a"));
@@ -114,7 +114,7 @@ fn a_builder_of_the_callers_hashes_refuses_keys_and_goes_on() {
     _ = builder.insert("cannot be hashed");
     builder.insert_hash(2).unwrap();
     let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
-    assert_eq!((error, filter.view().keys_inserted()), (None, 101));
+    assert_eq!((error, filter.keys_inserted()), (None, 101));
     assert!(!filter.is_pass_all() && filter.contains("cannot be hashed"));
 }
 
@@ -178,9 +178,9 @@ fn a_failed_build_is_pass_all_and_the_reason() {
     let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
     let expected = BuildError::Params(ParamsError::ProbesOutOfRange { probes: 31 });
     assert_eq!(error, Some(expected));
-    assert!(filter.view().is_pass_all());
-    assert_eq!(filter.view().key_hash(), KeyHash::Caller { tag: 4 });
-    assert_eq!(filter.view().keys_inserted(), 3);
+    assert!(filter.is_pass_all());
+    assert_eq!(filter.key_hash(), KeyHash::Caller { tag: 4 });
+    assert_eq!(filter.keys_inserted(), 3);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_limit_with_an_estimate_loses_no_key() {
         let filter = builder.clone().finish_verified().unwrap();
         assert_eq!(filter.params(), params);
         assert_eq!(filter, builder.finish().unwrap());
-        assert_eq!(filter.view().keys_inserted(), count as u64);
+        assert_eq!(filter.keys_inserted(), count as u64);
         // The same keys, straight into a filter of this shape.
         let mut straight = BloomFilter::new(params, KeyHash::default()).unwrap();
         straight.insert_hashes(&hashes).unwrap();
@@ -324,7 +324,7 @@ mod parallel {
         let mut sequential = OPTIONS.builder();
         sequential.extend(&keys).unwrap();
         let expected = sequential.finish().unwrap();
-        assert_eq!(expected.view().keys_inserted(), 50_000);
+        assert_eq!(expected.keys_inserted(), 50_000);
         for threads in [1, 2, 5] {
             let filter = in_pool(threads, || {
                 let mut builder = OPTIONS.builder();
@@ -334,8 +334,41 @@ mod parallel {
             assert_eq!(filter.unwrap(), expected);
             let mut known = BloomFilter::new(expected.params(), KeyHash::default()).unwrap();
             in_pool(threads, || known.par_insert_batch(&keys)).unwrap();
-            assert_eq!(known.view().blocks(), expected.view().blocks());
-            assert_eq!(known.view().keys_inserted(), 150_000);
+            assert_eq!(known.blocks(), expected.blocks());
+            assert_eq!(known.keys_inserted(), 150_000);
+        }
+    }
+
+    /// A hash that is decided anew where several threads hash: with seed 0 there, 971 of 100,000 keys were found.
+    #[test]
+    fn keys_in_parallel_are_hashed_with_the_seed_of_the_options() {
+        let keys: Vec<[u8; 8]> = (0..100_000_u64).map(u64::to_le_bytes).collect();
+        let rule = PrefixExtractor::fixed(7);
+        for options in
+            [OPTIONS, OPTIONS.with_prefixes(rule.clone()), OPTIONS.with_only_prefixes(rule)]
+        {
+            let options = options.with_key_hash(KeyHash::Xxh3 { seed: 7 });
+            let mut sequential = options.builder();
+            sequential.extend(&keys).unwrap();
+            let expected = sequential.finish().unwrap();
+            let whole_keys = options.contents().whole_keys();
+            for threads in [1, 2, 5] {
+                let mut builder = options.builder();
+                in_pool(threads, || builder.par_extend(&keys)).unwrap();
+                let filter = in_pool(threads, || builder.par_finish_verified()).unwrap();
+                assert_eq!(filter.to_bytes(), expected.to_bytes(), "{threads} threads");
+                assert!(keys.iter().all(|key| filter.contains(key)));
+            }
+            if options.extractor().is_some() {
+                assert!(whole_keys || expected.contains("anything"));
+                continue;
+            }
+            let (mut known, mut in_parallel) =
+                (options.empty_filter(100_000).unwrap(), options.empty_filter(100_000).unwrap());
+            known.insert_batch(&keys).unwrap();
+            in_pool(2, || in_parallel.par_insert_batch(&keys)).unwrap();
+            assert_eq!(in_parallel.to_bytes(), known.to_bytes());
+            assert!(keys.iter().all(|key| in_parallel.contains(key)));
         }
     }
 
@@ -357,7 +390,7 @@ mod parallel {
             in_pool(threads, || flushing.par_extend_hashes(hashes.par_iter().copied())).unwrap();
             let in_parallel = in_pool(threads, || flushing.clone().par_finish_verified()).unwrap();
             let filter = flushing.finish_verified().unwrap();
-            assert_eq!(filter.view().keys_inserted(), 400_000);
+            assert_eq!(filter.keys_inserted(), 400_000);
             assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
             assert_eq!(in_parallel, filter);
         }
@@ -402,8 +435,8 @@ mod parallel {
         builder.insert_hash(3).unwrap();
         in_pool(2, || builder.par_extend_hashes(vec![3, 3, 4, 5])).unwrap();
         assert_eq!((builder.len(), builder.memory_bytes()), (3, 0));
-        assert!(builder.clone().par_finish_verified().unwrap().view().is_pass_all());
-        assert!(builder.finish_verified().unwrap().view().is_pass_all());
+        assert!(builder.clone().par_finish_verified().unwrap().is_pass_all());
+        assert!(builder.finish_verified().unwrap().is_pass_all());
     }
 
     #[cfg(panic = "unwind")]

@@ -3,8 +3,8 @@
 use crate::common::{Random, filled};
 use blocked_bloom::header::HeaderError;
 use blocked_bloom::{
-    BloomFilter, BloomFilterRef, FilterContents, FilterOptions, FormatError, KeyHash, KeyHasher,
-    PrefixExtractor, Sizing,
+    BloomFilter, FilterContents, FilterOptions, FormatError, KeyHash, KeyHasher, PrefixExtractor,
+    Sizing,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -38,25 +38,25 @@ fn compact_filters_are_those_of_the_document_and_read_back() {
         (8.0, Some(1), 100_000),
     ] {
         let filter = built(bits, probes, keys);
-        let compact = filter.view().to_compact_bytes().unwrap();
+        let compact = filter.to_compact_bytes().unwrap();
         assert_eq!(compact, by_the_document(&filter.to_bytes()));
         assert_eq!(compact.len() % 64, 8);
         for offset in 0..64 {
             let mut moved = vec![0; offset];
             moved.extend(&compact);
-            let opened = BloomFilterRef::open_compact(&moved[offset..]).unwrap();
+            let opened = BloomFilter::from_compact_bytes(&moved[offset..]).unwrap();
             assert_eq!(opened, filter.view());
             assert_eq!(opened.to_bytes(), filter.to_bytes());
         }
         let mut absent = 0;
         for hash in (0..keys.min(500)).map(hash_of).chain(Random(keys).hashes(500)) {
             let expected = filter.contains_hash(hash);
-            assert_eq!(BloomFilterRef::contains_hash_in_compact(&compact, hash), expected);
+            assert_eq!(BloomFilter::contains_hash_in(&compact, KeyHash::default(), hash), expected);
             absent += u32::from(!expected);
         }
         assert_eq!(absent > 0, bits > 0.0, "{bits} bits");
     }
-    assert_eq!(built(10.0, None, 20).view().to_compact_bytes().unwrap().len(), 72);
+    assert_eq!(built(10.0, None, 20).to_compact_bytes().unwrap().len(), 72);
 }
 
 fn hash_of(key: u64) -> u64 {
@@ -73,8 +73,8 @@ fn golden_files_are_written_again_and_answer() {
     ] {
         let path = format!("{}/tests/golden/{name}.bloom", env!("CARGO_MANIFEST_DIR"));
         let stored = std::fs::read(&path).unwrap();
-        assert_eq!(stored, built(bits, probes, keys).view().to_compact_bytes().unwrap(), "{path}");
-        let opened = BloomFilterRef::open_compact(&stored).unwrap();
+        assert_eq!(stored, built(bits, probes, keys).to_compact_bytes().unwrap(), "{path}");
+        let opened = BloomFilter::from_compact_bytes(&stored).unwrap();
         assert!((0..keys).all(|key| opened.contains(key.to_le_bytes())));
         assert_eq!(opened.keys_inserted(), keys);
     }
@@ -86,7 +86,7 @@ fn what_the_compact_form_cannot_hold_is_an_error() {
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     for key_hash in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
         let filter = BloomFilter::new(options.params(9).unwrap(), key_hash).unwrap();
-        let error = filter.view().to_compact_bytes().unwrap_err();
+        let error = filter.to_compact_bytes().unwrap_err();
         assert_eq!(error, FormatError::NotCompact { key_hash, contents: whole, keys_inserted: 0 });
     }
     let rule = PrefixExtractor::fixed(2);
@@ -96,7 +96,7 @@ fn what_the_compact_form_cannot_hold_is_an_error() {
     ] {
         let contents = options.contents();
         let filter = options.builder().finish().unwrap();
-        let error = filter.view().to_compact_bytes().unwrap_err();
+        let error = filter.to_compact_bytes().unwrap_err();
         assert_eq!(
             error,
             FormatError::NotCompact { key_hash: default, contents, keys_inserted: 0 }
@@ -108,12 +108,12 @@ fn what_the_compact_form_cannot_hold_is_an_error() {
         full[32..40].copy_from_slice(&keys.to_le_bytes());
         let sum = xxh3_64(&full[..56]);
         full[56..64].copy_from_slice(&sum.to_le_bytes());
-        let filter = BloomFilterRef::from_bytes(&full).unwrap();
+        let filter = BloomFilter::from_bytes(&full).unwrap();
         let compact = filter.to_compact_bytes();
         assert_eq!(compact.is_ok(), holds);
         match compact {
             Ok(bytes) => {
-                assert_eq!(BloomFilterRef::open_compact(&bytes).unwrap().keys_inserted(), keys);
+                assert_eq!(BloomFilter::from_compact_bytes(&bytes).unwrap().keys_inserted(), keys);
             }
             Err(error) => assert_eq!(
                 error.to_string(),
@@ -128,19 +128,21 @@ fn what_the_compact_form_cannot_hold_is_an_error() {
 fn neither_form_is_taken_for_the_other() {
     for blocks in [1, 2, 3, 40] {
         let (filter, hashes) = filled(blocks, 6, 1);
-        let (full, compact) = (filter.to_bytes(), filter.view().to_compact_bytes().unwrap());
-        assert!(BloomFilterRef::open_compact(&full).is_err());
-        assert!(BloomFilterRef::from_bytes(&compact).is_err());
-        assert!(BloomFilterRef::from_bytes_trusted(&compact).is_err());
+        let (full, compact) = (filter.to_bytes(), filter.to_compact_bytes().unwrap());
+        assert!(BloomFilter::from_compact_bytes(&full).is_err());
+        assert!(BloomFilter::from_bytes(&compact).is_err());
+        assert!(BloomFilter::from_bytes_trusted(&compact).is_err());
         for hash in hashes.iter().copied().chain(Random(2).hashes(100)) {
-            assert!(BloomFilterRef::contains_hash_in_compact(&full, hash));
-            assert!(BloomFilterRef::contains_hash_in(&compact, KeyHash::default(), hash));
+            // The form has this hash alone.
+            for other in [KeyHash::Xxh3 { seed: 1 }, KeyHash::Caller { tag: 0 }] {
+                assert!(BloomFilter::contains_hash_in(&compact, other, hash));
+            }
         }
         // Nor blocks that begin as the full form does.
         let mut disguised = full.clone();
         disguised.extend([0xbc, 1, 6, 1, 0, 0, 0, 0]);
-        assert!(BloomFilterRef::from_bytes_trusted(&disguised).is_err());
-        assert!(BloomFilterRef::open_compact(&disguised).is_ok());
+        assert!(BloomFilter::from_bytes_trusted(&disguised).is_err());
+        assert!(BloomFilter::from_compact_bytes(&disguised).is_ok());
     }
 }
 
@@ -148,14 +150,14 @@ fn neither_form_is_taken_for_the_other() {
 #[test]
 fn what_is_no_compact_filter_is_an_error_and_maybe() {
     let (filter, _) = filled(3, 6, 1);
-    let compact = filter.view().to_compact_bytes().unwrap();
+    let compact = filter.to_compact_bytes().unwrap();
     let hashes = Random(7).hashes(64);
     let all_maybe = |bytes: &[u8]| {
-        hashes.iter().all(|&hash| BloomFilterRef::contains_hash_in_compact(bytes, hash))
+        hashes.iter().all(|&hash| BloomFilter::contains_hash_in(bytes, KeyHash::default(), hash))
     };
     assert!(!all_maybe(&compact));
     for length in 0..compact.len() {
-        let error = BloomFilterRef::open_compact(&compact[..length]).unwrap_err();
+        let error = BloomFilter::from_compact_bytes(&compact[..length]).unwrap_err();
         assert!(error.offset() <= length as u64 + 3, "{length}: {error}");
         let is_length = matches!(error, FormatError::Header(HeaderError::Length { .. }));
         assert_eq!(is_length, length % 64 != 8 || length < 72, "{length}: {error}");
@@ -170,7 +172,7 @@ fn what_is_no_compact_filter_is_an_error_and_maybe() {
                 2 => (1..=30).contains(&value),
                 _ => value == 1,
             };
-            let opened = BloomFilterRef::open_compact(&changed);
+            let opened = BloomFilter::from_compact_bytes(&changed);
             assert_eq!(opened.is_ok(), allowed, "{at}: {value}");
             match opened {
                 Err(error) => {
@@ -179,17 +181,16 @@ fn what_is_no_compact_filter_is_an_error_and_maybe() {
                 }
                 Ok(filter) => assert!(hashes.iter().all(|&hash| {
                     filter.contains_hash(hash)
-                        == BloomFilterRef::contains_hash_in_compact(&changed, hash)
+                        == BloomFilter::contains_hash_in(&changed, KeyHash::default(), hash)
                 })),
             }
         }
     }
-    let mut pass_all =
-        BloomFilter::pass_all(KeyHash::default()).unwrap().view().to_compact_bytes().unwrap();
-    assert!(BloomFilterRef::open_compact(&pass_all).unwrap().is_pass_all());
+    let mut pass_all = BloomFilter::pass_all(KeyHash::default()).to_compact_bytes().unwrap();
+    assert!(BloomFilter::from_compact_bytes(&pass_all).unwrap().is_pass_all());
     for (at, value) in [(5, 0xfe), (66, 2)] {
         let before = std::mem::replace(&mut pass_all[at], value);
-        assert!(BloomFilterRef::open_compact(&pass_all).is_err());
+        assert!(BloomFilter::from_compact_bytes(&pass_all).is_err());
         pass_all[at] = before;
     }
 }
@@ -202,12 +203,12 @@ fn damage_campaign() {
     let (keys, mut random) = (300, Random(11));
     let mut damaged = 0;
     for bits in [4.0, 10.0, 20.0] {
-        let compact = built(bits, None, keys).view().to_compact_bytes().unwrap();
+        let compact = built(bits, None, keys).to_compact_bytes().unwrap();
         let sealed: Vec<u8> = [&compact[..], &xxh3_64(&compact).to_le_bytes()].concat();
         let look_up = |container: &[u8], key: u64| {
             let Some((bytes, sum)) = container.split_last_chunk() else { return true };
             let holds = xxh3_64(bytes) == u64::from_le_bytes(*sum);
-            !holds || BloomFilterRef::contains_hash_in_compact(bytes, hash_of(key))
+            !holds || BloomFilter::contains_hash_in(bytes, KeyHash::default(), hash_of(key))
         };
         assert!((0..keys).all(|key| look_up(&sealed, key)));
         for _ in 0..20_000 {
@@ -224,8 +225,8 @@ fn damage_campaign() {
             }
             let key = random.next() % keys;
             assert!(look_up(&container, key), "a key was lost");
-            _ = BloomFilterRef::contains_hash_in_compact(&container, hash_of(key));
-            if let Ok(filter) = BloomFilterRef::open_compact(&container) {
+            _ = BloomFilter::contains_hash_in(&container, KeyHash::default(), hash_of(key));
+            if let Ok(filter) = BloomFilter::from_compact_bytes(&container) {
                 _ = filter.contains_hash(hash_of(key));
             }
             damaged += 1;

@@ -1,11 +1,12 @@
 //! Owned, borrowed and shared filters: inserting, clearing, what the statistics say, and what misuse does.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, BuildError, FilterOptions,
-    KeyError, KeyHash, KeyHasher, ParamsError, Sizing,
+    Bitmask, BloomFilter, BuildError, FilterOptions, KeyError, KeyHash, KeyHasher, ParamsError,
+    PrefixExtractor, Sizing, Stored,
 };
 
 const TEN: Sizing = Sizing::BitsPerKey(10.0);
@@ -26,7 +27,7 @@ fn insert_says_whether_the_key_was_certainly_new() {
         certainly_new += u32::from(absent);
     }
     assert!(certainly_new > 95);
-    assert_eq!(filter.view().keys_inserted(), 200);
+    assert_eq!(filter.keys_inserted(), 200);
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn filters_are_equal_if_shape_hash_count_and_bits_are() {
     for other in [other_bits, other_count, other_hash, empty(2, 6)] {
         assert_ne!(filter, other);
         assert_ne!(filter.view(), other.view());
-        let bytes = |filter: &BloomFilter| BloomFilterBytes::from_bytes(filter.to_bytes()).unwrap();
+        let bytes = |filter: &BloomFilter| BloomFilter::from_bytes(filter.to_bytes()).unwrap();
         assert_eq!(bytes(&filter), bytes(&filter));
         assert_ne!(bytes(&filter), bytes(&other));
     }
@@ -178,26 +179,26 @@ fn a_builder_reports_what_went_wrong_instead_of_a_filter() {
     builder.insert_hash(1).unwrap();
     assert_eq!(builder.insert("a key"), Err(KeyError::NoHasher { tag: 3 }));
     builder.insert_hash(2).unwrap();
-    assert_eq!(builder.finish().unwrap().view().keys_inserted(), 2);
+    assert_eq!(builder.finish().unwrap().keys_inserted(), 2);
 }
 
 #[test]
 fn no_key_gives_an_empty_filter_and_no_bits_a_filter_that_passes_all() {
     let empty = OPTIONS.builder().finish().unwrap();
-    assert!(empty.view().is_empty() && !empty.contains("x"));
+    assert!(empty.is_empty() && !empty.contains("x"));
     assert_eq!(empty.params().blocks(), 1);
 
     let mut builder = FilterOptions::new(Sizing::BitsPerKey(0.0)).builder();
     builder.extend(["a", "b"]).unwrap();
     let mut filter = builder.finish().unwrap();
-    assert!(filter.view().is_pass_all() && filter.contains("anything"));
-    assert_eq!(filter.view().keys_inserted(), 2);
+    assert!(filter.is_pass_all() && filter.contains("anything"));
+    assert_eq!(filter.keys_inserted(), 2);
     assert_eq!(filter.params().false_positive_rate(), 1.0);
     assert_eq!(filter.insert("c"), Ok(false));
     filter.clear();
     assert!(filter.contains("anything"));
     let stored = filter.to_bytes();
-    assert_eq!(BloomFilterRef::from_bytes(&stored).unwrap(), filter.view());
+    assert_eq!(BloomFilter::from_bytes(&stored).unwrap(), filter.view());
 }
 
 #[test]
@@ -211,17 +212,17 @@ fn a_filter_of_the_callers_hashes_never_calls_a_key_absent() {
     assert!(filter.contains("a"));
     assert!(!filter.contains_hash(77));
     filter.insert_hash(77).unwrap();
-    assert!(filter.contains_hash(77) && !filter.view().is_pass_all());
+    assert!(filter.contains_hash(77) && !filter.is_pass_all());
     // A key that cannot be hashed is rejected, and leaves the filter as useful as it was.
     let (before, stored) = (filter.clone(), filter.to_bytes());
     assert_eq!(filter.insert("a"), Err(refused));
     assert_eq!(filter.insert_batch(&["a", "b"]), Err(refused));
     assert_eq!((filter.hasher(), filter.view().hasher()), (Err(refused), Err(refused)));
-    assert!(!filter.view().is_pass_all() && !filter.contains_hash(78 << 32 | 78));
-    assert_eq!(filter.view().keys_inserted(), 1);
+    assert!(!filter.is_pass_all() && !filter.contains_hash(78 << 32 | 78));
+    assert_eq!(filter.keys_inserted(), 1);
     assert_eq!((&filter, filter.to_bytes()), (&before, stored.clone()));
-    assert_eq!(BloomFilterRef::from_bytes(&stored).unwrap(), filter.view());
-    let bytes = BloomFilterBytes::from_bytes(&stored).unwrap();
+    assert_eq!(BloomFilter::from_bytes(&stored).unwrap(), filter.view());
+    let bytes = BloomFilter::from_bytes(&stored).unwrap();
     assert_eq!(bytes.hasher(), Err(refused));
     assert!(bytes.contains("a") && bytes.contains_hash(77));
     assert!(!bytes.contains_hash(78 << 32 | 78));
@@ -233,12 +234,12 @@ fn the_count_of_insertions_saturates() {
     stored[32..40].fill(0xff);
     let sum = xxhash_rust::xxh3::xxh3_64(&stored[..56]);
     stored[56..64].copy_from_slice(&sum.to_le_bytes());
-    let mut filter = BloomFilterRef::from_bytes(&stored).unwrap().to_filter().unwrap();
+    let mut filter = BloomFilter::from_bytes(&stored).unwrap().to_filter().unwrap();
     let copy = filter.clone();
     filter.insert_hash(1).unwrap();
     filter.insert_hashes(&[1, 2]).unwrap();
     filter.union_with(&copy).unwrap();
-    assert_eq!(filter.view().keys_inserted(), u64::MAX);
+    assert_eq!(filter.keys_inserted(), u64::MAX);
     assert_eq!(filter.params().false_positive_rate(), 1.0);
 }
 
@@ -251,38 +252,83 @@ fn statistics_follow_the_bits() {
     for _ in 0..2 {
         filter.insert_hashes(&hashes).unwrap();
     }
-    assert_eq!(filter.view().keys_inserted(), 200_000);
-    let ones: u32 =
-        filter.view().blocks().as_flattened().iter().map(|byte| byte.count_ones()).sum();
+    assert_eq!(filter.keys_inserted(), 200_000);
+    let ones: u32 = filter.blocks().as_flattened().iter().map(|byte| byte.count_ones()).sum();
     assert!((filter.fill_ratio() - f64::from(ones) / (2_000.0 * 512.0)).abs() < 1e-12);
     let estimated = filter.estimated_keys().unwrap();
     assert!((99_000..101_000).contains(&estimated), "{estimated} distinct keys estimated");
     let (actual, predicted) =
         (filter.estimated_false_positive_rate(), filter.params().false_positive_rate_at(100_000));
     assert!((actual / predicted - 1.0).abs() < 0.03, "{actual} of {predicted}");
-    assert_eq!(BloomFilter::pass_all(KeyHash::default()).unwrap().estimated_keys(), None);
+    assert_eq!(
+        BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap().estimated_keys(),
+        None
+    );
 }
 
-/// An owner of bytes that lends others after the check.
+/// An owner of bytes that lends as many of them as it is told.
 struct Fickle {
-    long: Vec<u8>,
-    lent: Cell<u32>,
+    bytes: Vec<u8>,
+    lent: Rc<Cell<usize>>,
 }
 
 impl AsRef<[u8]> for Fickle {
     fn as_ref(&self) -> &[u8] {
-        self.lent.set(self.lent.get() + 1);
-        if self.lent.get() == 1 { &self.long } else { &self.long[..100] }
+        &self.bytes[..self.lent.get()]
     }
 }
 
+/// Shorter or longer, by a byte or by blocks, in either form: catches a length that is compared in whole blocks, and an index that is
+/// computed of one slice and used in another.
 #[test]
 fn bytes_that_change_length_after_opening_pass_all() {
-    let (filter, _) = filled(10, 6, 1);
-    let fickle = Fickle { long: filter.to_bytes(), lent: Cell::new(0) };
-    let opened = BloomFilterBytes::from_bytes(fickle).unwrap();
-    assert!(opened.view().is_pass_all());
-    assert!((0..100).all(|hash| opened.view().contains_hash(hash)));
+    let (filter, keys) = filled(10, 6, 1);
+    let absent: Vec<u64> =
+        Random(2).hashes(200).into_iter().filter(|&hash| !filter.contains_hash(hash)).collect();
+    assert!(absent.len() > 150);
+    let compact = filter.to_compact_bytes().unwrap();
+    type Opened = BloomFilter<Stored<Fickle>>;
+    type Open = fn(Fickle) -> Opened;
+    let full: Open = |bytes| BloomFilter::from_bytes(bytes).unwrap();
+    let trusted: Open = |bytes| BloomFilter::from_bytes_trusted(bytes).unwrap();
+    let or_pass_all: Open = |bytes| BloomFilter::open_or_pass_all(bytes, KeyHash::default()).0;
+    let of_compact: Open = |bytes| BloomFilter::from_compact_bytes(bytes).unwrap();
+    let stored = filter.to_bytes();
+    for (open, stored) in
+        [(full, &stored), (trusted, &stored), (or_pass_all, &stored), (of_compact, &compact)]
+    {
+        let length = stored.len();
+        let (mut bytes, lent) = (stored.clone(), Rc::new(Cell::new(length)));
+        // What is absent there stays so in zeros behind it.
+        bytes.resize(length + 640, 0);
+        let opened = open(Fickle { bytes, lent: lent.clone() });
+        let mut hits = Bitmask::new();
+        for other in (0..=length + 640).step_by(8).chain([length - 1, length + 1]) {
+            lent.set(other);
+            assert!(absent.iter().all(|&hash| opened.contains_hash(hash) == (other != length)));
+            opened.contains_hashes(&absent, &mut hits);
+            assert_eq!(hits.count_misses(), if other == length { absent.len() } else { 0 });
+            assert!(keys.iter().all(|&hash| opened.view().contains_hash(hash)));
+            opened.prefetch_hash(u64::MAX);
+            assert!(opened.to_filter().unwrap().contains_hash(absent[0]) == (other != length));
+        }
+    }
+}
+
+/// A filter of prefixes answers for keys as one that holds none, so it is not equal to its view that answers for prefixes.
+#[test]
+fn filters_are_equal_if_they_answer_alike() {
+    let rule = PrefixExtractor::fixed(2);
+    for options in [OPTIONS.with_prefixes(rule.clone()), OPTIONS.with_only_prefixes(rule.clone())] {
+        let mut builder = options.builder();
+        builder.extend(["apple", "banana"]).unwrap();
+        let filter = builder.finish().unwrap();
+        let prefixes = filter.prefixes(&rule);
+        assert_eq!(filter, filter.view());
+        assert_eq!(prefixes == filter, prefixes.contains("zz") == filter.contains("zz"));
+        assert_eq!(prefixes, filter.prefixes(&rule));
+        assert_ne!(prefixes, filter.prefixes(&PrefixExtractor::fixed(3)));
+    }
 }
 
 #[test]
@@ -291,8 +337,7 @@ fn filters_may_cross_threads() {
     let (filter, _) = filled(100, 6, 1);
     check(&filter);
     check(&filter.view());
-    let shared =
-        BloomFilterBytes::from_bytes(std::sync::Arc::<[u8]>::from(filter.to_bytes())).unwrap();
+    let shared = BloomFilter::from_bytes(std::sync::Arc::<[u8]>::from(filter.to_bytes())).unwrap();
     check(&shared);
     std::thread::scope(|scope| {
         scope.spawn(|| assert_eq!(shared.view(), filter.view()));
@@ -332,8 +377,8 @@ fn owned_blocks_are_cache_lines() {
         let filter = empty(blocks, 6);
         let copy = filter.clone();
         for filter in [&filter, &copy] {
-            assert!(filter.view().is_empty());
-            let address = filter.view().blocks().as_ptr().addr();
+            assert!(filter.is_empty());
+            let address = filter.blocks().as_ptr().addr();
             let huge = cfg!(target_os = "linux") && blocks >= 32_768;
             let expected = if huge { 2 << 20 } else { 64 };
             assert!(address.is_multiple_of(expected), "{blocks} blocks at {address:#x}");
@@ -347,7 +392,7 @@ fn a_builder_without_a_filter_keeps_no_hashes() {
     (0..1_000).for_each(|hash| builder.insert_hash(hash / 2).unwrap());
     assert_eq!((builder.len(), builder.is_empty()), (500, false));
     assert!(builder.params().unwrap().is_pass_all());
-    assert_eq!(builder.finish().unwrap().view().keys_inserted(), 500);
+    assert_eq!(builder.finish().unwrap().keys_inserted(), 500);
 }
 
 #[cfg(feature = "rayon")]

@@ -1,10 +1,7 @@
 //! Folding against filters that were built smaller, and shrinking against a search over all divisors.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::{
-    BatchQuery, BloomFilter, BloomFilterRef, FilterOptions, FoldError, KeyHash, ParamsError,
-    Sizing, probe,
-};
+use blocked_bloom::{BloomFilter, FilterOptions, FoldError, KeyHash, ParamsError, Sizing, probe};
 use proptest::prelude::*;
 
 fn divisors(number: u32) -> Vec<u32> {
@@ -29,7 +26,7 @@ fn folding_gives_the_bytes_of_building_smaller_for_every_divisor() {
                     folded.fold(divisor).unwrap();
                     let name = format!("{blocks} blocks by {divisor}, {probes} probes");
                     assert_eq!(folded.to_bytes(), built.to_bytes(), "{name}");
-                    let copy = filter.view().folded(divisor).unwrap();
+                    let copy = filter.folded(divisor).unwrap();
                     assert_eq!(copy.to_bytes(), built.to_bytes(), "{name}");
                 }
             }
@@ -109,8 +106,8 @@ proptest! {
         let mut union = a.clone();
         union.union_with(&b).unwrap();
         union.fold(divisor).unwrap();
-        let mut folded = a.view().folded(divisor).unwrap();
-        folded.union_with(&b.view().folded(divisor).unwrap()).unwrap();
+        let mut folded = a.folded(divisor).unwrap();
+        folded.union_with(&b.folded(divisor).unwrap()).unwrap();
         prop_assert_eq!(union, folded);
     }
 }
@@ -122,7 +119,7 @@ fn a_large_filter_is_folded_into_memory_of_its_own_size() {
     for divisor in [2, 7, 10_000, 70_000] {
         let mut folded = filter.clone();
         folded.fold(divisor).unwrap();
-        let blocks = folded.view().blocks();
+        let blocks = folded.blocks();
         assert_eq!(blocks.len() as u32, 70_000 / divisor);
         let huge = cfg!(target_os = "linux") && size_of_val(blocks) >= 2 << 20;
         assert!(blocks.as_ptr().addr().is_multiple_of(if huge { 2 << 20 } else { 64 }));
@@ -131,7 +128,7 @@ fn a_large_filter_is_folded_into_memory_of_its_own_size() {
             folded.view().with_kernel(kernel).contains_hashes(&hashes, &mut hits);
             assert_eq!(hits.count_misses(), 0);
         }
-        assert_eq!(folded, filter.view().folded(divisor).unwrap());
+        assert_eq!(folded, filter.folded(divisor).unwrap());
     }
 }
 
@@ -141,7 +138,7 @@ fn borrowed_bytes_at_any_alignment_fold_into_a_filter() {
     let mut stored = vec![0; 3];
     stored.extend(filter.to_bytes());
     let before = stored.clone();
-    let folded = BloomFilterRef::from_bytes(&stored[3..]).unwrap().folded(12).unwrap();
+    let folded = BloomFilter::from_bytes(&stored[3..]).unwrap().folded(12).unwrap();
     filter.fold(12).unwrap();
     assert_eq!(folded, filter);
     assert_eq!(stored, before);
@@ -155,7 +152,7 @@ fn a_divisor_that_is_none_is_refused_and_changes_nothing() {
         let divisors = divisors(blocks);
         for divisor in (0..=blocks + 2).chain([1 << 31, u32::MAX]) {
             if divisors.contains(&divisor) {
-                assert!(filter.view().folded(divisor).is_ok());
+                assert!(filter.folded(divisor).is_ok());
                 continue;
             }
             let expected = FoldError::NotADivisor {
@@ -165,7 +162,7 @@ fn a_divisor_that_is_none_is_refused_and_changes_nothing() {
                 above: divisors.iter().copied().find(|&candidate| candidate > divisor),
             };
             assert_eq!(filter.fold(divisor), Err(expected));
-            assert_eq!(filter.view().folded(divisor), Err(expected));
+            assert_eq!(filter.folded(divisor), Err(expected));
             assert_eq!(filter, before);
         }
     }
@@ -178,12 +175,12 @@ fn a_divisor_that_is_none_is_refused_and_changes_nothing() {
 
 #[test]
 fn pass_all_and_empty_filters_stay_what_they_are() {
-    let mut all = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 3 }).unwrap();
+    let mut all = BloomFilter::pass_all(KeyHash::Xxh3 { seed: 3 }).to_filter().unwrap();
     let before = all.clone();
     for divisor in [1, 2, 7, u32::MAX] {
         all.fold(divisor).unwrap();
         assert_eq!(all, before);
-        assert_eq!(all.view().folded(divisor).unwrap(), before);
+        assert_eq!(all.folded(divisor).unwrap(), before);
     }
     assert!(matches!(all.fold(0), Err(FoldError::NotADivisor { divisor: 0, .. })));
     assert_eq!((all.shrink_to_false_positive_rate(0.5), &all), (Ok(1), &before));
@@ -212,7 +209,7 @@ fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
                 let mut filter = empty(blocks, probes);
                 filter.insert_hashes(&hashes).unwrap();
                 let rate_of = |divisor| {
-                    let folded: BloomFilter = filter.view().folded(divisor).unwrap();
+                    let folded: BloomFilter = filter.folded(divisor).unwrap();
                     folded.estimated_false_positive_rate()
                 };
                 let folds: Vec<(u32, f64)> = divisors(blocks)
@@ -230,7 +227,7 @@ fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
                     let expected = kept.max().unwrap_or(1);
                     let mut shrunk = filter.clone();
                     assert_eq!(shrunk.shrink_to_false_positive_rate(rate), Ok(expected));
-                    assert_eq!(shrunk, filter.view().folded(expected).unwrap());
+                    assert_eq!(shrunk, filter.folded(expected).unwrap());
                     gained += u32::from(expected > 1);
                 }
             }
@@ -247,7 +244,7 @@ fn shrinking_looks_at_the_bits_not_at_the_count() {
     (0..16).for_each(|_| filter.insert_hashes(&hashes).unwrap());
     assert!(filter.params().false_positive_rate() > 0.009);
     assert_eq!(filter.shrink_to_false_positive_rate(0.011), Ok(16));
-    assert_eq!(filter.view().keys_inserted(), 640 * 51 / 16 * 16);
+    assert_eq!(filter.keys_inserted(), 640 * 51 / 16 * 16);
 }
 
 #[test]

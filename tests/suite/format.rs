@@ -2,10 +2,7 @@
 
 use crate::common::{Random, filled, kernels};
 use blocked_bloom::header::HeaderError;
-use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, FormatError, KeyHash,
-    Sizing,
-};
+use blocked_bloom::{Bitmask, BloomFilter, FormatError, KeyHash, Sizing};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Filters of every kind, small enough for exhaustive damage.
@@ -18,7 +15,7 @@ fn specimens() -> Vec<Vec<u8>> {
     vec![
         empty(KeyHash::default()).to_bytes(),
         caller.to_bytes(),
-        BloomFilter::pass_all(KeyHash::Xxh3 { seed: 7 }).unwrap().to_bytes(),
+        BloomFilter::pass_all(KeyHash::Xxh3 { seed: 7 }).to_bytes(),
         filled(1, 1, 1).0.to_bytes(),
         filled(5, 30, 2).0.to_bytes(),
     ]
@@ -47,7 +44,7 @@ fn filters_read_back_as_they_were_written() {
                 assert_eq!(written, bytes);
             }
 
-            for opened in [BloomFilterRef::from_bytes, BloomFilterRef::from_bytes_trusted] {
+            for opened in [BloomFilter::from_bytes, BloomFilter::from_bytes_trusted] {
                 let view = opened(&bytes).unwrap();
                 assert_eq!(view, filter.view());
                 assert_eq!(view.key_hash(), KeyHash::default());
@@ -57,7 +54,7 @@ fn filters_read_back_as_they_were_written() {
                 assert!(keys.iter().all(|&key| view.contains_hash(key)));
                 assert_eq!(view.to_filter().unwrap(), filter);
             }
-            let shared = BloomFilterBytes::from_bytes(bytes.clone()).unwrap();
+            let shared = BloomFilter::from_bytes(bytes.clone()).unwrap();
             assert_eq!(shared.view(), filter.view());
             assert_eq!(shared.into_inner(), bytes);
         }
@@ -68,7 +65,7 @@ fn filters_read_back_as_they_were_written() {
 fn every_truncation_and_extension_is_refused() {
     for bytes in specimens() {
         for length in 0..bytes.len() {
-            let error = BloomFilterRef::from_bytes(&bytes[..length]).unwrap_err();
+            let error = BloomFilter::from_bytes(&bytes[..length]).unwrap_err();
             match error {
                 FormatError::Header(HeaderError::TooShort { found }) => {
                     assert!(found == length as u64 && length < 64);
@@ -80,13 +77,13 @@ fn every_truncation_and_extension_is_refused() {
                 ref other => panic!("{length} bytes: {other}"),
             }
             assert_eq!(error.offset(), length as u64);
-            assert_eq!(BloomFilterRef::from_bytes_trusted(&bytes[..length]).as_ref(), Err(&error));
-            assert_eq!(BloomFilterBytes::from_bytes(&bytes[..length]).unwrap_err(), error);
+            assert_eq!(BloomFilter::from_bytes_trusted(&bytes[..length]).as_ref(), Err(&error));
+            assert_eq!(BloomFilter::from_bytes(&bytes[..length]).unwrap_err(), error);
         }
         for extra in [1, 63, 64, 1_000] {
             let mut longer = bytes.clone();
             longer.resize(bytes.len() + extra, 0);
-            let error = BloomFilterRef::from_bytes(&longer).unwrap_err();
+            let error = BloomFilter::from_bytes(&longer).unwrap_err();
             assert!(
                 matches!(error, FormatError::Header(HeaderError::Length { .. })),
                 "{extra} more: {error}"
@@ -103,7 +100,7 @@ fn every_flipped_bit_is_refused() {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let error = BloomFilterRef::from_bytes(&damaged).expect_err("a flipped bit");
+            let error = BloomFilter::from_bytes(&damaged).expect_err("a flipped bit");
             let expected = match (bit / 8, &error) {
                 (0..8, FormatError::Header(HeaderError::Magic { found, expected })) => {
                     found[..] == damaged[..8] && expected[..] == bytes[..8]
@@ -122,7 +119,7 @@ fn every_flipped_bit_is_refused() {
             };
             assert!(expected, "bit {bit}: {error}");
             // The header alone is still verified, and nothing more is promised.
-            let trusted = BloomFilterRef::from_bytes_trusted(&damaged);
+            let trusted = BloomFilter::from_bytes_trusted(&damaged);
             let unread = bit / 8 >= 64 && bytes[13] != 5;
             assert_eq!(trusted.is_ok(), unread, "bit {bit}");
         }
@@ -137,7 +134,7 @@ fn every_value_of_every_header_byte_is_a_filter_or_an_error_that_says_where() {
             let mut changed = bytes.clone();
             changed[at] = value;
             seal(&mut changed);
-            let opened = BloomFilterRef::from_bytes(&changed);
+            let opened = BloomFilter::from_bytes(&changed);
             let legal = match at {
                 0..11 => value == bytes[at],
                 11 => value <= 1,
@@ -189,7 +186,7 @@ fn sealed_lies_are_named() {
         let mut changed = bytes.clone();
         changed[at] = value;
         seal(&mut changed);
-        BloomFilterRef::from_bytes(&changed).err()
+        BloomFilter::from_bytes(&changed).err()
     };
     for (at, value, text) in [
         (10, 2, "offset 10: unsupported probe scheme 2 (supported: 1)"),
@@ -217,25 +214,25 @@ fn sealed_lies_are_named() {
     absurd[24..28].fill(0xff);
     seal(&mut absurd);
     let expected = 64 + 64 * u64::from(u32::MAX);
-    assert_eq!(BloomFilterRef::from_bytes(&absurd), Err(length(128, expected)));
-    let mut pass_all = BloomFilter::pass_all(KeyHash::default()).unwrap().to_bytes();
+    assert_eq!(BloomFilter::from_bytes(&absurd), Err(length(128, expected)));
+    let mut pass_all = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     pass_all[12] = 2;
     seal(&mut pass_all);
     let field = |error: FormatError| match error {
         FormatError::Header(HeaderError::Field { offset, found, .. }) => (offset, found),
         other => panic!("{other}"),
     };
-    assert_eq!(BloomFilterRef::from_bytes(&pass_all).map_err(field), Err((12, 2)));
-    let mut wide = BloomFilter::pass_all(KeyHash::default()).unwrap().to_bytes();
+    assert_eq!(BloomFilter::from_bytes(&pass_all).map_err(field), Err((12, 2)));
+    let mut wide = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     wide[24] = 2;
     wide.extend([0xff; 64]);
     seal(&mut wide);
-    assert_eq!(BloomFilterRef::from_bytes(&wide).map_err(field), Err((24, 2)));
+    assert_eq!(BloomFilter::from_bytes(&wide).map_err(field), Err((24, 2)));
     // Sealed or not, a pass-all filter has a block of ones or is rejected, even when trusted.
-    let mut holed = BloomFilter::pass_all(KeyHash::default()).unwrap().to_bytes();
+    let mut holed = BloomFilter::pass_all(KeyHash::default()).to_bytes();
     holed[100] = 0xfe;
     seal(&mut holed);
-    for open in [BloomFilterRef::from_bytes, BloomFilterRef::from_bytes_trusted] {
+    for open in [BloomFilter::from_bytes, BloomFilter::from_bytes_trusted] {
         assert_eq!(open(&holed).map_err(field), Err((100, 0xfe)));
     }
 }
@@ -255,7 +252,7 @@ fn sealed_mutations_open_by_the_probe_scheme_or_not_at_all() {
             bytes[at] = random.next() as u8;
         }
         seal(&mut bytes);
-        let Ok(view) = BloomFilterRef::from_bytes(&bytes) else {
+        let Ok(view) = BloomFilter::from_bytes(&bytes) else {
             continue;
         };
         opened += 1;
@@ -277,15 +274,17 @@ fn what_cannot_be_used_is_maybe_and_says_why() {
     let keys: Vec<[u8; 4]> = (0..100_u32).map(u32::to_le_bytes).collect();
     let mut hits = Bitmask::new();
     let mut check = |bytes: &[u8], error: Option<FormatError>| {
-        let (view, found) = BloomFilterRef::open_or_pass_all(bytes, expected);
-        let (owned, found_too) = BloomFilterBytes::open_or_pass_all(bytes.to_vec(), expected);
+        let (view, found) = BloomFilter::open_or_pass_all(bytes, expected);
+        let (owned, found_too) = BloomFilter::open_or_pass_all(bytes.to_vec(), expected);
         assert_eq!((&found, &found_too), (&error, &error));
-        assert_eq!((owned.view(), &owned.get_ref()[..]), (view, bytes));
+        assert_eq!(owned, view);
+        assert_eq!(owned.clone().into_inner(), bytes);
         assert_eq!(view.key_hash(), expected);
         if error.is_none() {
             assert_eq!(view.to_bytes(), bytes);
         } else {
-            for filter in [view, owned.view(), owned.clone().with_kernel(kernels()[0]).view()] {
+            let scalar = owned.clone().with_kernel(kernels()[kernels().len() - 1]);
+            for filter in [view.view(), owned.view(), scalar.view()] {
                 assert!(filter.is_pass_all());
                 filter.contains_batch(&keys, &mut hits);
                 assert_eq!(hits.count_hits(), 100);
@@ -293,17 +292,17 @@ fn what_cannot_be_used_is_maybe_and_says_why() {
         }
     };
     for bytes in specimens() {
-        let opened = BloomFilterRef::from_bytes(&bytes).unwrap();
+        let opened = BloomFilter::from_bytes(&bytes).unwrap();
         let found = opened.key_hash();
         let error = (found != expected).then_some(FormatError::HashMismatch { found, expected });
         check(&bytes, error);
         for length in (0..bytes.len()).step_by(7) {
-            check(&bytes[..length], BloomFilterRef::from_bytes(&bytes[..length]).err());
+            check(&bytes[..length], BloomFilter::from_bytes(&bytes[..length]).err());
         }
         for at in (0..bytes.len()).step_by(5) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            check(&damaged, BloomFilterRef::from_bytes(&damaged).err());
+            check(&damaged, BloomFilter::from_bytes(&damaged).err());
         }
     }
 }
@@ -313,9 +312,9 @@ fn arbitrary_bytes_are_refused() {
     let mut random = Random(10);
     for length in (0..300).chain([4_096, 100_000]) {
         let mut bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
-        assert!(BloomFilterRef::from_bytes(&bytes).is_err());
+        assert!(BloomFilter::from_bytes(&bytes).is_err());
         bytes.fill(0);
-        assert!(BloomFilterRef::from_bytes(&bytes).is_err());
+        assert!(BloomFilter::from_bytes(&bytes).is_err());
     }
 }
 

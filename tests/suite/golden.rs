@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use blocked_bloom::{BloomFilter, BloomFilterRef, FilterOptions, Kernel, KeyHash, Sizing};
+use blocked_bloom::{Block, BloomFilter, FilterOptions, Kernel, KeyHash, Sizing};
 use xxhash_rust::xxh3::xxh3_64;
 
 struct Golden {
@@ -69,7 +69,7 @@ fn build(golden: &Golden) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-fn contains(filter: BloomFilterRef<'_>, key: u64) -> bool {
+fn contains(filter: BloomFilter<&[Block]>, key: u64) -> bool {
     match filter.key_hash() {
         KeyHash::Caller { .. } => filter.contains_hash(hash_of(key)),
         _ => filter.contains(key.to_le_bytes()),
@@ -77,16 +77,20 @@ fn contains(filter: BloomFilterRef<'_>, key: u64) -> bool {
 }
 
 fn line(golden: &Golden, stored: &[u8]) -> String {
-    let filter = BloomFilterRef::from_bytes(stored).unwrap();
+    let filter = BloomFilter::from_bytes(stored).unwrap();
     // The last kernel is the scalar one.
     let kernels: Vec<Kernel> = Kernel::supported().collect();
     let scalar = filter.with_kernel(*kernels.last().unwrap());
     let false_positives: Vec<u64> =
-        (golden.keys..20_000_000).filter(|&key| contains(scalar, key)).take(10).collect();
+        (golden.keys..20_000_000).filter(|&key| contains(scalar.view(), key)).take(10).collect();
     for &kernel in &kernels {
         let mut keys = (0..golden.keys).chain(false_positives.iter().copied());
         let filter = filter.with_kernel(kernel);
-        assert!(keys.all(|key| contains(filter, key)), "{}: {kernel:?} lost a key", golden.name);
+        assert!(
+            keys.all(|key| contains(filter.view(), key)),
+            "{}: {kernel:?} lost a key",
+            golden.name
+        );
     }
     let false_positives: Vec<String> = false_positives.iter().map(u64::to_string).collect();
     let mut line = String::new();

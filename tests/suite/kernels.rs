@@ -1,10 +1,7 @@
 //! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count and alignment.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::{
-    BatchQuery, Bitmask, Block, BloomFilterBytes, BloomFilterRef, FilterSet, Kernel, KeyHash,
-    ParamsError, ScalableOptions, probe,
-};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Kernel, KeyHash, ParamsError, probe};
 
 /// The probe scheme, written over the public oracle: what every batch must give.
 fn oracle(blocks: &[Block], probes: u32, hashes: &[u64]) -> Vec<bool> {
@@ -30,7 +27,7 @@ fn mixed(present: &[u64], count: usize, random: &mut Random) -> Vec<u64> {
 }
 
 /// Looks up in every way there is and compares with the oracle.
-fn check(filter: BloomFilterRef<'_>, hashes: &[u64], hits: &mut Bitmask) {
+fn check(filter: BloomFilter<&[Block]>, hashes: &[u64], hits: &mut Bitmask) {
     let expected = oracle(filter.blocks(), filter.params().probes(), hashes);
     let context = || format!("{filter:?}, {} hashes", hashes.len());
 
@@ -59,21 +56,14 @@ fn a_kernel_that_is_chosen_is_the_one_that_is_used() {
     let stored = empty(1, 6).to_bytes();
     for kernel in kernels() {
         let filter = empty(1, 6).with_kernel(kernel);
-        let bytes = BloomFilterBytes::from_bytes(&stored).unwrap().with_kernel(kernel);
-        let mut growing = ScalableOptions::new(0.01, 10).build().unwrap().with_kernel(kernel);
-        growing.insert_hash(1).unwrap();
+        let bytes = BloomFilter::from_bytes(&stored).unwrap().with_kernel(kernel);
         let used = [
-            filter.view().kernel(),
-            filter.clone().view().kernel(),
-            BloomFilterRef::from_bytes(&stored).unwrap().with_kernel(kernel).kernel(),
-            bytes.view().kernel(),
-            FilterSet::new(KeyHash::default(), [filter.view()])
-                .unwrap()
-                .with_kernel(kernel)
-                .kernel(),
-            growing.links()[0].view().kernel(),
+            filter.kernel(),
+            filter.clone().kernel(),
+            BloomFilter::from_bytes(&stored).unwrap().with_kernel(kernel).kernel(),
+            bytes.kernel(),
         ];
-        assert_eq!(used.map(|used| used.name()), [kernel.name(); 6]);
+        assert_eq!(used.map(|used| used.instructions()), [kernel.instructions(); 4]);
     }
     let all = kernels();
     for (i, one) in all.iter().enumerate() {
@@ -119,12 +109,12 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
                 bytes.reserve_exact(stored.len());
                 bytes.extend_from_slice(&stored);
                 let bytes = bytes.into_boxed_slice();
-                let view = BloomFilterRef::from_bytes(&bytes[offset..]).unwrap();
+                let view = BloomFilter::from_bytes(&bytes[offset..]).unwrap();
                 for &kernel in &kernels {
                     for length in [1, 2, 3, 9, 16, 17, 33, 200] {
                         // As long as needed too.
                         let hashes: Box<[u64]> = hashes[..length].into();
-                        check(view.with_kernel(kernel), &hashes, &mut hits);
+                        check(view.view().with_kernel(kernel), &hashes, &mut hits);
                     }
                 }
             }
@@ -162,8 +152,8 @@ fn batches_of_keys_are_answered_as_their_hashes() {
         fixed.iter().step_by(3).for_each(|key| _ = filter.insert(key).unwrap());
         let mut stored = vec![0; offset];
         stored.extend(filter.to_bytes());
-        let filter = BloomFilterRef::from_bytes(&stored[offset..]).unwrap();
-        for filter in kernels().into_iter().map(|kernel| filter.with_kernel(kernel)) {
+        let filter = BloomFilter::from_bytes(&stored[offset..]).unwrap();
+        for filter in kernels().into_iter().map(|kernel| filter.view().with_kernel(kernel)) {
             for length in (0..=520).chain([640, 767, 768, 769, 1200]) {
                 hasher.hash_batch(&keys[..length], &mut hashes);
                 filter.contains_hashes(&hashes, &mut expected);
@@ -211,7 +201,7 @@ fn every_kernel_inserts_the_same_bits() {
             for &hash in &hashes {
                 one_by_one.insert_hash(hash).unwrap();
             }
-            assert_eq!(one_by_one.view().blocks(), expected);
+            assert_eq!(one_by_one.blocks(), expected);
             for kernel in kernels() {
                 let mut batch = empty(blocks, probes).with_kernel(kernel);
                 batch.insert_hashes(&hashes).unwrap();
@@ -278,7 +268,7 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
             kernel.insert(&mut bare, probes, &[]).unwrap();
             assert!(bare.as_flattened().iter().all(|&byte| byte == 0));
             kernel.insert(&mut bare, probes, &hashes).unwrap();
-            let filter = BloomFilterRef::from_blocks(&bare, probes, key_hash).unwrap();
+            let filter = BloomFilter::from_blocks(&bare, probes, key_hash).unwrap();
             assert_eq!((filter.params().probes(), filter.keys_inserted()), (probes, 0));
             assert_eq!((filter.key_hash(), filter.is_pass_all()), (key_hash, false));
             assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
@@ -289,11 +279,11 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
             let refused = ParamsError::ProbesOutOfRange { probes };
             assert_eq!(kernel.insert(&mut bare, probes, &[1]), Err(refused));
             assert_eq!(bare, [[7; 64]; 2]);
-            assert_eq!(BloomFilterRef::from_blocks(&bare, probes, key_hash), Err(refused));
+            assert_eq!(BloomFilter::from_blocks(&bare, probes, key_hash), Err(refused));
         }
         let refused = ParamsError::BlocksOutOfRange { blocks: 0 };
         assert_eq!(kernel.insert(&mut [], 6, &[1]), Err(refused));
-        assert_eq!(BloomFilterRef::from_blocks(&[], 6, key_hash), Err(refused));
+        assert_eq!(BloomFilter::from_blocks(&[], 6, key_hash), Err(refused));
     }
     assert_eq!(Kernel::supported().next(), Some(kernels()[0]));
 }
@@ -337,14 +327,41 @@ fn block_counts_up_to_the_last() {
             let block = (&mut map[start..start + 64]).try_into().unwrap();
             probe::insert(block, hash, 6);
         }
-        let filter = BloomFilterRef::from_bytes_trusted(&map).unwrap();
+        let filter = BloomFilter::from_bytes_trusted(&map).unwrap();
         assert_eq!(filter.blocks().len(), blocks as usize);
-        // More than the prefetch distance.
+        // Calls of few keys, of a word, and of more than the prefetch distance: each computes offsets in its own way.
         let hashes: Vec<u64> = hashes.iter().copied().cycle().take(150).collect();
         for &kernel in &kernels {
-            check(filter.with_kernel(kernel), &hashes, &mut hits);
-            assert_eq!(hits.get(0), Some(true));
-            assert_eq!(hits.get(22), Some(true));
+            for length in [1, 3, 8, 24, 64, 150] {
+                check(filter.view().with_kernel(kernel), &hashes[..length], &mut hits);
+                assert!((0..length).step_by(2).all(|i| hits.get(i) == Some(true)));
+            }
+        }
+        // Inserts write where lookups read: into blocks that are zero again, by each kernel, few keys and many.
+        let bits = |map: &memmap2::MmapMut| -> u32 {
+            let block = |hash: u64| 64 + 64 * probe::block_index(hash, blocks) as usize;
+            let mut starts: Vec<usize> = hashes.iter().map(|&hash| block(hash)).collect();
+            starts.sort_unstable();
+            starts.dedup();
+            starts.iter().flat_map(|&at| &map[at..at + 64]).map(|byte| byte.count_ones()).sum()
+        };
+        for &kernel in &kernels {
+            for length in [2, 8, 24] {
+                for &hash in &hashes {
+                    let start = 64 + 64 * probe::block_index(hash, blocks) as usize;
+                    map[start..start + 64].fill(0);
+                }
+                let (in_map, rest) = map[64..].as_chunks_mut::<64>();
+                assert!(rest.is_empty());
+                kernel.insert(in_map, 6, &hashes[..length]).unwrap();
+                let filter = BloomFilter::from_blocks(in_map, 6, KeyHash::default()).unwrap();
+                assert!(
+                    hashes[..length].iter().all(|&hash| filter.contains_hash(hash)),
+                    "{kernel}"
+                );
+                let found = bits(&map) as usize;
+                assert!((3 * length..=6 * length).contains(&found), "{kernel}, {length}: {found}");
+            }
         }
     }
 }

@@ -9,31 +9,12 @@ use crate::repository::{files, relative, root};
 
 /// The modules of the core, lowest first: each may use those before it.
 const ORDER: [&str; 17] = [
-    "probe",
-    "error",
-    "kernel",
-    "bitmask",
-    "hash",
-    "header",
-    "prefix",
-    "params",
-    "buffer",
-    "query",
-    "filter",
-    "parallel",
-    "options",
-    "builder",
-    "set",
-    "scalable",
-    "partition",
+    "probe", "kernel", "checksum", "error", "bitmask", "prefix", "hash", "header", "params",
+    "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder",
 ];
 
-/// What a module may use beside those before it: errors carry values of the types at fault, and options make builders.
-const ABOVE: [(&str, &[&str]); 2] =
-    [("error", &["hash", "header", "prefix"]), ("options", &["builder"])];
-
-/// Modules that may use only this: kernels know the probe scheme, and the errors of their public functions.
-const ONLY: [(&str, &[&str]); 2] = [("probe", &[]), ("kernel", &["error", "probe"])];
+/// Modules that may use only this: kernels know the probe scheme alone.
+const ONLY: [(&str, &[&str]); 2] = [("probe", &[]), ("kernel", &["probe"])];
 
 /// A file of the core's source, without comments and unit tests, which stand last.
 struct Source {
@@ -96,7 +77,7 @@ fn allowed(module: &str) -> BTreeSet<&'static str> {
     }
     let place = ORDER.iter().position(|name| *name == module);
     let place = place.unwrap_or_else(|| panic!("give the module `{module}` its place in `ORDER`"));
-    ORDER[..place].iter().copied().chain(of(&ABOVE).unwrap_or_default()).collect()
+    ORDER[..place].iter().copied().collect()
 }
 
 #[test]
@@ -121,7 +102,7 @@ fn modules_use_what_is_below_them() {
         modules.insert(module);
     }
     assert!(wrong.is_empty(), "uses that are not allowed: {wrong:#?}");
-    for (module, names) in ABOVE.iter().chain(&ONLY) {
+    for (module, names) in &ONLY {
         for name in *names {
             let pair = ((*module).to_owned(), (*name).to_owned());
             assert!(used.contains(&pair), "{module} no longer uses {name}: forbid it");
@@ -162,7 +143,8 @@ fn threads_are_named_in_parallel_functions_only() {
             named.insert(name);
         }
     }
-    let allowed = ["src/builder/collect.rs", "src/parallel.rs"].map(str::to_owned);
+    let allowed =
+        ["src/builder/collect.rs", "src/parallel.rs", "src/threads.rs"].map(str::to_owned);
     assert_eq!(named, BTreeSet::from(allowed), "where threads are used");
 }
 

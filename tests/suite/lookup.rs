@@ -2,8 +2,7 @@
 
 use crate::common::{Random, filled};
 use blocked_bloom::{
-    AtomicBloomFilter, BloomFilter, BloomFilterBytes, BloomFilterRef, BuildError, FilterOptions,
-    FormatError, KeyError, KeyHash, ParamsError, PrefixExtractor, ScalableOptions, Sizing,
+    BloomFilter, BuildError, FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing,
 };
 
 const XXH3: KeyHash = KeyHash::Xxh3 { seed: 0 };
@@ -23,7 +22,7 @@ fn stored_bytes_answer_as_the_opened_filter_does() {
             let mut absent = 0;
             for hash in hashes.iter().copied().chain(Random(99).hashes(500)) {
                 let expected = filter.contains_hash(hash);
-                assert_eq!(BloomFilterRef::contains_hash_in(bytes, XXH3, hash), expected);
+                assert_eq!(BloomFilter::contains_hash_in(bytes, XXH3, hash), expected);
                 absent += u32::from(!expected);
             }
             assert!(absent > 50, "{absent} absent of 500");
@@ -43,7 +42,7 @@ fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
             let absent = Random(4)
                 .hashes(1_000)
                 .into_iter()
-                .filter(|&hash| !BloomFilterRef::contains_hash_in(&stored, expected, hash))
+                .filter(|&hash| !BloomFilter::contains_hash_in(&stored, expected, hash))
                 .count();
             assert_eq!(
                 absent > 900,
@@ -53,7 +52,7 @@ fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
             assert!(expected == of || absent == 0);
         }
         for &hash in &hashes {
-            assert!(BloomFilterRef::contains_hash_in(&stored, of, hash));
+            assert!(BloomFilter::contains_hash_in(&stored, of, hash));
         }
     }
 }
@@ -64,9 +63,8 @@ fn what_is_no_such_filter_is_maybe() {
     let (filter, _) = filled(5, 7, 1);
     let stored = filter.to_bytes();
     let hashes = Random(8).hashes(64);
-    let all_maybe = |bytes: &[u8]| {
-        hashes.iter().all(|&hash| BloomFilterRef::contains_hash_in(bytes, XXH3, hash))
-    };
+    let all_maybe =
+        |bytes: &[u8]| hashes.iter().all(|&hash| BloomFilter::contains_hash_in(bytes, XXH3, hash));
     assert!(!all_maybe(&stored));
     for length in 0..stored.len() {
         assert!(all_maybe(&stored[..length]), "{length} bytes");
@@ -109,7 +107,7 @@ fn stored_filters_of_prefixes_answer_for_their_keys() {
         let mut absent = 0;
         for key in 0_u32..2_000 {
             let hash = hasher.hash(key.to_be_bytes());
-            let found = BloomFilterRef::contains_hash_in(&stored, XXH3, hash);
+            let found = BloomFilter::contains_hash_in(&stored, XXH3, hash);
             assert_eq!(found, filter.contains_hash(hash));
             absent += u32::from(!found);
         }
@@ -117,9 +115,9 @@ fn stored_filters_of_prefixes_answer_for_their_keys() {
         assert!(answers || absent == 0);
     }
 
-    let pass_all = BloomFilter::pass_all(XXH3).unwrap().to_bytes();
+    let pass_all = BloomFilter::pass_all(XXH3).to_bytes();
     for hash in Random(1).hashes(100) {
-        assert!(BloomFilterRef::contains_hash_in(&pass_all, XXH3, hash));
+        assert!(BloomFilter::contains_hash_in(&pass_all, XXH3, hash));
     }
 }
 
@@ -130,27 +128,20 @@ fn prefetching_changes_nothing() {
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     let filter = BloomFilter::from_hashes(&options, &hashes).unwrap();
     let stored = filter.to_bytes();
-    let bytes = BloomFilterBytes::from_bytes(stored.as_slice()).unwrap();
-    let shared = AtomicBloomFilter::new(options.params(2_000).unwrap(), XXH3).unwrap();
+    let bytes = BloomFilter::from_bytes(stored.as_slice()).unwrap();
+    let shared = options.atomic_filter(2_000).unwrap();
     shared.insert_hashes(&hashes).unwrap();
-    let pass_all = BloomFilter::pass_all(XXH3).unwrap();
-    let mut growing = ScalableOptions::new(0.01, 100).build().unwrap();
-    growing.prefetch_hash(1);
-    growing.insert_hashes(&hashes, &mut blocked_bloom::Bitmask::new()).unwrap();
-    assert!(growing.links().len() > 1);
+    let pass_all = BloomFilter::pass_all(XXH3);
     for hash in [0, u64::MAX].into_iter().chain(hashes.iter().copied()) {
         filter.prefetch_hash(hash);
         filter.view().prefetch_hash(hash);
         bytes.prefetch_hash(hash);
         shared.prefetch_hash(hash);
         pass_all.prefetch_hash(hash);
-        growing.prefetch_hash(hash);
     }
     assert_eq!(filter.to_bytes(), stored);
     for &hash in &hashes {
-        assert!(
-            filter.contains_hash(hash) && shared.contains_hash(hash) && growing.contains_hash(hash)
-        );
+        assert!(filter.contains_hash(hash) && shared.contains_hash(hash));
     }
 }
 
@@ -192,30 +183,6 @@ fn what_one_call_cannot_build_is_an_error() {
     assert!(matches!(error, BuildError::Key(KeyError::NoPrefix { .. })), "{error}");
 }
 
-/// As `open_or_pass_all`, but for the blocks, which are not read.
-#[test]
-fn trusted_bytes_are_opened_or_pass_all() {
-    let (filter, hashes) = filled(5, 7, 1);
-    let mut stored = filter.to_bytes();
-    stored[64 + 5] ^= 1;
-    let (view, error) = BloomFilterRef::open_trusted_or_pass_all(&stored, XXH3);
-    assert_eq!((view.is_pass_all(), error), (false, None));
-    assert!(BloomFilterRef::open_or_pass_all(&stored, XXH3).0.is_pass_all());
-
-    let other = KeyHash::Xxh3 { seed: 1 };
-    for (bytes, key_hash) in [(&stored[..], other), (&stored[..100], XXH3), (&[][..], XXH3)] {
-        let (view, error) = BloomFilterRef::open_trusted_or_pass_all(bytes, key_hash);
-        assert!(view.is_pass_all() && view.key_hash() == key_hash);
-        let error = error.unwrap();
-        let expected = BloomFilterRef::from_bytes_trusted(bytes)
-            .and_then(|view| view.require_key_hash(key_hash))
-            .unwrap_err();
-        assert_eq!(error, expected);
-        assert!(matches!(error, FormatError::HashMismatch { .. } | FormatError::Header(_)));
-        assert!(hashes.iter().all(|&hash| view.contains_hash(hash)));
-    }
-}
-
 /// More blocks than a filter can have, in memory that is reserved and never used: catches a count that is cut to 32 bits, by which every
 /// hash is looked up in the first blocks, which are empty.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -231,7 +198,7 @@ fn stored_bytes_of_too_many_blocks_are_maybe() {
         map[..64].copy_from_slice(&header[..64]);
         map[24..32].copy_from_slice(&blocks.to_le_bytes());
         for hash in Random(2).hashes(100) {
-            assert!(BloomFilterRef::contains_hash_in(&map, XXH3, hash), "{blocks} blocks");
+            assert!(BloomFilter::contains_hash_in(&map, XXH3, hash), "{blocks} blocks");
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The tests of the core: one binary, one module per area. `cargo test --test suite kernels::` runs one of them.
 
 mod common;
-#[path = "common/partitions.rs"]
-mod partitions;
 #[path = "common/repository.rs"]
 mod repository;
 
@@ -18,7 +16,6 @@ mod filter;
 mod fold;
 mod format;
 mod golden;
-mod hash;
 mod header;
 mod hostile_keys;
 mod kernels;
@@ -28,12 +25,8 @@ mod merge;
 mod model;
 mod options;
 mod params;
-mod partition;
-mod partition_format;
 mod prefix;
 mod rates;
-mod scalable;
 #[cfg(feature = "serde")]
 mod serde;
-mod set;
 mod unsafe_inventory;

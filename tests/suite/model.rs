@@ -2,10 +2,7 @@
 
 use std::collections::HashSet;
 
-use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, FilterOptions, KeyHash,
-    Sizing,
-};
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, Sizing};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -78,9 +75,9 @@ proptest! {
                 }
                 Step::StoreAndReopen => {
                     let stored = filter.to_bytes();
-                    let opened = BloomFilterBytes::from_bytes(stored).unwrap();
+                    let opened = BloomFilter::from_bytes(stored).unwrap();
                     prop_assert_eq!(opened.view(), filter.view());
-                    filter = opened.view().to_filter().unwrap();
+                    filter = opened.to_filter().unwrap();
                 }
                 Step::Fold(which) => {
                     let blocks = filter.params().blocks();
@@ -117,7 +114,7 @@ proptest! {
         builder.extend(&keys).unwrap();
         let filter = builder.finish().unwrap();
         let written = filter.to_bytes();
-        let opened = BloomFilterRef::from_bytes(&written).unwrap();
+        let opened = BloomFilter::from_bytes(&written).unwrap();
         prop_assert!(keys.iter().all(|key| opened.contains(key)));
         prop_assert_eq!(opened.params().stored_bytes(), written.len() as u64);
     }

@@ -2,10 +2,8 @@
 
 use crate::common::{Random, kernels};
 use blocked_bloom::{
-    BatchQuery, BitMatrix, Bitmask, BloomFilter, BloomFilterBytes, BloomFilterRef, BuildError,
-    FilterContents, FilterOptions, FilterSet, FormatError, KeyError, KeyHash, KeyHasher,
-    ParamsError, PartitionIndex, PartitionedFilterBuilder, PrefixExtractor, ScalableOptions,
-    Sizing,
+    Bitmask, BloomFilter, BuildError, FilterContents, FilterOptions, FormatError, KeyError,
+    KeyHash, KeyHasher, ParamsError, PrefixExtractor, Sizing, Stored,
 };
 
 const TEN: Sizing = Sizing::BitsPerKey(10.0);
@@ -14,7 +12,7 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// As the README builds and opens, with a seed that is not the default: catches a hasher, a view or a set that falls back to seed 0,
+/// As the README builds and opens, with a seed that is not the default: catches a hasher or a view that falls back to seed 0,
 /// which would call keys absent that are there.
 #[test]
 fn a_seed_that_is_stated_once_finds_every_key() {
@@ -31,14 +29,13 @@ fn a_seed_that_is_stated_once_finds_every_key() {
             .collect();
 
         // Open them.
-        let filters: Vec<BloomFilterBytes<Vec<u8>>> = tables
+        let filters: Vec<BloomFilter<Stored<Vec<u8>>>> = tables
             .into_iter()
             .map(|stored| {
-                let filter = BloomFilterBytes::from_bytes(stored).unwrap();
+                let filter = BloomFilter::from_bytes(stored).unwrap();
                 filter.require_key_hash(options.key_hash()).unwrap()
             })
             .collect();
-        let set = FilterSet::new(options.key_hash(), &filters).unwrap();
 
         // Look up keys of all of them, with the hasher of whatever is at hand.
         let keys: Vec<[u8; 4]> = (0..3_000).map(key).collect();
@@ -50,10 +47,9 @@ fn a_seed_that_is_stated_once_finds_every_key() {
             builder.options().hasher(),
             filters[0].hasher(),
             filters[1].view().hasher(),
-            filters[2].view().to_filter().unwrap().hasher(),
-            set.hasher(),
+            filters[2].to_filter().unwrap().hasher(),
         ];
-        let (mut hashes, mut hits, mut matrix) = (Vec::new(), Bitmask::new(), BitMatrix::new());
+        let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
         for hasher in hashers {
             let hasher = hasher.unwrap();
             assert_eq!(hasher, expected);
@@ -63,18 +59,10 @@ fn a_seed_that_is_stated_once_finds_every_key() {
                 filter.contains_hashes(hashes, &mut hits);
                 assert_eq!(hits.count_misses(), 0);
             }
-            set.contains_hashes(&hashes, &mut matrix).unwrap();
-            for (i, &hash) in hashes.iter().enumerate() {
-                assert_eq!(matrix.get(i / 1_000, i), Some(true));
-                set.contains_hash(hash, &mut hits);
-                assert_eq!(hits.get(i / 1_000), Some(true));
-            }
         }
-        // The key itself, hashed by the filter and by the set.
+        // The key itself, hashed by the filter.
         for (i, key) in keys.iter().enumerate() {
             assert!(filters[i / 1_000].contains(key));
-            set.contains(key, &mut hits);
-            assert_eq!(hits.get(i / 1_000), Some(true));
         }
         // A hash of another seed finds nearly nothing: the tests above say something.
         KeyHasher::default().hash_batch(&keys[..1_000], &mut hashes);
@@ -83,32 +71,20 @@ fn a_seed_that_is_stated_once_finds_every_key() {
     }
 }
 
+/// A memtable's filter, made of the options: catches a hash that is decided anew.
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
-fn a_seed_that_is_stated_once_finds_every_key_of_partitions_and_of_growing_filters() {
-    let key_hash = KeyHash::Xxh3 { seed: 42 };
-    let options = FilterOptions::new(TEN).with_key_hash(key_hash);
-    let mut builder = PartitionedFilterBuilder::new(options.clone(), 512).unwrap();
-    let mut file = Vec::new();
-    for key in (0..3_000).map(key) {
-        file.extend(builder.insert(key).unwrap().iter().flat_map(BloomFilter::to_bytes));
-    }
-    let (last, index) = builder.finish().unwrap();
-    file.extend(last.to_bytes());
-    let index = PartitionIndex::from_bytes(index).unwrap();
-    assert_eq!((index.key_hash(), index.hasher()), (key_hash, options.hasher()));
-    assert!(index.partitions() > 5);
-    for key in (0..3_000).map(key) {
-        let at = index.locate(key);
-        let filter = index.open(&at, &file[at.offset as usize..][..at.length as usize]).unwrap();
-        assert!(filter.contains(key));
-        assert!(filter.contains_hash(index.hasher().unwrap().hash(key)));
-    }
-
-    let mut growing = ScalableOptions::new(0.01, 100).with_key_hash(key_hash).build().unwrap();
-    (0..3_000).for_each(|i| _ = growing.insert(key(i)).unwrap());
-    assert_eq!((growing.key_hash(), growing.hasher()), (key_hash, options.hasher()));
-    let hasher = growing.hasher().unwrap();
-    assert!((0..3_000).all(|i| growing.contains_hash(hasher.hash(key(i)))));
+fn a_seed_that_is_stated_once_finds_every_key_of_a_shared_filter() {
+    let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed: 42 }).with_probes(9);
+    let shared = options.atomic_filter(3_000).unwrap();
+    (0..3_000).for_each(|i| _ = shared.insert(key(i)).unwrap());
+    assert_eq!((shared.key_hash(), shared.hasher()), (options.key_hash(), options.hasher()));
+    assert_eq!(shared.params().blocks(), options.params(3_000).unwrap().blocks());
+    assert_eq!(shared.params().probes(), 9);
+    let hasher = options.hasher().unwrap();
+    assert!((0..3_000).all(|i| shared.contains_hash(hasher.hash(key(i)))));
+    let prefixes = options.with_prefixes(PrefixExtractor::fixed(2));
+    assert!(matches!(prefixes.atomic_filter(1), Err(BuildError::Key(KeyError::NoPrefix { .. }))));
 }
 
 #[test]
@@ -117,11 +93,11 @@ fn a_filter_of_another_seed_is_refused_where_it_is_opened() {
     let stored = options.builder().finish().unwrap().to_bytes();
     for expected in [KeyHash::default(), KeyHash::Caller { tag: 42 }] {
         let refused = FormatError::HashMismatch { found: options.key_hash(), expected };
-        let view = BloomFilterRef::from_bytes(&stored).unwrap();
-        assert_eq!(view.require_key_hash(expected), Err(refused.clone()));
-        let owning = BloomFilterBytes::from_bytes(stored.clone()).unwrap();
+        let view = BloomFilter::from_bytes(&stored).unwrap();
+        assert_eq!(view.require_key_hash(expected), Err(refused));
+        let owning = BloomFilter::from_bytes(stored.clone()).unwrap();
         assert_eq!(owning.require_key_hash(expected).unwrap_err(), refused);
-        assert_eq!(BloomFilterRef::open_or_pass_all(&stored, expected).1, Some(refused));
+        assert_eq!(BloomFilter::open_or_pass_all(&stored, expected).1, Some(refused));
     }
 }
 
@@ -152,7 +128,7 @@ fn huge_pages_change_no_byte() {
         filters
     };
     let (with, without) = (build(true), build(false));
-    assert!(size_of_val(with[0].view().blocks()) > 2 << 20);
+    assert!(size_of_val(with[0].blocks()) > 2 << 20);
     let expected = with[0].to_bytes();
     for filter in with.into_iter().chain(without) {
         assert!(filter.to_bytes() == expected);
@@ -160,7 +136,7 @@ fn huge_pages_change_no_byte() {
         let mut folded = filter.clone();
         let divisor = (2..).find(|divisor| filter.params().blocks().is_multiple_of(*divisor));
         folded.fold(divisor.unwrap()).unwrap();
-        assert!(folded == filter.view().folded(divisor.unwrap()).unwrap());
+        assert!(folded == filter.folded(divisor.unwrap()).unwrap());
         for kernel in kernels() {
             let mut hits = Bitmask::new();
             filter.view().with_kernel(kernel).contains_hashes(&hashes[..10_000], &mut hits);
@@ -208,7 +184,7 @@ fn an_empty_filter_has_the_shape_and_the_hash_of_the_options() {
             let empty = options.empty_filter(keys).unwrap();
             let expected = BloomFilter::new(options.params(keys).unwrap(), key_hash).unwrap();
             assert_eq!(empty, expected);
-            assert!(empty.view().is_empty());
+            assert!(empty.is_empty());
         }
     }
     let all = FilterOptions::new(Sizing::BitsPerKey(0.0)).empty_filter(10).unwrap();

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::common::{Random, kernels};
 use blocked_bloom::header::HeaderError;
 use blocked_bloom::{
-    AtomicBloomFilter, BatchQuery, Bitmask, BloomFilter, BloomFilterRef, FilterContents,
-    FilterOptions, FormatError, KeyError, KeyHash, MergeError, PrefixExtractor, Sizing,
+    AtomicBloomFilter, Bitmask, Block, BloomFilter, FilterContents, FilterOptions, FormatError,
+    KeyError, KeyHash, MergeError, PrefixExtractor, Sizing,
 };
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -89,7 +89,7 @@ proptest! {
             let added = added(&keys, &extractor, only);
             prop_assert_eq!(builder.len(), added);
             let stored = builder.finish_verified().unwrap().to_bytes();
-            let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+            let filter = BloomFilter::from_bytes(&stored).unwrap();
             prop_assert_eq!(filter.keys_inserted(), added);
             for key in &keys {
                 prop_assert!(filter.contains(key));
@@ -132,14 +132,14 @@ fn a_builder_of_keys_ignores_prefixes_and_cannot_hash_for_the_caller() {
     builder.insert_with_prefix("abcd/1", Some(b"abcd")).unwrap();
     assert_eq!(builder.len(), 1);
     let filter = builder.finish().unwrap();
-    assert_eq!(filter.view().contents(), FilterContents::WholeKeys);
+    assert_eq!(filter.contents(), FilterContents::WholeKeys);
     assert!(filter.contains("abcd/1") && !filter.contains("abcd"));
     let mut builder = options().with_key_hash(KeyHash::Caller { tag: 5 }).builder();
     let error = Err(KeyError::NoHasher { tag: 5 });
     assert_eq!(builder.insert_with_prefix("abcd/1", Some(b"abcd")), error);
     assert_eq!(builder.insert("abcd/1"), error);
     assert_eq!(builder.extend(["abcd/1", "abcd/2"]), error);
-    assert!(builder.is_empty() && builder.finish().unwrap().view().is_empty());
+    assert!(builder.is_empty() && builder.finish().unwrap().is_empty());
 }
 
 /// What a builder adds for sorted keys, counted naively.
@@ -210,13 +210,13 @@ fn what_was_not_added_is_maybe() {
     let whole = build(&options(), &keys);
     let both = build(&options().with_prefixes(extractor.clone()), &keys);
     let only = build(&options().with_only_prefixes(extractor.clone()), &keys);
-    assert_eq!(whole.view().contents(), FilterContents::WholeKeys);
+    assert_eq!(whole.contents(), FilterContents::WholeKeys);
     let id = extractor.id();
-    assert_eq!(both.view().contents(), FilterContents::WholeKeysAndPrefixes { extractor: id });
-    assert_eq!(only.view().contents(), FilterContents::Prefixes { extractor: id });
+    assert_eq!(both.contents(), FilterContents::WholeKeysAndPrefixes { extractor: id });
+    assert_eq!(only.contents(), FilterContents::Prefixes { extractor: id });
 
     let others: Vec<String> = (0..5_000).map(|i| format!("{i:04}")).collect();
-    let hits = |filter: BloomFilterRef<'_>| {
+    let hits = |filter: BloomFilter<&[Block]>| {
         let mut counts = BTreeSet::new();
         let mut hits = Bitmask::new();
         for kernel in kernels() {
@@ -237,18 +237,18 @@ fn what_was_not_added_is_maybe() {
         counts.pop_first().unwrap()
     };
     // Seven of the prefixes are there; about one in a hundred others is a false positive.
-    assert!((7..200).contains(&hits(both.view().prefixes(&extractor))));
-    assert!((7..200).contains(&hits(only.view().prefixes(&extractor))));
+    assert!((7..200).contains(&hits(both.prefixes(&extractor))));
+    assert!((7..200).contains(&hits(only.prefixes(&extractor))));
     assert!(hits(whole.view()) < 200 && hits(both.view()) < 200);
     // Keys of a filter of prefixes, prefixes of a filter of keys, another rule.
     assert_eq!(hits(only.view()), others.len());
-    assert_eq!(hits(whole.view().prefixes(&extractor)), others.len());
+    assert_eq!(hits(whole.prefixes(&extractor)), others.len());
     let other = PrefixExtractor::capped(4);
     for filter in [&whole, &both, &only] {
-        assert_eq!(hits(filter.view().prefixes(&other)), others.len());
+        assert_eq!(hits(filter.prefixes(&other)), others.len());
         assert!(filter.contains_prefix(&other, "9999"));
         // A view of prefixes is of the same filter.
-        assert_eq!(filter.view().prefixes(&other).to_bytes(), filter.to_bytes());
+        assert_eq!(filter.prefixes(&other).to_bytes(), filter.to_bytes());
     }
     // A batch of starts is answered as one by one.
     let start = |i: usize| format!("{:01$}{2}", i % 30, 1 + i % 5, ["", "/1"][i / 5 % 2]);
@@ -256,7 +256,7 @@ fn what_was_not_added_is_maybe() {
     let mut hits = Bitmask::new();
     for filter in [&whole, &both, &only] {
         for length in [0, 1, 63, 64, 65, 300] {
-            filter.view().contains_prefix_batch(&extractor, &starts[..length], &mut hits);
+            filter.contains_prefix_batch(&extractor, &starts[..length], &mut hits);
             assert_eq!(hits.len(), length);
             for (i, start) in starts[..length].iter().enumerate() {
                 assert_eq!(hits.get(i), Some(filter.contains_prefix(&extractor, start)));
@@ -265,7 +265,7 @@ fn what_was_not_added_is_maybe() {
         }
     }
     // The caller's hash: the filter cannot hash a prefix either.
-    let caller = BloomFilter::pass_all(KeyHash::Caller { tag: 1 }).unwrap();
+    let caller = BloomFilter::pass_all(KeyHash::Caller { tag: 1 }).to_filter().unwrap();
     assert!(caller.contains_prefix(&extractor, "9999"));
 }
 
@@ -300,15 +300,15 @@ fn keys_cannot_be_added_to_a_filter_that_holds_prefixes() {
     ];
     for only in [false, true] {
         let before = build(&with_prefixes(options(), &extractor, only), &keys);
-        let contents = before.view().contents();
+        let contents = before.contents();
         let mut filter = before.clone();
         for (i, way) in ways.into_iter().enumerate() {
             assert!(!filter.contains_prefix(&extractor, "zzzz"));
             assert_eq!(way(&mut filter), Err(KeyError::NoPrefix { contents }), "way {i}");
-            assert_eq!((&filter, filter.view().contents()), (&before, contents), "way {i}");
+            assert_eq!((&filter, filter.contents()), (&before, contents), "way {i}");
             assert!(!filter.is_pass_all());
             assert_eq!(filter.contains("absent"), only, "keys are still distinguished");
-            assert!(BloomFilterRef::from_bytes(&filter.to_bytes()).is_ok());
+            assert!(BloomFilter::from_bytes(&filter.to_bytes()).is_ok());
         }
         #[cfg(feature = "rayon")]
         {
@@ -376,7 +376,7 @@ fn limits_and_no_filter_with_prefixes() {
     let keys: Vec<String> = (0..20_000).map(|i| format!("{:04}/{i}", i / 10)).collect();
     let with_prefixes = options().with_prefixes(extractor.clone());
     let whole = build(&with_prefixes, &keys);
-    assert_eq!(whole.view().keys_inserted(), 22_000);
+    assert_eq!(whole.keys_inserted(), 22_000);
     let limited = with_prefixes.with_memory_limit(1 << 10).with_expected_items(22_000);
     let mut limited = limited.builder();
     limited.extend(&keys).unwrap();
@@ -384,9 +384,9 @@ fn limits_and_no_filter_with_prefixes() {
 
     let none = FilterOptions::new(Sizing::BitsPerKey(0.0)).with_prefixes(extractor.clone());
     let none = build(&none, &keys);
-    assert!(none.view().is_pass_all() && none.contains_prefix(&extractor, "zzzz"));
-    assert_eq!(none.view().contents(), FilterContents::WholeKeys);
-    assert!(BloomFilterRef::from_bytes(&none.to_bytes()).is_ok());
+    assert!(none.is_pass_all() && none.contains_prefix(&extractor, "zzzz"));
+    assert_eq!(none.contents(), FilterContents::WholeKeys);
+    assert!(BloomFilter::from_bytes(&none.to_bytes()).is_ok());
 }
 
 #[cfg(feature = "rayon")]
@@ -432,39 +432,27 @@ fn only_filters_of_the_same_kind_merge() {
     for (i, left) in kinds.iter().enumerate() {
         for (j, right) in kinds.iter().enumerate() {
             let (a, b) = (of(left, 0..300), of(right, 200..500));
-            let (mut union, mut common) = (a.clone(), a.clone());
-            let (merged, intersected) = (union.union_with(&b), common.intersect_with(&b));
+            let mut union = a.clone();
+            let merged = union.union_with(&b);
             if i == j {
-                assert_eq!((merged, intersected), (Ok(()), Ok(())));
-                assert_eq!(union.view().contents(), a.view().contents());
-                assert!(
-                    union.contains_prefix(&four, key(450))
-                        && common.contains_prefix(&four, key(250))
-                );
+                assert_eq!(merged, Ok(()));
+                assert_eq!(union.contents(), a.contents());
+                assert!(union.contains_prefix(&four, key(450)));
             } else {
-                let (left, right) = (a.view().contents(), b.view().contents());
-                let error = MergeError::ContentsMismatch { left, right };
-                assert_eq!((merged, intersected), (Err(error.clone()), Err(error)));
-                assert_eq!((&union, &common), (&a, &a), "unchanged");
+                let (left, right) = (a.contents(), b.contents());
+                assert_eq!(merged, Err(MergeError::ContentsMismatch { left, right }));
+                assert_eq!(union, a, "unchanged");
             }
-            // A filter without a key adds nothing, or is replaced; one of prefixes alone only among its like.
-            let mut empty = of(right, 0..0);
-            let mut same = a.clone();
-            if empty.view().contents().whole_keys() || i == j {
-                same.union_with(&empty).unwrap();
-                assert_eq!(same, a);
-                empty.union_with(&a).unwrap();
-                assert_eq!(empty.view().contents(), a.view().contents());
-                assert!(empty.contains_prefix(&four, key(123)));
-            } else {
-                assert!(same.union_with(&empty).is_err() && empty.union_with(&a).is_err());
-            }
+            // A filter without a key is no exception.
+            let (empty, mut same) = (of(right, 0..0), a.clone());
+            assert!(i == j || same.union_with(&empty).is_err());
+            assert_eq!(same, a);
         }
     }
     let mut folded = of(&options.with_prefixes(four.clone()), 0..30);
-    let before = folded.view().contents();
+    let before = folded.contents();
     folded.fold(folded.params().blocks()).unwrap();
-    assert_eq!(folded.view().contents(), before);
+    assert_eq!(folded.contents(), before);
     assert!(folded.contains_prefix(&four, key(12)));
 }
 
@@ -473,7 +461,7 @@ fn only_filters_of_the_same_kind_merge() {
 fn no_merge_loses_keys_without_a_prefix() {
     let rule = |bytes| PrefixExtractor::fixed(bytes);
     let without_bits = build(&options().with_only_prefixes(rule(4)), ["ab", "cd"]);
-    assert!(without_bits.contains("ab") && !without_bits.view().is_empty());
+    assert!(without_bits.contains("ab") && !without_bits.is_empty());
     let others = [
         build(&options(), ["ab", "apple"]),
         build::<&str>(&options(), []),
@@ -491,22 +479,13 @@ fn no_merge_loses_keys_without_a_prefix() {
         for (result, merged) in [(results.0, &one), (results.1, &two)] {
             if result.is_ok() {
                 is_safe(merged);
-                let has_wxyz = other.view().contents().extractor() == Some(rule(8).id());
+                let has_wxyz = other.contents().extractor() == Some(rule(8).id());
                 assert!(!has_wxyz || merged.contains_prefix(&rule(4), "wxyz"));
             }
         }
         let mut all = without_bits.clone();
-        if all.union_all([other, &without_bits]).is_ok() {
+        if all.union_all([other.view(), without_bits.view()]).is_ok() {
             is_safe(&all);
-        }
-        let (mut one, mut two) = (without_bits.clone(), other.clone());
-        if other.contains("ab") {
-            if one.intersect_with(other).is_ok() {
-                is_safe(&one);
-            }
-            if two.intersect_with(&without_bits).is_ok() {
-                is_safe(&two);
-            }
         }
     }
 }
@@ -527,7 +506,7 @@ fn the_last_rule_is_the_rule() {
             let options = with_prefixes(options, &rule(4), only);
             assert_eq!((options.extractor(), &options), (Some(&rule(4)), &expected));
             let filter = build(&options, keys);
-            assert_eq!(filter.view().contents(), expected.contents());
+            assert_eq!(filter.contents(), expected.contents());
             for key in keys {
                 assert!(filter.contains(key) && filter.contains_prefix(&rule(4), key));
             }
@@ -554,7 +533,7 @@ fn headers_that_contradict_themselves_are_refused() {
     let stored = options().builder().finish().unwrap().to_bytes();
     let open = |flags, extractor| {
         let bytes = sealed(&stored, flags, extractor);
-        BloomFilterRef::from_bytes(&bytes).map(|filter| filter.contents())
+        BloomFilter::from_bytes(&bytes).map(|filter| filter.contents())
     };
     assert_eq!(open(1, 0), Ok(FilterContents::WholeKeys));
     assert_eq!(open(2, 9), Ok(FilterContents::Prefixes { extractor: 9 }));
@@ -593,7 +572,7 @@ fn filters_with_prefixes_have_the_golden_bytes() {
             std::fs::write(&other, &built).unwrap();
             panic!("the bytes differ from the golden: compare {other} with {path}");
         }
-        let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+        let filter = BloomFilter::from_bytes(&stored).unwrap();
         assert!(keys.iter().all(|key| filter.contains_prefix(&rule, key)));
         assert!(!filter.contains_prefix(&rule, "99/"));
     }

@@ -1,7 +1,7 @@
 //! The false-positive rate that a real filter shows is the predicted one.
 
 use crate::common::{Random, kernels};
-use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, Sizing};
+use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 
 /// Several filters, so that no single filter's luck decides.
 const FILTERS: u64 = 8;

@@ -1,8 +1,6 @@
 //! Options as configuration files have them: they read back, what is left out has its default, and what cannot be is an error.
 
-use blocked_bloom::{
-    FilterContents, FilterOptions, KeyHash, Params, PrefixExtractor, ScalableOptions, Sizing,
-};
+use blocked_bloom::{FilterContents, FilterOptions, KeyHash, Params, PrefixExtractor, Sizing};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{from_str, json, to_string, to_value};
@@ -69,6 +67,8 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(from_str::<FilterOptions>(text).unwrap(), plain);
     assert_eq!(from_str::<FilterOptions>("{}").unwrap(), FilterOptions::default());
     assert_eq!(FilterOptions::default(), plain);
+    let error = from_str::<FilterOptions>(r#"{"sizings":{}}"#).unwrap_err();
+    assert!(error.to_string().contains("unknown field `sizings`"), "{error}");
     // Without a rule there are no prefixes to be alone.
     let without_rule = from_str::<FilterOptions>(r#"{"whole_keys":false}"#).unwrap();
     assert_eq!(without_rule.contents(), FilterContents::WholeKeys);
@@ -129,47 +129,6 @@ fn a_rule_of_the_callers_is_written_and_not_read() {
         // With an escape, the name is not a part of the text that it is read from.
         let escaped = format!("\"\\u{:04x}{}\"", rule.name().as_bytes()[0], &rule.name()[1..]);
         assert_eq!(from_str::<PrefixExtractor>(&escaped).unwrap(), rule);
-    }
-}
-
-#[test]
-fn scalable_options_read_back_and_are_checked_when_they_are_used() {
-    for key_hash in key_hashes() {
-        let options = ScalableOptions::new(0.001, u64::MAX >> 30).with_key_hash(key_hash);
-        let text = round_trip(&options.with_growth(16).with_tightening(0.1 + 0.2));
-        let read = from_str::<ScalableOptions>(&text).unwrap();
-        assert_eq!(read.build(), options.with_growth(16).with_tightening(0.1 + 0.2).build());
-    }
-    let options = to_value(ScalableOptions::new(0.01, 100)).unwrap();
-    for (field, wrong) in [("rate", json!(0.0)), ("growth", json!(1)), ("tightening", json!(2.0))] {
-        let mut changed = options.clone();
-        changed[field] = wrong;
-        let read = serde_json::from_value::<ScalableOptions>(changed).unwrap();
-        assert!(read.build().is_err(), "{field}");
-    }
-}
-
-/// As the methods `with_` of the options are optional.
-#[test]
-fn scalable_options_need_a_rate_and_a_number_of_keys() {
-    let plain = ScalableOptions::new(0.01, 100);
-    let text = r#"{"rate":0.01,"items":100}"#;
-    assert_eq!(from_str::<ScalableOptions>(text).unwrap(), plain);
-    let all = plain.with_key_hash(KeyHash::Caller { tag: 1 }).with_growth(4).with_tightening(0.5);
-    let (all, plain) = (to_value(all).unwrap(), to_value(plain).unwrap());
-    for field in ["key_hash", "growth", "tightening"] {
-        assert_ne!(all[field], plain[field], "{field}");
-        let (mut without, mut expected) = (all.clone(), all.clone());
-        without.as_object_mut().unwrap().remove(field);
-        expected[field] = plain[field].clone();
-        let read = serde_json::from_value::<ScalableOptions>(without).unwrap();
-        assert_eq!(to_value(read).unwrap(), expected, "{field}");
-    }
-    for field in ["rate", "items"] {
-        let mut without = all.clone();
-        without.as_object_mut().unwrap().remove(field);
-        let error = serde_json::from_value::<ScalableOptions>(without).unwrap_err();
-        assert!(error.to_string().contains(field), "{error}");
     }
 }
 

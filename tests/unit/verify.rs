@@ -1,6 +1,6 @@
 //! Unit tests of `src/builder/verify.rs`, which includes this file.
 
-use super::{BloomFilterBuilder, ONE_THREAD, mix, sum_of};
+use super::{BloomFilterBuilder, Threads, mix, sum_of};
 use crate::{BloomFilter, BuildError, FilterOptions, KeyHash, Sizing};
 
 const OPTIONS: FilterOptions = FilterOptions::new(Sizing::BitsPerKey(10.0));
@@ -42,7 +42,7 @@ fn missing_keys_are_noticed() {
     incomplete.count(10);
     let absent = (991..=1_000).filter(|&key| !incomplete.contains_hash(mix(key))).count() as u64;
     assert!(absent > 0);
-    let error = builder.verify(&incomplete, ONE_THREAD).unwrap_err();
+    let error = builder.verify(&incomplete, Threads::One).unwrap_err();
     assert_eq!(error, BuildError::KeysMissing { missing: absent, keys: 1_000 });
 }
 

@@ -1,13 +1,11 @@
-//! `codegen CASE KERNEL PROBES ROUNDS`: one hot loop, `ROUNDS` times over 4096 keys or pairs of a key and a filter.
+//! `codegen CASE KERNEL PROBES ROUNDS`: one hot loop, `ROUNDS` times over 4096 keys.
 //!
 //! Two runs that differ in rounds differ by what the loop takes and nothing else. Which of these loops `tools/codegen.sh` counts, and what
 //! they may take, is in `pinned.txt`.
 
 use std::hint::black_box;
 
-use blocked_bloom::{
-    BatchQuery, BloomFilter, BloomFilterRef, FilterOptions, FilterSet, Kernel, KeyHash, Sizing,
-};
+use blocked_bloom::{BloomFilter, FilterOptions, Kernel, Sizing};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 
 /// Keys of a filter, and of a round; half of these are in the filter.
@@ -32,14 +30,14 @@ fn main() -> Result<(), Failure> {
     match case.as_str() {
         "query" | "query-ahead" => {
             for _ in rounds {
-                filter.view().contains_hashes_into(black_box(&lookups), &mut words)?;
+                filter.contains_hashes_into(black_box(&lookups), &mut words)?;
             }
         }
         // Eight keys a call.
         "few" => {
             for _ in rounds {
                 for hashes in black_box(&lookups).chunks(8) {
-                    filter.view().contains_hashes_into(hashes, &mut words[..1])?;
+                    filter.contains_hashes_into(hashes, &mut words[..1])?;
                     black_box(&words);
                 }
             }
@@ -49,7 +47,7 @@ fn main() -> Result<(), Failure> {
             let keys: Vec<[u8; 16]> =
                 lookups.iter().map(|&hash| u128::from(hash).to_le_bytes()).collect();
             for _ in rounds {
-                filter.view().contains_batch_into(black_box(&keys), &mut words)?;
+                filter.contains_batch_into(black_box(&keys), &mut words)?;
             }
         }
         "insert" => {
@@ -60,16 +58,14 @@ fn main() -> Result<(), Failure> {
         }
         "single" => {
             for _ in rounds {
-                black_box(count_one_by_one(filter.view(), black_box(&lookups)));
+                black_box(count_one_by_one(&filter, black_box(&lookups)));
             }
         }
-        "set-1" => look_up_in_set::<1>(filter.view(), kernel, rounds.len(), &lookups)?,
-        "set-64" => look_up_in_set::<64>(filter.view(), kernel, rounds.len(), &lookups)?,
         "split-query" => {
             let mut filter = SplitBlockFilter::with_blocks(1024)?.with_kernel(kernel);
             filter.insert_hashes(&hashes(0).collect::<Vec<_>>());
             for _ in rounds {
-                filter.view().contains_hashes_into(black_box(&lookups), &mut words)?;
+                filter.contains_hashes_into(black_box(&lookups), &mut words)?;
             }
         }
         "split-insert" => {
@@ -98,24 +94,6 @@ fn hashes(first: u64) -> impl Iterator<Item = u64> {
 }
 
 #[inline(never)]
-fn count_one_by_one(view: BloomFilterRef<'_>, hashes: &[u64]) -> usize {
-    hashes.iter().filter(|&&hash| view.contains_hash(hash)).count()
-}
-
-/// One key after the other against `FILTERS` filters: 4096 pairs a round.
-fn look_up_in_set<const FILTERS: usize>(
-    view: BloomFilterRef<'_>,
-    kernel: Kernel,
-    rounds: usize,
-    hashes: &[u64],
-) -> Result<(), Failure> {
-    let set = FilterSet::new(KeyHash::default(), [view; FILTERS])?.with_kernel(kernel);
-    let mut word = [0];
-    for _ in 0..rounds {
-        for &hash in &hashes[..KEYS as usize / FILTERS] {
-            set.contains_hash_into(black_box(hash), &mut word)?;
-        }
-    }
-    black_box(word);
-    Ok(())
+fn count_one_by_one(filter: &BloomFilter, hashes: &[u64]) -> usize {
+    hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count()
 }

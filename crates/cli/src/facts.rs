@@ -1,6 +1,6 @@
 //! What `info` prints of a filter: a JSON object, or rows of names and values with a list below them.
 
-use blocked_bloom::{KERNEL_VARIABLE, Kernel};
+use blocked_bloom::{KERNEL_VARIABLE, Kernel, KeyHash};
 use indicatif::BinaryBytes;
 use serde_json::Value;
 
@@ -104,6 +104,15 @@ impl Bits {
 
     pub(crate) fn rate(&self) -> String {
         percent(self.false_positive_rate)
+    }
+}
+
+/// The hash of a filter's keys for a JSON object: its name, and its seed or tag.
+pub(crate) fn hash_parts(hash: KeyHash) -> (&'static str, Option<u64>, Option<u64>) {
+    match hash {
+        KeyHash::Xxh3 { seed } => ("xxh3-64", Some(seed), None),
+        KeyHash::Caller { tag } => ("caller", None, Some(tag)),
+        _ => ("other", None, None),
     }
 }
 

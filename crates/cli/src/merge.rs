@@ -1,13 +1,14 @@
 //! `blocked-bloom merge`: the union of stored filters.
 
 use std::fs::{self, Metadata};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blocked_bloom::MergeError;
 use indicatif::ProgressBar;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::file_format::{Format, FormatArgs};
 use crate::formats::native;
 use crate::keys;
@@ -19,7 +20,8 @@ use crate::threads;
 /// Write the union of filters, which holds the keys of all of them
 ///
 /// Filters can be merged if they have the same seed, blocks and probes: give build the same --keys,
-/// size and --seed, with --keys large enough for the union. An empty filter can be merged with any.
+/// size and --seed, with --keys large enough for the union. A filter that passes all can be merged with any of its seed: the union
+/// passes all, too, and a warning says so.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Stored filters, two or more; one may be - for standard input
@@ -51,27 +53,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::new("give two filters or more"));
     };
     let stored = read(first)?;
-    let union = native::open(&stored)?.to_filter();
-    let mut union = union.map_err(|error| Failure::of(&stored.name, error))?;
+    let filter = native::open(&stored)?;
+    let mut union = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
+    let mut pass_all = filter.is_pass_all().then_some(first);
     let pool = threads::pool(None)?;
-    // The file whose shape the union has: not that of an empty filter.
-    let mut shape = first;
     for path in others {
         let stored = read(path)?;
         let filter = native::open(&stored)?;
-        let was_empty = union.view().is_empty();
-        pool.install(|| union.par_union_with(filter)).map_err(|error| {
-            let name = keys::name(path);
-            match error {
-                MergeError::Alloc(error) => Failure::of(&name, error),
-                error => Failure::of(&format!("{} and {name}", keys::name(shape)), error),
-            }
-        })?;
-        if was_empty {
-            shape = path;
+        let mut merged = pool.install(|| union.par_union_with(&filter));
+        if merged == Err(MergeError::PassAll) {
+            pass_all = Some(path);
+            // A pass-all filter receives any of its hash, and counts its keys.
+            let all = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
+            let others = mem::replace(&mut union, all);
+            merged = union.union_with(&others);
         }
+        let both = || format!("{} and {}", keys::name(first), stored.name);
+        merged.map_err(|error| Failure::of(&both(), error))?;
     }
     bar.finish_and_clear();
+    if let Some(path) = pass_all {
+        let name = keys::name(path);
+        warn(format!(
+            "{name}: the filter passes all, and so does the union: the answer is \"maybe\" for every key"
+        ));
+    }
     output.save_filter(&union, args.quiet)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -75,7 +75,7 @@ impl Output {
     /// Writes a native filter, and prints its summary unless `quiet`.
     pub(crate) fn save_filter(&self, filter: &BloomFilter, quiet: bool) -> Result<(), Failure> {
         let summary = (!quiet).then(|| filter.params().to_string());
-        self.save(&|writer| filter.view().write_to(writer).map(drop), summary.as_deref())
+        self.save(&|writer| filter.write_to(writer).map(drop), summary.as_deref())
     }
 
     /// Writes what `content` writes, and prints the summary.

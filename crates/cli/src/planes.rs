@@ -277,7 +277,7 @@ fn info(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let options = layout.options();
     let seed = match options.key_hash() {
         KeyHash::Xxh3 { seed } => Some(seed),
-        KeyHash::Caller { .. } => None,
+        _ => None,
     };
     let facts = Facts {
         json: json!({

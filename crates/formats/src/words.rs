@@ -1,4 +1,8 @@
-//! The answers to a batch, in words of 64 bits, where no kernel writes them.
+//! Batches for filters whose keys the core does not hash, and answers in words of 64 bits where no kernel writes them.
+
+/// Keys that are hashed at a time: 8 KiB of stack.
+#[cfg(any(feature = "parquet", feature = "rocksdb"))]
+const AT_ONCE: usize = 1024;
 
 /// Writes "maybe" for so many keys, and zeros past the last.
 pub(crate) fn fill_with_maybe(words: &mut [u64], keys: usize) {
@@ -7,5 +11,29 @@ pub(crate) fn fill_with_maybe(words: &mut [u64], keys: usize) {
             used @ 0..64 => (1 << used) - 1,
             _ => u64::MAX,
         };
+    }
+}
+
+/// Hashes keys and looks up their hashes, as many at a time as there is space for hashes. There is one word per 64 keys.
+#[cfg(any(feature = "parquet", feature = "rocksdb"))]
+#[inline]
+pub(crate) fn look_up<'k, K>(
+    keys: &'k [K],
+    words: &mut [u64],
+    hash: impl Fn(&'k K) -> u64,
+    contains: impl Fn(&[u64], &mut [u64]),
+) {
+    // If a key panics when it is read, what is left says "maybe".
+    fill_with_maybe(words, keys.len());
+    let some = |keys: &'k [K], hashes: &mut [u64], words: &mut [u64]| {
+        hashes.iter_mut().zip(keys).for_each(|(to, key)| *to = hash(key));
+        contains(hashes, words);
+    };
+    if keys.len() <= 64 {
+        return some(keys, &mut [0; 64][..keys.len()], words);
+    }
+    let mut hashes = [0; AT_ONCE];
+    for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
+        some(keys, &mut hashes[..keys.len()], words);
     }
 }

@@ -3,11 +3,13 @@
 //!
 //! - [`Plan`]: sizes for the filters of all [`Level`]s, so that lookups waste the fewest reads.
 //! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every flush.
+//! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions that the engine loads one by one, and the
+//!   index that says which bytes a key needs.
 //! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent keys pass too often.
 //!
 //! ```
-//! use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, Sizing};
-//! use blocked_bloom_lsm::{FilterMetrics, FilterPolicy, Level, Plan, TableFilter};
+//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom_lsm::{FilterChoice, FilterMetrics, FilterPolicy, Level, Plan};
 //!
 //! // Start: 11 million keys on three levels under 12 MB.
 //! let plan = Plan::for_budget(&[100_000, 1_000_000, 10_000_000].map(Level::new), 12_000_000)?;
@@ -15,7 +17,7 @@
 //! let policy = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(10.0))).with_sizings(plan.sizings());
 //!
 //! // Flush: a table of the top level.
-//! let TableFilter::Whole(options) = policy.for_table(0, 10_000) else { panic!("this plan has filters on all levels") };
+//! let FilterChoice::Whole(options) = policy.for_table(0, 10_000) else { panic!("this plan has filters on all levels") };
 //! let mut builder = options.builder();
 //! builder.extend((0..10_000_u32).map(u32::to_le_bytes))?;
 //! let filter = builder.finish_verified()?;
@@ -45,22 +47,21 @@ extern crate alloc;
 mod error;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod metrics;
+mod partition;
 mod plan;
 mod policy;
 
 pub use error::PlanError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
+pub use partition::{
+    PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
+    PartitionedFilterBuilder,
+};
 pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
-pub use policy::{FilterPolicy, TableFilter};
+pub use policy::{FilterChoice, FilterPolicy};
 
-/// The code in the README and the guides compiles and runs.
+/// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]
-mod documents {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../../../docs/planning.md")]
-    struct Planning;
-    #[doc = include_str!("../../../docs/policy.md")]
-    struct Policy;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -41,7 +41,7 @@ const LOG_CHANCE: f64 = -15.0;
 /// 2^32 - 1, and without any of 32 bits the type is not there.
 ///
 /// ```
-/// use blocked_bloom::{BatchQuery, Bitmask, FilterOptions, Sizing};
+/// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 /// use blocked_bloom_lsm::FilterMetrics;
 /// static METRICS: FilterMetrics = FilterMetrics::new();
 ///
@@ -107,9 +107,9 @@ impl FilterMetrics {
     /// is that of the other filters; a [warning](RateWarning) that they cause says so.
     ///
     /// ```
-    /// # use blocked_bloom::{BatchQuery, Bitmask, BloomFilterBytes, KeyHash};
+    /// # use blocked_bloom::{Bitmask, BloomFilter, KeyHash};
     /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
-    /// let (filter, error) = BloomFilterBytes::open_or_pass_all(b"damaged", KeyHash::default());
+    /// let (filter, error) = BloomFilter::open_or_pass_all(b"damaged", KeyHash::default());
     /// let mut hits = Bitmask::new();
     /// filter.contains_batch(&["apple", "cherry"], &mut hits);
     /// match filter.view().is_pass_all() {

@@ -12,8 +12,8 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 /// `serde` it is part of a configuration file.
 ///
 /// ```
-/// use blocked_bloom::{BloomFilterBytes, FilterOptions, PrefixExtractor, Sizing};
-/// use blocked_bloom_lsm::{FilterPolicy, Level, Plan, TableFilter};
+/// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
+/// use blocked_bloom_lsm::{FilterChoice, FilterPolicy, Level, Plan};
 ///
 /// // Two levels share 20 MB: the small one gets more bits per key.
 /// let plan = Plan::for_budget(&[Level::new(1_000_000), Level::new(15_000_000)], 20_000_000)?;
@@ -22,21 +22,25 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 ///
 /// // Flush: what this table gets.
 /// match policy.for_table(0, 1_000) {
-///     TableFilter::None => {}
-///     TableFilter::Whole(options) => {
+///     FilterChoice::Whole(options) => {
 ///         let mut builder = options.builder();
 ///         builder.insert("ab12/apple")?;
 ///         let stored = builder.finish()?.to_bytes();
 ///         // Open: a damaged filter is one that answers "maybe", and a line in the log.
-///         let (filter, error) = BloomFilterBytes::open_or_pass_all(stored, policy.options().key_hash());
+///         let (filter, error) = BloomFilter::open_or_pass_all(stored, policy.options().key_hash());
 ///         assert!(error.is_none() && filter.contains("ab12/apple"));
 ///     }
-///     TableFilter::Partitioned { .. } => unreachable!("a thousand keys do not fill 1 MiB"),
+///     FilterChoice::Partitioned { .. } => unreachable!("a thousand keys do not fill 1 MiB"),
+///     _ => {} // no filter is worth its memory here
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct FilterPolicy {
     options: FilterOptions,
     /// By level, 0 first; deeper levels have the last. If there is none, that of the options.
@@ -47,7 +51,11 @@ pub struct FilterPolicy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 struct Partitions {
     above: u64,
     bytes: u64,
@@ -57,19 +65,20 @@ struct Partitions {
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
-/// use blocked_bloom_lsm::{FilterPolicy, TableFilter};
+/// use blocked_bloom_lsm::{FilterChoice, FilterPolicy};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 /// let policy = FilterPolicy::new(options).with_partitions(1 << 20, 16 << 10);
-/// assert!(matches!(policy.for_table(0, 100_000), TableFilter::Whole(_)));
-/// assert!(matches!(policy.for_table(0, 10_000_000), TableFilter::Partitioned { .. }));
+/// assert!(matches!(policy.for_table(0, 100_000), FilterChoice::Whole(_)));
+/// assert!(matches!(policy.for_table(0, 10_000_000), FilterChoice::Partitioned { .. }));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum TableFilter {
+#[non_exhaustive]
+pub enum FilterChoice {
     /// No filter: the level's sizing says that none is worth its memory.
     None,
     /// One filter, of these options.
     Whole(FilterOptions),
-    /// A filter in partitions: both are for [`PartitionedFilterBuilder::new`](blocked_bloom::PartitionedFilterBuilder::new).
+    /// A filter in partitions: both are for [`PartitionedFilterBuilder::new`](crate::PartitionedFilterBuilder::new).
     Partitioned {
         /// The options of every partition.
         options: FilterOptions,
@@ -110,20 +119,20 @@ impl FilterPolicy {
     ///
     /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing that is out of range is reported by the
     /// builder's `finish`.
-    pub fn for_table(&self, level: usize, expected_keys: u64) -> TableFilter {
+    pub fn for_table(&self, level: usize, expected_keys: u64) -> FilterChoice {
         let sizing = self.sizings.get(level).or(self.sizings.last());
         let sizing = sizing.copied().unwrap_or(self.options.sizing());
         if sizing.is_pass_all() {
-            return TableFilter::None;
+            return FilterChoice::None;
         }
         let options = self.options.clone().with_sizing(sizing);
         let bytes = options.params(expected_keys).map_or(0, |params| params.stored_bytes());
         let can_be_cut = options.hasher().is_ok() && !matches!(sizing, Sizing::MaxBytes(_));
         match self.partitions {
             Some(partitions) if bytes > partitions.above && can_be_cut => {
-                TableFilter::Partitioned { options, partition_bytes: partitions.bytes }
+                FilterChoice::Partitioned { options, partition_bytes: partitions.bytes }
             }
-            _ => TableFilter::Whole(options.with_expected_items(expected_keys)),
+            _ => FilterChoice::Whole(options.with_expected_items(expected_keys)),
         }
     }
 
@@ -142,6 +151,7 @@ impl FilterPolicy {
         let hash = match self.options.key_hash() {
             KeyHash::Xxh3 { seed } => format!("xxh3-{seed}"),
             KeyHash::Caller { tag } => format!("caller-{tag}"),
+            later => format!("{later}"),
         };
         let contents = match self.options.extractor() {
             None => "keys".into(),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use blocked_bloom::probe::BLOCK_BITS;
-use blocked_bloom::{BloomFilterRef, KeyHash};
+use blocked_bloom::{Block, BloomFilter, KeyHash};
 
 use crate::builder::PlanesBuilder;
 use crate::error::{GROUP_ROWS_STEP, PlanesError};
@@ -11,7 +11,7 @@ use crate::options::PlanesOptions;
 use crate::planes::Planes;
 use crate::shape::{Shape, ShapeError};
 
-fn shape_of(filter: &BloomFilterRef<'_>) -> Result<Shape, ShapeError> {
+fn shape_of<D: AsRef<[Block]>>(filter: &BloomFilter<D>) -> Result<Shape, ShapeError> {
     let params = filter.params();
     Shape::new(params.blocks(), BLOCK_BITS, params.probes())
 }
@@ -23,11 +23,10 @@ impl PlanesBuilder {
     /// # Errors
     ///
     /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`]; those of [`append`](Self::append).
-    pub fn append_filter<'f>(
+    pub fn append_filter<D: AsRef<[Block]>>(
         &mut self,
-        filter: impl Into<BloomFilterRef<'f>>,
+        filter: &BloomFilter<D>,
     ) -> Result<Option<Vec<u8>>, PlanesError> {
-        let filter = filter.into();
         let (found, expected) = (filter.key_hash(), self.options().key_hash());
         if found != expected {
             return Err(PlanesError::HashMismatch { found, expected });
@@ -35,7 +34,7 @@ impl PlanesBuilder {
         if filter.is_pass_all() || !filter.contents().whole_keys() {
             return self.append_pass_all();
         }
-        let (found, expected) = (shape_of(&filter)?, self.options().shape());
+        let (found, expected) = (shape_of(filter)?, self.options().shape());
         if found != expected {
             return Err(PlanesError::FilterShape { found, expected });
         }
@@ -73,13 +72,13 @@ impl Planes {
     /// assert!(hits.hits().eq([42]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_filters<'f, F: Into<BloomFilterRef<'f>>>(
-        filters: impl IntoIterator<Item = F>,
+    pub fn from_filters<'f, D: AsRef<[Block]> + 'f>(
+        filters: impl IntoIterator<Item = &'f BloomFilter<D>>,
     ) -> Result<Self, PlanesError> {
-        let filters: Vec<BloomFilterRef<'f>> = filters.into_iter().map(Into::into).collect();
+        let filters: Vec<&BloomFilter<D>> = filters.into_iter().collect();
         // A stand-in for a filter that is missing has no shape of its own.
         let model = filters.iter().find(|filter| !filter.is_pass_all());
-        let shape = model.map_or(Shape::new(1, BLOCK_BITS, 1), shape_of)?;
+        let shape = model.map_or(Shape::new(1, BLOCK_BITS, 1), |filter| shape_of(filter))?;
         let key_hash = filters.first().map_or(KeyHash::default(), |first| first.key_hash());
         let options = PlanesOptions::new(shape).with_key_hash(key_hash);
         let rows = u32::try_from(filters.len()).unwrap_or(u32::MAX).max(1);

@@ -83,11 +83,7 @@ pub use query::Query;
 pub use ranged::{GroupLocation, GroupRef};
 pub use shape::{MAX_BLOCK_BITS, MAX_PLANES, MIN_BLOCK_BITS, Shape, ShapeError};
 
-/// The code in the README and the guide compiles and runs.
+/// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]
-mod documents {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../../../docs/planes.md")]
-    struct Planes;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -339,6 +339,14 @@ impl<B> core::fmt::Debug for Planes<B> {
 ///
 /// On huge pages where there are many: a query touches a few places far apart, and from memory, looking up where their pages are took
 /// as long as reading them.
+///
+/// ```
+/// use blocked_bloom_planes::{Planes, PlanesBytes, PlanesOptions, Shape};
+/// let planes = Planes::from_hashes(&PlanesOptions::new(Shape::new(1, 128, 4)?), [[7_u64]])?;
+/// let owned: Planes<PlanesBytes> = planes.view().to_planes()?;
+/// assert_eq!(owned.as_bytes(), planes.as_bytes());
+/// # Ok::<(), blocked_bloom_planes::PlanesError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PlanesBytes {
     buffer: BlockBuffer,

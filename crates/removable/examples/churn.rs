@@ -14,7 +14,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use blocked_bloom::{BatchQuery, Bitmask, KeyHash};
+use blocked_bloom::{Bitmask, FilterOptions, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::{Parser, value_parser};
 
@@ -56,9 +56,9 @@ fn number<const FROM: u64, const TO: u64>(text: &str) -> Result<u64, String> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let options = RemovableOptions::new(args.keys)
-        .with_slack(1.0 - f64::from(args.lanes) / 32.0)
-        .with_key_hash(KeyHash::Caller { tag: args.seed });
+    let hashes = FilterOptions::default().with_key_hash(KeyHash::Caller { tag: args.seed });
+    let options = RemovableOptions::for_filters(&hashes, args.keys)
+        .with_slack(1.0 - f64::from(args.lanes) / 32.0);
     fill(&args, &options)?;
     churn(&args, &options)?;
     misuse(&args, &options)?;
@@ -129,7 +129,7 @@ fn churn(args: &Args, options: &RemovableOptions) -> Result<(), Box<dyn Error>> 
         if done * 10 / args.operations.max(1) > checked || done >= args.operations {
             checked = done * 10 / args.operations;
             filter.contains_hashes(&live, &mut found);
-            if found.count_misses() > 0 || filter.len() != live.len() as u64 {
+            if found.count_misses() > 0 || filter.keys_inserted() != live.len() as u64 {
                 return Err(format!(
                     "after {done} operations: {} keys are lost",
                     found.count_misses()
@@ -183,9 +183,9 @@ fn rate(filter: &RemovableFilter, numbers: &mut Numbers) {
         passed += hits.count_hits();
     }
     println!(
-        "  false positives: {:.4} % of {QUERIES}, estimated {:.4} %",
+        "  false positives: {:.4} % of {QUERIES}, expected {:.4} %",
         100.0 * passed as f64 / QUERIES as f64,
-        100.0 * filter.view().estimated_false_positive_rate()
+        100.0 * filter.expected_false_positive_rate()
     );
 }
 

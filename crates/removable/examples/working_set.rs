@@ -14,9 +14,8 @@ use std::collections::{HashMap, VecDeque};
 use std::error::Error;
 use std::path::PathBuf;
 
-use blocked_bloom_removable::{
-    RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions,
-};
+use blocked_bloom::FilterOptions;
+use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::Parser;
 
 /// An IP ban list with expiry, and a filter before it.
@@ -43,8 +42,7 @@ struct Bans {
 }
 
 impl Bans {
-    fn new(keys: u64) -> Result<Self, RemovableError> {
-        let options = RemovableOptions::new(keys);
+    fn new(options: RemovableOptions) -> Result<Self, RemovableError> {
         let filter = options.empty_filter()?;
         Ok(Bans { options, filter, queue: VecDeque::new(), rebuilt: 0 })
     }
@@ -85,9 +83,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     if clients.is_empty() {
         return Err("no clients: give a file with a line for each".into());
     }
+    // Decided once: hash and seed of everything that this service hashes.
+    let service = FilterOptions::default();
+    let hasher = service.hasher()?;
     // Too small, so that the example shows what happens then.
-    let mut bans = Bans::new(1_000)?;
-    let hasher = bans.filter.hasher()?;
+    let mut bans = Bans::new(RemovableOptions::for_filters(&service, 1_000))?;
     // What the filter is checked with; a service would have it in the database.
     let mut banned: HashMap<u64, u64> = HashMap::new();
     let (mut passed, mut stopped, mut queried_in_vain, mut most) = (0_u64, 0_u64, 0_u64, 0);
@@ -108,7 +108,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             banned.insert(hash, ends);
             bans.add(hash, ends)?;
         }
-        most = most.max(bans.filter.len());
+        most = most.max(bans.filter.keys_inserted());
     }
     println!("{} requests of {} clients", args.requests, clients.len());
     println!(
@@ -128,9 +128,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Restart: the filter is stored, and opened again where it lies.
     let stored = bans.filter.to_bytes();
-    let opened = RemovableFilterRef::from_bytes(&stored)?;
+    let opened = RemovableFilter::from_bytes(&stored)?.require_key_hash(service.key_hash())?;
     assert!(bans.queue.iter().all(|&(_, hash)| opened.contains_hash(hash)));
-    println!("stored in {} bytes, and opened with {} bans in force", stored.len(), opened.len());
+    println!(
+        "stored in {} bytes, and opened with {} bans in force",
+        stored.len(),
+        opened.keys_inserted()
+    );
     bans.filter = opened.to_filter()?;
     bans.expire(u64::MAX);
     assert!(bans.filter.is_empty());

@@ -1,22 +1,25 @@
-//! A filter that owns its lines: adding, removing, and making a larger one.
+//! One filter, wherever its lines are: looked up, and what it is.
 
+use blocked_bloom::header::HEADER_BYTES;
 use blocked_bloom::{
-    BatchQuery, Bitmask, Block, BlockBuffer, Kernel, KeyError, KeyHash, KeyHasher, LengthError,
+    Bitmask, Block, BlockBuffer, Filter, FormatError, Kernel, KeyError, KeyHash, KeyHasher,
+    LengthError, Stored, contains_batch_into, contains_u64s_into,
 };
 
-use crate::error::RemovableError;
 use crate::kernel;
-use crate::options::RemovableOptions;
-use crate::view::{RemovableFilterRef, count_tags};
+use crate::tags::{LANES, Place};
 
-/// Keys of a batch that are hashed at a time: 8 KiB of stack.
-const AT_ONCE: usize = 1_024;
-
-/// A filter that keys can be removed from.
+/// A filter that keys can be removed from, generic over where its lines are.
 ///
-/// It answers "maybe" or "certainly absent" as a Bloom filter does, at 18.3 bits per key, 0.085 % false positives and two cache lines a
-/// lookup. **Only remove keys that were added**: the removal of another can take the tag of a key that is there, which is then absent;
-/// `docs/removable.md` has the rate. A key that was added several times is there until it was removed as often.
+/// | type | where the lines are | made by |
+/// |---|---|---|
+/// | `RemovableFilter` | in memory of its own; keys can be added and removed | [`RemovableOptions::empty_filter`], [`from_hashes`](Self::from_hashes), [`to_filter`](Self::to_filter) |
+/// | `RemovableFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](RemovableFilter::from_bytes), [`open_or_pass_all`](RemovableFilter::open_or_pass_all) |
+/// | `RemovableFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
+///
+/// All are looked up alike, and answer "maybe" or "certainly absent" as a Bloom filter does, at 18.3 bits per key, 0.085 % false positives
+/// and two cache lines a lookup. **Only remove keys that were added**: the removal of another can take the tag of a key that is there, which
+/// is then absent; `docs/removable.md` has the rate. A key that was added several times is there until it was removed as often.
 ///
 /// - Up to 64 copies of a key fit, 32 if its two lines are the same (one key in as many as there are lines; any key where there is one
 ///   line), and fewer where other keys have taken lanes.
@@ -25,277 +28,245 @@ const AT_ONCE: usize = 1_024;
 ///   [`from_hashes`](Self::from_hashes). By default the first key is rejected at nine tenths of the
 ///   [capacity](Self::capacity) and the filter is for seven eighths of it.
 /// - Filters cannot be merged.
+/// - Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each line is one cache line, else it straddles
+///   two. If their owner lends more or fewer bytes than were opened, every answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
-/// let mut sessions = RemovableOptions::new(1_000).empty_filter()?;
+/// let options = RemovableOptions::new(1_000);
+/// let mut sessions = options.empty_filter()?;
 /// sessions.insert("alice")?;
 /// sessions.insert("bob")?;
 /// assert!(sessions.remove("alice")?);
 /// assert!(!sessions.contains("alice") && sessions.contains("bob"));
 ///
 /// // Larger, from the keys.
-/// let hasher = sessions.hasher()?;
+/// let hasher = options.hasher()?;
 /// let live = ["bob"].map(|key| hasher.hash(key));
-/// sessions = RemovableFilter::from_hashes(&RemovableOptions::new(2_000), &live)?;
+/// sessions = RemovableFilter::from_hashes(&options.with_keys(2_000), &live)?;
 /// assert!(sessions.contains("bob"));
 /// # Ok::<(), RemovableError>(())
 /// ```
-#[derive(Clone)]
-pub struct RemovableFilter {
-    lines: BlockBuffer,
-    /// Lanes that are not empty.
-    len: u64,
-    key_hash: KeyHash,
-    kernel: Kernel,
+///
+/// [`RemovableError::Full`]: crate::RemovableError::Full
+/// [`RemovableOptions::empty_filter`]: crate::RemovableOptions::empty_filter
+#[derive(Clone, Copy)]
+pub struct RemovableFilter<D = BlockBuffer> {
+    pub(crate) data: D,
+    pub(crate) meta: Meta,
 }
 
-impl RemovableFilter {
-    pub(crate) fn empty(options: &RemovableOptions) -> Result<Self, RemovableError> {
-        let lines = BlockBuffer::zeroed(options.lines()?, options.huge_pages())?;
-        Ok(Self::from_parts(lines, 0, options.key_hash(), Kernel::default()))
-    }
+/// Everything about a filter except its lines.
+#[derive(Clone, Copy)]
+pub(crate) struct Meta {
+    pub(crate) key_hash: KeyHash,
+    /// Lanes that are not empty.
+    pub(crate) keys_inserted: u64,
+    pub(crate) kernel: Kernel,
+    /// Whether copies are advised to be on huge pages.
+    pub(crate) huge_pages: bool,
+}
 
-    /// The caller has counted the tags.
-    pub(crate) fn from_parts(
-        lines: BlockBuffer,
-        len: u64,
-        key_hash: KeyHash,
-        kernel: Kernel,
-    ) -> Self {
-        RemovableFilter { lines, len, key_hash, kernel }
-    }
-
-    pub(crate) fn copy_of(view: &RemovableFilterRef<'_>) -> Result<Self, RemovableError> {
-        let lines = BlockBuffer::copy_of(view.lines(), true)?;
-        // The number in a header that was opened unverified may be wrong.
-        let len = count_tags(&lines);
-        Ok(Self::from_parts(lines, len, view.key_hash(), view.kernel()))
-    }
-
-    /// A filter of these options, or of as many keys as there are hashes if that are more, that holds the hashes: how a filter is made
-    /// larger, and how one is made again after damage.
-    ///
-    /// The hashes must be of the options' [`key_hash`](RemovableOptions::key_hash).
-    ///
-    /// # Errors
-    ///
-    /// As [`empty_filter`](RemovableOptions::empty_filter); [`RemovableError::Full`] if a hash is there more than 64 times (32 if its two lines are one), or the slack is
-    /// so small that not all keys fit.
-    ///
-    /// ```
-    /// use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
-    /// use std::collections::HashSet;
-    /// let (mut options, mut live) = (RemovableOptions::new(1_000), HashSet::new());
-    /// let mut filter = options.empty_filter()?;
-    /// let hasher = filter.hasher()?;
-    /// for key in 0..10_000_u32 {
-    ///     live.insert(key);
-    ///     let hash = hasher.hash(key.to_le_bytes());
-    ///     if let Err(RemovableError::Full { .. }) = filter.insert_hash(hash) {
-    ///         // Twice as large: each key is hashed again once or twice in all.
-    ///         options = options.with_keys(2 * options.keys());
-    ///         let hashes: Vec<u64> = live.iter().map(|key: &u32| hasher.hash(key.to_le_bytes())).collect();
-    ///         filter = RemovableFilter::from_hashes(&options, &hashes)?;
-    ///     }
-    /// }
-    /// assert!(live.iter().all(|key| filter.contains(key.to_le_bytes())));
-    /// # Ok::<(), RemovableError>(())
-    /// ```
-    pub fn from_hashes(options: &RemovableOptions, hashes: &[u64]) -> Result<Self, RemovableError> {
-        let keys = options.keys().max(hashes.len() as u64);
-        let mut filter = options.with_keys(keys).empty_filter()?;
-        filter.insert_hashes(hashes)?;
-        Ok(filter)
-    }
-
-    /// The filter, borrowed: every query, the statistics, and the stored form.
-    #[inline]
-    pub fn view(&self) -> RemovableFilterRef<'_> {
-        RemovableFilterRef::new(&self.lines, self.len, self.key_hash, self.kernel)
-    }
-
-    /// Adds a key, or a further copy of it.
-    ///
-    /// Cost: one hash; one cache line, two where the first line has 24 tags.
-    ///
-    /// # Errors
-    ///
-    /// [`RemovableError::Full`] if both lines of the key are full, [`RemovableError::Key`] if the filter is of the caller's hashes. Nothing
-    /// is changed then.
-    #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), RemovableError> {
-        let hasher = self.hasher()?;
-        self.insert_hash(hasher.hash(key))
-    }
-
-    /// Adds the key with this hash, or a further copy of it.
-    ///
-    /// # Errors
-    ///
-    /// [`RemovableError::Full`]. Nothing is changed then.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), RemovableError> {
-        if !kernel::insert_one(&mut self.lines, hash) {
-            return Err(self.full(0));
+impl Meta {
+    pub(crate) fn require(self, expected: KeyHash) -> Result<Self, FormatError> {
+        match self.key_hash {
+            found if found == expected => Ok(self),
+            found => Err(FormatError::HashMismatch { found, expected }),
         }
-        self.len += 1;
-        Ok(())
     }
+}
 
-    /// Adds hashes in order, as [`insert_hash`](Self::insert_hash) does, with prefetch where the filter outgrows the cache.
-    ///
-    /// # Errors
-    ///
-    /// [`RemovableError::Full`] at the first that cannot be added, with the number of those before it, which were. None after it was.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), RemovableError> {
-        let inserted = kernel::insert(self.kernel, &mut self.lines, hashes);
-        self.len += inserted as u64;
-        if inserted == hashes.len() {
-            return Ok(());
-        }
-        Err(self.full(inserted))
-    }
+/// Where the lines of a filter are. Nobody else can implement it, since this module is private.
+///
+/// ```
+/// use blocked_bloom_removable::RemovableOptions;
+/// let filter = RemovableOptions::new(100).empty_filter()?;
+/// assert_eq!(filter.contains("apple"), filter.view().contains("apple"));
+/// # Ok::<(), blocked_bloom_removable::RemovableError>(())
+/// ```
+pub trait Lines {
+    /// 1 to 2^32 - 1 lines; or none, if they are not known: then every answer is "maybe".
+    fn lines(&self) -> &[Block];
+}
 
-    fn full(&self, inserted: usize) -> RemovableError {
-        RemovableError::Full { inserted, len: self.len, capacity: self.capacity() }
-    }
-
-    /// Adds keys in order, as [`insert_hashes`](Self::insert_hashes).
-    ///
-    /// # Errors
-    ///
-    /// [`RemovableError::Full`] as there, [`RemovableError::Key`] as in [`insert`](Self::insert).
-    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), RemovableError> {
-        self.hasher()?;
-        let mut hashes = [0; AT_ONCE];
-        for (before, keys) in keys.chunks(AT_ONCE).enumerate() {
-            self.hash_keys(keys, &mut hashes)?;
-            self.insert_hashes(&hashes[..keys.len()]).map_err(|error| match error {
-                RemovableError::Full { inserted, len, capacity } => {
-                    RemovableError::Full { inserted: before * AT_ONCE + inserted, len, capacity }
-                }
-                error => error,
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Removes one copy of a key that was added. False if it is certainly not there: then nothing is changed.
-    ///
-    /// **The key must have been added.** If it was not, this mostly returns false; but where it would be a false positive, it removes the
-    /// tag that it is taken for, and the key of that tag is lost.
-    ///
-    /// Cost: one hash, two cache lines.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] if the filter is of the caller's hashes. Nothing is changed then.
+impl Lines for BlockBuffer {
     #[inline]
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, KeyError> {
-        let hasher = self.hasher()?;
-        Ok(self.remove_hash(hasher.hash(key)))
+    fn lines(&self) -> &[Block] {
+        self
     }
+}
 
-    /// Removes one copy of the key with this hash, which must have been added, as [`remove`](Self::remove).
+impl Lines for &[Block] {
     #[inline]
-    pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let found = kernel::remove_one(&mut self.lines, hash);
-        self.len -= u64::from(found);
-        found
+    fn lines(&self) -> &[Block] {
+        self
     }
+}
 
-    /// Removes one copy of each hash in order, as [`remove_hash`](Self::remove_hash) does, with prefetch where the filter outgrows the
-    /// cache. `found` then has one bit per hash, set if a copy of it was there. Returns how many were.
-    pub fn remove_hashes(&mut self, hashes: &[u64], found: &mut Bitmask) -> usize {
-        let mut removed = 0;
-        found.write(hashes.len(), |words| {
-            // There are as many words as the hashes take.
-            removed = kernel::remove(self.kernel, &mut self.lines, hashes, words).unwrap_or(0);
-        });
-        self.len -= removed as u64;
-        removed
-    }
-
-    /// Removes one copy of each key in order, as [`remove_hashes`](Self::remove_hashes).
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] if the filter is of the caller's hashes. Nothing is changed then.
-    pub fn remove_batch<K: AsRef<[u8]>>(
-        &mut self,
-        keys: &[K],
-        found: &mut Bitmask,
-    ) -> Result<usize, KeyError> {
-        let hasher = self.hasher()?;
-        let mut removed = 0;
-        found.write(keys.len(), |words| {
-            let mut hashes = [0; AT_ONCE];
-            for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
-                hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hasher.hash(key));
-                let hashes = &hashes[..keys.len()];
-                // There are as many words as the hashes take.
-                let now = kernel::remove(self.kernel, &mut self.lines, hashes, words).unwrap_or(0);
-                // Here, since a later key may panic.
-                self.len -= now as u64;
-                removed += now;
-            }
-        });
-        Ok(removed)
-    }
-
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        self.lines.fill([0; size_of::<Block>()]);
-        self.len = 0;
-    }
-
-    /// Whether the key may be in the filter: [`RemovableFilterRef::contains`].
+impl<B: AsRef<[u8]>> Lines for Stored<B> {
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.view().contains(key)
+    fn lines(&self) -> &[Block] {
+        let lines = self.bytes().and_then(|bytes| bytes.get(HEADER_BYTES..));
+        lines.unwrap_or_default().as_chunks().0
     }
+}
 
-    /// Whether the key with this hash may be in the filter: [`RemovableFilterRef::contains_hash`].
+impl<D: Lines> RemovableFilter<D> {
+    /// The same filter, borrowed. Free.
     #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.view().contains_hash(hash)
+    pub fn view(&self) -> RemovableFilter<&[Block]> {
+        RemovableFilter { data: self.lines(), meta: self.meta }
     }
 
-    /// Prefetches both lines of a hash: [`RemovableFilterRef::prefetch_hash`].
+    /// The lines, 1 to 2^32 - 1, as [`tags`](crate::tags) defines them; none if the filter [passes all](Self::is_pass_all).
     #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        self.view().prefetch_hash(hash);
+    pub fn lines(&self) -> &[Block] {
+        self.data.lines()
     }
 
-    /// Keys in the filter, copies included: added and not removed.
-    pub fn len(&self) -> u64 {
-        self.len
+    /// Whether the filter answers "maybe" to everything: it stands in for [damaged](RemovableFilter::open_or_pass_all) bytes, or the owner
+    /// of the stored bytes lends others than were opened.
+    pub fn is_pass_all(&self) -> bool {
+        self.lines().is_empty()
     }
 
     /// Whether every key is certainly absent.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.meta.keys_inserted == 0 && !self.is_pass_all()
+    }
+
+    /// Bytes of the lines.
+    pub fn memory_bytes(&self) -> u64 {
+        size_of_val(self.lines()) as u64
     }
 
     /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from nine tenths of it on.
     pub fn capacity(&self) -> u64 {
-        self.view().capacity()
+        self.lines().len() as u64 * LANES as u64
     }
 
-    /// [`len`](Self::len) divided by [`capacity`](Self::capacity), 0 to 1: what to watch for making a larger filter in time.
+    /// [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to 1: what to watch for making a larger filter in
+    /// time. 1 if the filter passes all.
     pub fn load(&self) -> f64 {
-        self.view().load()
+        match self.capacity() {
+            0 => 1.0,
+            capacity => self.meta.keys_inserted as f64 / capacity as f64,
+        }
     }
 
-    /// Memory of the lines.
-    pub fn memory_bytes(&self) -> u64 {
-        size_of_val::<[Block]>(&self.lines) as u64
+    /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags predicts: of 65,535 tags, each of those in a
+    /// key's two lines is the key's own by chance.
+    pub fn expected_false_positive_rate(&self) -> f64 {
+        if self.is_pass_all() {
+            return 1.0;
+        }
+        let in_both_lines = 2.0 * LANES as f64 * self.load();
+        -libm::expm1(-in_both_lines / 65_535.0)
+    }
+
+    /// Whether the key may be in the filter: false means certainly absent.
+    ///
+    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
+    ///
+    /// Cost: one hash, two cache lines.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self.hasher() {
+            Ok(hasher) => self.contains_hash(hasher.hash(key)),
+            Err(_) => true,
+        }
+    }
+
+    /// Whether the key with this hash may be in the filter.
+    ///
+    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for a key
+    /// that is there.
+    ///
+    /// Cost: two cache lines.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        kernel::contains_one(self.lines(), hash)
+    }
+
+    /// Prefetches both lines of a hash, for a lookup, an addition or a removal that comes some hundred nanoseconds later.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        let lines = self.lines();
+        for start in Place::of(hash, lines.len() as u32).offsets() {
+            blocked_bloom::prefetch(lines, start);
+            blocked_bloom::prefetch(lines, start + size_of::<Block>() - 1);
+        }
+    }
+
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
+    ///
+    /// Cost: two cache lines per hash, prefetched where the filter outgrows the cache; one indirect call per batch.
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| {
+            kernel::contains(self.meta.kernel, self.lines(), hashes, words);
+        });
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
+    /// last hash are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        kernel::contains(self.meta.kernel, self.lines(), hashes, words);
+        Ok(())
+    }
+
+    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to each.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        // There are as many words as the keys take.
+        hits.write(keys.len(), |words| _ = contains_batch_into(self, keys, words));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`contains_hashes_into`](Self::contains_hashes_into).
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        contains_batch_into(self, keys, words)
+    }
+
+    /// Looks up integers, whose keys are their little-endian bytes: the fastest way from keys to answers.
+    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| _ = contains_u64s_into(self, keys, words));
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`contains_hashes_into`](Self::contains_hashes_into).
+    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        contains_u64s_into(self, keys, words)
+    }
+}
+
+impl<D> RemovableFilter<D> {
+    /// Keys in the filter, copies included: inserted, and not removed since.
+    pub fn keys_inserted(&self) -> u64 {
+        self.meta.keys_inserted
     }
 
     /// The hash and seed of the filter.
+    #[inline]
     pub fn key_hash(&self) -> KeyHash {
-        self.key_hash
+        self.meta.key_hash
     }
 
     /// The hasher of the filter's keys.
@@ -305,40 +276,71 @@ impl RemovableFilter {
     /// [`KeyError::NoHasher`] if the caller hashes.
     #[inline]
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.key_hash.hasher()
+        self.meta.key_hash.hasher()
+    }
+
+    /// The same filter if it has this hash and seed. Call it once where a filter is opened that will be looked up by hash.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
+        self.meta.require(expected).map(|meta| RemovableFilter { meta, ..self })
+    }
+
+    /// The kernel of batches.
+    pub fn kernel(&self) -> Kernel {
+        self.meta.kernel
     }
 
     /// The same filter, with batches looked up, added and removed by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        RemovableFilter { kernel, ..self }
+        RemovableFilter { meta: Meta { kernel, ..self.meta }, ..self }
     }
 }
 
-impl BatchQuery for RemovableFilter {
+impl<D: Lines> Filter for RemovableFilter<D> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.view().contains_hashes_into(hashes, words)
+        self.contains_hashes_into(hashes, words)
     }
 
     #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        self.view().hash_keys(keys, hashes)
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    #[inline]
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }
 
-/// As [`RemovableFilterRef`] compares.
-impl PartialEq for RemovableFilter {
-    fn eq(&self, other: &Self) -> bool {
-        self.view() == other.view()
+/// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold the same keys have other lines if they
+/// came in another order.
+impl<D: Lines, E: Lines> PartialEq<RemovableFilter<E>> for RemovableFilter<D> {
+    fn eq(&self, other: &RemovableFilter<E>) -> bool {
+        self.meta.key_hash == other.meta.key_hash && self.lines() == other.lines()
     }
 }
 
-impl Eq for RemovableFilter {}
+impl<D: Lines> Eq for RemovableFilter<D> {}
 
 /// The shape, without the tags.
-impl core::fmt::Debug for RemovableFilter {
+impl<D: Lines> core::fmt::Debug for RemovableFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.view().fmt(f)
+        f.debug_struct("RemovableFilter")
+            .field("lines", &self.lines().len())
+            .field("keys_inserted", &self.meta.keys_inserted)
+            .field("key_hash", &self.meta.key_hash)
+            .field("kernel", &self.meta.kernel)
+            .field("huge_pages", &self.meta.huge_pages)
+            .finish()
     }
 }

@@ -5,11 +5,12 @@
 //! cache lines, never a chain of evictions, and readers can look up while a writer adds and removes.
 //!
 //! ```
-//! use blocked_bloom::{BatchQuery, Bitmask};
-//! use blocked_bloom_removable::{RemovableFilterRef, RemovableOptions};
+//! use blocked_bloom::{Bitmask, FilterOptions};
+//! use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 //!
-//! // For a million keys at a time, 2.3 MB.
-//! let mut banned = RemovableOptions::new(1_000_000).empty_filter()?;
+//! // For a million keys at a time, 2.3 MB. The hash is that of the store's filters, decided in one place.
+//! let store = FilterOptions::default();
+//! let mut banned = RemovableOptions::for_filters(&store, 1_000_000).empty_filter()?;
 //! banned.insert("203.0.113.7")?;
 //! banned.insert("198.51.100.23")?;
 //!
@@ -22,8 +23,8 @@
 //! assert!(hits.hits().eq([0]));
 //!
 //! // Stored, and read where it lies.
-//! let stored = banned.to_bytes();
-//! assert!(RemovableFilterRef::from_bytes(&stored)?.contains("198.51.100.23"));
+//! let opened = RemovableFilter::from_bytes(banned.to_bytes())?.require_key_hash(store.key_hash())?;
+//! assert!(opened.contains("198.51.100.23"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -45,8 +46,7 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`RemovableOptions`] | for how many keys, with how much slack, of which hash |
-//! | [`RemovableFilter`] | owns its lines: add, remove, look up, store |
-//! | [`RemovableFilterRef`] | a stored filter, borrowed |
+//! | [`RemovableFilter`] | add, remove, look up, store: in memory of its own, in stored bytes, or borrowed |
 //! | [`RemovableWriter`], [`RemovableReader`] | one thread adds and removes while others look up, without locks |
 //! | [`RemovableError`] | why a filter cannot be made or added to |
 //! | [`tags`] | the definition that every kernel is held to |
@@ -69,10 +69,10 @@ mod filter;
 mod format;
 mod kernel;
 mod options;
+mod owned;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod shared;
 pub mod tags;
-mod view;
 
 pub use error::RemovableError;
 pub use filter::RemovableFilter;
@@ -80,13 +80,8 @@ pub use format::MAGIC;
 pub use options::RemovableOptions;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use shared::{RemovableReader, RemovableWriter};
-pub use view::RemovableFilterRef;
 
-/// The code in the README and the page about this filter compiles and runs.
+/// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]
-mod documents {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../../../docs/removable.md")]
-    struct Removable;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,10 +2,9 @@
 
 use core::ops::RangeInclusive;
 
-use blocked_bloom::KeyHash;
+use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 
 use crate::error::RemovableError;
-use crate::filter::RemovableFilter;
 use crate::tags::LANES;
 
 /// Lanes left empty by default: four of 32.
@@ -19,13 +18,16 @@ const MOST_SLACK: f64 = 0.9;
 const FEW_LINES: RangeInclusive<u32> = 2..=32;
 
 /// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of it, and
-/// [`RemovableFilter::from_hashes`] one that holds keys.
+/// [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that holds keys.
 ///
 /// ```
-/// use blocked_bloom::KeyHash;
+/// use blocked_bloom::{FilterOptions, KeyHash};
 /// use blocked_bloom_removable::RemovableOptions;
-/// let options = RemovableOptions::new(1_000_000).with_key_hash(KeyHash::Xxh3 { seed: 7 });
+/// // The hash of everything in a store is decided in one place.
+/// let store = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed: 42 });
+/// let options = RemovableOptions::for_filters(&store, 1_000_000);
 /// let filter = options.empty_filter()?;
+/// assert_eq!(filter.key_hash(), store.key_hash());
 /// assert_eq!(filter.memory_bytes(), 2_285_760); // 18.29 bits per key
 /// # Ok::<(), blocked_bloom_removable::RemovableError>(())
 /// ```
@@ -34,18 +36,24 @@ pub struct RemovableOptions {
     keys: u64,
     slack: f64,
     key_hash: KeyHash,
-    huge_pages: bool,
+    pub(crate) huge_pages: bool,
 }
 
 impl RemovableOptions {
     /// Filters that hold up to `keys` keys at a time (0 counts as 1), copies included, at 18.29 bits per key: an eighth of the lanes stays
-    /// empty. Keys are hashed with XXH3-64 and seed 0.
+    /// empty. Keys are hashed with XXH3-64 and seed 0; the memory of large filters is advised to be on huge pages.
     pub fn new(keys: u64) -> Self {
+        RemovableOptions::for_filters(&FilterOptions::default(), keys)
+    }
+
+    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if these are advised to be on them: so that
+    /// both are decided once.
+    pub fn for_filters(filters: &FilterOptions, keys: u64) -> Self {
         RemovableOptions {
             keys: keys.max(1),
             slack: SLACK,
-            key_hash: KeyHash::default(),
-            huge_pages: true,
+            key_hash: filters.key_hash(),
+            huge_pages: filters.huge_pages(),
         }
     }
 
@@ -66,16 +74,10 @@ impl RemovableOptions {
         RemovableOptions { slack, ..self }
     }
 
-    /// Hashes keys with another seed, or leaves hashing to the caller, whose hashes must be well mixed in all of their 64 bits.
+    /// Of this hash instead, such as that of a stored filter. A caller's hashes must be well mixed in all of their 64 bits.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         RemovableOptions { key_hash, ..self }
-    }
-
-    /// Whether the memory of large filters is advised to be on huge pages, as it is by default.
-    #[must_use]
-    pub fn with_huge_pages(self, huge_pages: bool) -> Self {
-        RemovableOptions { huge_pages, ..self }
     }
 
     /// The keys that a filter is for.
@@ -93,17 +95,13 @@ impl RemovableOptions {
         self.key_hash
     }
 
-    pub(crate) fn huge_pages(&self) -> bool {
-        self.huge_pages
-    }
-
-    /// An empty filter.
+    /// The hasher of the keys.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::SlackOutOfRange`]; [`RemovableError::KeysOutOfRange`] for more than 2^32 - 1 lines; [`RemovableError::Alloc`].
-    pub fn empty_filter(&self) -> Result<RemovableFilter, RemovableError> {
-        RemovableFilter::empty(self)
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.key_hash.hasher()
     }
 
     /// Lines of a filter: 1 to 2^32 - 1.

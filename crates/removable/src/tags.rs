@@ -71,10 +71,10 @@ impl Place {
         Place { first, second, tag }
     }
 
-    /// Both lines, the one with the lower number first: the order in which copies are looked for.
+    /// Where both lines begin, in bytes.
     #[inline]
-    pub(crate) fn ascending(self) -> [u32; 2] {
-        [self.first.min(self.second), self.first.max(self.second)]
+    pub(crate) fn offsets(self) -> [usize; 2] {
+        [self.first, self.second].map(|line| line as usize * size_of::<Block>())
     }
 }
 
@@ -103,8 +103,13 @@ fn set(line: &mut Block, lane: usize, tag: u16) {
 
 /// Empty lanes of a line.
 #[inline]
-pub(crate) fn empty_lanes(line: &Block) -> u32 {
+fn empty_lanes(line: &Block) -> u32 {
     (0..LANES).map(|i| u32::from(lane(line, i) == 0)).sum()
+}
+
+/// Tags in all lines.
+pub(crate) fn count_tags(lines: &[Block]) -> u64 {
+    lines.iter().map(|line| LANES as u64 - u64::from(empty_lanes(line))).sum()
 }
 
 /// Whether the key may be there: whether a lane of one of its lines holds its tag.
@@ -151,10 +156,10 @@ pub fn insert(lines: &mut [Block], hash: u64) -> bool {
 ///
 /// If there is no line, or more than 2^32 - 1.
 pub fn remove(lines: &mut [Block], hash: u64) -> bool {
-    let place = Place::of(hash, count(lines));
-    for line in place.ascending() {
+    let Place { first, second, tag } = Place::of(hash, count(lines));
+    for line in [first.min(second), first.max(second)] {
         let line = &mut lines[line as usize];
-        if let Some(lane) = find(line, place.tag) {
+        if let Some(lane) = find(line, tag) {
             set(line, lane, 0);
             return true;
         }

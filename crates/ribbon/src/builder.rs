@@ -3,19 +3,23 @@
 use alloc::vec::Vec;
 
 use blocked_bloom::header::HEADER_BYTES;
-use blocked_bloom::{AllocError, BatchQuery, Bitmask, Kernel, KeyError};
+use blocked_bloom::{AllocError, Bitmask, Kernel, KeyError};
 
 use crate::error::RibbonError;
 use crate::filter::{RibbonBytes, RibbonFilter};
 use crate::format::Meta;
+use crate::kernel;
 use crate::options::RibbonOptions;
 use crate::scheme::{Entry, WIDTH, Word, shard};
 use crate::sizing::{self, MAX_SLOTS};
 use crate::solve::Rows;
-use crate::{kernel, rocksdb::solve::refill};
+use crate::threads::Threads;
 
 /// Hashes that are brought into the order of the buckets at a time: 8 MiB.
 const PIECE: usize = 1 << 20;
+
+/// Keys that are hashed, or looked up, at a time.
+const AT_ONCE: usize = 4_096;
 
 /// Most buckets: a piece is written to one cache line of each at a time.
 const MAX_BUCKETS: u32 = 256;
@@ -46,19 +50,14 @@ pub struct RibbonFilterBuilder {
     failed: Option<AllocError>,
 }
 
-/// Who does the work.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Threads {
-    One,
-    #[cfg(feature = "rayon")]
-    Pool,
+impl RibbonOptions {
+    /// A builder without keys. Nothing is allocated before the first.
+    pub fn builder(&self) -> RibbonFilterBuilder {
+        RibbonFilterBuilder { options: *self, hashes: Vec::new(), sum: 0, failed: None }
+    }
 }
 
 impl RibbonFilterBuilder {
-    pub(crate) fn new(options: RibbonOptions) -> Self {
-        RibbonFilterBuilder { options, hashes: Vec::new(), sum: 0, failed: None }
-    }
-
     /// What the builder was made of.
     pub fn options(&self) -> &RibbonOptions {
         &self.options
@@ -91,6 +90,26 @@ impl RibbonFilterBuilder {
         self.hashes.push(hash);
     }
 
+    /// Adds the keys with these hashes, as [`insert_hash`](Self::insert_hash).
+    pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        hashes.iter().for_each(|&hash| self.insert_hash(hash));
+    }
+
+    /// Adds every key, as [`insert`](Self::insert), hashed some thousand at a time, short ones by kernels.
+    ///
+    /// # Errors
+    ///
+    /// As `insert`; nothing is added then.
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
+        let hasher = self.options.hasher()?;
+        let mut hashes = Vec::new();
+        for keys in keys.chunks(AT_ONCE) {
+            hasher.hash_batch(keys, &mut hashes);
+            self.insert_hashes(&hashes);
+        }
+        Ok(())
+    }
+
     /// Adds every key, as [`insert`](Self::insert).
     ///
     /// # Errors
@@ -116,7 +135,7 @@ impl RibbonFilterBuilder {
         let mut hashes = Vec::new();
         for keys in keys.chunks(PIECE) {
             keys.par_iter().map(|key| hasher.hash(key)).collect_into_vec(&mut hashes);
-            hashes.iter().for_each(|&hash| self.insert_hash(hash));
+            self.insert_hashes(&hashes);
         }
         Ok(())
     }
@@ -158,6 +177,35 @@ impl RibbonFilterBuilder {
         self.finish_by(Threads::One, true)
     }
 
+    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything and the reason: for a compaction that must
+    /// not fail for its filter's sake. Such a filter has no bytes ([`as_bytes`](RibbonFilter::as_bytes) is empty): store none for the table.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for 64 bytes.
+    ///
+    /// ```
+    /// use blocked_bloom_ribbon::{RibbonError, RibbonOptions};
+    /// let mut builder = RibbonOptions::new(0.75).builder();
+    /// builder.insert("apple")?;
+    /// let (filter, error) = builder.finish_verified_or_pass_all()?;
+    /// assert_eq!(error, Some(RibbonError::Rate { rate: 0.75 }));
+    /// assert!(filter.contains("banana") && filter.as_bytes().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn finish_verified_or_pass_all(
+        self,
+    ) -> Result<(RibbonFilter, Option<RibbonError>), AllocError> {
+        let meta = Meta::pass_all(self.options.key_hash(), self.len());
+        match self.finish_verified() {
+            Ok(filter) => Ok((filter, None)),
+            Err(error) => {
+                let bytes = RibbonBytes::zeroed(0, false)?;
+                Ok((RibbonFilter::of_bytes(bytes, meta), Some(error)))
+            }
+        }
+    }
+
     /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend on their number.
     ///
     /// # Errors
@@ -168,7 +216,11 @@ impl RibbonFilterBuilder {
         self.finish_by(Threads::Pool, false)
     }
 
-    fn finish_by(mut self, threads: Threads, verify: bool) -> Result<RibbonFilter, RibbonError> {
+    pub(crate) fn finish_by(
+        mut self,
+        threads: Threads,
+        verify: bool,
+    ) -> Result<RibbonFilter, RibbonError> {
         if let Some(error) = self.failed {
             return Err(error.into());
         }
@@ -200,7 +252,7 @@ impl RibbonFilterBuilder {
         };
         let bytes = meta.stored_bytes();
         let len = usize::try_from(bytes).map_err(|_| AllocError::new(bytes))?;
-        let mut stored = RibbonBytes::zeroed(len)?;
+        let mut stored = RibbonBytes::zeroed(len, self.options.huge_pages())?;
         let (header, body) = stored.as_mut().split_at_mut(HEADER_BYTES);
         let (all, _) = body.as_chunks_mut();
         let (mut directory, mut rest): (&mut [Word], &mut [Word]) =
@@ -228,7 +280,7 @@ impl RibbonFilterBuilder {
         }
         let mut hits = Bitmask::new();
         let mut missing = 0;
-        for hashes in self.hashes.chunks(4_096) {
+        for hashes in self.hashes.chunks(AT_ONCE) {
             filter.contains_hashes(hashes, &mut hits);
             missing += hits.count_misses() as u64;
         }
@@ -326,7 +378,7 @@ impl Plan {
         hashes: &'h mut [u64],
         copy: &mut Vec<u64>,
     ) -> Result<Piece<'h>, AllocError> {
-        refill(copy, hashes.len())?;
+        Threads::One.refill(copy, hashes.len())?;
         copy.copy_from_slice(hashes);
         let mut starts = alloc::vec![0; self.buckets() + 1];
         for &hash in copy.iter() {
@@ -362,7 +414,7 @@ impl Plan {
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
-        refill(&mut scratch.rests, starts[shards])?;
+        Threads::One.refill(&mut scratch.rests, starts[shards])?;
         let mut next = starts.clone();
         for &hash in hashes() {
             let (shard, rest) = shard(hash, self.shards);

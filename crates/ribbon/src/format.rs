@@ -33,7 +33,7 @@ mod at {
 pub(crate) struct Meta {
     pub(crate) key_hash: KeyHash,
     pub(crate) keys: u64,
-    /// 1 to 32.
+    /// 1 to 32; 0 of a filter that answers "maybe" to everything, which has no stored form.
     pub(crate) columns: u32,
     pub(crate) shards: u32,
     /// At most 2^32 - 1.
@@ -41,15 +41,20 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    /// Of a filter that answers "maybe" to everything, and stands in for one of so many keys.
+    pub(crate) fn pass_all(key_hash: KeyHash, keys: u64) -> Self {
+        Meta { key_hash, keys, columns: 0, shards: 0, words: 0 }
+    }
+
     /// Bytes of the stored filter.
     pub(crate) fn stored_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + 8 * (u64::from(self.shards) + u64::from(self.words))
     }
 
-    /// The parts of the stored filter, if it is as long as it should be.
+    /// The parts of the stored filter, if there is one and it is as long as it should be.
     #[inline]
     pub(crate) fn parts<'b>(&self, bytes: &'b [u8]) -> Option<Shards<'b>> {
-        if bytes.len() as u64 != self.stored_bytes() {
+        if self.columns == 0 || bytes.len() as u64 != self.stored_bytes() {
             return None;
         }
         let (words, _): (&[Word], _) = bytes[HEADER_BYTES..].as_chunks();
@@ -68,6 +73,14 @@ impl Meta {
         header.put(at::WORDS, &u64::from(self.words).to_le_bytes());
         header.put_body_checksum(at::BODY_CHECKSUM, body);
         header.seal()
+    }
+
+    /// Checks everything: header, length, the checksum of what follows, and the directory.
+    pub(crate) fn verify(bytes: &[u8]) -> Result<Self, RibbonError> {
+        let (header, meta) = Meta::read(bytes)?;
+        header.check_body(at::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
+        meta.check_directory(bytes)?;
+        Ok(meta)
     }
 
     /// Checks the header and the length.
@@ -103,13 +116,8 @@ impl Meta {
         Ok((header, meta))
     }
 
-    /// Checks the body's checksum.
-    pub(crate) fn check_body(header: &Header, bytes: &[u8]) -> Result<(), RibbonError> {
-        Ok(header.check_body(at::BODY_CHECKSUM, &bytes[HEADER_BYTES..])?)
-    }
-
     /// Checks that each shard begins where the one before ends, and that the last ends with the words.
-    pub(crate) fn check_directory(&self, bytes: &[u8]) -> Result<(), RibbonError> {
+    fn check_directory(&self, bytes: &[u8]) -> Result<(), RibbonError> {
         let shards = self.parts(bytes).map_or(&[][..], |shards| shards.directory);
         let mut expected = 0_u64;
         for (i, &word) in shards.iter().enumerate() {

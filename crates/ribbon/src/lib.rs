@@ -6,22 +6,25 @@
 //! tree, which has nine tenths of the keys.
 //!
 //! ```
-//! use blocked_bloom::{BatchQuery, Bitmask};
+//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 //! use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 //!
+//! // Decided once: the rate, hash and seed of all filters of an engine.
+//! let filters = FilterOptions::new(Sizing::BitsPerKey(10.0));
+//!
 //! // Compaction: the keys of a table of the last level.
-//! let options = RibbonOptions::new(0.01);
-//! let mut builder = options.builder();
+//! let mut builder = RibbonOptions::from(&filters).builder();
 //! builder.extend((0..50_000_u32).map(u32::to_le_bytes))?;
 //! let stored: Vec<u8> = builder.finish()?.as_bytes().to_vec();
 //!
 //! // Open: the bytes stay where they are.
-//! let filter = RibbonFilter::from_bytes(stored)?.require_key_hash(options.key_hash())?;
-//! assert!(filter.bits_per_key() < 7.4 && filter.false_positive_rate() <= 0.01);
+//! let filter = RibbonFilter::from_bytes(stored)?.require_key_hash(filters.key_hash())?;
+//! assert!(filter.bits_per_key() < 7.4 && filter.expected_false_positive_rate() <= 0.01);
 //!
 //! // MultiGet: a filter of the core answers the same calls.
-//! let mut hits = Bitmask::new();
-//! filter.contains_batch(&[7_u32, 77_777].map(u32::to_le_bytes), &mut hits);
+//! let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
+//! filters.hasher()?.hash_batch(&[7_u32, 77_777].map(u32::to_le_bytes), &mut hashes);
+//! filter.contains_hashes(&hashes, &mut hits);
 //! assert!(hits.hits().eq([0]));
 //! # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
 //! ```
@@ -66,17 +69,14 @@ pub mod rocksdb;
 mod scheme;
 mod sizing;
 mod solve;
+mod threads;
 
 pub use builder::RibbonFilterBuilder;
 pub use error::RibbonError;
 pub use filter::{RibbonBytes, RibbonFilter};
 pub use options::RibbonOptions;
 
-/// The code in the README and the guide compiles and runs.
+/// The code in the README compiles and runs; that of the guide, which is not packaged, does in `tests/guides` of the repository.
 #[cfg(all(doctest, feature = "std"))]
-mod documents {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../../../docs/ribbon.md")]
-    struct Ribbon;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

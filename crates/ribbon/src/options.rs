@@ -1,46 +1,44 @@
 //! What a sharded filter is to be: a plain value that makes builders.
 
-use blocked_bloom::{KeyError, KeyHash, KeyHasher};
+use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher, Sizing};
 
-use crate::builder::RibbonFilterBuilder;
+use crate::error::RibbonError;
+use crate::sizing;
 
 /// What an engine decides once about its Ribbon filters. Every builder is made of one, and whoever opens the filters takes the hash from
 /// it.
 ///
-/// The rate is checked when a filter is made.
+/// An engine that has filters of both kinds makes it from the [`FilterOptions`] of the others (`From<&FilterOptions>`): of the same hash
+/// and seed, so that hashes serve both, with the rate of their sizing. The rate is checked when a filter is made.
 ///
 /// ```
+/// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
-/// let options = RibbonOptions::new(0.01);
+/// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
+/// let options = RibbonOptions::from(&filters);
+/// assert!((0.0096..0.0097).contains(&options.false_positive_rate()));
+///
 /// let mut builder = options.builder();
 /// builder.extend(["apple", "banana"])?;
 /// let stored = builder.finish()?.as_bytes().to_vec();
 ///
-/// let filter = RibbonFilter::from_bytes(stored)?.require_key_hash(options.key_hash())?;
-/// assert!(filter.contains("apple"));
+/// let filter = RibbonFilter::from_bytes(stored)?.require_key_hash(filters.key_hash())?;
+/// assert!(filter.contains_hash(filters.hasher()?.hash("apple")));
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RibbonOptions {
     rate: f64,
     key_hash: KeyHash,
+    huge_pages: bool,
 }
 
 impl RibbonOptions {
-    /// Filters that let this fraction of absent keys pass, 2^-32 to 0.5, of keys hashed with XXH3-64 and seed 0.
+    /// Filters that let this fraction of absent keys pass, 2^-32 to 0.5, of keys hashed with XXH3-64 and seed 0. For any other hash, make
+    /// the options from [`FilterOptions`].
     pub const fn new(false_positive_rate: f64) -> Self {
-        RibbonOptions { rate: false_positive_rate, key_hash: KeyHash::Xxh3 { seed: 0 } }
-    }
-
-    /// Hashes keys with another seed, or leaves hashing to the caller. All 64 bits of a caller's hashes must be well mixed.
-    #[must_use]
-    pub const fn with_key_hash(self, key_hash: KeyHash) -> Self {
-        RibbonOptions { key_hash, ..self }
-    }
-
-    /// A builder without keys. Nothing is allocated before the first.
-    pub fn builder(&self) -> RibbonFilterBuilder {
-        RibbonFilterBuilder::new(*self)
+        let key_hash = KeyHash::Xxh3 { seed: 0 };
+        RibbonOptions { rate: false_positive_rate, key_hash, huge_pages: true }
     }
 
     /// The rate that filters are made for.
@@ -62,12 +60,17 @@ impl RibbonOptions {
         self.key_hash.hasher()
     }
 
+    /// Whether large filters are advised to be on huge pages.
+    pub(crate) fn huge_pages(&self) -> bool {
+        self.huge_pages
+    }
+
     /// Bytes of a stored filter of so many keys, to within one in a thousand from 100,000 keys on: hashes fall into shards by chance, and
     /// what these are rounded up to differs.
     ///
     /// # Errors
     ///
-    /// [`RibbonError::Rate`](crate::RibbonError::Rate) and [`TooManyKeys`](crate::RibbonError::TooManyKeys).
+    /// [`RibbonError::Rate`] and [`TooManyKeys`](RibbonError::TooManyKeys).
     ///
     /// ```
     /// # use blocked_bloom_ribbon::RibbonOptions;
@@ -75,8 +78,8 @@ impl RibbonOptions {
     /// assert!((890_000..900_000).contains(&bytes));
     /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
     /// ```
-    pub fn estimated_bytes(&self, keys: u64) -> Result<u64, crate::RibbonError> {
-        crate::sizing::estimated_bytes(self.rate, keys)
+    pub fn estimated_bytes(&self, keys: u64) -> Result<u64, RibbonError> {
+        sizing::estimated_bytes(self.rate, keys)
     }
 }
 
@@ -84,5 +87,25 @@ impl Default for RibbonOptions {
     /// One absent key in a hundred passes.
     fn default() -> Self {
         RibbonOptions::new(0.01)
+    }
+}
+
+/// Of whole keys, hashed as those of these options are, on huge pages if those are.
+///
+/// The rate is that of the sizing: [`Sizing::FalsePositiveRate`] itself, and of so many bits per key what a Bloom filter of a million keys
+/// has. A size in bytes has no rate that does not depend on the keys, and neither has one out of range: then finishing a builder is
+/// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] gives another.
+///
+/// All 64 bits of a caller's hashes must be well mixed. Prefixes are not added.
+impl From<&FilterOptions> for RibbonOptions {
+    fn from(options: &FilterOptions) -> Self {
+        let rate = match options.sizing() {
+            Sizing::FalsePositiveRate(rate) => rate,
+            Sizing::BitsPerKey(_) => {
+                options.params(1_000_000).map_or(f64::NAN, |params| params.false_positive_rate())
+            }
+            _ => f64::NAN,
+        };
+        RibbonOptions { rate, key_hash: options.key_hash(), huge_pages: options.huge_pages() }
     }
 }

@@ -15,7 +15,9 @@
 //! `seed` and `starts` are the shard's, from its entry of the directory. A block is its columns one behind the other, each a word of 64 bits
 //! of which bit i belongs to slot i; the first `short` blocks have a column less than the filter's number.
 
-use crate::rocksdb::scheme::{COEFFICIENTS, REHASH};
+pub(crate) mod rocksdb;
+
+use self::rocksdb::{COEFFICIENTS, REHASH};
 
 /// Slots in a block, and coefficients of an equation.
 pub(crate) const WIDTH: u32 = 64;

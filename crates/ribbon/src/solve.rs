@@ -1,11 +1,13 @@
-//! Solving the equations of a shard, as `rocksdb::solve` does those of a block: all of its rows are 50 KB, and the keys may have any order.
+//! Solving the equations of a shard, as `rocksdb` does those of a block: all of its rows are 50 KB, and the keys may have any order.
+
+pub(crate) mod rocksdb;
 
 use alloc::vec::Vec;
 
 use blocked_bloom::AllocError;
 
-use crate::rocksdb::solve::refill;
 use crate::scheme::{MAX_COLUMNS, WIDTH, Word, equation};
+use crate::threads::Threads;
 
 /// The rows of a shard, by slot: 0 coefficients where there is none.
 #[derive(Default)]
@@ -22,8 +24,8 @@ impl Rows {
         seed: u8,
         slots: u32,
     ) -> Result<bool, AllocError> {
-        refill(&mut self.coefficients, slots as usize)?;
-        refill(&mut self.results, slots as usize)?;
+        Threads::One.refill(&mut self.coefficients, slots as usize)?;
+        Threads::One.refill(&mut self.results, slots as usize)?;
         let starts = (slots - (WIDTH - 1)) as u16;
         let (rows, results) = (self.coefficients.as_mut_slice(), self.results.as_mut_slice());
         Ok(rests.iter().all(|&rest| {

@@ -3,9 +3,7 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blocked_bloom::{
-    BatchQuery, BloomFilter, BloomFilterRef, FilterContents, FilterOptions, Params, Sizing,
-};
+use blocked_bloom::{BloomFilter, FilterContents, FilterOptions, MergeError, Params, Sizing};
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
@@ -31,18 +29,18 @@ pub(crate) fn failed<E: Display>(function: &str) -> impl Fn(E) -> DataFusionErro
 
 /// Opens a stored filter of keys of this type, into memory aligned to cache lines.
 pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFilter> {
-    let view = BloomFilterRef::from_bytes(bytes).map_err(failed(function))?;
-    if view.key_hash() != key.key_hash() {
-        return match KeyType::from_key_hash(view.key_hash()) {
+    let stored = BloomFilter::from_bytes(bytes).map_err(failed(function))?;
+    if stored.key_hash() != key.key_hash() {
+        return match KeyType::from_key_hash(stored.key_hash()) {
             Some(of) => exec_err!("{function}: the filter is of {of}, the column of {key}"),
             None => exec_err!("{function}: the filter is of hashes that its builder supplied"),
         };
     }
-    if view.contents() != FilterContents::WholeKeys {
+    if stored.contents() != FilterContents::WholeKeys {
         return exec_err!("{function}: the filter is of prefixes of keys");
     }
     OPENED.fetch_add(1, Ordering::Relaxed);
-    view.to_filter().map_err(failed(function))
+    stored.to_filter().map_err(failed(function))
 }
 
 /// Looks up every value of an array: NULL where it is NULL. The filter writes the words that the answer is made of.
@@ -179,8 +177,16 @@ impl Collector {
                 self.insert(&hashes)
             }
             FILTER => {
-                let other = BloomFilterRef::from_bytes(body).map_err(failed(NAME))?;
-                self.become_filter()?.union_with(other).map_err(failed(NAME))
+                let other = BloomFilter::from_bytes(body).map_err(failed(NAME))?;
+                let filter = self.become_filter()?;
+                match filter.union_with(&other) {
+                    // What answers "maybe" to everything makes the union do so.
+                    Err(MergeError::PassAll) => {
+                        *filter = other.to_filter().map_err(failed(NAME))?
+                    }
+                    merged => merged.map_err(failed(NAME))?,
+                }
+                Ok(())
             }
             other => exec_err!("{NAME}: a state of kind {other} (known: 0, 1)"),
         }
@@ -202,7 +208,7 @@ impl Collector {
             }
             Keys::Filter(filter) => {
                 // A copy: more keys may follow, as in windows, and filters of other partitions, which have the full shape.
-                let mut smaller = filter.view().to_filter().map_err(failed(NAME))?;
+                let mut smaller = filter.to_filter().map_err(failed(NAME))?;
                 smaller.shrink_to_false_positive_rate(self.rate).map_err(failed(NAME))?;
                 Ok(smaller.to_bytes())
             }
@@ -212,7 +218,25 @@ impl Collector {
     pub(crate) fn memory_bytes(&self) -> usize {
         match &self.keys {
             Keys::Hashes(hashes) => hashes.capacity() * 8,
-            Keys::Filter(filter) => filter.params().stored_bytes() as usize,
+            Keys::Filter(filter) => filter.memory_bytes() as usize,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_answers_maybe_makes_the_result_do_so() -> Result<()> {
+        let key = KeyType::of(&datafusion::arrow::datatypes::DataType::Int64)?;
+        let mut known = Collector::new(key, Size { expected_keys: 1_000, rate: 0.01 })?;
+        known.insert(&[7, 8])?;
+        let pass_all = BloomFilter::pass_all(key.key_hash()).to_bytes();
+        known.merge(&[&[FILTER], &key.seed().to_le_bytes()[..], &pass_all].concat())?;
+        known.insert(&[9])?;
+        let merged = open(&known.finish()?, key, NAME)?;
+        assert!(merged.is_pass_all() && merged.contains_hash(1 << 40));
+        Ok(())
     }
 }

@@ -9,7 +9,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use blocked_bloom::{BatchQuery, Bitmask, ScalableBloomFilter, ScalableOptions};
+use blocked_bloom::Bitmask;
+use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;
 
 use server::{Server, call, command};
@@ -105,11 +106,10 @@ fn main() {
 
 fn measure(connection: &mut Connection, client: &mut Client, name: &str, keys: u64, reserved: u64) {
     // The same filter in this program: what the commands' filter takes, without the server.
-    let mut filter: ScalableBloomFilter = ScalableOptions::new(0.01, reserved).build().unwrap();
-    let mut seen = Bitmask::new();
+    let mut filter = ScalableOptions::new(0.01, reserved).build().unwrap();
     for first in (0..keys).step_by(BATCH as usize) {
         let batch: Vec<_> = (first..first + BATCH).map(key).collect();
-        filter.insert_batch(&batch, &mut seen).unwrap();
+        filter.insert_batch(&batch).unwrap();
     }
     call::<()>(connection, &["CONFIG", "RESETSTAT"]);
     let names =

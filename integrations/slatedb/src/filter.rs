@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blocked_bloom::{BloomFilter, BloomFilterRef, KeyHash};
+use blocked_bloom::{Block, BloomFilter, KeyHash};
 use bytes::BufMut;
 use slatedb::{Filter, FilterQuery, FilterTarget};
 
@@ -28,11 +28,11 @@ impl BlockedBloom {
         BlockedBloom { filter: None, extractor: None }
     }
 
-    /// For what is not a lookup: with two kinds of view the compiler keeps them in memory.
-    fn view(&self) -> BloomFilterRef<'_> {
+    /// For what is not a lookup: a filter that answers "maybe" is stored too.
+    fn view(&self) -> BloomFilter<&[Block]> {
         match &self.filter {
             Some(filter) => filter.view(),
-            None => BloomFilterRef::pass_all(KeyHash::default()),
+            None => BloomFilter::pass_all(KeyHash::default()),
         }
     }
 }
@@ -40,17 +40,16 @@ impl BlockedBloom {
 impl Filter for BlockedBloom {
     fn might_match(&self, query: &FilterQuery) -> bool {
         let Some(filter) = &self.filter else { return true };
-        let view = filter.view();
         let (extractor, prefix) = match (&query.target, self.extractor.as_deref()) {
-            (FilterTarget::Point(key), _) if view.contents().whole_keys() => {
-                return view.contains(key);
+            (FilterTarget::Point(key), _) if filter.contents().whole_keys() => {
+                return filter.contains(key);
             }
             // A filter of prefixes alone: the key is absent if its prefix is.
             (FilterTarget::Point(key), Some(extractor)) => (extractor, extractor.of_key(key)),
             (FilterTarget::Prefix(start), Some(extractor)) => (extractor, extractor.of_scan(start)),
             (FilterTarget::Range { .. }, _) | (_, None) => return true,
         };
-        prefix.is_none_or(|prefix| view.prefixes(extractor.core()).contains(prefix))
+        prefix.is_none_or(|prefix| filter.prefixes(extractor.core()).contains(prefix))
     }
 
     fn encode(&self, writer: &mut dyn BufMut) {

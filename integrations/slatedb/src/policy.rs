@@ -4,7 +4,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use blocked_bloom::{BloomFilterRef, FilterOptions, MAX_BITS_PER_KEY, ParamsError, Sizing};
+use blocked_bloom::{BloomFilter, FilterOptions, MAX_BITS_PER_KEY, ParamsError, Sizing};
 use slatedb::{Filter, FilterBuilder, FilterPolicy, PrefixExtractor};
 
 use crate::collect::Collector;
@@ -170,7 +170,7 @@ impl FilterPolicy for BlockedBloomPolicy {
     }
 
     fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
-        let (view, error) = BloomFilterRef::open_or_pass_all(data, self.options.key_hash());
+        let (view, error) = BloomFilter::open_or_pass_all(data, self.options.key_hash());
         if let Some(error) = error {
             self.unusable.report("cannot be read", &error);
             return Arc::new(BlockedBloom::pass_all());

@@ -6,7 +6,7 @@ mod common;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use blocked_bloom::{BloomFilterRef, FilterContents, KeyHash, PrefixExtractor as Core, Sizing};
+use blocked_bloom::{BloomFilter, FilterContents, KeyHash, PrefixExtractor as Core, Sizing};
 use blocked_bloom_slatedb::BlockedBloomPolicy;
 use common::{First, LastSlash, bytes, entry, ours, sizing, theirs, two};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn names_tell_what_the_bytes_say() {
     ];
     for (policy, contents) in [whole, both, only].iter().zip(all_contents) {
         let stored = encoded(&*build(policy, &keys(100)));
-        let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+        let filter = BloomFilter::from_bytes(&stored).unwrap();
         assert_eq!(filter.contents(), contents);
         assert_eq!(filter.key_hash(), KeyHash::Xxh3 { seed: 0 });
         assert_eq!((&stored[8..10], stored[10]), (&1_u16.to_le_bytes()[..], 1), "version, scheme");

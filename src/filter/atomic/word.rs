@@ -3,12 +3,6 @@
 //! Written once over the word's type and without anything else of this crate, so that a model checker can run a miniature of it:
 //! `tests/loom` includes this file.
 
-#[cfg(target_has_atomic = "32")]
-use core::sync::atomic::AtomicU32;
-#[cfg(target_has_atomic = "64")]
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
-
 /// An atomic word of a block, as the little-endian number that its bytes are, so that bit `i` of the number is the same bit of
 /// the same byte on every machine. A trait, so that a model checker's words can stand in for the machine's.
 ///
@@ -23,29 +17,6 @@ pub(super) trait Word {
     /// The value before.
     fn fetch_or(&self, bits: u64) -> u64;
 }
-
-macro_rules! word {
-    ($atomic:ty, $number:ty) => {
-        impl Word for $atomic {
-            const BYTES: usize = size_of::<$number>();
-
-            #[inline]
-            fn load(&self) -> u64 {
-                <$number>::from_le(self.load(Relaxed)).into()
-            }
-
-            #[inline]
-            fn fetch_or(&self, bits: u64) -> u64 {
-                <$number>::from_le(self.fetch_or((bits as $number).to_le(), Relaxed)).into()
-            }
-        }
-    };
-}
-
-#[cfg(target_has_atomic = "64")]
-word!(AtomicU64, u64);
-#[cfg(target_has_atomic = "32")]
-word!(AtomicU32, u32);
 
 /// Sets bits of a block. Returns true if at least one was set by this call.
 ///

@@ -1,4 +1,4 @@
-//! XXH3-64 of many keys of 4 to 16 bytes at a time, by the vectors of an instruction set, which is found by the name of a [`Kernel`].
+//! XXH3-64 of many keys of 4 to 16 bytes at a time, by the vectors of a [`Kernel`]'s instruction set.
 //!
 //! Vectors decide speed, never a hash: all give that of the crate `xxhash-rust`, which hashes whatever they do not. Each instruction set
 //! is a file with two functions of the same names. `integers` hashes keys of 4 or of 8 bytes that lie one after the other. `staged` hashes
@@ -23,7 +23,7 @@ use core::hint::black_box;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use self::staging::STAGED;
-use crate::kernel::Kernel;
+use crate::kernel::{InstructionSet, Kernel};
 
 /// Multiplier of keys of 4 to 8 bytes, `PRIME_MX2` of the specification of XXH3.
 const MULTIPLIER_8: u64 = 0x9fb2_1c65_1e98_df25;
@@ -65,11 +65,11 @@ impl Vectors {
     /// Those of the kernel.
     #[inline]
     pub(super) fn of(kernel: Kernel) -> Self {
-        Vectors(match kernel.name() {
+        Vectors(match kernel.instructions() {
             #[cfg(target_arch = "x86_64")]
-            "avx512" => Set::Avx512,
+            InstructionSet::Avx512 => Set::Avx512,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            "avx2" => Set::Avx2,
+            InstructionSet::Avx2 => Set::Avx2,
             _ => Set::Scalar,
         })
     }
@@ -97,7 +97,7 @@ impl Vectors {
             // Most often all keys are of one kind. If that is another, two of a chunk are looked at.
             if fits(&keys[0]) || fits(&keys[end / 2]) {
                 let staged = match self.0 {
-                    // SAFETY: `Vectors` are made of a `Kernel` of that name, which exists only if detection found the instruction set;
+                    // SAFETY: `Vectors` are made of a `Kernel` of that instruction set, which exists only if detection found it;
                     // there are as many keys as hashes.
                     #[cfg(target_arch = "x86_64")]
                     Set::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
@@ -116,7 +116,7 @@ impl Vectors {
         }
     }
 
-    /// Hashes keys of `width` bytes, 4 or 8, which lie one after the other, or gives false at other widths.
+    /// Hashes keys of `width` bytes, 4 or 8, which lie one after the other. Returns false, without writing, for other widths.
     ///
     /// # Panics
     ///
@@ -174,29 +174,9 @@ pub(super) fn one_by_one<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [u6
     }
 }
 
-/// An integer, whose bytes in memory are all of it: types without padding only, on which [`bytes_of`] relies.
-pub(crate) trait Integer: Copy {
-    /// Its little-endian bytes: what is hashed.
-    fn to_le(self) -> impl AsRef<[u8]>;
-}
-
-impl Integer for u32 {
-    #[inline]
-    fn to_le(self) -> impl AsRef<[u8]> {
-        self.to_le_bytes()
-    }
-}
-
-impl Integer for u64 {
-    #[inline]
-    fn to_le(self) -> impl AsRef<[u8]> {
-        self.to_le_bytes()
-    }
-}
-
 /// The bytes of the integers as they lie in memory.
 #[inline]
-pub(super) fn bytes_of<T: Integer>(integers: &[T]) -> &[u8] {
-    // SAFETY: the same memory, borrowed as long; the `Integer`s, `u32` and `u64`, have no padding and bytes no alignment.
+pub(super) fn bytes_of(integers: &[u64]) -> &[u8] {
+    // SAFETY: the same memory, borrowed as long; integers have no padding, and bytes no alignment.
     unsafe { core::slice::from_raw_parts(integers.as_ptr().cast(), size_of_val(integers)) }
 }

@@ -9,7 +9,7 @@ use super::super::driver::for_each_of_few;
 use super::super::prefetch::Prefetch;
 use super::super::table::{address, powers};
 use super::one::{One, one};
-use super::query::Test;
+use super::query::{Test, interleave};
 use crate::probe::Block;
 
 /// Fewer keys are tested one by one: two at a time took 27 instead of 21 ns each from memory (Zen 5, 100 M keys).
@@ -279,12 +279,4 @@ fn ones_from(lane: usize) -> __m512i {
     };
     // SAFETY: sixteen words: the slice is checked; the load has no alignment to respect.
     unsafe { _mm512_loadu_si512(ONES[16 - lane..32 - lane].as_ptr().cast()) }
-}
-
-/// The bits of `even` and `odd`, alternating.
-#[inline]
-#[target_feature(enable = "bmi2")]
-pub(super) fn interleave(even: u32, odd: u32) -> u64 {
-    const EVEN: u64 = 0x5555_5555_5555_5555;
-    _pdep_u64(even.into(), EVEN) | _pdep_u64(odd.into(), !EVEN)
 }

@@ -10,10 +10,9 @@
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
-use super::super::prefetch::{self, Prefetch, prefetch_lines};
 use super::super::scalar;
 use super::super::table::{Tile, powers};
-use crate::probe::{Block, block_index};
+use crate::probe::Block;
 
 /// Keys an iteration: their hashes fill a register.
 const KEYS: usize = 8;
@@ -59,8 +58,8 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32
     let mut staged = Staged::<ROUNDS>::new();
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
-    let (first, mut later) = hashes.split_at(prefetch::AHEAD.min(hashes.len()));
-    places.prefetch(first);
+    // By scalar code, which has ports to spare: taking numbers out of registers costs more.
+    let mut ahead = tile.ahead_of(hashes);
     // One place where keys are staged, so that it is inlined: a call would load the constants anew for eight keys.
     for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
         if let Some(keys) = next.next() {
@@ -68,9 +67,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32
         }
         if i >= AHEAD {
             let i = i - AHEAD;
-            let (now, rest) = later.split_at(KEYS.min(later.len()));
-            places.prefetch(now);
-            later = rest;
+            ahead.advance(KEYS);
             // As many as were staged `AHEAD` iterations before.
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {
@@ -171,7 +168,6 @@ impl<const ROUNDS: usize> Staged<ROUNDS> {
 
 /// From hashes to blocks of a tile and positions in them.
 struct Places<const ROUNDS: usize, const REGISTERS: usize> {
-    start: *const Block,
     len: usize,
     first: u32,
     total: u32,
@@ -179,7 +175,6 @@ struct Places<const ROUNDS: usize, const REGISTERS: usize> {
     powers: [[__m512i; 4]; ROUNDS],
     /// Ones in the bytes that are a probe's, as [`round`](Self::round) has them.
     used: [__m512i; ROUNDS],
-    prefetching: bool,
 }
 
 impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
@@ -207,27 +202,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             }
             used[round] = _mm512_set1_epi64(bytes);
         }
-        Places {
-            start: tile.blocks.as_ptr(),
-            len: tile.blocks.len(),
-            first: tile.first,
-            total: tile.total,
-            powers,
-            used,
-            prefetching: Prefetch::of(tile.blocks) != Prefetch::No,
-        }
-    }
-
-    /// Prefetches the blocks of keys, unless the tile fits the cache. By scalar code, which has ports to spare: taking numbers out of
-    /// registers costs more.
-    #[inline]
-    fn prefetch(&self, hashes: &[u64]) {
-        if self.prefetching {
-            for &hash in hashes {
-                let index = block_index(hash, self.total).wrapping_sub(self.first);
-                prefetch_lines::<1>(self.start.wrapping_add(index as usize));
-            }
-        }
+        Places { len: tile.blocks.len(), first: tile.first, total: tile.total, powers, used }
     }
 
     /// Stores the places of up to eight keys. In place of keys that are not there, others are stored.

@@ -10,9 +10,8 @@ use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
 use super::super::driver::batch_for;
-use super::super::prefetch::{Ahead, Prefetch};
+use super::super::prefetch::{Prefetch, ahead_of};
 use super::super::table::powers;
-use super::few::interleave;
 use crate::probe::Block;
 
 /// Keys of a word of results.
@@ -27,13 +26,13 @@ const KEYS: usize = 16;
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 pub(super) unsafe fn contains(
     blocks: &[Block],
-    ahead: Ahead<'_>,
+    prefetch: Prefetch,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [8, 16, 32], blocks, ahead, probes, hashes, hits) }
+    unsafe { batch_for!(batch, [8, 16, 32], blocks, prefetch, probes, hashes, hits) }
 }
 
 /// Prefetches `LINES` lines per key ahead, and tests up to `LANES` probes. Not inlined, so that `tools/codegen.sh` finds each instance.
@@ -45,12 +44,12 @@ pub(super) unsafe fn contains(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 unsafe fn batch<const LINES: usize, const LANES: usize>(
     blocks: &[Block],
-    mut ahead: Ahead<'_>,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     let Some((last, whole)) = hits.split_last_mut() else { return };
+    let mut ahead = ahead_of::<LINES>(blocks, hashes);
     let test = Test::<LANES>::new(blocks, probes);
     let mut staged = Staged::new();
     let mut missing = Missing([0; 2 * WORD]);
@@ -63,7 +62,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
         let (this, other) = slots(word);
         for group in (0..WORD).step_by(KEYS) {
             if LINES > 0 {
-                ahead.prefetch::<LINES>(KEYS);
+                ahead.advance(KEYS);
             }
             if let Some(keys) = later.next() {
                 test.stage(keys, &mut staged, other + group);
@@ -79,7 +78,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     let (this, other) = slots(whole.len());
     let left = hashes.len() - whole.len() * WORD;
     if LINES > 0 {
-        ahead.prefetch::<LINES>(left);
+        ahead.advance(left);
     }
     // SAFETY: as above. An odd last key is paired with a slot that was staged with it.
     unsafe { test.test(&staged, &mut missing, this, left) };
@@ -312,4 +311,12 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         u64::from(_mm512_testn_epi16_mask(low, low))
             | u64::from(_mm512_testn_epi16_mask(high, high)) << 32
     }
+}
+
+/// The bits of `even` and `odd`, alternating.
+#[inline]
+#[target_feature(enable = "bmi2")]
+pub(super) fn interleave(even: u32, odd: u32) -> u64 {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    _pdep_u64(even.into(), EVEN) | _pdep_u64(odd.into(), !EVEN)
 }

@@ -14,13 +14,12 @@ use core::panic::PanicInfo;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use blocked_bloom::{
-    AtomicBloomFilter, BatchQuery, Bitmask, BloomFilter, BloomFilterRef, FilterOptions, FilterSet,
-    KeyHash, PartitionIndex, PartitionedFilterBuilder, ScalableOptions, Sizing,
-};
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_formats::cassandra::{CassandraFilter, CassandraFilterRef, Layout as Words};
-use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlockFilterRef};
+use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
+use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
+use blocked_bloom_scalable::ScalableOptions;
 
 const ROOM: usize = 1 << 20;
 
@@ -91,24 +90,24 @@ fn run() -> Option<bool> {
     let mut builder = options.builder();
     builder.extend(present.iter().map(|key| key.to_le_bytes())).ok()?;
     let stored = builder.finish_verified().ok()?.to_bytes();
-    let filter = BloomFilterRef::from_bytes(&stored).ok()?;
+    let filter = BloomFilter::from_bytes(&stored).ok()?;
     let mut hits = Bitmask::new();
     let keys: Vec<[u8; 4]> = present.iter().map(|key| key.to_le_bytes()).collect();
     filter.contains_batch(&keys, &mut hits);
     let mut all =
         hits.count_hits() == keys.len() && right(&|key| filter.contains(key.to_le_bytes()));
-    all &= BloomFilterRef::from_bytes(&stored[1..]).is_err();
-    let set = FilterSet::new(options.key_hash(), [filter, filter]).ok()?;
-    set.contains(keys[0], &mut hits);
-    all &= hits.count_hits() == 2;
+    all &= BloomFilter::from_bytes(&stored[1..]).is_err();
+    let hasher = options.hasher().ok()?;
+    all &= right(&|key| {
+        BloomFilter::contains_hash_in(&stored, options.key_hash(), hasher.hash(key.to_le_bytes()))
+    });
 
-    let params = options.params(1_000).ok()?;
-    let shared = AtomicBloomFilter::new(params, options.key_hash()).ok()?;
+    let shared = options.atomic_filter(1_000).ok()?;
     shared.insert_batch(&keys).ok()?;
     all &= right(&|key| shared.contains(key.to_le_bytes()));
 
-    let mut growing = ScalableOptions::new(0.01, 100).build().ok()?;
-    growing.insert_batch(&keys, &mut hits).ok()?;
+    let mut growing = ScalableOptions::for_filters(&options, 100).ok()?.build().ok()?;
+    growing.insert_batch(&keys).ok()?;
     all &= growing.links().len() > 1 && right(&|key| growing.contains(key.to_le_bytes()));
 
     let mut builder = PartitionedFilterBuilder::new(options, 512).ok()?;
@@ -135,7 +134,7 @@ fn run() -> Option<bool> {
     let mut split = SplitBlockFilter::new(1_000, 0.01).ok()?;
     keys.iter().for_each(|key| _ = split.insert(key));
     let split_bytes = split.to_bytes();
-    let split = SplitBlockFilterRef::from_bytes(&split_bytes).ok()?;
+    let split = SplitBlockFilter::from_bytes(&split_bytes).ok()?;
     all &= right(&|key| split.contains(key.to_le_bytes()));
 
     let mut table = CassandraFilter::new(Words::Since4, 1_000, 0.01).ok()?;

@@ -60,47 +60,6 @@ unsafe fn load<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
     all.iter().fold(0, |all, word| all | word)
 }
 
-/// The memory-bound baseline of looking one key up in many filters: loads the line of every hash in every filter and ORs it into one.
-/// With `ahead`, all lines of a hash are prefetched before the first is loaded. Every filter must have a block.
-pub fn load_line_of_each(filters: &[&[Block]], hashes: &[u64], ahead: bool) -> u64 {
-    assert!(filters.iter().all(|blocks| !blocks.is_empty() && u32::try_from(blocks.len()).is_ok()));
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: there is AVX2; the numbers of blocks were checked.
-        return unsafe { x86::load_each_avx2(filters, hashes, ahead) };
-    }
-    // SAFETY: the numbers of blocks were checked.
-    unsafe { load_each(filters, hashes, ahead) }
-}
-
-/// # Safety
-///
-/// `1 <= blocks.len() < 2^32` for every filter.
-#[inline(always)]
-unsafe fn load_each(filters: &[&[Block]], hashes: &[u64], ahead: bool) -> u64 {
-    let line = |blocks: &[Block], hash| {
-        let index = block_index(hash, blocks.len() as u32);
-        // SAFETY: `block_index` gives an index below the number of blocks, which is not 0.
-        unsafe { blocks.as_ptr().add(index as usize) }
-    };
-    let mut all = [0_u64; 8];
-    for &hash in hashes {
-        if ahead {
-            for blocks in filters {
-                prefetch(line(blocks, hash).cast());
-            }
-        }
-        for blocks in filters {
-            // SAFETY: `line` points into `blocks`; eight words are as long as a block.
-            let words = unsafe { line(blocks, hash).cast::<[u64; 8]>().read_unaligned() };
-            for (all, word) in all.iter_mut().zip(words) {
-                *all |= word;
-            }
-        }
-    }
-    all.iter().fold(0, |all, word| all | word)
-}
-
 #[inline(always)]
 fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -204,7 +163,7 @@ impl SplitBlock {
 mod x86 {
     use core::arch::x86_64::*;
 
-    use super::{Block, SALTS, Words, load, load_each, prefetch, split_block_index};
+    use super::{Block, SALTS, Words, load, prefetch, split_block_index};
 
     /// # Safety
     ///
@@ -236,15 +195,6 @@ mod x86 {
     pub(super) unsafe fn load_avx2<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
         // SAFETY: passed on.
         unsafe { load::<AHEAD>(blocks, hashes) }
-    }
-
-    /// # Safety
-    ///
-    /// There is AVX2, and `1 <= blocks.len() < 2^32` for every filter.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn load_each_avx2(filters: &[&[Block]], hashes: &[u64], ahead: bool) -> u64 {
-        // SAFETY: passed on.
-        unsafe { load_each(filters, hashes, ahead) }
     }
 
     /// # Safety

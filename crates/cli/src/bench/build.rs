@@ -45,8 +45,8 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
     let used = if all == 1 { &pools[..1] } else { &pools[..] };
 
     let (mut names, mut cases) = (Vec::new(), Vec::new());
-    let blocks = filter.view().blocks();
-    let kernel = filter.view().kernel().name();
+    let blocks = filter.blocks();
+    let kernel = filter.kernel().name();
     let mut add = |op, kernel, threads, case| {
         names.push((op, kernel, threads));
         cases.push(case);

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use blocked_bloom::{BatchQuery, Bitmask, BloomFilter};
+use blocked_bloom::{Bitmask, BloomFilter};
 use blocked_bloom_lsm::FilterMetrics;
 
 use super::measure::{Case, Timing, interleaved};
@@ -31,7 +31,6 @@ enum Counting {
 }
 
 pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
-    let view = filter.view();
     let mut hashes = Mix::Half.lookups(setting.keys, lookup_count(setting.keys));
     hashes.truncate(KEYS);
     let (hashes, metrics) = (&hashes, &FilterMetrics::new());
@@ -44,7 +43,7 @@ pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row
                     let mut hits = Bitmask::new();
                     for _ in 0..KEYS / hashes.len() {
                         for hashes in hashes.chunks(batch) {
-                            view.contains_hashes(black_box(hashes), &mut hits);
+                            filter.contains_hashes(black_box(hashes), &mut hits);
                             let hits = black_box(&hits);
                             match counting {
                                 Counting::NotRecorded => {}
@@ -65,7 +64,7 @@ pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row
             let mut cases = [NotRecorded, Record, NotCounted, RecordBatch].map(case);
             let times = interleaved(&mut cases, setting.rounds);
             let mut row = |op, time, baseline: Option<Timing>| {
-                let kernel = view.kernel().name();
+                let kernel = filter.kernel().name();
                 rows.push(Row { op, mix: "half", kernel, threads, batch, time, baseline });
             };
             row("not_recorded", times[0], None);

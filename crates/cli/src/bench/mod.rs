@@ -6,7 +6,6 @@ mod measure;
 mod metrics;
 mod one_filter;
 mod rows;
-mod set;
 mod split;
 mod summary;
 mod workload;
@@ -94,15 +93,12 @@ enum Op {
     Build,
     /// Batches of 128 and 4,096 hashes with and without recording metrics; not by default
     Metrics,
-    /// One key in 64 filters and a batch in 8, each of so many keys; not by default, and then up to a million keys a filter
-    Set,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let sizes: &[u64] = match args {
         Args { keys, .. } if !keys.is_empty() => keys,
         Args { quick: true, .. } => &SIZES[..3],
-        Args { op, .. } if op.contains(&Op::Set) => &SIZES[..3],
         _ => &SIZES,
     };
     const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
@@ -139,7 +135,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Op::Split => split::measure(&setting, &filter)?,
                 Op::Build => build::measure(&setting)?,
                 Op::Metrics => metrics::measure(&setting, &filter)?,
-                Op::Set => set::measure(&setting)?,
             };
             let lines = rows.iter().map(|row| match args.json {
                 true => row.json(&setting),
@@ -158,11 +153,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn explanation(ops: &[Op]) -> String {
     let mut text = EXPLANATION.to_owned();
-    for (op, explanation) in [
-        (Op::Build, build::EXPLANATION),
-        (Op::Metrics, metrics::EXPLANATION),
-        (Op::Set, set::EXPLANATION),
-    ] {
+    for (op, explanation) in [(Op::Build, build::EXPLANATION), (Op::Metrics, metrics::EXPLANATION)]
+    {
         if ops.contains(&op) {
             text += explanation;
         }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, BloomFilterRef, Kernel, KeyHash, KeyHasher};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Kernel, KeyHash, KeyHasher};
 
 use super::baseline::{SplitBlock, early_exit};
 use super::measure::{Case, interleaved};
@@ -21,8 +21,7 @@ pub(super) fn query(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>,
     for &batch in &setting.batches {
         for mix in Mix::ALL {
             let hashes = mix.lookups(setting.keys, lookup_count(setting.keys));
-            let mut group =
-                Group::with_baseline("contains_hashes", mix.name(), batch, blocks, &hashes);
+            let mut group = Group::new("contains_hashes", mix.name(), batch, blocks, &hashes);
             for kernel in Kernel::supported() {
                 let view = view.with_kernel(kernel);
                 let mut hits = Bitmask::new();
@@ -54,8 +53,7 @@ pub(super) fn single(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     let mut rows = Vec::new();
     for mix in Mix::ALL {
         let hashes = mix.lookups(setting.keys, lookup_count(setting.keys));
-        let mut group =
-            Group::with_baseline("contains_hash", mix.name(), 1, view.blocks(), &hashes);
+        let mut group = Group::new("contains_hash", mix.name(), 1, view.blocks(), &hashes);
         for kernel in Kernel::supported() {
             let view = view.with_kernel(kernel);
             group.add_batches(kernel.name(), &hashes, move |hashes| view.contains_hash(hashes[0]));
@@ -65,7 +63,7 @@ pub(super) fn single(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     rows
 }
 
-fn count_one_by_one(view: BloomFilterRef<'_>, hashes: &[u64]) -> usize {
+fn count_one_by_one(view: BloomFilter<&[Block]>, hashes: &[u64]) -> usize {
     hashes.iter().filter(|&&hash| view.contains_hash(hash)).count()
 }
 
@@ -165,13 +163,13 @@ fn hash_loop<K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
 pub(super) fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
     let filter = BloomFilter::new(setting.params, KeyHash::default()).map_err(Failure::new)?;
     let lines = filter.clone();
-    let lines = lines.view().blocks();
+    let lines = lines.blocks();
     // All kernels insert into one filter, interleaved.
     let filter = &Cell::new(Some(filter));
     let hashes = Mix::Absent.lookups(setting.keys, lookup_count(setting.keys));
     let mut rows = Vec::new();
     for &batch in &setting.batches {
-        let mut group = Group::with_baseline("insert_hashes", "absent", batch, lines, &hashes);
+        let mut group = Group::new("insert_hashes", "absent", batch, lines, &hashes);
         for kernel in Kernel::supported() {
             group.add_batches(kernel.name(), &hashes, move |hashes| {
                 filter.set(filter.take().map(|filter| {

@@ -124,29 +124,19 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(op: &'static str, mix: &'static str, batch: usize) -> Self {
-        Group { op, mix, batch, names: Vec::new(), cases: Vec::new() }
-    }
-
     /// With the baseline of looking up or inserting `hashes`.
-    pub(super) fn with_baseline(
+    pub(super) fn new(
         op: &'static str,
         mix: &'static str,
         batch: usize,
         blocks: &'a [Block],
         hashes: &'a [u64],
     ) -> Self {
-        let mut group = Group::new(op, mix, batch);
+        let mut group = Group { op, mix, batch, names: Vec::new(), cases: Vec::new() };
         for (name, ahead) in BASELINES {
             group.add_batches(name, hashes, move |hashes| load_lines(blocks, hashes, ahead));
         }
         group
-    }
-
-    /// A case of so many keys, or pairs of a key and a filter.
-    pub(super) fn add<R>(&mut self, name: &'static str, keys: usize, run: impl FnMut() -> R + 'a) {
-        self.names.push(name);
-        self.cases.push(Case::new(keys, run));
     }
 
     /// A case that calls `run` with batch after batch.
@@ -157,11 +147,12 @@ impl<'a> Group<'a> {
         mut run: impl FnMut(&[u64]) -> R + 'a,
     ) {
         let batch = self.batch;
-        self.add(name, hashes.len(), move || {
+        self.names.push(name);
+        self.cases.push(Case::new(hashes.len(), move || {
             for hashes in hashes.chunks(batch) {
                 black_box(run(black_box(hashes)));
             }
-        });
+        }));
     }
 
     /// The number of cases so far.

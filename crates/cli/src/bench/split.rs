@@ -1,7 +1,7 @@
 //! The kernels for Parquet's split blocks, beside the same instruction sets' kernels for native filters.
 
-use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, Kernel};
-use blocked_bloom_formats::parquet::SplitBlockFilterRef;
+use blocked_bloom::{Bitmask, BloomFilter, Kernel};
+use blocked_bloom_formats::parquet::SplitBlockFilter;
 
 use super::baseline::SplitBlock;
 use super::rows::{Group, Row, Setting};
@@ -13,12 +13,11 @@ pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row
     let native = filter.view();
     let mut blocks = SplitBlock::new(setting.params.blocks()).map_err(Failure::new)?;
     for_all_keys(setting.keys, |hashes| blocks.insert_hashes(hashes));
-    let split = SplitBlockFilterRef::from_bitset(blocks.bitset()).map_err(Failure::new)?;
+    let split = SplitBlockFilter::from_bitset(blocks.bitset()).map_err(Failure::new)?;
     let hashes = Mix::Absent.lookups(setting.keys, lookup_count(setting.keys));
     let mut rows = Vec::new();
     for &batch in &setting.batches {
-        let mut group =
-            Group::with_baseline("split_hashes", "absent", batch, native.blocks(), &hashes);
+        let mut group = Group::new("split_hashes", "absent", batch, native.blocks(), &hashes);
         let first = group.len();
         for kernel in Kernel::supported() {
             let (split, native) = (split.with_kernel(kernel), native.with_kernel(kernel));
@@ -50,8 +49,8 @@ pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row
 
 #[cfg(test)]
 mod tests {
-    use blocked_bloom::{BatchQuery, Bitmask};
-    use blocked_bloom_formats::parquet::SplitBlockFilterRef;
+    use blocked_bloom::Bitmask;
+    use blocked_bloom_formats::parquet::SplitBlockFilter;
 
     use super::SplitBlock;
     use crate::bench::workload::Mix;
@@ -62,7 +61,7 @@ mod tests {
         let keys = Mix::Present.lookups(1_000, 2_000);
         let mut blocks = SplitBlock::new(20).unwrap();
         blocks.insert_hashes(&keys);
-        let filter = SplitBlockFilterRef::from_bitset(blocks.bitset()).unwrap();
+        let filter = SplitBlockFilter::from_bitset(blocks.bitset()).unwrap();
         let mut hits = Bitmask::new();
         for mix in Mix::ALL {
             let hashes = mix.lookups(1_000, 10_000);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, BuildError, FilterOptions};
+use blocked_bloom::{Bitmask, BloomFilter, BuildError, FilterOptions};
 use rayon::prelude::*;
 
 use crate::failure::{Failure, warn};
@@ -85,7 +85,7 @@ fn with_unknown_count(
     } else {
         with_known_count(options, input, keys, verify)?
     };
-    let again = filter.view().keys_inserted();
+    let again = filter.keys_inserted();
     if again < keys {
         let message = format!(
             "{again} keys were read the second time, {keys} the first: do not change the file meanwhile"

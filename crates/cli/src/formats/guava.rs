@@ -29,6 +29,7 @@ pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let strategy = match shape.strategy() {
         Strategy::Mitz32 => "MURMUR128_MITZ_32",
         Strategy::Mitz64 => "MURMUR128_MITZ_64",
+        _ => "other",
     };
     let header = vec![
         ("strategy", "strategy", json!(strategy)),

@@ -1,12 +1,13 @@
 //! What is looked up in a filter, and how its answers are given.
 
-use blocked_bloom::{Bitmask, PrefixExtractor};
+use blocked_bloom::{Bitmask, KeyHash, PrefixExtractor};
 use blocked_bloom_formats::parquet::PhysicalType;
 
 use super::value::parse_type;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::file_format::{Format, check_options};
 use crate::keys::{Key, KeyFormat};
+use crate::stored::Stored;
 
 /// Whether each key may be present; or the position of a line that is no key, and why.
 pub(crate) type Lookup<'a> = Box<dyn FnMut(&[Key]) -> Result<Vec<bool>, (usize, String)> + 'a>;
@@ -84,6 +85,14 @@ pub(crate) fn parse_rule(text: &str) -> Result<PrefixExtractor, String> {
                                       give a count of 1 or more, such as delimiter:2f:1"
             .to_owned()),
         _ => Ok(rule),
+    }
+}
+
+/// Warns of a filter whose keys cannot be hashed here.
+pub(crate) fn warn_of_hash(stored: &Stored, hash: KeyHash) {
+    if hash.hasher().is_err() {
+        let name = &stored.name;
+        warn(format!("{name}: a filter of {hash}: the answer is \"maybe\" for every key"));
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use blocked_bloom::{BatchQuery, Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Kernel};
 use blocked_bloom_formats::parquet::{
-    Column, MAX_BITSET_BYTES, ParquetError, ParquetFile, PhysicalType, SplitBlockFilter,
-    SplitBlockFilterRef,
+    Column, MAX_BITSET_BYTES, ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter,
 };
 use serde_json::{Value, json};
 
@@ -18,8 +17,8 @@ use crate::keys::Key;
 use crate::numbers::percent;
 use crate::stored::Stored;
 
-fn open_filter(stored: &Stored) -> Result<SplitBlockFilterRef<'_>, Failure> {
-    SplitBlockFilterRef::from_bytes(&stored.bytes).map_err(|error| stored.damaged(error))
+fn open_filter(stored: &Stored) -> Result<SplitBlockFilter<&[SplitBlock]>, Failure> {
+    SplitBlockFilter::from_bytes(&stored.bytes).map_err(|error| stored.damaged(error))
 }
 
 fn open_file(stored: &Stored) -> Result<ParquetFile<'_>, Failure> {
@@ -108,7 +107,7 @@ pub(super) fn lookup_file<'a>(
 
 /// A value may be present if any filter says so. Zeros are looked up with both signs. A value that the column cannot have is an error.
 fn lookup<'a>(
-    filters: Vec<SplitBlockFilterRef<'a>>,
+    filters: Vec<SplitBlockFilter<&'a [SplitBlock]>>,
     physical_type: PhysicalType,
     column: Option<Column<'a>>,
     is_hex: bool,
@@ -254,7 +253,7 @@ pub(super) fn describe_file(stored: &Stored) -> Result<(Facts, Option<Failure>),
     Ok((Facts { json, rows, list: Some(list) }, failure))
 }
 
-type Found<'a> = Result<Option<SplitBlockFilterRef<'a>>, ParquetError>;
+type Found<'a> = Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError>;
 
 fn cells(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Vec<String> {
     let dash = || "-".to_owned();
@@ -287,8 +286,8 @@ fn column_json(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Val
         "filter_offset": column.filter_offset(),
         "filter_length": column.filter_length(),
         "blocks": found.map(|filter| filter.blocks().len()),
-        "fill_ratio": found.map(SplitBlockFilterRef::fill_ratio),
-        "estimated_false_positive_rate": found.map(SplitBlockFilterRef::estimated_false_positive_rate),
+        "fill_ratio": found.map(SplitBlockFilter::fill_ratio),
+        "estimated_false_positive_rate": found.map(SplitBlockFilter::estimated_false_positive_rate),
         "error": filter.as_ref().err().map(ParquetError::to_string),
     })
 }
@@ -296,7 +295,7 @@ fn column_json(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Val
 /// Warns if Parquet's largest filter has a higher rate than was given.
 fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
     const PROBES: f64 = 8.0;
-    if 32 * filter.view().blocks().len() as u64 != u64::from(MAX_BITSET_BYTES) {
+    if 32 * filter.blocks().len() as u64 != u64::from(MAX_BITSET_BYTES) {
         return;
     }
     let bits = 8.0 * f64::from(MAX_BITSET_BYTES);
@@ -363,9 +362,9 @@ impl Builder for Values {
         filter.insert_hashes(&self.hashes);
         let mut hits = Bitmask::new();
         if self.verify {
-            filter.view().contains_hashes(&self.hashes, &mut hits);
+            filter.contains_hashes(&self.hashes, &mut hits);
         }
-        let (physical_type, blocks) = (self.physical_type(), filter.view().blocks().len());
+        let (physical_type, blocks) = (self.physical_type(), filter.blocks().len());
         let default = if self.physical_type.is_none() { " (no --type given)" } else { "" };
         let bytes = filter.to_bytes();
         let fit = self.expected_values.map(|_| {
@@ -374,7 +373,7 @@ impl Builder for Values {
                 keys: distinct,
                 bytes: bytes.len() as u64,
                 needed: needed.map(|filter| filter.to_bytes().len() as u64),
-                false_positive_rate: filter.view().estimated_false_positive_rate(),
+                false_positive_rate: filter.estimated_false_positive_rate(),
             }
         });
         Ok(Built {

@@ -105,7 +105,7 @@ impl Builder for Keys {
 
     fn finish(self: Box<Self>, _: &str) -> Result<Built, Failure> {
         let mut sorted = self.hashes.clone();
-        sorted.sort_unstable_by_key(|hash| (hash.a, hash.b));
+        sorted.sort_unstable_by_key(|hash| (hash.first(), hash.second()));
         sorted.dedup();
         let distinct = sorted.len() as u64;
         drop(sorted);

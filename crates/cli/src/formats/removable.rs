@@ -1,16 +1,14 @@
 //! The removable filter of `blocked-bloom-removable`: `docs/format.md`.
 
 use blocked_bloom::header::{Header, HeaderError};
-use blocked_bloom::{BatchQuery, Bitmask, FormatError, Kernel, KeyHash};
-use blocked_bloom_removable::{
-    MAGIC, RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions,
-};
+use blocked_bloom::{Bitmask, Block, FormatError, Kernel};
+use blocked_bloom_removable::{MAGIC, RemovableError, RemovableFilter, RemovableOptions};
 use serde_json::json;
 
 use super::builder::{BuildOptions, Builder, Built, push};
-use super::lookup::{Lookup, in_batches};
-use crate::facts::{DAMAGED, Facts, kernel, kernels, sizes};
-use crate::failure::{Failure, warn};
+use super::lookup::{Lookup, in_batches, warn_of_hash};
+use crate::facts::{DAMAGED, Facts, hash_parts, kernel, kernels, sizes};
+use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::percent;
 use crate::stored::Stored;
@@ -21,24 +19,23 @@ const VERSION: u16 = 1;
 const LINE_CHECKSUM: usize = 48;
 
 pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'_>, Failure> {
-    let filter = RemovableFilterRef::from_bytes(&stored.bytes);
+    let filter = RemovableFilter::from_bytes(&stored.bytes[..]);
     let filter = filter.map_err(|error| stored.damaged(error))?;
-    if let hash @ KeyHash::Caller { .. } = filter.key_hash() {
-        let name = &stored.name;
-        warn(format!("{name}: a filter of {hash}: the answer is \"maybe\" for every key"));
-    }
+    warn_of_hash(stored, filter.key_hash());
     Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
 }
 
 pub(super) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Failure> {
-    let bytes = &stored.bytes;
+    let bytes = &stored.bytes[..];
     let header = Header::read(bytes, MAGIC, VERSION).map_err(|error| stored.damaged(error))?;
-    match RemovableFilterRef::from_bytes(bytes) {
-        Ok(filter) => Ok((facts(stored, &header, filter, None), None)),
+    match RemovableFilter::from_bytes(bytes) {
+        Ok(filter) => Ok((facts(stored, &header, filter.view(), None), None)),
         Err(error @ FormatError::Header(HeaderError::BodyChecksum { computed, .. })) => {
-            let failure = stored.damaged(&error);
-            match RemovableFilterRef::from_bytes_trusted(bytes) {
-                Ok(filter) => Ok((facts(stored, &header, filter, Some(computed)), Some(failure))),
+            let failure = stored.damaged(error);
+            match RemovableFilter::from_bytes_trusted(bytes) {
+                Ok(filter) => {
+                    Ok((facts(stored, &header, filter.view(), Some(computed)), Some(failure)))
+                }
                 Err(_) => Err(failure),
             }
         }
@@ -50,19 +47,16 @@ pub(super) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
 fn facts(
     stored: &Stored,
     header: &Header,
-    filter: RemovableFilterRef<'_>,
+    filter: RemovableFilter<&[Block]>,
     damage: Option<u64>,
 ) -> Facts {
     let hex = |checksum: u64| format!("{checksum:016x}");
     let stored_checksum = header.u64_at(LINE_CHECKSUM);
     let bytes = stored.bytes.len() as u64;
-    let bits_per_key =
-        (!filter.is_empty()).then(|| filter.lines().len() as f64 * 512.0 / filter.len() as f64);
-    let (hash, seed, tag) = match filter.key_hash() {
-        KeyHash::Xxh3 { seed } => ("xxh3-64", Some(seed), None),
-        KeyHash::Caller { tag } => ("caller", None, Some(tag)),
-    };
-    let rate = filter.estimated_false_positive_rate();
+    let bits_per_key = (!filter.is_empty())
+        .then(|| filter.lines().len() as f64 * 512.0 / filter.keys_inserted() as f64);
+    let (hash, seed, tag) = hash_parts(filter.key_hash());
+    let rate = filter.expected_false_positive_rate();
     let json = json!({
         "file": stored.name,
         "format": stored.format.to_string(),
@@ -72,7 +66,7 @@ fn facts(
         "tag": tag,
         "stored_bytes": bytes,
         "lines": filter.lines().len(),
-        "keys": filter.len(),
+        "keys": filter.keys_inserted(),
         "capacity": filter.capacity(),
         "load": filter.load(),
         "bits_per_key": bits_per_key,
@@ -98,7 +92,7 @@ fn facts(
         ("hash", filter.key_hash().to_string()),
         ("stored size", sizes(bytes)),
         ("lines", format!("{} of 32 tags", filter.lines().len())),
-        ("keys", filter.len().to_string()),
+        ("keys", filter.keys_inserted().to_string()),
         ("load", format!("{:.2} % of {}", filter.load() * 100.0, filter.capacity())),
         ("bits per key", bits_per_key.map_or("no keys".to_owned(), |bits| format!("{bits:.2}"))),
         ("false positives, from the load", percent(rate)),
@@ -127,7 +121,7 @@ impl Builder for Hashes {
     }
 
     fn add(&mut self, key: &Key) -> Result<(), String> {
-        let hasher = self.options.key_hash().hasher().map_err(|error| error.to_string())?;
+        let hasher = self.options.hasher().map_err(|error| error.to_string())?;
         push(&mut self.hashes, hasher.hash(key))
     }
 
@@ -144,8 +138,8 @@ impl Builder for Hashes {
         if self.verify {
             filter.contains_hashes(&self.hashes, &mut hits);
         }
-        let (lines, load) = (filter.view().lines().len(), filter.load() * 100.0);
-        let summary = format!("{} keys, {lines} lines, load {load:.1} %", filter.len());
+        let (lines, load) = (filter.lines().len(), filter.load() * 100.0);
+        let summary = format!("{} keys, {lines} lines, load {load:.1} %", filter.keys_inserted());
         Ok(Built { fit: None, missing: hits.count_misses(), summary, bytes: filter.to_bytes() })
     }
 }

@@ -1,6 +1,6 @@
 //! RocksDB's filters: a filter block by itself, or an SST file.
 
-use blocked_bloom::{BatchQuery, Bitmask, Kernel, Sizing};
+use blocked_bloom::{Bitmask, Kernel, Sizing};
 use blocked_bloom_formats::rocksdb::{
     ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder,
     SstFilter, hash_key,
@@ -128,7 +128,9 @@ impl Block {
             lines: None,
             line_bytes: None,
             bits: None,
-            ribbon: block.ribbon().map(|ribbon| (ribbon.columns(), ribbon.false_positive_rate())),
+            ribbon: block
+                .ribbon()
+                .map(|ribbon| (ribbon.columns(), ribbon.expected_false_positive_rate())),
         };
         match block.kind() {
             FilterKind::FastLocalBloom { probes, blocks } => Block {

@@ -1,12 +1,10 @@
 //! The command-line tool, run as a user runs it: answers, files, messages and exit statuses.
 
 use std::fs;
+use std::path::Path;
 
 use assert_cmd::Command;
-use blocked_bloom::{
-    BloomFilter, BloomFilterRef, FilterOptions, KeyHash, PartitionedFilterBuilder, ScalableOptions,
-    Sizing,
-};
+use blocked_bloom::{BloomFilter, KeyHash, Sizing};
 use serde_json::Value;
 
 use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, text, words};
@@ -21,7 +19,7 @@ fn every_word_is_found_and_few_others() {
     assert_parts(&stderr(&built), &["words.bloom: 104334 keys", "10.00 bits/key", "6 probes"]);
     assert_eq!(dir.names(), ["words", "words.bloom"]);
     let stored = dir.read("words.bloom");
-    assert_eq!(BloomFilterRef::from_bytes(&stored).unwrap().keys_inserted(), 104_334);
+    assert_eq!(BloomFilter::from_bytes(&stored).unwrap().keys_inserted(), 104_334);
 
     assert!(dir.ok("query words.bloom words") == words.as_bytes());
     assert!(dir.ok_with("query words.bloom", &words) == words.as_bytes());
@@ -171,7 +169,7 @@ fn build_options_shape_the_filter() {
     let shape = |options: &str| {
         dir.ok(&format!("build keys -o f {options}"));
         let stored = dir.read("f");
-        let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+        let filter = BloomFilter::from_bytes(&stored).unwrap();
         (filter.params().blocks(), filter.params().probes(), filter.key_hash())
     };
     let expected = |sizing: Sizing| {
@@ -233,7 +231,7 @@ fn info_tells_what_the_library_tells() {
     dir.write("keys", lines("key", 10_000));
     dir.ok("build keys -o f --seed 7");
     let stored = dir.read("f");
-    let filter = BloomFilterRef::from_bytes(&stored).unwrap();
+    let filter = BloomFilter::from_bytes(&stored).unwrap();
     let params = filter.params();
     let info = dir.info("f");
     for (field, value) in [
@@ -307,7 +305,7 @@ fn filters_of_other_hashes_answer_maybe_and_say_so() {
     let dir = Dir::new();
     let params = Sizing::BitsPerKey(10.0).params(10).unwrap();
     let filter = BloomFilter::new(params, KeyHash::Caller { tag: 42 }).unwrap();
-    dir.write("f", filter.view().to_bytes());
+    dir.write("f", filter.to_bytes());
     let info = dir.info("f");
     assert_eq!((&info["hash"], &info["seed"]), (&"caller".into(), &Value::Null));
     assert_eq!(info["tag"], 42);
@@ -380,76 +378,17 @@ fn files_that_are_no_filters_are_errors() {
 #[test]
 fn other_containers_of_the_library_are_named() {
     let dir = Dir::new();
-    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    let mut partitions = PartitionedFilterBuilder::new(options, 4096).unwrap();
-    partitions.insert("apple").unwrap();
-    let (_, index) = partitions.finish().unwrap();
-    dir.write("index", index);
-    let chain = ScalableOptions::new(0.01, 100).build().unwrap();
-    dir.write("chain", chain.to_bytes());
-    for (file, part) in [("index", "partitioned"), ("chain", "growing")] {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (file, golden, part) in [
+        ("index", "lsm/tests/golden/partitions.index", "partitioned"),
+        ("chain", "scalable/tests/golden/scalable.bloom", "growing"),
+    ] {
+        dir.copy(&packages.join(golden), file);
         for command in ["info", "query"] {
             let message = dir.fails(&format!("{command} {file}"));
             assert_parts(&message, &[&format!("{file}: this is "), part, "docs/format.md"]);
         }
     }
-}
-
-#[test]
-fn a_union_has_the_keys_of_all() {
-    let dir = Dir::new();
-    let [a, b, c] = ["a", "b", "c"].map(|name| lines(name, 1_000));
-    let all = format!("{a}{b}{c}");
-    for (name, keys) in [("a", &a), ("b", &b), ("c", &c), ("all", &all)] {
-        let args = format!("build - -o {name} --max-bytes 8KiB --probes 5");
-        dir.ok_with(&args, keys);
-    }
-    let merged = dir.run("merge a b c -o abc");
-    assert_parts(&stderr(&merged), &["abc: 3000 keys"]);
-    assert_eq!(dir.read("abc"), dir.read("all"));
-    assert!(dir.ok_with("query abc", &all) == all.as_bytes());
-    assert_eq!(dir.ok("merge a b c -o - -q"), dir.read("all"));
-    // The output may be one of the inputs.
-    dir.ok("merge a b c -o b");
-    assert_eq!(dir.read("b"), dir.read("all"));
-}
-
-#[test]
-fn filters_sized_for_the_same_keys_can_be_merged() {
-    let dir = Dir::new();
-    dir.write("few", lines("a", 10));
-    dir.write("many", lines("b", 900));
-    dir.ok("build few -o a -q --keys 1k --fpr 1%");
-    dir.ok("build many -o b -q --keys 1_000 --fpr 0.01");
-    dir.ok("merge a b -o ab -q");
-    let both = dir.read("few").into_iter().chain(dir.read("many")).collect::<Vec<u8>>();
-    assert_eq!(dir.ok_with("query ab", &both), both);
-    let expected = blocked_bloom::Sizing::FalsePositiveRate(0.01).params(1_000).unwrap();
-    assert_eq!(dir.read("ab").len() as u64, expected.stored_bytes());
-    assert_eq!(dir.info("ab")["keys_inserted"], 910);
-    assert_parts(&stderr(&dir.run("build few -o c --keys 0")), &["--keys", "whole number above 0"]);
-}
-
-#[test]
-fn unions_that_cannot_be_name_both_files() {
-    let dir = Dir::new();
-    let keys = lines("key", 1_000);
-    for (name, options) in [
-        ("a", "--max-bytes 4KiB --probes 5"),
-        ("blocks", "--max-bytes 8KiB --probes 5"),
-        ("probes", "--max-bytes 4KiB --probes 6"),
-        ("seed", "--max-bytes 4KiB --probes 5 --seed 9"),
-    ] {
-        dir.ok_with(&format!("build - -o {name} {options}"), &keys);
-    }
-    dir.ok_with("build - -o empty", "");
-    let names = dir.names();
-    assert_parts(&dir.fails("merge a blocks -o f"), &["a and blocks: ", "63", "127"]);
-    assert_parts(&dir.fails("merge a a probes -o f"), &["a and probes: ", "5 probes", "of 6"]);
-    assert_parts(&dir.fails("merge a seed -o f"), &["a and seed: ", "seed 0", "seed 9"]);
-    // The shape is not that of the first file if the first is empty.
-    assert_parts(&dir.fails("merge empty a blocks -o f"), &["a and blocks: "]);
-    assert_eq!(dir.names(), names);
 }
 
 #[test]

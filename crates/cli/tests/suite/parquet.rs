@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlockFilterRef};
+use blocked_bloom_formats::parquet::SplitBlockFilter;
 use serde_json::Value;
 
 use crate::fixtures::{committed, unhex};
@@ -245,7 +245,7 @@ fn info_of_filters_and_files() {
     let bare = folder.join("arrowrs_ndv900_fpp0.01.sbbf");
     let info = dir.info(&bare.display().to_string());
     let bytes = fs::read(&bare).unwrap();
-    let filter = SplitBlockFilterRef::from_bytes(&bytes).unwrap();
+    let filter = SplitBlockFilter::from_bytes(&bytes).unwrap();
     assert_eq!((&info["format"], &info["blocks"]), (&"parquet-filter".into(), &64.into()));
     assert_eq!(info["fill_ratio"], filter.fill_ratio());
     assert_eq!(info["estimated_false_positive_rate"], filter.estimated_false_positive_rate());

@@ -1,6 +1,6 @@
 //! The command-line tool and removable filters: built, recognised, described, looked up, and refused where they are damaged.
 
-use blocked_bloom_removable::{RemovableFilterRef, RemovableOptions};
+use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 
 use crate::tool::{Dir, assert_parts, stderr, words};
 
@@ -12,8 +12,8 @@ fn filters_are_built_described_and_looked_up() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_parts(&stderr(&output), &["removable", "104334 keys", "3727 lines", "load 87.5 %"]);
     let stored = dir.read("words.txt.tags");
-    let filter = RemovableFilterRef::from_bytes(&stored).unwrap();
-    assert_eq!(filter.len(), 104_334);
+    let filter = RemovableFilter::from_bytes(&stored).unwrap();
+    assert_eq!(filter.keys_inserted(), 104_334);
     // Recognised by its bytes, whatever its name.
     let selected = dir.ok("query words.txt.tags words.txt");
     assert_eq!(selected, words().into_bytes());
@@ -47,7 +47,7 @@ fn what_does_not_fit_is_an_error() {
     dir.write("same", "key\n".repeat(65));
     assert_parts(
         &dir.fails("build same --format removable"),
-        &["both lines", "more than 64 times"],
+        &["both of its lines", "more than 64 times"],
     );
     dir.write("keys", "a\nb\n");
     for option in ["--bits-per-key 10", "--fpr 0.01", "--probes 3", "--seed 1"] {

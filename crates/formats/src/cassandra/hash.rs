@@ -13,11 +13,19 @@ use crate::murmur3;
 /// assert_eq!((hash.h1, hash.h2), (0x726a_c6dd_306a_3e59, 0x4e71_1127_c5b5_a8e4));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Hash128 {
     /// The first half, which is also the token of Cassandra's Murmur3Partitioner (as a signed number, for keys that are not empty).
     pub h1: u64,
     /// The second half.
     pub h2: u64,
+}
+
+impl Hash128 {
+    /// The hash of these halves, as another program computed them.
+    pub const fn new(h1: u64, h2: u64) -> Self {
+        Hash128 { h1, h2 }
+    }
 }
 
 /// The hash of a partition key's bytes: MurmurHash3_x64_128 with seed 0, but as Cassandra computes it.

@@ -23,6 +23,7 @@ use super::error::CassandraError;
 /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Layout {
     /// Cassandra 1.2.5 to 2.2: `ic`, `ja`, `jb`, `ka`, `la`, `lb`.
     UpTo2,

@@ -19,7 +19,7 @@ use crate::words::fill_with_maybe;
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraFilterRef, Layout};
-/// # let bytes = include_bytes!("../../tests/fixtures/cassandra/nb-1-big-Filter.db");
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
 /// let filter = CassandraFilterRef::from_bytes(bytes, Layout::of_version("nb")?)?;
 /// assert!(filter.contains("apple"));
 /// assert!(!filter.contains("granite"));

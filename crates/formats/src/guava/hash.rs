@@ -8,15 +8,23 @@ use crate::murmur3;
 ///
 /// ```
 /// use blocked_bloom_formats::guava::{GuavaHash, hash_key};
-/// assert_eq!(hash_key(""), GuavaHash { h1: 0, h2: 0 });
+/// assert_eq!(hash_key(""), GuavaHash::new(0, 0));
 /// assert_ne!(hash_key(7_i64.to_le_bytes()), hash_key(7_i32.to_le_bytes()));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct GuavaHash {
     /// The first half.
     pub h1: u64,
     /// The second half.
     pub h2: u64,
+}
+
+impl GuavaHash {
+    /// The hash of these halves, as another program computed them.
+    pub const fn new(h1: u64, h2: u64) -> Self {
+        GuavaHash { h1, h2 }
+    }
 }
 
 /// The hash of the bytes that the program's `Funnel` makes of a key: see the [module](super).

@@ -15,6 +15,7 @@ pub(super) const HEADER_BYTES: usize = 6;
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Strategy {
     /// `MURMUR128_MITZ_32`, 0: the halves of the first half, as numbers of 32 bits. Guava's before 17.0; such filters have a usable
     /// range of 2^31 bits.

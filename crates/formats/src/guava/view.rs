@@ -14,7 +14,7 @@ use crate::classical::{BitArray, Number};
 ///
 /// ```
 /// use blocked_bloom_formats::guava::GuavaFilterRef;
-/// # let bytes = include_bytes!("../../tests/fixtures/guava/guava_mitz64_n1000_fpp0.03.bin");
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/guava/guava_mitz64_n1000_fpp0.03.bin"));
 /// let filter = GuavaFilterRef::from_bytes(bytes)?;
 /// assert!(filter.contains("k0") && !filter.contains("durian"));
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())

@@ -5,22 +5,19 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use blocked_bloom::{AtomicBuffer, AtomicWord, BatchQuery, Block, Kernel, KeyError, LengthError};
+use blocked_bloom::{
+    AtomicBuffer, AtomicWord, Bitmask, Block, Filter, Kernel, KeyHash, LengthError,
+};
 
 use super::error::ParquetError;
-use super::filter::SplitBlockFilter;
-use super::kernel::DISTANCE;
+use super::filter::{SplitBlockFilter, SplitBlocks};
+use super::kernel;
 use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
-use super::value::hash_value;
-
-/// The number whose bits are those of an [`AtomicWord`].
-#[cfg(target_has_atomic = "64")]
-type Number = u64;
-#[cfg(not(target_has_atomic = "64"))]
-type Number = u32;
+use super::value::{KEY_HASH, hash_value};
+use crate::words;
 
 /// Words of a split block.
-const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<Number>();
+const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<AtomicWord>();
 /// Split blocks in a block of the buffer's.
 const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 
@@ -96,11 +93,11 @@ impl AtomicSplitBlockFilter {
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
         split_block::insert(&mut set, hash);
-        let (set, _) = set.as_chunks();
         let mut is_new = false;
-        for (word, &bits) in self.words(hash).iter().zip(set) {
-            // The word holds its bytes in the order of memory, whatever that makes of it as a number.
-            let bits = Number::from_ne_bytes(bits);
+        for (word, set) in self.words(hash).iter().zip(set.chunks_exact(size_of::<AtomicWord>())) {
+            let mut bits = [0; 8];
+            bits[..set.len()].copy_from_slice(set);
+            let bits = u64::from_le_bytes(bits);
             if word.load(Relaxed) & bits != bits {
                 is_new |= word.fetch_or(bits, Relaxed) & bits != bits;
             }
@@ -111,17 +108,72 @@ impl AtomicSplitBlockFilter {
     /// Adds values by their hashes: what each thread calls with its batches. Cost: as [`insert_hash`](Self::insert_hash), with prefetch
     /// where the filter outgrows the cache.
     pub fn insert_hashes(&self, hashes: &[u64]) {
-        self.for_each_prefetched(hashes, |_, hash| _ = self.insert_hash(hash));
+        self.for_each_ahead(hashes, |_, hash| _ = self.insert_hash(hash));
     }
 
     /// Whether a value with this [`hash`](super::Value::hash) may have been added.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let mut copy: SplitBlock = [0; SPLIT_BLOCK_BYTES];
-        for (bytes, word) in copy.as_chunks_mut().0.iter_mut().zip(self.words(hash)) {
-            *bytes = word.load(Relaxed).to_ne_bytes();
+        for (bytes, word) in copy.chunks_exact_mut(size_of::<AtomicWord>()).zip(self.words(hash)) {
+            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes()[..bytes.len()]);
         }
         split_block::contains(&copy, hash)
+    }
+
+    /// Whether a value with these plain-encoded bytes may have been added.
+    #[inline]
+    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(hash_value(plain))
+    }
+
+    /// Prefetches the block of this [`hash`](super::Value::hash).
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        let index = split_block::block_index(hash, self.len) as usize;
+        blocked_bloom::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
+    }
+
+    /// Looks up every hash; `hits` then has one bit per hash. A hash that is added meanwhile may be answered either way.
+    ///
+    /// Cost: as single lookups, with prefetch where the filter outgrows the cache; once nobody adds any more,
+    /// [`into_filter`](Self::into_filter) brings the kernels.
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| self.look_up(hashes, words));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
+    }
+
+    /// There is one word per 64 hashes.
+    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+        words.fill(0);
+        self.for_each_ahead(hashes, |i, hash| {
+            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
+        });
+    }
+
+    /// Looks up every value by its plain-encoded bytes, as [`contains_hashes`](Self::contains_hashes) by its hash.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, plain: &[K], hits: &mut Bitmask) {
+        let contains = |hashes: &[u64], words: &mut [u64]| self.look_up(hashes, words);
+        hits.write(plain.len(), |words| words::look_up(plain, words, hash_value, contains));
+    }
+
+    /// Parquet's hash of values, XXH64, as one of the caller's.
+    pub fn key_hash(&self) -> KeyHash {
+        KEY_HASH
     }
 
     /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
@@ -129,7 +181,8 @@ impl AtomicSplitBlockFilter {
     /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc` gives it up with `Arc::into_inner`.
     #[must_use]
     pub fn into_filter(self) -> SplitBlockFilter {
-        SplitBlockFilter::from_parts(self.buffer.into_inner(), self.len as usize, self.kernel)
+        let data = SplitBlocks { buffer: self.buffer.into_inner(), len: self.len as usize };
+        SplitBlockFilter::of(data, self.kernel)
     }
 
     /// The words of a hash's block.
@@ -140,55 +193,39 @@ impl AtomicSplitBlockFilter {
         &halves[index % SPLIT_BLOCKS_PER_BLOCK]
     }
 
-    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched [`DISTANCE`] hashes before.
+    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched before.
     #[inline]
-    fn for_each_prefetched(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
+    fn for_each_ahead(&self, hashes: &[u64], visit: impl FnMut(usize, u64)) {
         let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
-        let distance = if bytes > self.kernel.prefetch_threshold() { DISTANCE } else { 0 };
-        hashes.iter().take(distance).for_each(|&hash| self.prefetch(hash));
-        for (i, &hash) in hashes.iter().enumerate() {
-            if distance > 0
-                && let Some(&later) = hashes.get(i + distance)
-            {
-                self.prefetch(later);
-            }
-            visit(i, hash);
-        }
-    }
-
-    #[inline]
-    fn prefetch(&self, hash: u64) {
-        let index = split_block::block_index(hash, self.len) as usize;
-        blocked_bloom::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
+        let is_ahead = bytes > self.kernel.prefetch_threshold();
+        kernel::for_each_ahead(hashes, is_ahead, |&hash| self.prefetch_hash(hash), visit);
     }
 }
 
-impl BatchQuery for AtomicSplitBlockFilter {
-    /// A hash that is added meanwhile may be answered either way. Cost: as single queries, with prefetch where the filter outgrows the
-    /// cache; once nobody adds any more, [`into_filter`](Self::into_filter) brings the kernels.
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        words.fill(0);
-        self.for_each_prefetched(hashes, |i, hash| {
-            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
-        });
-        Ok(())
+impl Filter for AtomicSplitBlockFilter {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
     }
 
-    /// The hash of each value's plain-encoded bytes. Never an error.
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_hashes_into(hashes, words)
+    }
+
     #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, plain: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        for (hash, plain) in hashes.iter_mut().zip(plain) {
-            *hash = hash_value(plain);
-        }
-        Ok(())
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }
 
 /// Shares a filter among threads, to be filled. Nothing is copied.
 impl From<SplitBlockFilter> for AtomicSplitBlockFilter {
     fn from(filter: SplitBlockFilter) -> Self {
-        let (buffer, len, kernel) = filter.into_parts();
+        let SplitBlockFilter { data: SplitBlocks { buffer, len }, kernel } = filter;
         AtomicSplitBlockFilter { buffer: AtomicBuffer::new(buffer), len: len as u32, kernel }
     }
 }

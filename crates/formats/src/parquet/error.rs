@@ -15,8 +15,8 @@ pub const MAX_BITSET_BYTES: u32 = 128 << 20;
 /// A filter that cannot be read says nothing about any value: the row group must be read.
 ///
 /// ```
-/// use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilterRef};
-/// let error = SplitBlockFilterRef::from_bitset(&[0; 33]).unwrap_err();
+/// use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilter};
+/// let error = SplitBlockFilter::from_bitset(&[0; 33]).unwrap_err();
 /// assert_eq!(error, ParquetError::BitsetLength { found: 33 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

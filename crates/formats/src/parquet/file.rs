@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use blocked_bloom::AllocError;
 
 use super::error::ParquetError;
+use super::filter::SplitBlockFilter;
 use super::neighbour::{self, Claim, Neighbour};
+use super::split_block::SplitBlock;
 use super::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT};
 use super::value::{PhysicalType, Value};
-use super::view::SplitBlockFilterRef;
 
 /// The filters of a Parquet file that is in memory, or mapped.
 ///
@@ -100,9 +101,9 @@ impl<'a> ParquetFile<'a> {
     /// damaged. Then, too, the row group must be read.
     ///
     /// ```
-    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
     /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
-    /// let may_hold_it = match file.filter(0, 4) {
+    /// let may_hold_it = match file.filter(0, 3) {
     ///     Ok(Some(filter)) => filter.contains("word"),
     ///     Ok(None) => true,
     ///     Err(error) => {
@@ -117,7 +118,7 @@ impl<'a> ParquetFile<'a> {
         &self,
         row_group: usize,
         column: usize,
-    ) -> Result<Option<SplitBlockFilterRef<'a>>, ParquetError> {
+    ) -> Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError> {
         let columns = self.row_groups.get(row_group).map(RowGroup::columns);
         let found = columns.and_then(|columns| columns.get(column));
         let found = found.ok_or(ParquetError::NoSuchColumn { row_group, column })?;
@@ -134,7 +135,7 @@ impl<'a> ParquetFile<'a> {
         if let Neighbour::Overlapping(other) = found.neighbour {
             return Err(ParquetError::Overlapping { offset, other });
         }
-        let (filter, end) = SplitBlockFilterRef::within(self.data.0, offset, found.filter_length)?;
+        let (filter, end) = SplitBlockFilter::within(self.data.0, offset, found.filter_length)?;
         match found.neighbour {
             Neighbour::Next(other) if other.unsigned_abs() < end => {
                 Err(ParquetError::Overlapping { offset, other })
@@ -147,7 +148,7 @@ impl<'a> ParquetFile<'a> {
 /// The columns of a part of the rows.
 ///
 /// ```
-/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
 /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
 /// for row_group in file.row_groups() {
 ///     println!("{} rows in {} columns", row_group.rows(), row_group.columns().len());
@@ -180,7 +181,7 @@ impl<'a> RowGroup<'a> {
 /// A leaf column's part in a row group: what leads to its filter.
 ///
 /// ```
-/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
 /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
 /// let row_group = &file.row_groups()[0];
 /// let column = &row_group.columns()[row_group.position("i64").unwrap()];

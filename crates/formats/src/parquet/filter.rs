@@ -1,23 +1,27 @@
-//! A split-block filter that owns its blocks: sizing, adding values, and the bytes that go into a file.
+//! A split-block filter, and where its blocks are. One that owns them: sizing, adding values, and the bytes that go into a file.
 //!
-//! The number of blocks is a power of two, always: some readers open no others.
+//! Its number of blocks is a power of two, always: some readers open no others.
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{BatchQuery, Block, BlockBuffer, Kernel, KeyError, LengthError};
+use blocked_bloom::{Block, BlockBuffer, Kernel};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::header::{self, Written};
 use super::kernel;
 use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 use super::value::hash_value;
-use super::view::SplitBlockFilterRef;
 
-/// A split-block filter in memory of its own, for one column of one row group.
+/// A split-block filter of one column of one row group, generic over where its blocks are.
 ///
-/// Sized for a number of distinct values and a rate, it can be queried, added to, folded to a smaller size once the values are known,
-/// and written. It has a power of two of blocks, from 1 to 4,194,304 (128 MiB). Its [`view`](Self::view) has the statistics; batches are
-/// looked up by the methods of [`BatchQuery`].
+/// | type | where the blocks are | made by |
+/// |---|---|---|
+/// | `SplitBlockFilter` | in memory of its own; it can be added to, folded, merged, written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
+/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, a cache, another filter; `Copy` | [`from_bytes`](SplitBlockFilter::from_bytes), [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
+///
+/// Both are looked up alike. The owner has a power of two of blocks; a borrowed filter any number from 1 to 4,194,304 (128 MiB), at any
+/// alignment: if its bitset starts at a multiple of 32 in memory, which that of a file seldom does, each block is in one cache line, else
+/// some straddle two.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::SplitBlockFilter;
@@ -26,17 +30,84 @@ use super::view::SplitBlockFilterRef;
 ///     filter.insert(word);
 /// }
 /// filter.shrink_to_false_positive_rate(0.01);
-/// assert_eq!(filter.view().blocks().len(), 1);
+/// assert_eq!(filter.blocks().len(), 1);
 /// assert!(filter.contains("apple"));
 /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
 /// ```
+#[derive(Clone, Copy)]
+pub struct SplitBlockFilter<D = SplitBlocks> {
+    /// 1 to 2^22 blocks.
+    pub(super) data: D,
+    pub(super) kernel: Kernel,
+}
+
+/// The blocks of a filter that owns them, aligned to cache lines and advised to be on huge pages where they are many.
+///
+/// ```
+/// use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlocks};
+/// let filter: SplitBlockFilter<SplitBlocks> = SplitBlockFilter::with_blocks(4)?;
+/// assert_eq!(filter.blocks().len(), 4);
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
 #[derive(Clone)]
-pub struct SplitBlockFilter {
+pub struct SplitBlocks {
     /// [`SPLIT_BLOCKS_PER_BLOCK`] split blocks in each.
-    buffer: BlockBuffer,
+    pub(super) buffer: BlockBuffer,
     /// Split blocks: a power of two. What the buffer has beyond them means nothing.
-    len: usize,
-    kernel: Kernel,
+    pub(super) len: usize,
+}
+
+impl AsRef<[SplitBlock]> for SplitBlocks {
+    #[inline]
+    fn as_ref(&self) -> &[SplitBlock] {
+        let (blocks, _) = self.buffer.as_flattened().as_chunks();
+        &blocks[..self.len]
+    }
+}
+
+/// Their number.
+impl core::fmt::Debug for SplitBlocks {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SplitBlocks").field("len", &self.len).finish()
+    }
+}
+
+impl<D> SplitBlockFilter<D> {
+    /// 1 to 2^22 blocks.
+    pub(super) fn of(data: D, kernel: Kernel) -> Self {
+        SplitBlockFilter { data, kernel }
+    }
+
+    /// The kernel that answers batches.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// The same filter, with batches answered and inserted by `kernel`.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        SplitBlockFilter { kernel, ..self }
+    }
+}
+
+impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
+    /// The same filter, borrowed. Free.
+    #[inline]
+    pub fn view(&self) -> SplitBlockFilter<&[SplitBlock]> {
+        SplitBlockFilter::of(self.blocks(), self.kernel)
+    }
+
+    /// A copy that owns its blocks and can be added to, folded and written.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some readers do not open, and
+    /// [`ParquetError::Alloc`].
+    pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
+        let mut copy = SplitBlockFilter::with_blocks(self.blocks().len() as u32)?;
+        copy.blocks_mut().copy_from_slice(self.blocks());
+        Ok(copy.with_kernel(self.kernel))
+    }
 }
 
 /// Split blocks in a block of the buffer's, which is a cache line.
@@ -76,52 +147,19 @@ impl SplitBlockFilter {
         let bytes = i64::from(blocks) * SPLIT_BLOCK_BYTES as i64;
         header::bitset_length(bytes)?;
         let buffer = BlockBuffer::zeroed(blocks.div_ceil(SPLIT_BLOCKS_PER_BLOCK), true)?;
-        Ok(SplitBlockFilter { buffer, len: blocks as usize, kernel: Kernel::default() })
-    }
-
-    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-    pub(super) fn into_parts(self) -> (BlockBuffer, usize, Kernel) {
-        (self.buffer, self.len, self.kernel)
-    }
-
-    /// What [`into_parts`](Self::into_parts) gave.
-    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-    pub(super) fn from_parts(buffer: BlockBuffer, len: usize, kernel: Kernel) -> Self {
-        SplitBlockFilter { buffer, len, kernel }
-    }
-
-    pub(super) fn blocks(&self) -> &[SplitBlock] {
-        let (blocks, _) = self.buffer.as_flattened().as_chunks();
-        &blocks[..self.len]
+        let data = SplitBlocks { buffer, len: blocks as usize };
+        Ok(SplitBlockFilter::of(data, Kernel::default()))
     }
 
     pub(super) fn blocks_mut(&mut self) -> &mut [SplitBlock] {
-        let (blocks, _) = self.buffer.as_flattened_mut().as_chunks_mut();
-        &mut blocks[..self.len]
+        let (blocks, _) = self.data.buffer.as_flattened_mut().as_chunks_mut();
+        &mut blocks[..self.data.len]
     }
 
     /// Keeps the first `blocks` blocks, a power of two and no more than there are.
     pub(super) fn keep_first(&mut self, blocks: usize) {
-        self.len = blocks;
-        self.buffer.keep_first((blocks as u32).div_ceil(SPLIT_BLOCKS_PER_BLOCK));
-    }
-
-    /// The filter, borrowed: every query and the statistics.
-    #[inline]
-    pub fn view(&self) -> SplitBlockFilterRef<'_> {
-        SplitBlockFilterRef::new(self.blocks(), self.kernel)
-    }
-
-    /// Whether a value with these plain-encoded bytes may have been added: false means certainly not.
-    #[inline]
-    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
-        self.view().contains(plain)
-    }
-
-    /// Whether a value with this [`hash`](super::Value::hash) may have been added.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.view().contains_hash(hash)
+        self.data.len = blocks;
+        self.data.buffer.keep_first((blocks as u32).div_ceil(SPLIT_BLOCKS_PER_BLOCK));
     }
 
     /// Adds a value by its plain-encoded bytes. True if it was certainly not there.
@@ -131,7 +169,7 @@ impl SplitBlockFilter {
 
     /// Adds a value by its [`hash`](super::Value::hash). True if it was certainly not there.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        let index = split_block::block_index(hash, self.len as u32) as usize;
+        let index = split_block::block_index(hash, self.data.len as u32) as usize;
         split_block::insert(&mut self.blocks_mut()[index], hash)
     }
 
@@ -159,56 +197,28 @@ impl SplitBlockFilter {
     }
 
     fn header(&self) -> Written {
-        Written::new((self.len * SPLIT_BLOCK_BYTES) as u32)
-    }
-
-    /// The same filter, with batches answered and inserted by `kernel`.
-    #[must_use]
-    pub fn with_kernel(self, kernel: Kernel) -> Self {
-        SplitBlockFilter { kernel, ..self }
+        Written::new((self.data.len * SPLIT_BLOCK_BYTES) as u32)
     }
 }
 
-impl SplitBlockFilterRef<'_> {
-    /// A copy that owns its blocks and can be added to, folded and written.
-    ///
-    /// # Errors
-    ///
-    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some readers do not open, and
-    /// [`ParquetError::Alloc`].
-    pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
-        let mut copy = SplitBlockFilter::with_blocks(self.blocks().len() as u32)?;
-        copy.blocks_mut().copy_from_slice(self.blocks());
-        Ok(copy.with_kernel(self.kernel()))
+/// Same blocks; neither the kernel nor where they are matters.
+impl<D, E> PartialEq<SplitBlockFilter<E>> for SplitBlockFilter<D>
+where
+    D: AsRef<[SplitBlock]>,
+    E: AsRef<[SplitBlock]>,
+{
+    fn eq(&self, other: &SplitBlockFilter<E>) -> bool {
+        self.blocks() == other.blocks()
     }
 }
 
-impl BatchQuery for SplitBlockFilter {
-    #[inline]
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.view().contains_hashes_into(hashes, words)
-    }
-
-    #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, plain: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        self.view().hash_keys(plain, hashes)
-    }
-}
-
-/// Same blocks; the kernel does not matter.
-impl PartialEq for SplitBlockFilter {
-    fn eq(&self, other: &Self) -> bool {
-        self.view() == other.view()
-    }
-}
-
-impl Eq for SplitBlockFilter {}
+impl<D: AsRef<[SplitBlock]>> Eq for SplitBlockFilter<D> {}
 
 /// The shape, without the bits.
-impl core::fmt::Debug for SplitBlockFilter {
+impl<D: AsRef<[SplitBlock]>> core::fmt::Debug for SplitBlockFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SplitBlockFilter")
-            .field("blocks", &self.len)
+            .field("blocks", &self.blocks().len())
             .field("kernel", &self.kernel)
             .finish()
     }

@@ -6,15 +6,14 @@
 use super::error::ParquetError;
 use super::filter::SplitBlockFilter;
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
-use super::view::SplitBlockFilterRef;
 
 impl SplitBlockFilter {
     /// Makes the filter as small as it can be by halving without an estimated rate above `rate`, and returns the divisor it was folded
     /// by: 1 if no smaller size keeps the rate.
     ///
-    /// As Arrow and arrow-rs do, so that the size and the bytes are theirs: with the filter's [fill](SplitBlockFilterRef::fill_ratio)
+    /// As Arrow and arrow-rs do, so that the size and the bytes are theirs: with the filter's [fill](Self::fill_ratio)
     /// `f`, halving `i` times is estimated to fill `1 - (1 - f)^(2^i)`, and to let the eighth power of that pass. The [rate of the
-    /// bits](SplitBlockFilterRef::estimated_false_positive_rate) is higher, by half where that is 1 %, since blocks fill unevenly: for
+    /// bits](Self::estimated_false_positive_rate) is higher, by half where that is 1 %, since blocks fill unevenly: for
     /// a rate that must hold, give a lower one. An empty filter becomes one block; a `rate` of 1 or more makes every filter so, and
     /// one of 0 or NaN none but an empty one.
     ///
@@ -27,12 +26,12 @@ impl SplitBlockFilter {
     ///     filter.insert(value.to_le_bytes());
     /// }
     /// assert_eq!(filter.shrink_to_false_positive_rate(0.01), 1_024);
-    /// assert_eq!(filter.view().blocks().len(), 64);
+    /// assert_eq!(filter.blocks().len(), 64);
     /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
     /// ```
     pub fn shrink_to_false_positive_rate(&mut self, rate: f64) -> u32 {
         let mut blocks = self.blocks().len();
-        let mut fill = self.view().fill_ratio();
+        let mut fill = self.fill_ratio();
         while blocks > 1 {
             fill = 1.0 - (1.0 - fill) * (1.0 - fill);
             let folded = fill * fill * fill * fill;
@@ -62,7 +61,10 @@ impl SplitBlockFilter {
     ///
     /// [`ParquetError::TooFewBlocks`] if the other has fewer, whose values then cannot be told apart as finely;
     /// [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter is then unchanged.
-    pub fn union_with(&mut self, other: SplitBlockFilterRef<'_>) -> Result<(), ParquetError> {
+    pub fn union_with<D: AsRef<[SplitBlock]>>(
+        &mut self,
+        other: &SplitBlockFilter<D>,
+    ) -> Result<(), ParquetError> {
         let (found, expected) = (other.blocks().len() as u32, self.blocks().len() as u32);
         if !found.is_power_of_two() {
             return Err(ParquetError::NotAPowerOfTwo { blocks: found });

@@ -1,11 +1,11 @@
 //! Split-block Bloom filters of Apache Parquet files, one per row group and column.
 //!
-//! [`ParquetFile`] finds the filters of a whole file by its footer, [`SplitBlockFilterRef`] queries one where it lies, and
-//! [`SplitBlockFilter`] makes one, and [`AtomicSplitBlockFilter`] is one that threads fill together. What is looked up and inserted are the plain-encoded bytes of values ([`Value`] makes them), or their
-//! XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
+//! [`ParquetFile`] finds the filters of a whole file by its footer; [`SplitBlockFilter`] is looked up where it lies, or owns its blocks and
+//! is made; [`AtomicSplitBlockFilter`] is one that threads fill together. What is looked up and inserted are the plain-encoded bytes of
+//! values ([`Value`] makes them), or their XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
 //!
 //! ```
-//! use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlockFilterRef, Value};
+//! use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
 //!
 //! // A writer: distinct values and false-positive rate of a column of a row group.
 //! let mut filter = SplitBlockFilter::new(1_000, 0.01)?;
@@ -15,7 +15,7 @@
 //! let stored = filter.to_bytes(); // at ColumnMetaData's bloom_filter_offset, this long
 //!
 //! // A reader: no value of the row group equals -1, which need not be read.
-//! let filter = SplitBlockFilterRef::from_bytes(&stored)?;
+//! let filter = SplitBlockFilter::from_bytes(&stored)?;
 //! assert!(filter.contains_hash(Value::Int64(7).hash()));
 //! assert!(!filter.contains_hash(Value::Int64(-1).hash()));
 //! # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
@@ -37,18 +37,17 @@ mod filter;
 mod fold;
 mod header;
 mod kernel;
+mod lookup;
 mod neighbour;
 mod select;
 pub mod split_block;
 mod thrift;
 mod value;
-mod view;
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use atomic::AtomicSplitBlockFilter;
 pub use error::{MAX_BITSET_BYTES, ParquetError};
 pub use file::{Column, ParquetFile, RowGroup};
-pub use filter::SplitBlockFilter;
+pub use filter::{SplitBlockFilter, SplitBlocks};
 pub use split_block::SplitBlock;
 pub use value::{PhysicalType, Value, hash_value};
-pub use view::SplitBlockFilterRef;

@@ -5,14 +5,13 @@ use alloc::vec::Vec;
 
 use super::error::ParquetError;
 use super::filter::SplitBlockFilter;
-use super::kernel;
-use super::view::SplitBlockFilterRef;
+use super::split_block::SplitBlock;
 
 /// Rows that a kernel answers at a time: 512 bytes of answers, and the prefetches of the first 64 rows, which nothing overlaps, are few of
 /// all.
 const AT_ONCE: usize = 4096;
 
-impl SplitBlockFilterRef<'_> {
+impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// Looks up every hash; `rows` then has the numbers, from 0 and ascending, of those that may be present, and nothing else.
     ///
     /// Cost: as a batch, and about a nanosecond per row that may be present. Memory: 4 bytes for each of those; a vector that is used
@@ -28,7 +27,7 @@ impl SplitBlockFilterRef<'_> {
     /// filter.insert_hash(Value::Int32(7).hash());
     /// let column = [5, 7, 6, 7].map(|value| Value::Int32(value).hash());
     /// let mut rows = Vec::new();
-    /// filter.view().select_hashes(&column, &mut rows)?;
+    /// filter.select_hashes(&column, &mut rows)?;
     /// assert_eq!(rows, [1, 3]);
     /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
     /// ```
@@ -41,25 +40,12 @@ impl SplitBlockFilterRef<'_> {
         let mut first = 0_u32;
         for hashes in hashes.chunks(AT_ONCE) {
             let words = &mut words[..hashes.len().div_ceil(64)];
-            let Ok(()) = kernel::contains(self.kernel(), self.blocks(), hashes, words) else {
-                unreachable!("there is one word per 64 hashes");
-            };
+            self.look_up(hashes, words);
             append(words, first, rows);
             // The last row that there may be is 2^32 - 1, so what wraps is not used any more.
             first = first.wrapping_add(AT_ONCE as u32);
         }
         Ok(())
-    }
-}
-
-impl SplitBlockFilter {
-    /// [`SplitBlockFilterRef::select_hashes`].
-    ///
-    /// # Errors
-    ///
-    /// [`ParquetError::TooManyRows`].
-    pub fn select_hashes(&self, hashes: &[u64], rows: &mut Vec<u32>) -> Result<(), ParquetError> {
-        self.view().select_hashes(hashes, rows)
     }
 }
 

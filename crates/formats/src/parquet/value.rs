@@ -2,7 +2,11 @@
 //!
 //! Values are physical: a date, a decimal or a timestamp is given as what its column stores.
 
+use blocked_bloom::KeyHash;
 use xxhash_rust::xxh64::xxh64;
+
+/// The identity of [`hash_value`].
+pub(super) const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXH64_s0") };
 
 /// XXH64 with seed 0 of a value's plain-encoded bytes: what filters hold.
 ///

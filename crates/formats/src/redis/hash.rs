@@ -12,23 +12,38 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RedisHash {
-    /// The first hash: where the walk of positions begins.
-    pub a: u64,
-    /// The second: its step.
-    pub b: u64,
+    /// Where the walk of positions begins.
+    first: u64,
+    /// Its step.
+    second: u64,
 }
 
 impl RedisHash {
+    /// Both hashes, as another program computed them: of the filter's width.
+    pub const fn new(first: u64, second: u64) -> Self {
+        RedisHash { first, second }
+    }
+
+    /// The first hash: where the walk of positions begins.
+    pub const fn first(self) -> u64 {
+        self.first
+    }
+
+    /// The second hash: the walk's step.
+    pub const fn second(self) -> u64 {
+        self.second
+    }
+
     #[inline]
     pub(super) fn of_64_bits(key: &[u8]) -> Self {
-        let a = murmur2_64(key, 0xc6a4_a793_5bd1_e995);
-        RedisHash { a, b: murmur2_64(key, a) }
+        let first = murmur2_64(key, 0xc6a4_a793_5bd1_e995);
+        RedisHash { first, second: murmur2_64(key, first) }
     }
 
     #[inline]
     pub(super) fn of_32_bits(key: &[u8]) -> Self {
-        let a = murmur2_32(key, 0x9747_b28c);
-        RedisHash { a: a.into(), b: murmur2_32(key, a).into() }
+        let first = murmur2_32(key, 0x9747_b28c);
+        RedisHash { first: first.into(), second: murmur2_32(key, first).into() }
     }
 }
 

@@ -179,7 +179,7 @@ impl Scheme for Facts {
 
     #[inline]
     fn walk(self, hash: RedisHash) -> Walk {
-        Walk { next: hash.a, step: hash.b }
+        Walk { next: hash.first(), step: hash.second() }
     }
 
     #[inline]

@@ -3,13 +3,13 @@
 //! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never answers "absent".
 
 use blocked_bloom::probe::MAX_PROBES;
-use blocked_bloom::{BatchQuery, BloomFilterRef, Kernel, KeyError, LengthError};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Filter, Kernel, KeyHash, LengthError};
 use blocked_bloom_ribbon::rocksdb::RibbonBlock;
 
 use super::error::RocksdbError;
-use super::hash::{self, KEY_HASH, hash_key, legacy_hash_key};
+use super::hash::{KEY_HASH, hash_key, legacy_hash_key};
 use super::legacy::Lines;
-use crate::words::fill_with_maybe;
+use crate::words;
 
 /// Bytes that end every filter block: how to read it.
 pub(super) const TRAILER_BYTES: usize = 5;
@@ -63,51 +63,18 @@ pub enum FilterKind {
 /// How a block is looked up.
 #[derive(Clone, Copy)]
 enum Reader<'a> {
-    Kernels(FastLocalBloom<'a>),
-    Ribbon(Ribbon<'a>),
+    /// FastLocalBloom has the core's probe scheme.
+    Kernels(BloomFilter<&'a [Block]>),
+    Ribbon(RibbonBlock<'a>),
     Scalar(Lines<&'a [u8]>),
     Maybe,
     Absent,
 }
 
-/// A filter of the core's probe scheme, with RocksDB's hash of keys.
-#[derive(Clone, Copy)]
-struct FastLocalBloom<'a>(BloomFilterRef<'a>);
-
-impl BatchQuery for FastLocalBloom<'_> {
-    #[inline]
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.0.contains_hashes_into(hashes, words)
-    }
-
-    #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        hash::hash_keys(keys, hashes);
-        Ok(())
-    }
-}
-
-/// A Ribbon filter, with RocksDB's hash of keys.
-#[derive(Clone, Copy)]
-struct Ribbon<'a>(RibbonBlock<'a>);
-
-impl BatchQuery for Ribbon<'_> {
-    #[inline]
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.0.contains_hashes_into(hashes, words)
-    }
-
-    #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        hash::hash_keys(keys, hashes);
-        Ok(())
-    }
-}
-
 /// A filter block of an SST file, without the five bytes of compression type and checksum that follow it there.
 ///
 /// `Copy`, and borrowed at any alignment. Nothing in a filter block tells whether it is damaged: its checksum is in the SST file,
-/// where [`SstFilter`](super::SstFilter) checks it. Batches are looked up by the methods of [`BatchQuery`].
+/// where [`SstFilter`](super::SstFilter) checks it.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::FilterBlock;
@@ -198,7 +165,7 @@ impl<'a> FilterBlock<'a> {
     /// A FastLocalBloom filter as one of the core's, for its statistics: fill, estimated keys, estimated rate. `None` for the
     /// other kinds.
     ///
-    /// The number of keys is not in the block, so [`keys_inserted`](BloomFilterRef::keys_inserted) is 0. The view takes hashes
+    /// The number of keys is not in the block, so [`keys_inserted`](BloomFilter::keys_inserted) is 0. The view takes hashes
     /// ([`hash_key`]); of keys it knows nothing and answers "maybe".
     ///
     /// ```
@@ -210,9 +177,9 @@ impl<'a> FilterBlock<'a> {
     /// assert!((950..1_050).contains(&view.estimated_keys().unwrap()));
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
-    pub fn view(&self) -> Option<BloomFilterRef<'a>> {
+    pub fn view(&self) -> Option<BloomFilter<&'a [Block]>> {
         match self.reader {
-            Reader::Kernels(FastLocalBloom(view)) => Some(view),
+            Reader::Kernels(view) => Some(view),
             _ => None,
         }
     }
@@ -226,12 +193,12 @@ impl<'a> FilterBlock<'a> {
     /// let block = builder.finish()?;
     /// let ribbon = FilterBlock::from_bytes(&block)?.ribbon().unwrap();
     /// assert_eq!(ribbon.columns(), 7);
-    /// assert!(ribbon.false_positive_rate() < 0.01);
+    /// assert!(ribbon.expected_false_positive_rate() < 0.01);
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
     pub fn ribbon(&self) -> Option<RibbonBlock<'a>> {
         match self.reader {
-            Reader::Ribbon(Ribbon(block)) => Some(block),
+            Reader::Ribbon(block) => Some(block),
             _ => None,
         }
     }
@@ -242,8 +209,8 @@ impl<'a> FilterBlock<'a> {
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         match &self.reader {
-            Reader::Kernels(filter) => filter.0.contains_hash(hash_key(key)),
-            Reader::Ribbon(filter) => filter.0.contains_hash(hash_key(key)),
+            Reader::Kernels(filter) => filter.contains_hash(hash_key(key)),
+            Reader::Ribbon(filter) => filter.contains_hash(hash_key(key)),
             Reader::Scalar(lines) => lines.contains(legacy_hash_key(key)),
             Reader::Maybe => true,
             Reader::Absent => false,
@@ -254,74 +221,155 @@ impl<'a> FilterBlock<'a> {
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match &self.reader {
-            Reader::Kernels(filter) => filter.0.contains_hash(hash),
-            Reader::Ribbon(filter) => filter.0.contains_hash(hash),
+            Reader::Kernels(filter) => filter.contains_hash(hash),
+            Reader::Ribbon(filter) => filter.contains_hash(hash),
             Reader::Scalar(_) | Reader::Maybe => true,
             Reader::Absent => false,
         }
+    }
+
+    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        match &self.reader {
+            Reader::Kernels(filter) => filter.prefetch_hash(hash),
+            Reader::Ribbon(filter) => filter.prefetch_hash(hash),
+            Reader::Scalar(_) | Reader::Maybe | Reader::Absent => {}
+        }
+    }
+
+    /// Looks up every hash, by [`hash_key`], which serves the filters of many tables; `hits` then has one bit per hash. A LegacyBloom
+    /// filter, which has another hash, answers "maybe" to each.
+    #[inline]
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| _ = self.contains_hashes_into(hashes, words));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        match &self.reader {
+            Reader::Kernels(filter) => return filter.contains_hashes_into(hashes, words),
+            Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
+            Reader::Absent => words.fill(0),
+            Reader::Scalar(_) | Reader::Maybe => words::fill_with_maybe(words, hashes.len()),
+        }
+        Ok(())
+    }
+
+    /// Looks up every key; `hits` then has one bit per key. Batches may have any length.
+    #[inline]
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| self.look_up(keys, words, K::as_ref));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up(keys, words, K::as_ref);
+        Ok(())
+    }
+
+    /// Looks up integers whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
+    #[inline]
+    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| self.look_up(keys, words, |key| key.to_le_bytes()));
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up(keys, words, |key| key.to_le_bytes());
+        Ok(())
+    }
+
+    /// Looks up keys of these bytes. There is one word per 64 of them.
+    pub(super) fn look_up<'k, K, B: AsRef<[u8]>>(
+        &self,
+        keys: &'k [K],
+        words: &mut [u64],
+        bytes: impl Fn(&'k K) -> B,
+    ) {
+        let hash = |key| hash_key(bytes(key));
+        // There is a word per 64 hashes.
+        match &self.reader {
+            Reader::Kernels(filter) => words::look_up(keys, words, hash, |hashes, words| {
+                _ = filter.contains_hashes_into(hashes, words);
+            }),
+            Reader::Ribbon(filter) => words::look_up(keys, words, hash, |hashes, words| {
+                _ = filter.contains_hashes_into(hashes, words);
+            }),
+            Reader::Scalar(lines) => {
+                // If a key panics when it is read, what is left says "maybe".
+                words::fill_with_maybe(words, keys.len());
+                for (word, keys) in words.iter_mut().zip(keys.chunks(64)) {
+                    let hit = |key| u64::from(lines.contains(legacy_hash_key(bytes(key))));
+                    *word = keys.iter().rev().fold(0, |word, key| word << 1 | hit(key));
+                }
+            }
+            Reader::Maybe => words::fill_with_maybe(words, keys.len()),
+            Reader::Absent => words.fill(0),
+        }
+    }
+
+    /// [`KEY_HASH`].
+    pub fn key_hash(&self) -> KeyHash {
+        KEY_HASH
     }
 
     /// The same filter, with batches answered by `kernel` where kernels answer.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let reader = match self.reader {
-            Reader::Kernels(FastLocalBloom(view)) => {
-                Reader::Kernels(FastLocalBloom(view.with_kernel(kernel)))
-            }
-            Reader::Ribbon(Ribbon(block)) => Reader::Ribbon(Ribbon(block.with_kernel(kernel))),
+            Reader::Kernels(view) => Reader::Kernels(view.with_kernel(kernel)),
+            Reader::Ribbon(block) => Reader::Ribbon(block.with_kernel(kernel)),
             other => other,
         };
         FilterBlock { reader, ..self }
     }
 }
 
-/// Batches of keys, or of their hashes by [`hash_key`], which serve the filters of many tables.
-impl BatchQuery for FilterBlock<'_> {
-    /// A LegacyBloom filter, which has another hash, answers "maybe" to each.
+impl Filter for FilterBlock<'_> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match &self.reader {
-            Reader::Kernels(filter) => return filter.contains_hashes_into(hashes, words),
-            Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
-            _ => LengthError::check(hashes.len(), words)?,
-        }
-        match self.reader {
-            Reader::Absent => words.fill(0),
-            _ => fill_with_maybe(words, hashes.len()),
-        }
-        Ok(())
+        self.contains_hashes_into(hashes, words)
     }
 
-    /// [`hash_key`] of each, which is not the hash of a LegacyBloom filter. Never an error.
     #[inline]
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        hash::hash_keys(keys, hashes);
-        Ok(())
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
     }
 
-    fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        match &self.reader {
-            Reader::Kernels(filter) => return filter.contains_batch_into(keys, words),
-            Reader::Ribbon(filter) => return filter.contains_batch_into(keys, words),
-            _ => LengthError::check(keys.len(), words)?,
-        }
-        // If a key panics when it is read, what is left says "maybe".
-        fill_with_maybe(words, keys.len());
-        match &self.reader {
-            Reader::Scalar(lines) => {
-                for (word, keys) in words.iter_mut().zip(keys.chunks(64)) {
-                    let hit = |key: &K| u64::from(lines.contains(legacy_hash_key(key)));
-                    *word = keys.iter().rev().fold(0, |word, key| word << 1 | hit(key));
-                }
-            }
-            Reader::Absent => words.fill(0),
-            Reader::Maybe | Reader::Kernels(_) | Reader::Ribbon(_) => {}
-        }
-        Ok(())
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }
 
@@ -342,16 +390,16 @@ fn decode(bits: &[u8], trailer: [u8; 5]) -> Result<(FilterKind, Reader<'_>), Roc
             // A block has less than 2^32 bytes, and the probes are in range.
             let no_line = |_| RocksdbError::NoLine { found: tail.len() as u64 };
             let view =
-                BloomFilterRef::from_blocks(blocks, probes.into(), KEY_HASH).map_err(no_line)?;
+                BloomFilter::from_blocks(blocks, probes.into(), KEY_HASH).map_err(no_line)?;
             let kind = FilterKind::FastLocalBloom { probes, blocks: blocks.len() as u32 };
-            Ok((kind, Reader::Kernels(FastLocalBloom(view))))
+            Ok((kind, Reader::Kernels(view)))
         }
         -2 => {
             let [seed, low, middle, high] = rest;
             match u32::from_le_bytes([low, middle, high, 0]) {
                 0 | 1 => reserved,
                 blocks => {
-                    let ribbon = RibbonBlock::from_parts(bits, seed, blocks).map(Ribbon);
+                    let ribbon = RibbonBlock::from_parts(bits, seed, blocks);
                     // Without a whole segment there is nothing to look up.
                     let reader = ribbon.map_or(Reader::Maybe, Reader::Ribbon);
                     Ok((FilterKind::Ribbon { seed, blocks }, reader))

@@ -79,14 +79,6 @@ pub fn legacy_hash_key(key: impl AsRef<[u8]>) -> u32 {
     legacy(key.as_ref())
 }
 
-/// Writes [`hash_key`] of each key to the start of `hashes`.
-#[inline]
-pub(super) fn hash_keys<K: AsRef<[u8]>>(keys: &[K], hashes: &mut [u64]) {
-    for (hash, key) in hashes.iter_mut().zip(keys) {
-        *hash = hash_key(key);
-    }
-}
-
 #[inline]
 fn xxph3(key: &[u8]) -> u64 {
     let n = key.len() as u64;

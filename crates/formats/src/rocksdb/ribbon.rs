@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::Bitmask;
 use blocked_bloom_ribbon::RibbonError;
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlockOptions};
 
@@ -124,7 +124,7 @@ impl RibbonBlockBuilder {
     fn or_bloom(self, built: BuiltBlock) -> Result<Vec<u8>, RocksdbError> {
         match built {
             BuiltBlock::Ribbon(block) => Ok(block),
-            BuiltBlock::Bloom(_) => self.keys.finish(),
+            _ => self.keys.finish(),
         }
     }
 }

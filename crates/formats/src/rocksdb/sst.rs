@@ -10,7 +10,7 @@ mod partitions;
 mod properties;
 mod table;
 
-use blocked_bloom::{BatchQuery, Kernel, KeyError, LengthError};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
 
 pub use self::metaindex::FilterLayout;
 use self::metaindex::Metaindex;
@@ -20,7 +20,7 @@ use self::table::Table;
 use super::block::FilterBlock;
 use super::checksum::ChecksumKind;
 use super::error::RocksdbError;
-use super::hash;
+use super::hash::KEY_HASH;
 use crate::words::fill_with_maybe;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ enum Filters<'a> {
 ///
 /// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range deletions are not in the filter:
 /// a file with [`range_deletions`](Self::range_deletions) may delete the key all the same. Keys are user keys, without sequence
-/// number, type and timestamp. Batches are looked up by the methods of [`BatchQuery`].
+/// number, type and timestamp.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::SstFilter;
@@ -103,6 +103,108 @@ impl<'a> SstFilter<'a> {
             Filters::Full(filter) => filter.contains(key),
             Filters::Partitioned(partitions) => partitions.contains(key.as_ref()),
         }
+    }
+
+    /// Whether the file may hold the key with this hash, by [`hash_key`](super::hash_key). A file whose filter is of prefixes only, and a
+    /// LegacyBloom filter, which has another hash, answer "maybe". Of a partitioned filter every partition is looked up, since a hash does
+    /// not tell which one its key is in: the false positives of all partitions add up, so give it keys instead.
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        match self.of_whole_keys() {
+            Filters::Unread(_) => true,
+            Filters::Full(filter) => filter.contains_hash(hash),
+            Filters::Partitioned(partitions) => {
+                partitions.filters().any(|filter| filter.contains_hash(hash))
+            }
+        }
+    }
+
+    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash: in each partition.
+    pub fn prefetch_hash(&self, hash: u64) {
+        if let Filters::Full(_) | Filters::Partitioned(_) = self.of_whole_keys() {
+            self.filter_blocks().for_each(|filter| filter.prefetch_hash(hash));
+        }
+    }
+
+    /// Looks up every hash, as [`contains_hash`](Self::contains_hash); `hits` then has one bit per hash.
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| _ = self.contains_hashes_into(hashes, words));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        match self.of_whole_keys() {
+            Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
+            Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
+            Filters::Unread(_) => fill_with_maybe(words, hashes.len()),
+        }
+        Ok(())
+    }
+
+    /// Looks up every key; `hits` then has one bit per key. Batches may have any length.
+    ///
+    /// A file whose filter is of prefixes only answers "maybe" to each. For a partitioned filter the keys are grouped by partition first,
+    /// which allocates 16 bytes per key.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| self.look_up(keys, words, K::as_ref));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up(keys, words, K::as_ref);
+        Ok(())
+    }
+
+    /// Looks up integers whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
+    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+        hits.write(keys.len(), |words| self.look_up(keys, words, |key| key.to_le_bytes()));
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up(keys, words, |key| key.to_le_bytes());
+        Ok(())
+    }
+
+    /// Looks up keys of these bytes. There is one word per 64 of them.
+    fn look_up<'k, K, B: AsRef<[u8]>>(
+        &self,
+        keys: &'k [K],
+        words: &mut [u64],
+        bytes: impl Fn(&'k K) -> B,
+    ) {
+        match self.of_whole_keys() {
+            Filters::Full(filter) => filter.look_up(keys, words, bytes),
+            Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
+            Filters::Unread(_) => fill_with_maybe(words, keys.len()),
+        }
+    }
+
+    /// [`KEY_HASH`](super::KEY_HASH).
+    pub fn key_hash(&self) -> KeyHash {
+        KEY_HASH
     }
 
     /// The filters, if whole keys are in them.
@@ -261,44 +363,21 @@ impl<'a> SstFilter<'a> {
     }
 }
 
-/// Batches of keys, or of their hashes by [`hash_key`](super::hash_key), which serve the filters of many files. A file whose filter is
-/// of prefixes only answers "maybe" to each.
-impl BatchQuery for SstFilter<'_> {
-    /// A LegacyBloom filter, which has another hash, answers "maybe" to each. Of a partitioned filter every partition is looked up, since
-    /// a hash does not tell which one its key is in: the false positives of all partitions add up, so give it keys instead.
+impl Filter for SstFilter<'_> {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        match self.of_whole_keys() {
-            Filters::Full(filter) => filter.contains_hashes_into(hashes, words),
-            Filters::Partitioned(partitions) => partitions.contains_hashes_into(hashes, words),
-            Filters::Unread(_) => {
-                LengthError::check(hashes.len(), words)?;
-                fill_with_maybe(words, hashes.len());
-                Ok(())
-            }
-        }
+        self.contains_hashes_into(hashes, words)
     }
 
-    /// [`hash_key`](super::hash_key) of each, which is not the hash of a LegacyBloom filter. Never an error.
-    fn hash_keys<K: AsRef<[u8]>>(&self, keys: &[K], hashes: &mut [u64]) -> Result<(), KeyError> {
-        hash::hash_keys(keys, hashes);
-        Ok(())
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
     }
 
-    /// For a partitioned filter the keys are grouped by partition first, which allocates 32 bytes per key.
-    fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        match self.of_whole_keys() {
-            Filters::Full(filter) => filter.contains_batch_into(keys, words),
-            Filters::Partitioned(partitions) => partitions.contains_batch_into(keys, words),
-            Filters::Unread(_) => {
-                LengthError::check(keys.len(), words)?;
-                fill_with_maybe(words, keys.len());
-                Ok(())
-            }
-        }
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }
 

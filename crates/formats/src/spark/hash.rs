@@ -13,11 +13,19 @@ use super::shape::Version;
 /// assert_eq!(Version::V1.hash_long(7), Version::V2 { seed: 0 }.hash_long(7));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SparkHash {
     /// The first hash, with the filter's seed.
     pub h1: i32,
     /// The second, with the first for a seed.
     pub h2: i32,
+}
+
+impl SparkHash {
+    /// The hash of these halves, as another program computed them.
+    pub const fn new(h1: i32, h2: i32) -> Self {
+        SparkHash { h1, h2 }
+    }
 }
 
 impl Version {

@@ -18,6 +18,7 @@ const MAX_HASH_FUNCTIONS: i64 = 1074;
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Version {
     /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and a good deal below, keys crowd.
     V1,

@@ -13,7 +13,7 @@ use crate::classical::{BitArray, Number};
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilterRef, Version};
-/// # let bytes = include_bytes!("../../tests/fixtures/spark/spark_V2_n5000_fpp0.001.bin");
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/spark/spark_V2_n5000_fpp0.001.bin"));
 /// let filter = SparkFilterRef::from_bytes(bytes)?;
 /// assert_eq!(filter.shape().version(), Version::V2 { seed: 12345 });
 /// assert!(filter.contains("k0") && filter.contains_long(1_234_567_891_006));

@@ -7,7 +7,7 @@ mod common;
 mod fixtures;
 mod sst;
 
-mod batch_query;
+mod batches;
 mod cassandra;
 mod classical;
 mod damage;

@@ -17,9 +17,14 @@ pub(super) const MOST: f64 = 1e15;
 /// assert_eq!((level.keys, level.runs, level.lookups), (100_000_000, 4, 1.0));
 /// ```
 ///
-/// With the feature `serde`, all fields but `keys` may be left out of a configuration file and then have these defaults.
+/// With the feature `serde`, all fields but `keys` may be left out of a configuration file and then have these defaults; an unknown one
+/// is an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub struct Level {
     /// Distinct keys of all its tables together. A level of 0 keys gets no filter and costs nothing.

@@ -2,9 +2,14 @@
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+mod partitions;
 
+mod damage;
+mod errors;
 mod kinds;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod metrics;
+mod partition;
+mod partition_format;
 mod plan;
 mod policy;

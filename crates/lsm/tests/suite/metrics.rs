@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use blocked_bloom::{BatchQuery, Bitmask, BloomFilter, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, KeyHash, Sizing};
 use blocked_bloom_lsm::{FilterMetrics, MetricsSnapshot, RateWarning};
 
 use crate::common::{Random, filled};

@@ -420,6 +420,8 @@ mod stored {
         let level = level.present(0.25);
         let written = serde_json::to_value(level).unwrap();
         assert_eq!(read(written), level);
+        let misspelled = serde_json::from_value::<Level>(json!({ "keys": 7, "run": 2 }));
+        assert!(misspelled.unwrap_err().to_string().contains("unknown field `run`"));
         let reason = SkipReason::NeverQueried;
         let written = serde_json::to_string(&reason).unwrap();
         assert_eq!(serde_json::from_str::<SkipReason>(&written).unwrap(), reason);

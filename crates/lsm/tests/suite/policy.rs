@@ -1,16 +1,15 @@
 //! What a policy hands out is what it was told, on every level.
 
-use blocked_bloom::{
-    BloomFilterRef, BuildError, FilterOptions, KeyHash, PartitionIndex, PartitionedFilterBuilder,
-    PrefixExtractor, Sizing,
+use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, PrefixExtractor, Sizing};
+use blocked_bloom_lsm::{
+    FilterChoice, FilterPolicy, Level, PartitionIndex, PartitionedFilterBuilder, Plan,
 };
-use blocked_bloom_lsm::{FilterPolicy, Level, Plan, TableFilter};
 
 const TEN_BITS: FilterOptions = FilterOptions::new(Sizing::BitsPerKey(10.0));
 
 fn whole(policy: &FilterPolicy, level: usize, keys: u64) -> FilterOptions {
     match policy.for_table(level, keys) {
-        TableFilter::Whole(options) => options,
+        FilterChoice::Whole(options) => options,
         other => panic!("{other:?}"),
     }
 }
@@ -41,10 +40,10 @@ fn a_skipped_level_gets_none() {
     let plan = Plan::for_budget(&levels, 100_000).unwrap();
     assert!(plan.levels()[1].skipped.is_some());
     let policy = FilterPolicy::new(TEN_BITS).with_sizings(plan.sizings());
-    assert!(matches!(policy.for_table(0, 1_000), TableFilter::Whole(_)));
-    assert_eq!(policy.for_table(1, 1_000_000), TableFilter::None);
+    assert!(matches!(policy.for_table(0, 1_000), FilterChoice::Whole(_)));
+    assert_eq!(policy.for_table(1, 1_000_000), FilterChoice::None);
     let none = FilterPolicy::new(FilterOptions::new(Sizing::FalsePositiveRate(1.0)));
-    assert_eq!(none.with_partitions(0, 1_000).for_table(0, 1_000_000), TableFilter::None);
+    assert_eq!(none.with_partitions(0, 1_000).for_table(0, 1_000_000), FilterChoice::None);
 }
 
 /// All options but the size are those of the policy, in filters and in partitions.
@@ -65,13 +64,13 @@ fn filters_have_the_hash_contents_and_probes_of_the_policy() {
         let mut builder = found.builder();
         builder.extend(["abcd/1", "abcd/2"]).unwrap();
         let filter = builder.finish().unwrap();
-        assert_eq!(filter.view().contents(), options.contents());
-        assert_eq!(filter.view().key_hash(), options.key_hash());
+        assert_eq!(filter.contents(), options.contents());
+        assert_eq!(filter.key_hash(), options.key_hash());
         assert_eq!(filter.params().probes(), 3);
 
         let found = policy.with_partitions(0, 1_000).for_table(0, 2);
         let options = options.with_sizing(twelve);
-        assert_eq!(found, TableFilter::Partitioned { options, partition_bytes: 1_000 });
+        assert_eq!(found, FilterChoice::Partitioned { options, partition_bytes: 1_000 });
     }
 }
 
@@ -80,8 +79,8 @@ fn partitions_begin_above_their_limit_and_find_every_key() {
     let policy = FilterPolicy::new(TEN_BITS).with_partitions(10_000, 1_000);
     let fits = |&keys: &u64| TEN_BITS.params(keys).unwrap().stored_bytes() <= 10_000;
     let largest = (1..).take_while(fits).last().unwrap();
-    assert!(matches!(policy.for_table(0, largest), TableFilter::Whole(_)));
-    let TableFilter::Partitioned { options, partition_bytes: 1_000 } =
+    assert!(matches!(policy.for_table(0, largest), FilterChoice::Whole(_)));
+    let FilterChoice::Partitioned { options, partition_bytes: 1_000 } =
         policy.for_table(0, largest + 1)
     else {
         panic!("one key more");
@@ -100,7 +99,7 @@ fn partitions_begin_above_their_limit_and_find_every_key() {
     for key in 0..=largest {
         let at = index.locate(key.to_be_bytes());
         let bytes = &stored[at.offset as usize..][..at.length as usize];
-        let (filter, error) = BloomFilterRef::open_or_pass_all(bytes, policy.options().key_hash());
+        let (filter, error) = BloomFilter::open_or_pass_all(bytes, policy.options().key_hash());
         assert!(error.is_none() && filter.contains(key.to_be_bytes()));
     }
 }
@@ -162,4 +161,13 @@ fn a_policy_is_read_as_it_was_written() {
     assert_eq!(serde_json::from_str::<FilterPolicy>(&text).unwrap(), policy);
     let short = r#"{ "options": { "sizing": { "BitsPerKey": 10.0 } } }"#;
     assert_eq!(serde_json::from_str::<FilterPolicy>(short).unwrap(), FilterPolicy::new(TEN_BITS));
+    // A setting that is spelled otherwise must not be one that was left out.
+    for (name, misspelled) in
+        [("sizings", "sizing"), ("partitions", "partition"), ("above", "over")]
+    {
+        let wrong = text.replacen(&format!("\"{name}\":"), &format!("\"{misspelled}\":"), 1);
+        assert_ne!(wrong, text);
+        let error = serde_json::from_str::<FilterPolicy>(&wrong).unwrap_err().to_string();
+        assert!(error.contains(&format!("unknown field `{misspelled}`")), "{error}");
+    }
 }

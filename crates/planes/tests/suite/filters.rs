@@ -1,9 +1,6 @@
 //! Planes of filters of the core answer as the filters do, bit for bit.
 
-use blocked_bloom::{
-    BatchQuery, Bitmask, BloomFilter, BloomFilterRef, FilterOptions, KeyHash, PrefixExtractor,
-    Sizing,
-};
+use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_planes::{Planes, PlanesError, PlanesOptions, Query, Shape};
 
 use crate::naive::Random;
@@ -58,8 +55,8 @@ fn answers_are_equal_bit_for_bit() {
 #[test]
 fn stand_ins_and_filters_of_prefixes_may_have_everything() {
     let mut filters = filters(40, 2, 6, KeyHash::default());
-    filters.insert(0, BloomFilter::pass_all(KeyHash::default()).unwrap());
-    filters.insert(20, BloomFilter::pass_all(KeyHash::default()).unwrap());
+    filters.insert(0, BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap());
+    filters.insert(20, BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap());
     let options = FilterOptions::new(Sizing::MaxBytes(64 + 128)).with_probes(6);
     let mut builder = options.with_only_prefixes(PrefixExtractor::fixed(2)).builder();
     builder.insert("prefix").unwrap();
@@ -71,7 +68,7 @@ fn stand_ins_and_filters_of_prefixes_may_have_everything() {
     assert_eq!([0, 20, 42].map(|row| hits.get(row)), [Some(true); 3]);
 
     // Nothing else.
-    let only = vec![BloomFilter::pass_all(KeyHash::default()).unwrap(); 3];
+    let only = vec![BloomFilter::pass_all(KeyHash::default()).to_filter().unwrap(); 3];
     let planes = Planes::from_filters(&only).unwrap();
     planes.query(&Query::all([1, 2, 3]), &mut hits);
     assert_eq!((hits.len(), hits.count_hits()), (3, 3));
@@ -107,8 +104,8 @@ fn filters_that_differ_are_errors() {
     let mut builder = PlanesOptions::new(expected).builder().unwrap();
     assert!(builder.append_filter(&large).is_err() && builder.append_filter(&others).is_err());
     assert_eq!(builder.rows(), 0);
-    let view: BloomFilterRef<'_> = small.view();
-    builder.append_filter(view).unwrap();
+    let view: BloomFilter<&[Block]> = small.view();
+    builder.append_filter(&view).unwrap();
     builder.append_filter(&small).unwrap();
     assert_eq!(builder.rows(), 2);
 }

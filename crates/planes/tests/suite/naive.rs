@@ -120,6 +120,7 @@ pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8;
     let (hash, seed) = match options.key_hash() {
         KeyHash::Caller { tag } => (0, tag),
         KeyHash::Xxh3 { seed } => (1, seed),
+        other => panic!("{other}"),
     };
     let mut record = Vec::from(*b"\x89BBPLNS\n");
     record.extend([

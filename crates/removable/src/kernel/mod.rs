@@ -1,7 +1,7 @@
-//! The kernels: one table of functions per instruction set, found by the name of a [`Kernel`] of the core.
+//! The kernels: one table of functions per instruction set, found by the instructions of a [`Kernel`] of the core.
 //!
 //! A kernel decides speed, never an answer: all give the answers of [`tags`](crate::tags), and leave the same lines. A new instruction
-//! set is one file and one line of [`table`]; until it has them, the kernel of that name is the scalar one here.
+//! set is one file and one line of [`table`]; until it has them, its kernel is the scalar one here.
 
 // Each call into a table is argued where it is made; the kernels' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these three safe ones")]
@@ -17,11 +17,11 @@ mod neon;
 mod portable;
 mod scalar;
 
-use blocked_bloom::{Block, Kernel, LengthError};
+use blocked_bloom::{Block, InstructionSet, Kernel};
 
 pub(crate) use portable::{contains_one, insert_one, remove_one};
 
-// Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a kernel's name does not say so.
+// Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a [`Kernel`] does not prove it.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 cpufeatures::new!(bits, "bmi1", "popcnt");
 
@@ -35,7 +35,7 @@ cpufeatures::new!(bits, "bmi1", "popcnt");
 ///
 /// # Safety
 ///
-/// The CPU has the features of the kernel of that name, and on x86 those of `bits`.
+/// The CPU has the instruction set, and on x86 those of `bits`.
 struct Table {
     contains: [Contains; 3],
     insert: [Insert; 2],
@@ -47,73 +47,61 @@ type Insert = unsafe fn(&mut [Block], hashes: &[u64]) -> usize;
 type Remove = unsafe fn(&mut [Block], hashes: &[u64], found: &mut [u64]) -> usize;
 
 fn table(kernel: Kernel) -> &'static Table {
-    match kernel.name() {
+    match kernel.instructions() {
         #[cfg(target_arch = "x86_64")]
-        "avx512" if bits::get() => &avx512::TABLE,
+        InstructionSet::Avx512 if bits::get() => &avx512::TABLE,
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        "avx2" if bits::get() => &avx2::TABLE,
+        InstructionSet::Avx2 if bits::get() => &avx2::TABLE,
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        "neon" => &neon::TABLE,
-        "portable" => &portable::TABLE,
+        InstructionSet::Neon => &neon::TABLE,
+        InstructionSet::Portable => &portable::TABLE,
         _ => &scalar::TABLE,
     }
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are zero.
-///
-/// # Errors
-///
-/// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, of which there are as many as needed; bits past the last hash are zero.
+/// Without lines every answer is "maybe".
 #[inline]
-pub(crate) fn contains(
-    kernel: Kernel,
-    lines: &[Block],
-    hashes: &[u64],
-    words: &mut [u64],
-) -> Result<(), LengthError> {
-    LengthError::check(hashes.len(), words)?;
+pub(crate) fn contains(kernel: Kernel, lines: &[Block], hashes: &[u64], words: &mut [u64]) {
+    if lines.is_empty() {
+        for (hashes, word) in hashes.chunks(64).zip(words) {
+            *word = u64::MAX >> (64 - hashes.len());
+        }
+        return;
+    }
     let ahead = match lines.as_ptr().addr().is_multiple_of(size_of::<Block>()) {
         _ if !prefetches(kernel, lines, hashes) => 0,
         true => 1,
         false => 2,
     };
-    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
-    // or the scalar one if `bits` are not there.
+    // SAFETY: the table is that of the instructions that a `Kernel` proves, or the scalar one if `bits` are not there.
     unsafe { table(kernel).contains[ahead](lines, hashes, words) };
-    Ok(())
 }
 
 /// Adds the hashes in order up to the first that both lines are full for, and returns how many were added.
 #[inline]
 pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usize {
     let ahead = usize::from(prefetches(kernel, lines, hashes));
-    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
-    // or the scalar one if `bits` are not there.
+    // SAFETY: as in `contains`.
     unsafe { table(kernel).insert[ahead](lines, hashes) }
 }
 
 /// Removes a copy of each hash in order, writes which were there as [`contains`] does, and returns how many.
-///
-/// # Errors
-///
-/// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is changed then.
 #[inline]
 pub(crate) fn remove(
     kernel: Kernel,
     lines: &mut [Block],
     hashes: &[u64],
     found: &mut [u64],
-) -> Result<usize, LengthError> {
-    LengthError::check(hashes.len(), found)?;
+) -> usize {
     let ahead = usize::from(prefetches(kernel, lines, hashes));
-    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the name,
-    // or the scalar one if `bits` are not there.
-    Ok(unsafe { table(kernel).remove[ahead](lines, hashes, found) })
+    // SAFETY: as in `contains`.
+    unsafe { table(kernel).remove[ahead](lines, hashes, found) }
 }
 
 /// Whether the filter outgrows the cache, and there are more hashes than are placed at once, which the CPU overlaps by itself.
 #[inline]
-fn prefetches(kernel: Kernel, lines: &[Block], hashes: &[u64]) -> bool {
+pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool {
     hashes.len() > driver::KEYS && size_of_val(lines) > kernel.prefetch_threshold()
 }
 

@@ -28,11 +28,14 @@ fn remove<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [
     driver::remove::<AHEAD>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
 }
 
-/// Whether a lane of one of the hash's lines equals its tag.
+/// Whether a lane of one of the hash's lines equals its tag, or there are no lines.
 #[inline]
 pub(crate) fn contains_one(lines: &[Block], hash: u64) -> bool {
     let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
-    either(&lines[first as usize], &lines[second as usize], tag.into())
+    match (lines.get(first as usize), lines.get(second as usize)) {
+        (Some(first), Some(second)) => either(first, second, tag.into()),
+        _ => true,
+    }
 }
 
 /// Adds the hash. False if both lines are full.

@@ -1,8 +1,8 @@
 //! A campaign of damage: whatever is done to stored bytes, they are refused, unless checksums were mended; then they answer as a naive
 //! reading of what they say. Nothing panics.
 
-use blocked_bloom::{BatchQuery, Bitmask};
-use blocked_bloom_removable::{RemovableFilterRef, RemovableOptions};
+use blocked_bloom::Bitmask;
+use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 
 use crate::common::Random;
 use crate::format::seal;
@@ -16,8 +16,8 @@ fn stored(keys: u64, added: usize) -> Vec<u8> {
 
 /// What is opened must answer as its bytes say, whoever wrote them. Returns whether the lines were verified.
 fn check(bytes: &[u8]) -> bool {
-    let verified = RemovableFilterRef::from_bytes(bytes);
-    if let Ok(view) = RemovableFilterRef::from_bytes_trusted(bytes) {
+    let verified = RemovableFilter::from_bytes(bytes);
+    if let Ok(view) = RemovableFilter::from_bytes_trusted(bytes) {
         let naive = Naive::of_stored(bytes);
         assert_eq!(view.lines().len(), naive.0.len());
         let mut hits = Bitmask::new();
@@ -28,14 +28,14 @@ fn check(bytes: &[u8]) -> bool {
             assert_eq!(hits.get(i), Some(naive.contains(hash)));
         }
         let mut copy = view.to_filter().unwrap();
-        assert_eq!(copy.len(), naive.len());
+        assert_eq!(copy.keys_inserted(), naive.len());
         for &hash in &hashes {
             copy.remove_hash(hash);
             _ = copy.insert_hash(hash);
         }
-        assert!((0.0..=1.0).contains(&view.estimated_false_positive_rate()));
+        assert!((0.0..=1.0).contains(&view.expected_false_positive_rate()));
         if verified.is_ok() {
-            assert_eq!(view.len(), naive.len());
+            assert_eq!(view.keys_inserted(), naive.len());
         }
     }
     verified.is_ok()
@@ -80,7 +80,7 @@ fn overwritten_swapped_and_foreign_bytes_are_refused() {
     }
     let other = blocked_bloom::FilterOptions::new(blocked_bloom::Sizing::BitsPerKey(10.0));
     assert!(!check(&other.empty_filter(100).unwrap().to_bytes()));
-    assert!(blocked_bloom::BloomFilterRef::from_bytes(&good).is_err());
+    assert!(blocked_bloom::BloomFilter::from_bytes(&good).is_err());
 }
 
 /// Whoever mends the checksums gets a filter of what the bytes say, or a field's error.
@@ -106,6 +106,6 @@ fn mended_damage_is_read_as_it_stands() {
     let mut bytes = good;
     bytes[24..28].fill(0xff);
     seal(&mut bytes);
-    let error = RemovableFilterRef::from_bytes(&bytes).unwrap_err().to_string();
+    let error = RemovableFilter::from_bytes(&bytes).unwrap_err().to_string();
     assert!(error.contains("expected 274877906944"), "{error}");
 }

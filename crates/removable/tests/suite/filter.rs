@@ -1,11 +1,10 @@
 //! What is added is there until it is removed as often; what fails changes nothing.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blocked_bloom::{BatchQuery, Bitmask, FormatError, KeyError, KeyHash};
-use blocked_bloom_removable::{
-    RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions,
-};
+use blocked_bloom::{Bitmask, FilterOptions, FormatError, KeyError, KeyHash};
+use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
 use crate::common::{Random, kernels};
 use crate::naive::Naive;
@@ -23,14 +22,14 @@ fn copies_of_a_key() {
             let fit = if first == second { 32 } else { 64 };
             one_line += u32::from(first == second && lines == 3);
             for copies in 0..fit {
-                assert_eq!(filter.len(), copies);
+                assert_eq!(filter.keys_inserted(), copies);
                 filter.insert(key.to_le_bytes()).unwrap();
             }
             let before = filter.clone();
-            let full = RemovableError::Full { inserted: 0, len: fit, capacity: 32 * lines };
+            let full = RemovableError::Full { inserted: 0, taken: fit, capacity: 32 * lines };
             assert_eq!(filter.insert(key.to_le_bytes()), Err(full));
             assert_eq!(filter, before);
-            assert_eq!(filter.len(), fit);
+            assert_eq!(filter.keys_inserted(), fit);
             for _ in 0..fit {
                 assert!(filter.contains(key.to_le_bytes()));
                 assert_eq!(filter.remove(key.to_le_bytes()), Ok(true));
@@ -79,13 +78,13 @@ fn a_multiset_says_what_must_be_there() {
                 assert_eq!(filter, before);
             }
             let total: u32 = copies.values().sum();
-            assert_eq!(filter.len(), u64::from(total));
+            assert_eq!(filter.keys_inserted(), u64::from(total));
             if step % 1_000 == 0 {
                 assert!(copies.iter().all(|(&hash, &n)| n == 0 || filter.contains_hash(hash)));
                 let stored = filter.to_bytes();
-                let opened = RemovableFilterRef::from_bytes(&stored).unwrap();
+                let opened = RemovableFilter::from_bytes(&stored).unwrap();
                 assert_eq!(opened, filter.view());
-                assert_eq!(opened.len(), filter.len());
+                assert_eq!(opened.keys_inserted(), filter.keys_inserted());
                 filter = opened.to_filter().unwrap();
             }
         }
@@ -93,7 +92,7 @@ fn a_multiset_says_what_must_be_there() {
         for (hash, n) in copies {
             (0..n).for_each(|_| assert!(filter.remove_hash(hash)));
         }
-        assert!(filter.is_empty() && filter.view().lines().as_flattened().iter().all(|&b| b == 0));
+        assert!(filter.is_empty() && filter.lines().as_flattened().iter().all(|&b| b == 0));
     }
 }
 
@@ -115,21 +114,21 @@ fn a_batch_that_does_not_fit_is_added_up_to_there() {
         batch.push(other.unwrap());
         let mut filter = empty.clone();
         let error = filter.insert_hashes(&batch).unwrap_err();
-        assert_eq!(error, RemovableError::Full { inserted: 32, len: 32, capacity: 64 });
+        assert_eq!(error, RemovableError::Full { inserted: 32, taken: 32, capacity: 64 });
         let mut expected = empty.clone();
         expected.insert_hashes(&batch[..32]).unwrap();
         assert_eq!(filter, expected);
-        assert_eq!(filter.len(), 32);
+        assert_eq!(filter.keys_inserted(), 32);
         // By keys, the number counts from the start of all of them.
         let mut filter = RemovableOptions::new(2_000).empty_filter().unwrap().with_kernel(kernel);
         let mut keys: Vec<u32> = (0..1_500).collect();
         keys.extend([7; 64]);
         let keys: Vec<[u8; 4]> = keys.iter().map(|key| key.to_le_bytes()).collect();
-        let Err(RemovableError::Full { inserted, len, .. }) = filter.insert_batch(&keys) else {
+        let Err(RemovableError::Full { inserted, taken, .. }) = filter.insert_batch(&keys) else {
             panic!("64 copies besides others fit");
         };
         assert!((1_501..1_564).contains(&inserted), "{inserted}");
-        assert_eq!(len, inserted as u64);
+        assert_eq!(taken, inserted as u64);
     }
 }
 
@@ -137,9 +136,9 @@ fn a_batch_that_does_not_fit_is_added_up_to_there() {
 fn sizes_follow_keys_and_slack() {
     let lines = |keys, slack| -> Result<usize, RemovableError> {
         let filter = RemovableOptions::new(keys).with_slack(slack).empty_filter()?;
-        assert_eq!(filter.memory_bytes(), 64 * filter.view().lines().len() as u64);
-        assert_eq!(filter.capacity(), 32 * filter.view().lines().len() as u64);
-        Ok(filter.view().lines().len())
+        assert_eq!(filter.memory_bytes(), 64 * filter.lines().len() as u64);
+        assert_eq!(filter.capacity(), 32 * filter.lines().len() as u64);
+        Ok(filter.lines().len())
     };
     assert_eq!(lines(0, 0.125), Ok(1));
     assert_eq!(lines(28, 0.125), Ok(1));
@@ -164,7 +163,8 @@ fn sizes_follow_keys_and_slack() {
         lines(u64::MAX, 0.125),
         Err(RemovableError::KeysOutOfRange { keys: u64::MAX, most })
     );
-    let options = RemovableOptions::new(7).with_slack(0.5).with_huge_pages(false);
+    let options = RemovableOptions::new(7).with_slack(0.5);
+    assert_eq!(options.keys(), 7);
     let options = options.with_key_hash(KeyHash::Xxh3 { seed: 3 }).with_keys(0);
     assert_eq!((options.keys(), options.slack()), (1, 0.5));
     assert_eq!(options.key_hash(), KeyHash::Xxh3 { seed: 3 });
@@ -185,10 +185,10 @@ fn a_filter_of_the_callers_hashes_takes_no_keys() {
     assert!(filter.contains("a") && filter.view().contains("a"));
     filter.contains_batch(&["a", "b"], &mut found);
     assert_eq!(found.count_hits(), 2);
-    let mut writer = filter.into_writer().unwrap();
+    let mut writer = filter.into_writer();
     assert_eq!(writer.insert("a"), Err(RemovableError::Key(error)));
     assert_eq!(writer.remove("a"), Err(error));
-    assert!(writer.contains("a") && writer.reader().contains("a"));
+    assert!(writer.reader().contains("a"));
     assert_eq!(writer.reader().hasher(), Err(error));
     assert_eq!(writer.to_filter().unwrap(), before);
 }
@@ -209,10 +209,10 @@ fn larger_filters_are_made_from_the_keys() {
     }
     assert!((5..=7).contains(&rebuilt));
     assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
-    assert_eq!(filter.len(), 5_000);
+    assert_eq!(filter.keys_inserted(), 5_000);
     // At least as many keys as there are hashes.
     let filter = RemovableFilter::from_hashes(&RemovableOptions::new(1), &hashes).unwrap();
-    assert_eq!(filter.view().lines().len(), 5_000_usize.div_ceil(28));
+    assert_eq!(filter.lines().len(), 5_000_usize.div_ceil(28));
     let error = RemovableFilter::from_hashes(&options, &[7; 65]).unwrap_err();
     assert!(matches!(error, RemovableError::Full { inserted: 64, .. }));
 }
@@ -224,7 +224,7 @@ fn filters_tell_what_they_are() {
     assert!(filter.is_empty() && filter.view().is_empty() && filter.load() == 0.0);
     (0..500_u32).for_each(|key| filter.insert(key.to_le_bytes()).unwrap());
     let view = filter.view();
-    assert_eq!((view.len(), view.capacity()), (500, 36 * 32));
+    assert_eq!((view.keys_inserted(), view.capacity()), (500, 36 * 32));
     assert!((view.load() - 500.0 / 1_152.0).abs() < 1e-12 && filter.load() == view.load());
     assert_eq!(view.key_hash(), options.key_hash());
     assert_eq!(filter.key_hash(), options.key_hash());
@@ -238,4 +238,125 @@ fn filters_tell_what_they_are() {
     filter.clear();
     assert!(filter.is_empty() && filter != other_seed && filter == options.empty_filter().unwrap());
     assert!(format!("{filter:?}").contains("lines: 36"));
+}
+
+/// Keys that panic when they are read: what was done before stays, and is counted.
+#[test]
+fn a_key_that_panics_leaves_a_filter_that_counts_its_tags() {
+    struct Key([u8; 4], bool);
+    impl AsRef<[u8]> for Key {
+        fn as_ref(&self) -> &[u8] {
+            assert!(!self.1, "this key panics");
+            &self.0
+        }
+    }
+    let keys = |panics: u32| -> Vec<Key> {
+        (0..3_000_u32).map(|i| Key(i.to_le_bytes(), i == panics)).collect()
+    };
+    for panics in [0, 1_023, 1_024, 2_500] {
+        let mut filter = RemovableOptions::new(6_000).empty_filter().unwrap();
+        let caught = catch_unwind(AssertUnwindSafe(|| filter.insert_batch(&keys(panics))));
+        assert!(caught.is_err());
+        // Opening counts the tags.
+        let opened = RemovableFilter::from_bytes(filter.to_bytes()).unwrap();
+        assert_eq!(filter.keys_inserted(), opened.keys_inserted());
+        assert!((0..opened.keys_inserted() as u32).all(|key| filter.contains(key.to_le_bytes())));
+
+        filter = RemovableOptions::new(6_000).empty_filter().unwrap();
+        filter.insert_batch(&keys(u32::MAX)).unwrap();
+        let mut found = Bitmask::new();
+        let removed =
+            catch_unwind(AssertUnwindSafe(|| filter.remove_batch(&keys(panics), &mut found)));
+        assert!(removed.is_err() && found.is_empty());
+        let opened = RemovableFilter::from_bytes(filter.to_bytes()).unwrap();
+        assert_eq!(filter.keys_inserted(), opened.keys_inserted());
+        let kept = 3_000 - filter.keys_inserted() as u32..3_000;
+        assert!(kept.clone().all(|key| filter.contains(key.to_le_bytes())));
+        assert!(kept.contains(&panics), "{kept:?}");
+    }
+}
+
+#[test]
+fn errors_say_which_key_it_was() {
+    // One line: what is taken does not depend on the keys.
+    let mut filter = RemovableOptions::new(32).with_slack(0.0).empty_filter().unwrap();
+    let hashes = Random(1).hashes(40);
+    let text = |result: Result<(), RemovableError>| result.unwrap_err().to_string();
+    let full =
+        "both of its lines are full, with 32 of 32 lanes taken; make a larger filter from the keys";
+    assert_eq!(
+        text(filter.insert_hashes(&hashes)),
+        format!("no space for the key at index 32 of the batch: {full}")
+    );
+    assert_eq!(text(filter.insert("a")), format!("no space for the key: {full}"));
+    assert_eq!(text(filter.insert_hashes(&hashes[32..])), format!("no space for the key: {full}"));
+    assert_eq!(text(filter.into_writer().insert("a")), format!("no space for the key: {full}"));
+    // From the start of all keys, not of those that are hashed at a time.
+    let mut filter = RemovableOptions::new(1_500).with_slack(0.0).empty_filter().unwrap();
+    let keys: Vec<[u8; 4]> = (0..3_000_u32).map(u32::to_le_bytes).collect();
+    let error = filter.insert_batch(&keys).unwrap_err();
+    let RemovableError::Full { inserted, .. } = error else { panic!("{error}") };
+    assert!(inserted > 1_024 && inserted as u64 == filter.keys_inserted());
+    let start = format!("no space for the key at index {inserted} of the batch: ");
+    assert!(error.to_string().starts_with(&start), "{error}");
+    let error = RemovableError::PassAll.to_string();
+    assert!(error.contains("no tags to copy"), "{error}");
+}
+
+#[test]
+fn options_take_hash_and_huge_pages_from_those_of_filters() {
+    for (seed, huge_pages) in [(0, true), (42, false)] {
+        let store = FilterOptions::default()
+            .with_key_hash(KeyHash::Xxh3 { seed })
+            .with_huge_pages(huge_pages);
+        let options = RemovableOptions::for_filters(&store, 100);
+        assert_eq!((options.keys(), options.key_hash()), (100, store.key_hash()));
+        assert_eq!(options.hasher(), store.hasher());
+        let mut filter = options.with_keys(200).empty_filter().unwrap();
+        filter.insert("apple").unwrap();
+        assert!(filter.contains_hash(store.hasher().unwrap().hash("apple")));
+        let copies = [
+            filter.clone(),
+            filter.to_filter().unwrap(),
+            filter.view().to_filter().unwrap(),
+            RemovableFilter::from_hashes(&options.with_slack(0.3), &[1; 9]).unwrap(),
+            filter.into_writer().to_filter().unwrap(),
+        ];
+        for copy in copies {
+            assert!(format!("{copy:?}").contains(&format!("huge_pages: {huge_pages}")));
+        }
+    }
+    assert_eq!(RemovableOptions::new(7), RemovableOptions::for_filters(&Default::default(), 7));
+}
+
+/// What Linux was told of the memory. Filters are so large that no memory is used again.
+#[cfg(target_os = "linux")]
+#[test]
+fn copies_are_not_on_huge_pages_if_the_original_must_not_be() {
+    let is_advised = |filter: &RemovableFilter| {
+        let at = filter.lines().as_ptr().addr();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+        let mut here = false;
+        maps.lines().any(|line| {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            if let Some((start, end)) = range {
+                let [start, end] = [start, end].map(|end| usize::from_str_radix(end, 16));
+                here = start.is_ok_and(|start| start <= at) && end.is_ok_and(|end| at < end);
+            }
+            here && line.starts_with("VmFlags:") && line.split(' ').any(|flag| flag == "hg")
+        })
+    };
+    let filters = |huge_pages: bool| {
+        let store = FilterOptions::default().with_huge_pages(huge_pages);
+        let filter = RemovableOptions::for_filters(&store, 16_000_000).empty_filter().unwrap();
+        let copies = [filter.view().to_filter().unwrap(), filter.clone()];
+        let [copy, original] = copies;
+        let shared = original.into_writer().to_filter().unwrap();
+        [filter, copy, shared]
+    };
+    let advised = filters(true);
+    let not_advised = filters(false);
+    assert!(not_advised.iter().all(|filter| !is_advised(filter)));
+    // A kernel without huge pages takes no advice.
+    assert!(advised.iter().all(&is_advised) || !advised.iter().any(is_advised));
 }

@@ -1,9 +1,7 @@
 //! Every kernel gives the answers of the definition and leaves its lines, for every length, number of lines and alignment.
 
-use blocked_bloom::{BatchQuery, Bitmask, Kernel, KeyHash, LengthError};
-use blocked_bloom_removable::{
-    RemovableError, RemovableFilter, RemovableFilterRef, RemovableOptions, tags,
-};
+use blocked_bloom::{Bitmask, Block, Kernel, KeyHash, LengthError};
+use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
 
 use crate::common::{Random, kernels};
 use crate::naive::Naive;
@@ -13,7 +11,7 @@ fn empty(lines: usize, kernel: Kernel) -> RemovableFilter {
     let options = RemovableOptions::new(lines as u64 * 32).with_slack(0.0);
     let options = options.with_key_hash(KeyHash::Caller { tag: 1 });
     let filter = options.empty_filter().unwrap().with_kernel(kernel);
-    assert_eq!(filter.view().lines().len(), lines);
+    assert_eq!(filter.lines().len(), lines);
     filter
 }
 
@@ -43,7 +41,7 @@ fn queries(present: &[u64], count: usize) -> Vec<u64> {
     (0..count).map(pick).collect()
 }
 
-fn check(filter: RemovableFilterRef<'_>, naive: &Naive, hashes: &[u64], hits: &mut Bitmask) {
+fn check(filter: RemovableFilter<&[Block]>, naive: &Naive, hashes: &[u64], hits: &mut Bitmask) {
     filter.contains_hashes(hashes, hits);
     assert_eq!(hits.words().len(), hashes.len().div_ceil(64));
     for (i, &hash) in hashes.iter().enumerate() {
@@ -69,8 +67,8 @@ fn filled(lines: usize, seed: u64) -> (Naive, Vec<u64>, RemovableFilter) {
     for &hash in &hashes {
         assert_eq!(naive.insert(hash), filter.insert_hash(hash).is_ok());
     }
-    assert_eq!(naive.bytes(), filter.view().lines().as_flattened());
-    assert_eq!(naive.len(), filter.len());
+    assert_eq!(naive.bytes(), filter.lines().as_flattened());
+    assert_eq!(naive.len(), filter.keys_inserted());
     (naive, hashes, filter)
 }
 
@@ -109,9 +107,9 @@ fn every_alignment_of_a_buffer_that_ends_at_its_allocation() {
             bytes.resize(offset, 0xff);
             bytes.extend_from_slice(&stored);
             let bytes = bytes.into_boxed_slice();
-            let view = RemovableFilterRef::from_bytes(&bytes[offset..]).unwrap();
+            let view = RemovableFilter::from_bytes(&bytes[offset..]).unwrap();
             for &kernel in &kernels {
-                check(view.with_kernel(kernel), &naive, &hashes, &mut hits);
+                check(view.view().with_kernel(kernel), &naive, &hashes, &mut hits);
             }
         }
     }
@@ -152,17 +150,14 @@ fn every_kernel_adds_and_removes_as_the_definition() {
                 let added = batch.iter().take_while(|&&hash| naive.insert(hash)).count();
                 match filter.insert_hashes(batch) {
                     Ok(()) => assert_eq!(added, batch.len(), "{kernel}"),
-                    Err(RemovableError::Full { inserted, len, capacity, .. }) => {
+                    Err(RemovableError::Full { inserted, taken, capacity, .. }) => {
                         assert_eq!(inserted, added, "{kernel}");
-                        assert_eq!((len, capacity), (naive.len(), 32 * lines as u64));
+                        assert_eq!((taken, capacity), (naive.len(), 32 * lines as u64));
                     }
                     Err(error) => panic!("{error}"),
                 }
-                assert!(
-                    filter.view().lines().as_flattened() == naive.bytes(),
-                    "{kernel}, {length}"
-                );
-                assert_eq!(filter.len(), naive.len());
+                assert!(filter.lines().as_flattened() == naive.bytes(), "{kernel}, {length}");
+                assert_eq!(filter.keys_inserted(), naive.len());
                 rest = later;
                 // Every length once, then long ones, of which there are few to compare.
                 length = if length < 70 { length + 1 } else { all.len() / 3 };
@@ -178,11 +173,8 @@ fn every_kernel_adds_and_removes_as_the_definition() {
                     let past = found.words().last().unwrap() >> (batch.len() % 64);
                     assert!(batch.len().is_multiple_of(64) || past == 0, "bits past the last");
                 }
-                assert!(
-                    filter.view().lines().as_flattened() == naive.bytes(),
-                    "{kernel}, {length}"
-                );
-                assert_eq!(filter.len(), naive.len());
+                assert!(filter.lines().as_flattened() == naive.bytes(), "{kernel}, {length}");
+                assert_eq!(filter.keys_inserted(), naive.len());
                 rest = later;
                 length = if length < 70 { length + 1 } else { all.len() / 3 };
             }
@@ -230,7 +222,7 @@ fn keys_are_the_hashes_of_their_bytes() {
         assert_eq!(removed, by_hash.remove_hashes(&hashes[..1_500], &mut expected));
         assert_eq!(hits, expected);
         assert_eq!(by_key, by_hash);
-        assert_eq!(by_key.len(), by_hash.len());
+        assert_eq!(by_key.keys_inserted(), by_hash.keys_inserted());
     }
 }
 
@@ -262,7 +254,7 @@ fn every_lane_of_both_lines_is_compared() {
                             naive.0[line][lane] = tag;
                         }
                         let bytes = [&stored[..64], &naive.bytes()].concat();
-                        let view = RemovableFilterRef::from_bytes_trusted(&bytes).unwrap();
+                        let view = RemovableFilter::from_bytes_trusted(&bytes).unwrap();
                         for kernel in Kernel::supported() {
                             for batch in [&[hash][..], &[hash; 9]] {
                                 view.with_kernel(kernel).contains_hashes(batch, &mut hits);

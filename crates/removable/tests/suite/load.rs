@@ -1,7 +1,7 @@
 //! How full a filter gets, what churn does to it, and how many absent keys pass: the figures of docs/removable.md, in small. In large:
 //! `cargo run --release -p blocked-bloom-removable --example churn`.
 
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::Bitmask;
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
 
 use crate::common::Random;
@@ -12,13 +12,13 @@ fn the_first_refusal_is_above_nine_tenths() {
     for seed in 0..5 {
         let mut filter = RemovableOptions::new(200_000).empty_filter().unwrap();
         let hashes = Random(seed).hashes(filter.capacity() as usize);
-        let Err(RemovableError::Full { inserted, len, capacity, .. }) =
+        let Err(RemovableError::Full { inserted, taken, capacity, .. }) =
             filter.insert_hashes(&hashes)
         else {
             panic!("more keys than lanes were added");
         };
-        let load = len as f64 / capacity as f64;
-        assert_eq!(inserted as u64, len);
+        let load = taken as f64 / capacity as f64;
+        assert_eq!(inserted as u64, taken);
         assert!((0.905..0.97).contains(&load), "refused at {load}");
     }
 }
@@ -55,7 +55,7 @@ fn churn_at_full_load_refuses_nothing_and_loses_nothing() {
         }
     }
     assert!(live.iter().all(|&hash| filter.contains_hash(hash)));
-    assert_eq!(filter.len(), keys);
+    assert_eq!(filter.keys_inserted(), keys);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_estimated_rate_is_the_measured_one() {
         filter.insert_hashes(&Random(1).hashes(keys)).unwrap();
         filter.contains_hashes(&Random(77).hashes(8_000_000), &mut hits);
         let measured = hits.count_hits() as f64 / 8e6;
-        let estimated = filter.view().estimated_false_positive_rate();
+        let estimated = filter.expected_false_positive_rate();
         // Four standard deviations of the count.
         let noise = 4.0 * (estimated / 8e6).sqrt();
         assert!(

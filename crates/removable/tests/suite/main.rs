@@ -10,4 +10,5 @@ mod format;
 mod golden;
 mod kernels;
 mod load;
+mod owners;
 mod shared;

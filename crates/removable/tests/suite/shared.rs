@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
 
 use crate::common::Random;
@@ -14,8 +14,8 @@ fn a_writer_does_what_the_filter_does() {
     for (keys, slack) in [(20, 0.0), (60, 0.0), (1_000, 0.0), (3_000, 0.125)] {
         let options = RemovableOptions::new(keys).with_slack(slack);
         let mut filter = options.empty_filter().unwrap();
-        let mut writer = filter.clone().into_writer().unwrap();
-        let reader = writer.reader();
+        let mut writer = filter.clone().into_writer();
+        let reader = writer.reader().clone();
         let mut random = Random(keys);
         let (mut refused, mut found, mut hits) = (0, 0, Bitmask::new());
         for _ in 0..8_000 {
@@ -34,13 +34,12 @@ fn a_writer_does_what_the_filter_does() {
                 }
             }
             assert_eq!(reader.contains_hash(hash), filter.contains_hash(hash));
-            assert_eq!(writer.contains_hash(hash), filter.contains_hash(hash));
-            assert_eq!((writer.len(), writer.is_empty()), (filter.len(), filter.is_empty()));
+            assert_eq!(writer.keys_inserted(), filter.keys_inserted());
         }
         assert!(found > 100 && (refused > 0 || slack > 0.0), "{refused} refused, {found} found");
         let copy = writer.to_filter().unwrap();
         assert_eq!(copy, filter);
-        assert_eq!(copy.len(), filter.len());
+        assert_eq!(copy.keys_inserted(), filter.keys_inserted());
         assert_eq!(writer.capacity(), filter.capacity());
         let mut expected = Bitmask::new();
         for length in [0, 1, 31, 32, 33, 64, 65, 1_000] {
@@ -53,16 +52,41 @@ fn a_writer_does_what_the_filter_does() {
     }
 }
 
+/// Batches of a filter that outgrows the cache are prefetched.
+#[test]
+fn batches_of_a_large_filter() {
+    let mut filter = RemovableOptions::new(2_000_000).empty_filter().unwrap();
+    let hashes = Random(1).hashes(100_000);
+    filter.insert_hashes(&hashes[..50_000]).unwrap();
+    let reader = filter.clone().into_writer().reader().clone();
+    let any: &dyn Filter = &reader;
+    let (mut hits, mut expected) = (Bitmask::new(), Bitmask::new());
+    for length in [0, 1, 8, 9, 63, 64, 65, 127, 128, 129, 1_000, hashes.len()] {
+        let hashes = &hashes[hashes.len() - length..];
+        filter.contains_hashes(hashes, &mut expected);
+        reader.contains_hashes(hashes, &mut hits);
+        assert_eq!(hits, expected);
+        let mut words = vec![u64::MAX; length.div_ceil(64)];
+        any.contains_hashes_into(hashes, &mut words).unwrap();
+        assert_eq!(words, expected.words());
+        filter.contains_u64s(hashes, &mut expected);
+        reader.contains_u64s(hashes, &mut hits);
+        assert_eq!(hits, expected);
+    }
+    assert!(any.contains_hash(hashes[0]) && any.key_hash() == filter.key_hash());
+}
+
 #[test]
 fn keys_are_hashed_as_by_the_filter() {
-    let mut writer = RemovableOptions::new(100).empty_filter().unwrap().into_writer().unwrap();
-    let reader = writer.reader();
+    let mut writer = RemovableOptions::new(100).empty_filter().unwrap().into_writer();
+    let reader = writer.reader().clone();
     writer.insert("apple").unwrap();
-    assert!(reader.contains("apple") && writer.contains("apple") && !reader.contains("pear"));
+    assert!(
+        reader.contains("apple") && writer.reader().contains("apple") && !reader.contains("pear")
+    );
     assert!(reader.contains_hash(reader.hasher().unwrap().hash("apple")));
-    assert_eq!((reader.key_hash(), writer.key_hash()), (Default::default(), Default::default()));
+    assert_eq!(reader.key_hash(), writer.to_filter().unwrap().key_hash());
     reader.prefetch_hash(1);
-    writer.prefetch_hash(1);
     let mut hits = Bitmask::new();
     reader.clone().contains_batch(&["pear", "apple"], &mut hits);
     assert!(hits.hits().eq([1]));
@@ -78,13 +102,14 @@ fn keys_are_hashed_as_by_the_filter() {
 #[test]
 fn no_reader_misses_a_key_that_is_always_there() {
     for keys in [28, 56, 84] {
-        let mut writer = RemovableOptions::new(keys).empty_filter().unwrap().into_writer().unwrap();
+        let mut writer = RemovableOptions::new(keys).empty_filter().unwrap().into_writer();
         let always = Random(1).hashes(6);
         always.iter().for_each(|&hash| writer.insert_hash(hash).unwrap());
         let (done, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|threads| {
             for _ in 0..2 {
-                let (reader, always, done, lookups) = (writer.reader(), &always, &done, &lookups);
+                let reader = writer.reader().clone();
+                let (always, done, lookups) = (&always, &done, &lookups);
                 threads.spawn(move || {
                     while !done.load(Relaxed) {
                         for &hash in always {

@@ -2,6 +2,9 @@
 
 use alloc::vec::Vec;
 
+#[cfg(target_arch = "x86_64")]
+use blocked_bloom::InstructionSet;
+
 use super::driver::{KEYS, Places};
 use crate::tags::Place;
 
@@ -78,13 +81,13 @@ fn supported() -> Vec<(&'static str, OfEight)> {
     let mut all: Vec<(&'static str, OfEight)> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     for kernel in blocked_bloom::Kernel::supported() {
-        match kernel.name() {
-            "avx512" => all.push(("avx512", |keys, lines| {
-                // SAFETY: the kernel of this name is supported.
+        match kernel.instructions() {
+            InstructionSet::Avx512 => all.push(("avx512", |keys, lines| {
+                // SAFETY: the kernel of these instructions is supported.
                 unsafe { super::avx512::places(keys, lines) }
             })),
-            "avx2" => all.push(("avx2", |keys, lines| {
-                // SAFETY: the kernel of this name is supported.
+            InstructionSet::Avx2 => all.push(("avx2", |keys, lines| {
+                // SAFETY: the kernel of these instructions is supported.
                 unsafe { super::avx2::places(keys, lines) }
             })),
             _ => {}

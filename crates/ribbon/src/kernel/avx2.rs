@@ -2,12 +2,14 @@
 
 use core::arch::x86_64::*;
 
+use blocked_bloom::InstructionSet;
+
 use super::Table;
 use super::driver::{Equation, KEYS, RING, Ring, Source, batch_by_fours, one_by_one, with_lines};
-use crate::rocksdb::scheme::{self, Segment, Segments};
-use crate::rocksdb::solve::{self, Row};
+use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segment, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
-use crate::solve::Rows;
+use crate::solve::rocksdb::{self, Row};
+use crate::solve::{self, Rows};
 
 // Every CPU with AVX2 has these; the core's kernel of the name asks for AVX2 alone.
 cpufeatures::new!(detect, "avx2", "bmi1", "bmi2", "popcnt");
@@ -16,7 +18,13 @@ pub(super) fn is_supported() -> bool {
     detect::get()
 }
 
-pub(super) const TABLE: Table = Table { contains_64, contains_128, substitute_64, substitute_128 };
+pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Avx2,
+    contains_64,
+    contains_128,
+    substitute_64,
+    substitute_128,
+};
 
 /// # Safety
 ///
@@ -255,10 +263,10 @@ fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slo
         let starts = _mm256_and_si256(_mm256_srli_epi64::<32>(entry), splat(0xffff));
         let short = _mm256_and_si256(_mm256_srli_epi64::<48>(entry), splat(0xff));
         let seed = multiply(_mm256_srli_epi64::<56>(entry), SEED);
-        let seeded = multiply(_mm256_xor_si256(rest, seed), scheme::REHASH);
+        let seeded = multiply(_mm256_xor_si256(rest, seed), REHASH);
         let start = _mm256_mul_epu32(_mm256_srli_epi64::<32>(seeded), starts);
         let start = _mm256_srli_epi64::<32>(start);
-        let a = multiply(seeded, scheme::COEFFICIENTS);
+        let a = multiply(seeded, COEFFICIENTS);
         let coefficients = _mm256_or_si256(a, splat(1));
 
         let (block, bit) = (_mm256_srli_epi64::<6>(start), _mm256_and_si256(start, splat(63)));
@@ -290,7 +298,7 @@ fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS
     let (fours, _) = keys.as_chunks::<4>();
     for (slot, keys) in (slot..).step_by(4).zip(fours) {
         let hash = _mm256_xor_si256(load_words(keys), splat(u64::from(segments.raw_seed())));
-        let seeded = multiply(hash, scheme::REHASH);
+        let seeded = multiply(hash, REHASH);
         let starts = splat(u64::from(shape.starts()));
         let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(seeded), starts);
         let low = _mm256_srli_epi64::<32>(_mm256_mul_epu32(seeded, starts));
@@ -306,8 +314,8 @@ fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS
         store(&mut ring.next, slot, _mm256_slli_epi64::<4>(next));
         store(&mut ring.columns, slot, columns);
 
-        let a = multiply(seeded, scheme::COEFFICIENTS);
-        let low = _mm256_or_si256(_mm256_xor_si256(a, splat(scheme::LOW_HALF)), splat(1));
+        let a = multiply(seeded, COEFFICIENTS);
+        let low = _mm256_or_si256(_mm256_xor_si256(a, splat(LOW_HALF)), splat(1));
         store(&mut ring.result, slot, results(a, columns));
         // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give 0, those by less than 0 too.
         let [over, under, rest] = [
@@ -416,7 +424,7 @@ fn of_128(word: &u128) -> __m256i {
 /// The CPU has these features.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
-    crate::solve::substitute(rows, out, columns, short);
+    solve::substitute(rows, out, columns, short);
 }
 
 /// # Safety
@@ -424,5 +432,5 @@ unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32)
 /// The CPU has these features.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
-    solve::substitute(rows, out, columns, short);
+    rocksdb::substitute(rows, out, columns, short);
 }

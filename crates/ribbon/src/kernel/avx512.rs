@@ -8,9 +8,11 @@ mod substitute;
 
 use core::arch::x86_64::*;
 
+use blocked_bloom::InstructionSet;
+
 use super::Table;
 use super::driver::{KEYS, RING, batch, each, prefetch_span, with_lines};
-use crate::rocksdb::scheme::{self, Segments};
+use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
 
 cpufeatures::new!(
@@ -31,6 +33,7 @@ pub(super) fn is_supported() -> bool {
 }
 
 pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Avx512,
     contains_64,
     contains_128,
     substitute_64: substitute::of_64,
@@ -112,10 +115,10 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         let starts = _mm512_and_si512(_mm512_srli_epi64::<32>(entry), splat(0xffff));
         let short = _mm512_and_si512(_mm512_srli_epi64::<48>(entry), splat(0xff));
         let seed = _mm512_mullo_epi64(_mm512_srli_epi64::<56>(entry), splat(SEED));
-        let seeded = _mm512_mullo_epi64(_mm512_xor_si512(rest, seed), splat(scheme::REHASH));
+        let seeded = _mm512_mullo_epi64(_mm512_xor_si512(rest, seed), splat(REHASH));
         let start = _mm512_mul_epu32(_mm512_srli_epi64::<32>(seeded), starts);
         let start = _mm512_srli_epi64::<32>(start);
-        let a = _mm512_mullo_epi64(seeded, splat(scheme::COEFFICIENTS));
+        let a = _mm512_mullo_epi64(seeded, splat(COEFFICIENTS));
         let coefficients = _mm512_or_si512(a, splat(1));
 
         let (block, bit) = (_mm512_srli_epi64::<6>(start), _mm512_and_si512(start, splat(63)));
@@ -192,7 +195,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     let span = span(shape.columns() as usize * 16);
     let prepare = |ring: &mut Ring<2>, keys: &[u64; KEYS], slot: usize| {
         let hash = _mm512_xor_si512(load(keys), splat(u64::from(segments.raw_seed())));
-        let seeded = _mm512_mullo_epi64(hash, splat(scheme::REHASH));
+        let seeded = _mm512_mullo_epi64(hash, splat(REHASH));
         let starts = splat(u64::from(shape.starts()));
         let high = _mm512_mul_epu32(_mm512_srli_epi64::<32>(seeded), starts);
         let low = _mm512_srli_epi64::<32>(_mm512_mul_epu32(seeded, starts));
@@ -211,8 +214,8 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             }
         }
 
-        let a = _mm512_mullo_epi64(seeded, splat(scheme::COEFFICIENTS));
-        let low = _mm512_or_si512(_mm512_xor_si512(a, splat(scheme::LOW_HALF)), splat(1));
+        let a = _mm512_mullo_epi64(seeded, splat(COEFFICIENTS));
+        let low = _mm512_or_si512(_mm512_xor_si512(a, splat(LOW_HALF)), splat(1));
         store(&mut ring.result, slot, results(a, columns));
         // Each segment is two words.
         let words = _mm512_slli_epi64::<1>(columns);

@@ -3,8 +3,8 @@
 
 use blocked_bloom::prefetch;
 
-use crate::rocksdb::scheme::{SEGMENT_BYTES, Segments};
 use crate::scheme::Shards;
+use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments};
 
 /// Keys of an iteration.
 pub(super) const KEYS: usize = 8;
@@ -259,6 +259,15 @@ impl Source for Segments<'_> {
         let next = word(at + equation.next / SEGMENT_BYTES);
         ((word(at) & equation.left) ^ (next & equation.right)).count_ones() & 1
     }
+}
+
+/// Prefetches the lines of an equation's bytes.
+#[inline]
+pub(super) fn prefetch_equation<S: Source>(source: &S, hash: u64) {
+    let Equation { at, next, columns, .. } = source.equation(hash);
+    let bytes = next + S::WORD_BYTES * columns;
+    let last = bytes.checked_sub(1);
+    (0..bytes).step_by(64).chain(last).for_each(|offset| prefetch(source.bytes(), at + offset));
 }
 
 /// Prepares eight keys one by one.

@@ -1,4 +1,4 @@
-//! The kernels: one [`Table`] of functions per instruction set, found by the name of a [`Kernel`] of the core.
+//! The kernels: one [`Table`] of functions per instruction set, found by that of a [`Kernel`] of the core.
 //!
 //! A kernel decides speed, never an answer: all give those of [`Shards::contains`] and [`Segments::contains`], and the bytes of the scalar
 //! back substitutions. A new instruction set is one file and one line of [`table`].
@@ -17,42 +17,52 @@ mod neon;
 mod portable;
 mod scalar;
 
-use blocked_bloom::Kernel;
+use blocked_bloom::{InstructionSet, Kernel};
 
-use crate::rocksdb::scheme::{Segment, Segments, Shape};
-use crate::rocksdb::solve::Row;
+use crate::scheme::rocksdb::{Segment, Segments, Shape};
 use crate::scheme::{Shards, Word};
 use crate::solve::Rows;
+use crate::solve::rocksdb::Row;
 
-/// One instruction set's functions.
+/// The functions of one instruction set.
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last. They are given how many cache
 /// lines to prefetch for each key, from the first that its equation may be in; 0 for none, else the one of its last byte too.
-/// `substitute_64` and `substitute_128` write the solution of rows to all of the words.
+/// `substitute_64` and `substitute_128` write the solution of rows to all of the words, and panic if there are fewer.
 ///
 /// # Safety
 ///
-/// All: the CPU has the features of the kernel of that name. `contains_*`: `hits.len() == hashes.len().div_ceil(64)`. `contains_64`: there is a
-/// shard, and, but for the scalar kernel, there are as many words as columns.
+/// All: the CPU has the instruction set, and what `is_supported` of the table's file looks for. `contains_*`:
+/// `hits.len() == hashes.len().div_ceil(64)`. `contains_64`: there is a shard, and, but for the scalar kernel, there are as many words as
+/// columns.
 struct Table {
+    instructions: InstructionSet,
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
     contains_128: unsafe fn(&Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
     substitute_64: unsafe fn(&Rows, &mut [Word], columns: u32, short: u32),
     substitute_128: unsafe fn(&[Row], &mut [Segment], columns: u32, short: u32),
 }
 
+/// The table of a kernel, whose instructions this CPU has: a `Kernel` is the proof that its instruction set is there, and what a table
+/// needs besides is detected here.
 fn table(kernel: Kernel) -> &'static Table {
-    match kernel.name() {
+    use InstructionSet::{Avx2, Avx512, Portable};
+    let table = match kernel.instructions() {
         #[cfg(target_arch = "x86_64")]
-        "avx512" if avx512::is_supported() => &avx512::TABLE,
+        Avx512 if avx512::is_supported() => &avx512::TABLE,
         #[cfg(target_arch = "x86_64")]
         // The core's AVX-512 comes with AVX2.
-        "avx512" | "avx2" if avx2::is_supported() => &avx2::TABLE,
+        Avx512 | Avx2 if avx2::is_supported() => &avx2::TABLE,
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        "neon" => &neon::TABLE,
-        "scalar" => &scalar::TABLE,
+        InstructionSet::Neon => &neon::TABLE,
+        InstructionSet::Scalar => &scalar::TABLE,
         _ => &portable::TABLE,
-    }
+    };
+    debug_assert!(match (kernel.instructions(), table.instructions) {
+        (Avx512, Avx2 | Portable) | (Avx2, Portable) => true,
+        (proven, needed) => proven == needed,
+    });
+    table
 }
 
 /// Lines to prefetch for each key: those of `span` bytes, if the filter outgrows the cache.
@@ -75,8 +85,8 @@ pub(crate) fn contains_64(kernel: Kernel, shards: &Shards<'_>, hashes: &[u64], h
     // Equations beyond the words, of a directory that nobody verified, are read at the first word.
     let is_short = shards.words.len() < shards.columns as usize;
     let table = if is_short { &scalar::TABLE } else { table(kernel) };
-    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and `table` looks for what the names
-    // do not promise; the numbers of words are checked above.
+    // SAFETY: `table` gives functions whose instructions the CPU has, and the scalar ones need none; the number of words for the answers is
+    // asserted above, that there is a shard and, unless the table is the scalar one, a word for each column is checked above.
     unsafe { (table.contains_64)(shards, lines, hashes, hits) }
 }
 
@@ -91,8 +101,25 @@ pub(crate) fn contains_128(
     assert_eq!(hits.len(), hashes.len().div_ceil(64));
     let span = segments.shape().columns() as usize * 32;
     let lines = lines(kernel, size_of_val(segments.segments()), span);
-    // SAFETY: as in `contains_64`.
+    // What the functions read is where `Shape::place` leads, which is among the segments of the shape for every hash, and
+    // `Segments::new`, the only way to a `Segments`, gives it a shape of no more segments than it has.
+    //
+    // SAFETY: `table` gives functions whose instructions the CPU has; the number of words for the answers is asserted above.
     unsafe { (table(kernel).contains_128)(segments, lines, hashes, hits) }
+}
+
+/// Prefetches what the equation of the hash is about; whatever the filter, nothing is read but the directory.
+#[inline]
+pub(crate) fn prefetch_64(shards: &Shards<'_>, hash: u64) {
+    if !shards.directory.is_empty() {
+        driver::prefetch_equation(shards, hash);
+    }
+}
+
+/// As [`prefetch_64`].
+#[inline]
+pub(crate) fn prefetch_128(segments: &Segments<'_>, hash: u64) {
+    driver::prefetch_equation(segments, hash);
 }
 
 /// Writes the solution of these rows: `columns` words for each 64 of them, one less for the first `short`.
@@ -107,7 +134,7 @@ pub(crate) fn substitute_64(
     columns: u32,
     short: u32,
 ) {
-    // SAFETY: as in `contains_64`.
+    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: it writes by checked indices.
     unsafe { (table(kernel).substitute_64)(rows, out, columns, short) }
 }
 
@@ -117,10 +144,9 @@ pub(crate) fn substitute_64(
 ///
 /// If there are not so many segments: a bug of this package, not an input.
 pub(crate) fn substitute_128(kernel: Kernel, rows: &[Row], out: &mut [Segment], shape: Shape) {
-    // SAFETY: as in `contains_64`.
+    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: it writes by checked indices.
     unsafe { (table(kernel).substitute_128)(rows, out, shape.columns(), shape.short()) }
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/kernel.rs"]
 mod tests;

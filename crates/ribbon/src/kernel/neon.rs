@@ -2,15 +2,18 @@
 
 use core::arch::aarch64::*;
 
+use blocked_bloom::InstructionSet;
+
 use super::Table;
 use super::driver::{
     Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
 };
 use super::scalar;
-use crate::rocksdb::scheme::Segments;
 use crate::scheme::Shards;
+use crate::scheme::rocksdb::Segments;
 
-pub(super) const TABLE: Table = Table { contains_64, contains_128, ..scalar::TABLE };
+pub(super) const TABLE: Table =
+    Table { instructions: InstructionSet::Neon, contains_64, contains_128, ..scalar::TABLE };
 
 /// # Safety
 ///

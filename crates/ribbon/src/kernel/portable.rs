@@ -1,20 +1,23 @@
 //! Plain Rust for machines without AVX2, AVX-512 or NEON: four columns at a time, whose parities are folded together in one word.
 
+use blocked_bloom::InstructionSet;
+
 use super::Table;
 use super::driver::{
     Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
 };
-use crate::rocksdb::scheme::Segments;
-use crate::rocksdb::solve;
 use crate::scheme::Shards;
+use crate::scheme::rocksdb::Segments;
+use crate::solve;
 
 pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Portable,
     contains_64: |shards, lines, hashes, hits| with_lines!(batch_64, lines)(shards, hashes, hits),
     contains_128: |segments, lines, hashes, hits| {
         with_lines!(batch_128, lines)(segments, hashes, hits)
     },
-    substitute_64: crate::solve::substitute,
-    substitute_128: solve::substitute,
+    substitute_64: solve::substitute,
+    substitute_128: solve::rocksdb::substitute,
 };
 
 fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {

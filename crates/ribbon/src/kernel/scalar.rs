@@ -1,15 +1,18 @@
 //! The scalar definitions, one key after the other.
 
+use blocked_bloom::InstructionSet;
+
 use super::Table;
-use crate::rocksdb::scheme::Segments;
-use crate::rocksdb::solve;
 use crate::scheme::Shards;
+use crate::scheme::rocksdb::Segments;
+use crate::solve;
 
 pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Scalar,
     contains_64,
     contains_128,
-    substitute_64: crate::solve::substitute,
-    substitute_128: solve::substitute,
+    substitute_64: solve::substitute,
+    substitute_128: solve::rocksdb::substitute,
 };
 
 fn contains_64(shards: &Shards<'_>, _: usize, hashes: &[u64], hits: &mut [u64]) {

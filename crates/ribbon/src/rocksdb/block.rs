@@ -1,9 +1,9 @@
 //! A Ribbon block of RocksDB, borrowed.
 
-use blocked_bloom::{BatchQuery, Kernel, KeyError, KeyHash, LengthError};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
 
-use super::scheme::Segments;
 use crate::kernel;
+use crate::scheme::rocksdb::Segments;
 
 /// The bytes that end a filter block: its kind, and for Ribbon the seed and the number of blocks of slots.
 const TRAILER_BYTES: usize = 5;
@@ -11,16 +11,15 @@ const TRAILER_BYTES: usize = 5;
 /// The first byte of the trailer.
 const MARKER: u8 = 0xfe;
 
-/// RocksDB's hash of keys, as a tag: the same as that of `blocked-bloom-formats`.
-const KEY_HASH_TAG: u64 = u64::from_be_bytes(*b"XXPH3_64");
+/// RocksDB's hash of keys: the same tag as `KEY_HASH` of `blocked-bloom-formats` has.
+const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64") };
 
 /// A Ribbon filter block of RocksDB, borrowed at any alignment.
 ///
-/// It is of the 64-bit hashes that RocksDB's other filters are of too; batches of them are looked up by the methods of [`BatchQuery`]. Of keys
-/// it knows nothing and answers "maybe".
+/// It is of the 64-bit hashes that RocksDB's other filters are of too; keys are hashed by `blocked-bloom-formats`.
 ///
 /// ```
-/// use blocked_bloom::{BatchQuery, Bitmask};
+/// use blocked_bloom::Bitmask;
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlock;
 /// // Two blocks of zeros with one column: RocksDB writes more.
 /// let block = [[0; 32].as_slice(), &[0xfe, 0, 2, 0, 0]].concat();
@@ -68,6 +67,43 @@ impl<'a> RibbonBlock<'a> {
         self.segments.contains(hash)
     }
 
+    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        kernel::prefetch_128(&self.segments, hash);
+    }
+
+    /// Looks up every hash; `hits` then has one bit per hash. Batches may have any length.
+    #[inline]
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| self.look_up(hashes, words));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
+    }
+
+    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+        kernel::contains_128(self.kernel, &self.segments, hashes, words);
+    }
+
+    /// RocksDB's hash of keys, as one of the caller's.
+    pub fn key_hash(&self) -> KeyHash {
+        KEY_HASH
+    }
+
     /// Columns of most blocks of slots, 1 to 32: an absent key passes each with one half.
     pub fn columns(&self) -> u32 {
         self.segments.shape().columns()
@@ -84,7 +120,7 @@ impl<'a> RibbonBlock<'a> {
     }
 
     /// The fraction of absent keys that pass, from the shape alone: `2^-columns`, and twice that in blocks with one column less.
-    pub fn false_positive_rate(&self) -> f64 {
+    pub fn expected_false_positive_rate(&self) -> f64 {
         self.segments.shape().rate()
     }
 
@@ -100,15 +136,24 @@ impl<'a> RibbonBlock<'a> {
     }
 }
 
-impl BatchQuery for RibbonBlock<'_> {
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        kernel::contains_128(self.kernel, &self.segments, hashes, words);
-        Ok(())
+impl Filter for RibbonBlock<'_> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
     }
 
-    fn hash_keys<K: AsRef<[u8]>>(&self, _: &[K], _: &mut [u64]) -> Result<(), KeyError> {
-        KeyHash::Caller { tag: KEY_HASH_TAG }.hasher().map(|_| ())
+    #[inline]
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_hashes_into(hashes, words)
+    }
+
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
     }
 }
 

@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 
 use blocked_bloom::Kernel;
 
-use super::scheme::{SEGMENT_BYTES, Shape, WIDTH, raw_seed};
 use super::sizing;
-use super::solve::{Order, Solver, refill};
 use crate::error::RibbonError;
 use crate::kernel;
+use crate::scheme::rocksdb::{SEGMENT_BYTES, Shape, WIDTH, raw_seed};
+use crate::solve::rocksdb::Solver;
+use crate::threads::Threads;
 
 /// Slots from which on Ribbon is written whether or not Bloom would be smaller.
 const ALWAYS_RIBBON_SLOTS: u32 = 1_024;
@@ -44,6 +45,7 @@ pub struct RibbonBlockOptions {
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BuiltBlock {
     /// The block with its five bytes of trailer.
     Ribbon(Vec<u8>),
@@ -120,7 +122,7 @@ impl RibbonBlockOptions {
     ///
     /// [`RibbonError::Alloc`].
     pub fn build(&self, hashes: &[u64]) -> Result<BuiltBlock, RibbonError> {
-        self.build_by(hashes, None, Order::Buckets)
+        self.build_by(hashes, None, Threads::One)
     }
 
     /// [`build`](Self::build) by the threads of the current rayon pool; the bytes do not depend on their number.
@@ -130,7 +132,7 @@ impl RibbonBlockOptions {
     /// As `build`.
     #[cfg(feature = "rayon")]
     pub fn par_build(&self, hashes: &[u64]) -> Result<BuiltBlock, RibbonError> {
-        self.build_by(hashes, None, Order::Threads)
+        self.build_by(hashes, None, Threads::Pool)
     }
 
     /// [`build`](Self::build), if it is a Ribbon block of this length, trailer included: RocksDB with `optimize_filters_for_memory` chooses
@@ -144,14 +146,14 @@ impl RibbonBlockOptions {
         hashes: &[u64],
         bytes: usize,
     ) -> Result<BuiltBlock, RibbonError> {
-        self.build_by(hashes, Some(bytes), Order::Buckets)
+        self.build_by(hashes, Some(bytes), Threads::One)
     }
 
     pub(crate) fn build_by(
         &self,
         hashes: &[u64],
         length: Option<usize>,
-        order: Order,
+        threads: Threads,
     ) -> Result<BuiltBlock, RibbonError> {
         let Some(&first) = hashes.first() else { return Ok(BuiltBlock::Ribbon(Vec::new())) };
         if hashes.len() > sizing::MAX_KEYS {
@@ -167,7 +169,7 @@ impl RibbonBlockOptions {
         let mut solver = Solver::default();
         for attempt in 0..=u8::MAX {
             let seed = (first as u8).wrapping_add(attempt);
-            if solver.add_all(hashes, raw_seed(seed), slots, order)? {
+            if solver.add_all(hashes, raw_seed(seed), slots, threads)? {
                 return Ok(BuiltBlock::Ribbon(finish(&solver, slots / WIDTH, data, seed)?));
             }
         }
@@ -178,7 +180,7 @@ impl RibbonBlockOptions {
 /// The bytes of the solution.
 fn finish(solver: &Solver, blocks: u32, data: usize, seed: u8) -> Result<Vec<u8>, RibbonError> {
     let mut block = Vec::new();
-    refill(&mut block, data + TRAILER_BYTES)?;
+    Threads::One.refill(&mut block, data + TRAILER_BYTES)?;
     let (bits, trailer) = block.split_at_mut(data);
     if let Some(shape) = Shape::new(data, blocks) {
         let (segments, _) = bits[..shape.segments() * SEGMENT_BYTES].as_chunks_mut();

@@ -18,9 +18,7 @@
 
 mod block;
 mod build;
-pub(crate) mod scheme;
 mod sizing;
-pub(crate) mod solve;
 
 pub use block::RibbonBlock;
 pub use build::{BloomReason, BuiltBlock, RibbonBlockOptions};

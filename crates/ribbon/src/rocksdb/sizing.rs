@@ -1,6 +1,6 @@
 //! How many slots and columns RocksDB gives a block.
 
-use super::scheme::{MAX_COLUMNS, SEGMENT_BYTES, WIDTH, starts};
+use crate::scheme::rocksdb::{MAX_COLUMNS, SEGMENT_BYTES, WIDTH, starts};
 
 /// Keys that 2^8, 2^9, ... 2^17 slots take so that one construction in twenty fails.
 const KEYS: [f64; 10] =

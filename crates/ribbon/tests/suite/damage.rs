@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "the core's tests use the rest")]
 mod campaign;
 
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::Bitmask;
 use blocked_bloom_ribbon::RibbonFilter;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -83,6 +83,7 @@ fn contents_that_nobody_verified() {
         let bytes = bytes.into_boxed_slice();
         assert!(*bytes == *whole.as_bytes() || RibbonFilter::from_bytes(&bytes).is_err());
         let filter = RibbonFilter::from_bytes_trusted(&bytes).unwrap();
+        queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
         for &kernel in &kernels {
             filter.view().with_kernel(kernel).contains_hashes(&queries, &mut hits);
             assert!(
@@ -107,6 +108,7 @@ fn words_for_less_than_one_block() {
             seal(&mut bytes);
             let bytes = bytes.into_boxed_slice();
             let filter = RibbonFilter::from_bytes_trusted(&bytes).unwrap();
+            queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
             for &kernel in &kernels {
                 filter.view().with_kernel(kernel).contains_hashes(&queries, &mut hits);
                 let expected = queries.iter().map(|&hash| filter.contains_hash(hash));
@@ -116,25 +118,42 @@ fn words_for_less_than_one_block() {
     }
 }
 
-/// An owner that lends other bytes the second time.
+/// An owner that later lends fewer bytes, or more: "maybe" to everything.
 #[test]
 fn bytes_that_change_their_length() {
     use std::cell::Cell;
 
-    struct Fickle<'c>(Vec<u8>, &'c Cell<bool>);
+    struct Fickle<'c>(Vec<u8>, &'c Cell<usize>);
     impl AsRef<[u8]> for Fickle<'_> {
         fn as_ref(&self) -> &[u8] {
-            if self.1.get() { &self.0[..100] } else { &self.0 }
+            &self.0[..self.1.get()]
         }
     }
-    let is_short = Cell::new(false);
     let whole = built(0.02, &Random(1).hashes(900));
-    let filter = RibbonFilter::from_bytes(Fickle(whole.as_bytes().to_vec(), &is_short)).unwrap();
+    let stored = whole.as_bytes().len();
+    let lent = Cell::new(stored);
+    let bytes = [whole.as_bytes(), &[0; 100]].concat();
+    let (filter, error) = RibbonFilter::open_or_pass_all(Fickle(bytes, &lent), whole.key_hash());
+    assert!(error.is_none());
     let absent: Vec<u64> = Random(5).hashes(100);
     let mut hits = Bitmask::new();
-    filter.contains_hashes(&absent, &mut hits);
-    assert!(hits.count_hits() < 20);
-    is_short.set(true);
-    filter.contains_hashes(&absent, &mut hits);
-    assert_eq!(hits.count_hits(), 100);
+    for length in [0, 63, 64, 100, stored - 8, stored - 1, stored + 1, stored + 8, stored + 100] {
+        lent.set(stored);
+        filter.contains_hashes(&absent, &mut hits);
+        assert!(hits.count_hits() < 20 && filter.expected_false_positive_rate() < 0.021);
+        lent.set(length);
+        for batch in [&absent[..], &absent[..64], &absent[..65], &[]] {
+            filter.contains_hashes(batch, &mut hits);
+            assert_eq!((hits.len(), hits.count_misses()), (batch.len(), 0), "{length}");
+        }
+        filter.contains_u64s(&absent, &mut hits);
+        assert_eq!(hits.count_misses(), 0, "{length}");
+        assert!(
+            absent
+                .iter()
+                .all(|&hash| filter.contains_hash(hash) && filter.view().contains_hash(hash))
+        );
+        absent.iter().for_each(|&hash| filter.prefetch_hash(hash));
+        assert_eq!(filter.expected_false_positive_rate(), 1.0);
+    }
 }

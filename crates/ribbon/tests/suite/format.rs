@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use blocked_bloom::header::HeaderError;
-use blocked_bloom::{BatchQuery, Bitmask, KeyHash};
-use blocked_bloom_ribbon::{RibbonError, RibbonFilter, RibbonOptions};
+use blocked_bloom::{Bitmask, KeyHash};
+use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::common::kernels;
 use crate::naive::Naive;
+use crate::sharded::options;
 
 /// Name, rate, keys and hash of the golden files.
 fn goldens() -> [(&'static str, f64, u32, KeyHash); 4] {
@@ -28,7 +29,7 @@ fn key(i: u32) -> String {
 
 fn golden(rate: f64, keys: u32, key_hash: KeyHash) -> Vec<u8> {
     let hasher = key_hash.hasher().unwrap_or_default();
-    let mut builder = RibbonOptions::new(rate).with_key_hash(key_hash).builder();
+    let mut builder = options(rate, key_hash).builder();
     (0..keys).for_each(|i| builder.insert_hash(hasher.hash(key(i))));
     builder.finish_verified().unwrap().as_bytes().to_vec()
 }

@@ -1,7 +1,7 @@
 //! Every kernel gives the answers of the scalar definition: at every length of a batch, number of columns and alignment, in bytes that end
 //! with their allocation.
 
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::Bitmask;
 use blocked_bloom_ribbon::RibbonFilter;
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 
@@ -128,6 +128,12 @@ fn filters_that_outgrow_the_cache() {
 #[test]
 fn words_of_another_number() {
     let filter = built(0.01, &Random(1).hashes(10));
+    for keys in [0, 63, 64, 65] {
+        assert_eq!(filter.contains_u64s_into(&vec![1; keys], &mut [7; 3]).unwrap_err().words, 3);
+        let mut words = vec![u64::MAX; keys.div_ceil(64)];
+        filter.contains_batch_into(&vec!["absent"; keys], &mut words).unwrap();
+        assert!(words.iter().all(|&word| word == 0), "{keys}");
+    }
     let error = filter.contains_hashes_into(&[1; 65], &mut [0; 1]).unwrap_err();
     assert_eq!((error.words, error.expected), (1, 2));
 }

@@ -1,6 +1,6 @@
 //! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes are what the documents say, misuse is an error.
 
-use blocked_bloom::{BatchQuery, Bitmask, KeyError, KeyHash};
+use blocked_bloom::{Bitmask, FilterOptions, KeyError, KeyHash, Sizing};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter, RibbonOptions};
 
 use crate::common::Random;
@@ -8,8 +8,13 @@ use crate::naive::Naive;
 
 pub(crate) fn built(rate: f64, hashes: &[u64]) -> RibbonFilter {
     let mut builder = RibbonOptions::new(rate).builder();
-    hashes.iter().for_each(|&hash| builder.insert_hash(hash));
+    builder.insert_hashes(hashes);
     builder.finish_verified().unwrap()
+}
+
+pub(crate) fn options(rate: f64, key_hash: KeyHash) -> RibbonOptions {
+    let filters = FilterOptions::new(Sizing::FalsePositiveRate(rate)).with_key_hash(key_hash);
+    RibbonOptions::from(&filters)
 }
 
 #[test]
@@ -20,17 +25,18 @@ fn every_number_of_keys_and_rate() {
             let hashes = Random(i as u64).hashes(count);
             let filter = built(rate, &hashes);
             assert_eq!(filter.keys_inserted(), count as u64);
-            assert!(filter.false_positive_rate() <= rate, "{count} {rate}");
+            assert!(filter.expected_false_positive_rate() <= rate, "{count} {rate}");
             let opened = RibbonFilter::from_bytes(filter.as_bytes()).unwrap();
-            assert!(opened == filter && opened.stored_bytes() == filter.as_bytes().len() as u64);
+            assert!(opened == filter && opened.memory_bytes() == filter.as_bytes().len() as u64);
             let naive = Naive::open(filter.as_bytes()).unwrap();
             let mut queries = Random(99).hashes(200);
             queries.extend(hashes.iter().take(100));
+            queries.iter().for_each(|&hash| opened.prefetch_hash(hash));
             for (i, &hash) in queries.iter().enumerate() {
                 assert_eq!(opened.contains_hash(hash), naive.contains(hash), "{count} {rate}");
                 assert!(i < 200 || naive.contains(hash));
             }
-            let estimated = filter_bytes_error(rate, count, filter.stored_bytes());
+            let estimated = filter_bytes_error(rate, count, filter.memory_bytes());
             assert!(count < 1_000 || estimated < 0.03, "{count} {rate}: {estimated}");
         }
     }
@@ -55,7 +61,7 @@ fn space() {
             let times = filter.bits_per_key() / -rate.log2();
             assert!(times <= most, "{keys} keys at {rate}: {times}");
             if keys >= 1_000_000 {
-                assert!(filter_bytes_error(rate, keys, filter.stored_bytes()) < 0.001);
+                assert!(filter_bytes_error(rate, keys, filter.memory_bytes()) < 0.001);
             }
         }
     }
@@ -80,13 +86,16 @@ fn bytes_depend_on_the_set_of_keys_alone() {
 
 #[test]
 fn keys_and_their_hashes() {
-    let options = RibbonOptions::new(0.01).with_key_hash(KeyHash::Xxh3 { seed: 42 });
+    let options = options(0.01, KeyHash::Xxh3 { seed: 42 });
     let keys: Vec<String> = (0..5_000).map(|i| format!("key {i}")).collect();
     let mut builder = options.builder();
     builder.extend(&keys).unwrap();
     builder.insert("key 4999").unwrap();
     assert_eq!(builder.len(), 5_000);
     let filter = builder.finish().unwrap();
+    let mut builder = options.builder();
+    builder.insert_batch(&keys).unwrap();
+    assert!(builder.finish().unwrap() == filter);
     let mut hits = Bitmask::new();
     filter.contains_batch(&keys, &mut hits);
     assert_eq!(hits.count_misses(), 0);
@@ -103,13 +112,112 @@ fn keys_and_their_hashes() {
         assert!(builder.par_finish().unwrap() == filter);
     }
 
-    let mut builder = options.with_key_hash(KeyHash::Caller { tag: 7 }).builder();
+    let mut builder = crate::sharded::options(0.01, KeyHash::Caller { tag: 7 }).builder();
     assert_eq!(builder.insert("apple"), Err(KeyError::NoHasher { tag: 7 }));
+    assert_eq!(builder.insert_batch(&keys), Err(KeyError::NoHasher { tag: 7 }));
     assert!(builder.is_empty());
     builder.insert_hash(1 << 63);
     let filter = builder.finish().unwrap();
     filter.contains_batch(&["apple", "banana"], &mut hits);
     assert!(filter.contains("apple") && hits.count_hits() == 2);
+}
+
+/// An engine's Ribbon filters are of the hash of its other filters, and of their rate.
+#[test]
+fn options_of_an_engine() {
+    let filters =
+        FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
+    let ribbon = RibbonOptions::from(&filters);
+    assert_eq!(ribbon.key_hash(), filters.key_hash());
+    assert_eq!(ribbon.hasher(), filters.hasher());
+    let rate = filters.params(1_000_000).unwrap().false_positive_rate();
+    assert_eq!(ribbon.false_positive_rate(), rate);
+    let mut builder = ribbon.builder();
+    let keys: Vec<u64> = (0..10_000).collect();
+    builder.insert_batch(&keys.iter().map(|key| key.to_le_bytes()).collect::<Vec<_>>()).unwrap();
+    let filter = builder.finish().unwrap();
+    assert!((0.95 * rate..=rate).contains(&filter.expected_false_positive_rate()));
+    // Hashed once for the filters of both kinds.
+    let (mut hashes, mut hits) = (vec![0; keys.len()], Bitmask::new());
+    filters.hasher().unwrap().hash_u64s(&keys, &mut hashes).unwrap();
+    filter.contains_hashes(&hashes, &mut hits);
+    assert_eq!(hits.count_misses(), 0);
+    filter.contains_u64s(&keys, &mut hits);
+    assert_eq!(hits.count_misses(), 0);
+    assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
+
+    let with = |sizing: Sizing| RibbonOptions::from(&filters.clone().with_sizing(sizing));
+    assert_eq!(with(Sizing::FalsePositiveRate(0.001)).false_positive_rate(), 0.001);
+    for sizing in [
+        Sizing::MaxBytes(1 << 20),
+        Sizing::BitsPerKey(0.0),
+        Sizing::BitsPerKey(1.0),
+        Sizing::BitsPerKey(-1.0),
+        Sizing::FalsePositiveRate(1e-12),
+    ] {
+        let error = with(sizing).builder().finish().unwrap_err();
+        assert!(matches!(error, RibbonError::Rate { .. }), "{sizing:?}");
+    }
+    assert_ne!(RibbonOptions::from(&filters.clone().with_huge_pages(false)), ribbon);
+    assert_eq!(
+        RibbonOptions::from(&FilterOptions::new(Sizing::FalsePositiveRate(0.01))),
+        RibbonOptions::new(0.01)
+    );
+}
+
+/// What stands in for a filter that cannot be opened or built says "maybe", and is no filter when it is stored.
+#[test]
+fn stand_ins() {
+    let absent = Random(7).hashes(130);
+    let check = |filter: &RibbonFilter<&[u8]>, key_hash: KeyHash, keys: u64| {
+        let mut hits = Bitmask::new();
+        for kernel in crate::common::kernels() {
+            filter.with_kernel(kernel).contains_hashes(&absent, &mut hits);
+            assert_eq!((hits.len(), hits.count_misses()), (130, 0), "{kernel}");
+        }
+        filter.contains_u64s(&absent, &mut hits);
+        assert_eq!((hits.len(), hits.count_misses()), (130, 0));
+        assert!(filter.contains("apple") && absent.iter().all(|&hash| filter.contains_hash(hash)));
+        absent.iter().for_each(|&hash| filter.prefetch_hash(hash));
+        assert_eq!(
+            (filter.key_hash(), filter.keys_inserted(), filter.columns()),
+            (key_hash, keys, 0)
+        );
+        assert_eq!(filter.expected_false_positive_rate(), 1.0);
+    };
+    let key_hash = KeyHash::Xxh3 { seed: 7 };
+    let mut builder = options(0.01, key_hash).builder();
+    builder.insert_hashes(&Random(1).hashes(9_000));
+    let (filter, error) = builder.clone().finish_verified_or_pass_all().unwrap();
+    assert!(error.is_none() && filter == builder.finish().unwrap());
+    let stored = filter.as_bytes();
+    let (opened, error) = RibbonFilter::open_or_pass_all(stored, key_hash);
+    assert!(
+        error.is_none()
+            && opened == filter
+            && !absent.iter().all(|&hash| opened.contains_hash(hash))
+    );
+
+    let (other, error) = RibbonFilter::open_or_pass_all(stored, KeyHash::default());
+    let expected = RibbonError::HashMismatch { found: key_hash, expected: KeyHash::default() };
+    assert!(error == Some(expected) && other != filter && other.as_bytes() == stored);
+    check(&other, KeyHash::default(), 0);
+    let mut damaged = stored.to_vec();
+    damaged[500] ^= 1;
+    for bytes in [&damaged, &stored[..500], &stored[..64], &[][..]] {
+        let (other, error) = RibbonFilter::open_or_pass_all(bytes, key_hash);
+        assert!(matches!(error, Some(RibbonError::Header(_))), "{error:?}");
+        check(&other, key_hash, 0);
+    }
+
+    let mut builder = RibbonOptions::new(0.01).builder();
+    builder.insert_hashes(&(0..100_000).collect::<Vec<u64>>());
+    let (filter, error) = builder.finish_verified_or_pass_all().unwrap();
+    assert!(matches!(error, Some(RibbonError::UnmixedHashes { .. })));
+    check(&filter.view(), KeyHash::default(), 100_000);
+    assert_eq!(filter.memory_bytes(), 0);
+    let (again, error) = RibbonFilter::open_or_pass_all(filter.as_bytes(), KeyHash::default());
+    assert!(error.is_some() && again.contains("apple"));
 }
 
 #[test]

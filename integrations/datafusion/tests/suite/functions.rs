@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use blocked_bloom::{BloomFilter, BloomFilterRef, FilterOptions, Sizing};
+use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 use blocked_bloom_datafusion::{KeyType, bloom_filter_agg, bloom_filter_contains, filters_opened};
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::cast;
@@ -230,7 +230,7 @@ async fn partitions_are_merged_whatever_their_state() {
             "SELECT count(*) FROM t WHERE ({condition}) AND NOT bloom_filter_contains(({agg}), v)"
         );
         assert_eq!(number(&context, &missed).await, 0, "{expected}: keys are absent");
-        let view = BloomFilterRef::from_bytes(&stored).unwrap();
+        let view = BloomFilter::from_bytes(&stored).unwrap();
         if expected >= 200_000 {
             let false_hits =
                 format!("SELECT count(*) FROM t WHERE bloom_filter_contains(({agg}), v + 1)");

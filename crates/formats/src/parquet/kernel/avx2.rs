@@ -5,10 +5,13 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
+use blocked_bloom::InstructionSet;
+
 use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, address, for_each_block, for_each_word, padded};
 
 pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Avx2,
     contains: [contains::<0>, contains::<1>, contains::<2>],
     insert: [insert::<0>, insert::<1>],
 };
@@ -34,16 +37,16 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
 
 /// # Safety
 ///
-/// The CPU has AVX2.
+/// As [`Table`] says.
 #[target_feature(enable = "avx2")]
 unsafe fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) {
     let masks = Masks::new();
     for_each_block::<LINES>(blocks, hashes, |block, hash| {
-        let block = core::ptr::from_mut(block).cast::<__m256i>();
-        // SAFETY: `block` was a reference to 32 bytes; the load has no alignment to respect.
+        let block = block.as_ptr().cast::<__m256i>();
+        // SAFETY: the 32 bytes of a cell, to whose contents there are no references; the load has no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block) };
         let words = _mm256_or_si256(words, masks.of(hash as u32));
-        // SAFETY: as the load; the reference was a mutable one.
+        // SAFETY: as the load; a cell may be written.
         unsafe { _mm256_storeu_si256(block, words) };
     });
 }

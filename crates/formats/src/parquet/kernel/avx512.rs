@@ -2,13 +2,18 @@
 
 use core::arch::x86_64::*;
 
+use blocked_bloom::InstructionSet;
+
 use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, avx2, for_each_word};
 
 /// AVX-512 contains AVX2, whose way of inserting is as good: a key's mask fills half a register, and the next key may belong to the
 /// same block.
-pub(super) const TABLE: Table =
-    Table { contains: [contains::<0>, contains::<1>, contains::<2>], ..avx2::TABLE };
+pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Avx512,
+    contains: [contains::<0>, contains::<1>, contains::<2>],
+    ..avx2::TABLE
+};
 
 /// Keys per iteration: their hashes fill a register.
 const KEYS: usize = 8;

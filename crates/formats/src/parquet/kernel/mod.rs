@@ -1,7 +1,7 @@
-//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by the name of a [`Kernel`] of the core.
+//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by that of a [`Kernel`] of the core.
 //!
 //! A kernel decides speed, never an answer: all give the bits of [`split_block`](super::split_block). A new instruction set is one
-//! file and one line of [`table`]; until it has them, the kernel of that name is the scalar one here.
+//! file and one line of [`table`]; until it has them, its kernel is the scalar one here.
 
 // Each call into a table is argued where it is made; the kernels' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these two safe ones")]
@@ -17,14 +17,13 @@ mod neon;
 mod portable;
 mod scalar;
 
-use blocked_bloom::{Kernel, LengthError};
+use core::cell::Cell;
+
+use blocked_bloom::{InstructionSet, Kernel, PrefetchAhead};
 
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
-/// Keys between the prefetch of a block and its test: the core's distance, whose figures hold here too.
-pub(super) const DISTANCE: usize = 64;
-
-/// One instruction set's functions.
+/// The functions of one instruction set.
 ///
 /// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
 /// `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch so many cache lines per block: none where the filter fits
@@ -32,9 +31,10 @@ pub(super) const DISTANCE: usize = 64;
 ///
 /// # Safety
 ///
-/// All: the CPU has the features of the kernel of that name, and `1 <= blocks.len() < 2^32`. `contains`:
+/// All: the CPU has the instruction set, and `1 <= blocks.len() < 2^32`. `contains`:
 /// `hits.len() == hashes.len().div_ceil(64)`.
 struct Table {
+    instructions: InstructionSet,
     contains: [Contains; 3],
     insert: [Insert; 2],
 }
@@ -42,47 +42,40 @@ struct Table {
 type Contains = unsafe fn(&[SplitBlock], hashes: &[u64], hits: &mut [u64]);
 type Insert = unsafe fn(&mut [SplitBlock], hashes: &[u64]);
 
+/// The table of a kernel, whose instruction set this CPU has, since there is a `Kernel` of it; the functions are compiled for no more than
+/// [`InstructionSet`] lists.
 fn table(kernel: Kernel) -> &'static Table {
-    match kernel.name() {
+    let table = match kernel.instructions() {
         #[cfg(target_arch = "x86_64")]
-        "avx512" => &avx512::TABLE,
+        InstructionSet::Avx512 => &avx512::TABLE,
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        "avx2" => &avx2::TABLE,
+        InstructionSet::Avx2 => &avx2::TABLE,
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        "neon" => &neon::TABLE,
+        InstructionSet::Neon => &neon::TABLE,
         #[cfg(feature = "portable")]
-        "portable" => &portable::TABLE,
+        InstructionSet::Portable => &portable::TABLE,
         _ => &scalar::TABLE,
-    }
+    };
+    debug_assert!(table.instructions == kernel.instructions() || !cfg!(feature = "portable"));
+    table
 }
 
 /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are zero.
 ///
-/// # Errors
-///
-/// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-///
 /// # Panics
 ///
-/// If there is no block or more than 2^32 - 1: a bug of this package, not an input.
+/// If there is no block or more than 2^32 - 1, or not one word per 64 hashes: bugs of this package, not inputs.
 #[inline]
-pub(super) fn contains(
-    kernel: Kernel,
-    blocks: &[SplitBlock],
-    hashes: &[u64],
-    words: &mut [u64],
-) -> Result<(), LengthError> {
-    LengthError::check(hashes.len(), words)?;
+pub(super) fn contains(kernel: Kernel, blocks: &[SplitBlock], hashes: &[u64], words: &mut [u64]) {
+    assert_eq!(words.len(), hashes.len().div_ceil(64));
     check_count(blocks);
     let lines = match blocks.as_ptr().addr().is_multiple_of(SPLIT_BLOCK_BYTES) {
         _ if !outgrows_cache(kernel, blocks) => 0,
         true => 1,
         false => 2,
     };
-    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the
-    // name; the numbers of blocks and of words are checked above.
-    unsafe { table(kernel).contains[lines](blocks, hashes, words) };
-    Ok(())
+    // SAFETY: `table` gives functions whose instruction set the CPU has; the numbers of blocks and of words are asserted above.
+    unsafe { table(kernel).contains[lines](blocks, hashes, words) }
 }
 
 /// Sets the bits of every hash. The blocks are memory of our own: none straddles two cache lines.
@@ -93,8 +86,7 @@ pub(super) fn contains(
 pub(super) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) {
     check_count(blocks);
     let lines = usize::from(outgrows_cache(kernel, blocks));
-    // SAFETY: a `Kernel` exists only if detection found the instruction set that it is named after, and the table is that of the
-    // name; the number of blocks is checked above.
+    // SAFETY: `table` gives functions whose instruction set the CPU has; the number of blocks is asserted above.
     unsafe { table(kernel).insert[lines](blocks, hashes) }
 }
 
@@ -121,12 +113,13 @@ fn for_each_word<const KEYS: usize, const LINES: usize>(
     mut test: impl FnMut(&[u64; KEYS]) -> u64,
     test_rest: impl Fn(&[u64]) -> u64,
 ) {
-    let mut ahead = Ahead::<LINES>::start(blocks, hashes);
+    let later = if LINES == 0 { &[] } else { hashes };
+    let mut ahead = PrefetchAhead::start(later, |&hash| prefetch::<LINES, _>(blocks, hash));
     for (keys, word) in hashes.chunks(64).zip(hits) {
         let mut bits = 0;
         let (iterations, rest) = keys.as_chunks::<KEYS>();
         for (i, keys) in iterations.iter().enumerate() {
-            ahead.prefetch(KEYS);
+            ahead.advance(KEYS);
             bits |= test(keys) << (i * KEYS);
         }
         if !rest.is_empty() {
@@ -137,63 +130,47 @@ fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched, `LINES` cache lines of each.
+/// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched, `LINES` cache lines of each: so the
+/// blocks are cells, which may be written while what prefetches refers to them.
 ///
 /// Always inlined, so that `set` is compiled for the instruction set of the caller.
 #[inline(always)]
 fn for_each_block<const LINES: usize>(
     blocks: &mut [SplitBlock],
     hashes: &[u64],
-    set: impl Fn(&mut SplitBlock, u64),
+    set: impl Fn(&Cell<SplitBlock>, u64),
 ) {
+    let blocks = Cell::from_mut(blocks).as_slice_of_cells();
     let count = blocks.len() as u32;
-    let (first, later) = hashes.split_at(DISTANCE.min(hashes.len()));
-    first.iter().for_each(|&hash| prefetch::<LINES>(blocks, hash));
-    let mut later = later.iter();
-    for &hash in hashes {
-        if LINES > 0
-            && let Some(&hash) = later.next()
-        {
-            prefetch::<LINES>(blocks, hash);
-        }
-        set(&mut blocks[block_index(hash, count) as usize], hash);
-    }
+    let prefetch = |&hash: &u64| prefetch::<LINES, _>(blocks, hash);
+    let set = |_, hash| set(&blocks[block_index(hash, count) as usize], hash);
+    for_each_ahead(hashes, LINES > 0, prefetch, set);
 }
 
-/// The prefetches of a batch of queries: one for each key that is tested, [`DISTANCE`] keys before its own test.
-struct Ahead<'a, const LINES: usize> {
-    blocks: &'a [SplitBlock],
-    /// Hashes whose blocks are not prefetched yet.
-    later: &'a [u64],
-}
-
-impl<'a, const LINES: usize> Ahead<'a, LINES> {
-    /// Prefetches the blocks of a batch's first hashes.
-    #[inline(always)]
-    fn start(blocks: &'a [SplitBlock], hashes: &'a [u64]) -> Self {
-        let (first, later) = hashes.split_at(DISTANCE.min(hashes.len()));
-        first.iter().for_each(|&hash| prefetch::<LINES>(blocks, hash));
-        Ahead { blocks, later }
-    }
-
-    /// Prefetches the blocks of the next `keys` hashes.
-    #[inline(always)]
-    fn prefetch(&mut self, keys: usize) {
-        if LINES == 0 {
-            return;
-        }
-        let (next, later) = self.later.split_at(keys.min(self.later.len()));
-        self.later = later;
-        next.iter().for_each(|&hash| prefetch::<LINES>(self.blocks, hash));
-    }
-}
-
-/// Prefetches the hash's block: its first cache line, and with `LINES = 2` the one that its last byte is in.
+/// Visits every hash and its place, in order, and prefetches for later ones if that is wanted.
 #[inline(always)]
-fn prefetch<const LINES: usize>(blocks: &[SplitBlock], hash: u64) {
+pub(super) fn for_each_ahead(
+    hashes: &[u64],
+    is_ahead: bool,
+    prefetch: impl FnMut(&u64),
+    mut visit: impl FnMut(usize, u64),
+) {
+    // Eight are prefetched for together: for each by itself, inserting by AVX2 took half as long again in 2 MB (Zen 4).
+    let (later, at_once) = if is_ahead { (hashes, 8) } else { (&[][..], hashes.len().max(1)) };
+    let mut ahead = PrefetchAhead::start(later, prefetch);
+    for (i, hashes) in hashes.chunks(at_once).enumerate() {
+        ahead.advance(at_once);
+        hashes.iter().enumerate().for_each(|(j, &hash)| visit(at_once * i + j, hash));
+    }
+}
+
+/// Prefetches the hash's block, a `SplitBlock` or the cell of one: its first cache line, and with `LINES = 2` the one that its last byte
+/// is in.
+#[inline(always)]
+pub(super) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
     for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
-        blocked_bloom::prefetch(blocks.as_flattened(), offset);
+        blocked_bloom::prefetch(blocks, offset);
     }
 }
 

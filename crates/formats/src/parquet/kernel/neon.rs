@@ -3,11 +3,16 @@
 
 use core::arch::aarch64::*;
 
+use blocked_bloom::InstructionSet;
+
 use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, address, for_each_word, padded, scalar};
 
-pub(super) const TABLE: Table =
-    Table { contains: [contains::<0>, contains::<1>, contains::<2>], ..scalar::TABLE };
+pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Neon,
+    contains: [contains::<0>, contains::<1>, contains::<2>],
+    ..scalar::TABLE
+};
 
 /// Keys per iteration: their results fill two registers of words.
 const KEYS: usize = 8;

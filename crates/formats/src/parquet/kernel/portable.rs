@@ -2,13 +2,17 @@
 //!
 //! Without a shift by different counts, which SSE2 does not have, the masks take longer than all else. Inserting is scalar.
 
+use blocked_bloom::InstructionSet;
 use wide::u32x8;
 
 use super::super::split_block::{SALTS, SplitBlock, block_index};
 use super::{Table, for_each_word, scalar};
 
-pub(super) const TABLE: Table =
-    Table { contains: [contains::<0>, contains::<1>, contains::<2>], ..scalar::TABLE };
+pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Portable,
+    contains: [contains::<0>, contains::<1>, contains::<2>],
+    ..scalar::TABLE
+};
 
 fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
     let count = blocks.len() as u32;

@@ -1,9 +1,12 @@
 //! The probe scheme one key at a time: runs everywhere, and is what the other kernels are compared with.
 
+use blocked_bloom::InstructionSet;
+
 use super::super::split_block::{self, SplitBlock};
 use super::{Table, for_each_block, for_each_word};
 
 pub(super) const TABLE: Table = Table {
+    instructions: InstructionSet::Scalar,
     contains: [contains::<0>, contains::<1>, contains::<2>],
     insert: [insert::<0>, insert::<1>],
 };
@@ -19,7 +22,9 @@ fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mu
 }
 
 fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) {
-    for_each_block::<LINES>(blocks, hashes, |block, hash| {
-        split_block::insert(block, hash);
+    for_each_block::<LINES>(blocks, hashes, |cell, hash| {
+        let mut block = cell.get();
+        split_block::insert(&mut block, hash);
+        cell.set(block);
     });
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::slice;
 
-use blocked_bloom::{AllocError, BatchQuery, Kernel, LengthError};
+use blocked_bloom::{AllocError, Kernel};
 
 use super::super::block::FilterBlock;
 use super::super::error::RocksdbError;
@@ -155,56 +155,45 @@ impl<'a> Partitions<'a> {
     }
 
     /// Looks up every hash in every partition: a hash does not tell which one its key is in.
-    pub(super) fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.in_any(words, |filter, hits| filter.contains_hashes_into(hashes, hits))
+    pub(super) fn look_up_hashes(&self, hashes: &[u64], words: &mut [u64]) {
+        self.in_any(words, |filter, hits| _ = filter.contains_hashes_into(hashes, hits));
     }
 
-    pub(super) fn contains_batch_into<K: AsRef<[u8]>>(
+    /// Looks up keys of these bytes. There is one word per 64 of them.
+    pub(super) fn look_up<'k, K, B: AsRef<[u8]>>(
         &self,
-        keys: &[K],
+        keys: &'k [K],
         words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        bytes: impl Fn(&'k K) -> B,
+    ) {
         // If a key panics when it is read, what is left says "maybe".
         fill_with_maybe(words, keys.len());
         if !self.bytewise {
-            return self.in_any(words, |filter, hits| filter.contains_batch_into(keys, hits));
+            return self.in_any(words, |filter, hits| filter.look_up(keys, hits, &bytes));
         }
-        let place = |(i, key): (usize, &K)| (self.of_key(key.as_ref()), i);
+        let place = |(i, key): (usize, &'k K)| (self.of_key(bytes(key).as_ref()), i);
         let mut places: Vec<(usize, usize)> = keys.iter().enumerate().map(place).collect();
         places.sort_unstable();
-        let (mut group, mut hits) = (Vec::new(), Vec::new());
+        let mut hits = Vec::new();
         for places in places.chunk_by(|a, b| a.0 == b.0) {
-            group.clear();
-            group.extend(places.iter().map(|&(_, i)| keys[i].as_ref()));
-            hits.resize(group.len().div_ceil(64), 0);
-            self.list[places[0].0].filter.contains_batch_into(&group, &mut hits)?;
+            hits.resize(places.len().div_ceil(64), 0);
+            let filter = self.list[places[0].0].filter;
+            filter.look_up(places, &mut hits, |&(_, i)| bytes(&keys[i]));
             for (at, &(_, i)) in places.iter().enumerate() {
                 let miss = !hits[at / 64] >> (at % 64) & 1;
                 words[i / 64] &= !(miss << (i % 64));
             }
         }
-        Ok(())
     }
 
     /// The hits of any partition.
-    fn in_any(
-        &self,
-        words: &mut [u64],
-        look_up: impl Fn(&FilterBlock<'a>, &mut [u64]) -> Result<(), LengthError>,
-    ) -> Result<(), LengthError> {
+    fn in_any(&self, words: &mut [u64], look_up: impl Fn(&FilterBlock<'a>, &mut [u64])) {
         let (mut any, mut hits) = (vec![0; words.len()], vec![0; words.len()]);
         for partition in &self.list {
-            look_up(&partition.filter, &mut hits)?;
+            look_up(&partition.filter, &mut hits);
             any.iter_mut().zip(&hits).for_each(|(any, hits)| *any |= hits);
         }
         words.copy_from_slice(&any);
-        Ok(())
     }
 
     /// The partition that holds the key if any does.

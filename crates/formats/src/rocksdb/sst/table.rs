@@ -212,5 +212,4 @@ fn u32_at(footer: &[u8; FOOTER_BYTES], at: usize) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "../../../tests/unit/table.rs"]
 mod tests;

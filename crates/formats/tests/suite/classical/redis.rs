@@ -115,7 +115,7 @@ fn answers_are_those_of_a_naive_reading() {
         let expected = answers(&bytes, &keys).unwrap();
         let own: Vec<_> = keys.iter().map(|key| filter.hash_key(key)).collect();
         for ((key, own), &expected) in keys.iter().zip(&own).zip(&expected) {
-            assert_eq!((own.a, own.b), hashes(key, filter.hash_bits()));
+            assert_eq!((own.first(), own.second()), hashes(key, filter.hash_bits()));
             assert_eq!(filter.contains(key), expected, "{filter:?}, {key:02x?}");
         }
         let lengths = (0..=130).chain([1_023, 1_024, 1_025, 2_047, 2_048, 2_100]);

@@ -3,11 +3,9 @@
 
 use std::fs;
 
-use blocked_bloom::{BatchQuery, Bitmask};
+use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{CassandraFilter, CassandraFilterRef, Layout};
-use blocked_bloom_formats::parquet::{
-    ParquetFile, SplitBlockFilter, SplitBlockFilterRef, hash_value,
-};
+use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
 
 use super::campaign::{Case, Expected, Outcome};
 use super::naive;
@@ -35,7 +33,7 @@ fn parquet_filters() {
     let (added, absent) = (keys("keys_added.hex"), keys("keys_absent.hex"));
     let (bytes, other, queries) = (stored(&added), stored(&absent), [added, absent].concat());
     let kernels = kernels();
-    let look_up = |bytes: &[u8]| match SplitBlockFilterRef::from_bytes(bytes) {
+    let look_up = |bytes: &[u8]| match SplitBlockFilter::from_bytes(bytes) {
         Err(error) => {
             assert!(!error.to_string().is_empty());
             Outcome::refused()

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, SplitBlockFilterRef, hash_value};
+use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, SplitBlockFilter, hash_value};
 
 use crate::fixtures::{committed, unhex};
 
@@ -18,8 +18,8 @@ fn every_truncation_and_extension_of_a_filter_is_an_error() {
     let (bytes, _) = raw();
     let header = bytes.len() - 64;
     for length in 0..bytes.len() {
-        let error = SplitBlockFilterRef::from_bytes(&bytes[..length]).unwrap_err();
-        let within = SplitBlockFilterRef::at(&bytes[..length], 0, None).unwrap_err();
+        let error = SplitBlockFilter::from_bytes(&bytes[..length]).unwrap_err();
+        let within = SplitBlockFilter::at(&bytes[..length], 0, None).unwrap_err();
         if length < header {
             assert_eq!(error, ParquetError::Truncated { offset: length as u64 });
             assert!(error.to_string().contains("truncated"));
@@ -33,13 +33,13 @@ fn every_truncation_and_extension_of_a_filter_is_an_error() {
     for extra in [1, 31, 32, 64, 1_000] {
         let mut longer = bytes.clone();
         longer.resize(bytes.len() + extra, 0);
-        let error = SplitBlockFilterRef::from_bytes(&longer).unwrap_err();
+        let error = SplitBlockFilter::from_bytes(&longer).unwrap_err();
         let (found, expected) = (longer.len() as u64, bytes.len() as u64);
         assert_eq!(error, ParquetError::Length { found, expected });
         assert!(error.to_string().contains("followed by other bytes"));
     }
     for length in [0, 1, 31, 33, 65] {
-        let error = SplitBlockFilterRef::from_bitset(&bytes[..length]).unwrap_err();
+        let error = SplitBlockFilter::from_bitset(&bytes[..length]).unwrap_err();
         assert_eq!(error, ParquetError::BitsetLength { found: length as i64 });
     }
 }
@@ -54,8 +54,8 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
         for flip in 1..=255 {
             let mut damaged = bytes.clone();
             damaged[position] ^= flip;
-            let exact = SplitBlockFilterRef::from_bytes(&damaged);
-            let declared = SplitBlockFilterRef::at(&damaged, 0, Some(bytes.len() as i32));
+            let exact = SplitBlockFilter::from_bytes(&damaged);
+            let declared = SplitBlockFilter::at(&damaged, 0, Some(bytes.len() as i32));
             assert_eq!(exact.is_ok(), declared.is_ok(), "{position} ^ {flip}");
             match exact {
                 Ok(filter) if position < header => {
@@ -68,7 +68,7 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
                     failed += 1;
                 }
             }
-            let _ = SplitBlockFilterRef::at(&damaged, 0, None);
+            let _ = SplitBlockFilter::at(&damaged, 0, None);
         }
     }
     // What is left are fields that nobody knows in place of the ends of structures, and zigzag numbers written otherwise.

@@ -1,7 +1,7 @@
 //! Footers and headers that are made by hand: encryption, other files, and what hostile metadata may try.
 
 use blocked_bloom_formats::parquet::{
-    ParquetError, ParquetFile, PhysicalType, SplitBlockFilter, SplitBlockFilterRef, Value,
+    ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value,
 };
 
 const TRUE: u8 = 1;
@@ -196,7 +196,7 @@ fn offsets_and_lengths_of_filters_are_checked() {
     assert!(open(5, length).is_err());
     // Into the footer, which is no filter's place.
     let bytes = [b"PAR1".as_slice(), &stored[..stored.len() - 1]].concat();
-    let error = SplitBlockFilterRef::at(&bytes, 4, None).unwrap_err();
+    let error = SplitBlockFilter::at(&bytes, 4, None).unwrap_err();
     let end = bytes.len() as u64;
     assert_eq!(error, ParquetError::OutsideFile { offset: 4, length: length as u64, end });
 }
@@ -289,7 +289,7 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
         bytes
     };
     let open =
-        |bytes: &[u8]| SplitBlockFilterRef::from_bytes(bytes).map(|filter| filter.blocks().len());
+        |bytes: &[u8]| SplitBlockFilter::from_bytes(bytes).map(|filter| filter.blocks().len());
     let fields =
         [(1, I32, number(32)), (2, STRUCT, arm(1)), (3, STRUCT, arm(1)), (4, STRUCT, arm(1))];
     assert_eq!(open(&header(&fields)), Ok(1));
@@ -385,7 +385,7 @@ fn filters_that_overlap_are_believed_of_no_column() {
         let claims: Vec<_> = claims.iter().map(|&(offset, length)| (2, offset, length)).collect();
         let bytes = claiming(&stored, &claims);
         let file = ParquetFile::open(&bytes).unwrap();
-        let own = |(i, filter): (usize, Result<Option<SplitBlockFilterRef<'_>>, _>)| {
+        let own = |(i, filter): (usize, Result<Option<SplitBlockFilter<&[SplitBlock]>>, _>)| {
             filter.map(|filter| filter.unwrap().contains((i as i64).to_le_bytes()))
         };
         (0..claims.len()).map(|i| file.filter(0, i)).enumerate().map(own).collect()

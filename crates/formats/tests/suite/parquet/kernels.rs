@@ -1,9 +1,9 @@
 //! Every kernel gives the bits and the answers of the probe scheme, for every length, number of blocks and alignment; folding and union
 //! are exact.
 
-use blocked_bloom::{BatchQuery, Bitmask, LengthError};
+use blocked_bloom::{Bitmask, LengthError};
 use blocked_bloom_formats::parquet::{
-    ParquetError, SplitBlockFilter, SplitBlockFilterRef, hash_value, split_block,
+    ParquetError, SplitBlock, SplitBlockFilter, hash_value, split_block,
 };
 
 use crate::common::{Random, kernels};
@@ -50,7 +50,7 @@ fn queries(present: &[u64], count: usize) -> Vec<u64> {
     (0..count).map(pick).collect()
 }
 
-fn check(filter: SplitBlockFilterRef<'_>, hashes: &[u64], hits: &mut Bitmask) {
+fn check(filter: SplitBlockFilter<&[SplitBlock]>, hashes: &[u64], hits: &mut Bitmask) {
     let bitset = filter.blocks().as_flattened();
     filter.contains_hashes(hashes, hits);
     assert_eq!(hits.words().len(), hashes.len().div_ceil(64));
@@ -78,7 +78,7 @@ fn every_length_and_number_of_blocks() {
     for blocks in [1, 2, 3, 7, 64, 1_000, 100_003] {
         let (bitset, present) = filled(blocks, blocks as u64);
         let hashes = queries(&present, 200);
-        let filter = SplitBlockFilterRef::from_bitset(&bitset).unwrap();
+        let filter = SplitBlockFilter::from_bitset(&bitset).unwrap();
         for &kernel in &kernels {
             for length in 0..=200 {
                 check(filter.with_kernel(kernel), &hashes[..length], &mut hits);
@@ -100,7 +100,7 @@ fn every_alignment_of_a_buffer_that_ends_at_its_allocation() {
             bytes.resize(offset, 0xff);
             bytes.extend_from_slice(&bitset);
             let bytes = bytes.into_boxed_slice();
-            let filter = SplitBlockFilterRef::from_bitset(&bytes[offset..]).unwrap();
+            let filter = SplitBlockFilter::from_bitset(&bytes[offset..]).unwrap();
             for &kernel in &kernels {
                 check(filter.with_kernel(kernel), &hashes, &mut hits);
             }
@@ -116,7 +116,7 @@ fn long_batches_and_the_edges_of_every_range() {
     for blocks in [1, 2, 3, 1_000, 100_003] {
         let (mut bitset, present) = filled(blocks, 5);
         edges.iter().step_by(2).for_each(|&hash| naive_insert(&mut bitset, hash));
-        let filter = SplitBlockFilterRef::from_bitset(&bitset).unwrap();
+        let filter = SplitBlockFilter::from_bitset(&bitset).unwrap();
         for kernel in kernels() {
             check(filter.with_kernel(kernel), &edges, &mut hits);
             for length in [4_095, 4_097, 65, 0, 64] {
@@ -238,7 +238,7 @@ fn filters_tell_their_kernel_whether_they_are_empty_and_each_other() {
         assert_eq!(filter.view(), filter.clone().view());
         assert_eq!(filter.view().kernel().name(), kernel.name());
         let stored = filter.to_bytes();
-        let view = SplitBlockFilterRef::from_bytes(&stored).unwrap().with_kernel(kernel);
+        let view = SplitBlockFilter::from_bytes(&stored).unwrap().with_kernel(kernel);
         assert_eq!(view.kernel().name(), kernel.name());
     }
 }
@@ -251,7 +251,7 @@ fn unions_hold_the_values_of_both() {
         filter.insert_hashes(&mine);
         let mut other = SplitBlockFilter::with_blocks(others_blocks).unwrap();
         other.insert_hashes(&others);
-        filter.union_with(other.view()).unwrap();
+        filter.union_with(&other).unwrap();
         let mut both = SplitBlockFilter::with_blocks(blocks).unwrap();
         both.insert_hashes(&mine);
         both.insert_hashes(&others);
@@ -260,12 +260,12 @@ fn unions_hold_the_values_of_both() {
     let mut filter = SplitBlockFilter::with_blocks(8).unwrap();
     let unchanged = filter.clone();
     let bitset = [0xff; 96];
-    let three = SplitBlockFilterRef::from_bitset(&bitset).unwrap();
-    assert_eq!(filter.union_with(three), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
+    let three = SplitBlockFilter::from_bitset(&bitset).unwrap();
+    assert_eq!(filter.union_with(&three), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
     assert_eq!(three.to_filter(), Err(ParquetError::NotAPowerOfTwo { blocks: 3 }));
     let four = SplitBlockFilter::with_blocks(4).unwrap();
     let error = ParquetError::TooFewBlocks { found: 4, expected: 8 };
-    assert_eq!(filter.union_with(four.view()), Err(error));
+    assert_eq!(filter.union_with(&four), Err(error));
     assert_eq!(filter, unchanged);
 }
 
@@ -273,7 +273,7 @@ fn unions_hold_the_values_of_both() {
 #[test]
 fn the_estimated_rate_is_the_measured_one() {
     let (bitset, _) = filled(4_000, 8);
-    let filter = SplitBlockFilterRef::from_bitset(&bitset).unwrap();
+    let filter = SplitBlockFilter::from_bitset(&bitset).unwrap();
     let mut hits = Bitmask::new();
     filter.contains_hashes(&Random(77).hashes(4_000_000), &mut hits);
     let (measured, estimated) =

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blocked_bloom::{BatchQuery, Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Kernel};
 use blocked_bloom_formats::parquet::{
-    ParquetError, ParquetFile, PhysicalType, SplitBlockFilter, SplitBlockFilterRef, Value,
-    hash_value,
+    ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value, hash_value,
 };
 
 use crate::common::kernels;
@@ -25,7 +24,12 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// Looks up in every way there is, by every kernel.
-fn check(filter: SplitBlockFilterRef<'_>, keys: &[Vec<u8>], expected: &[bool], context: &str) {
+fn check(
+    filter: SplitBlockFilter<&[SplitBlock]>,
+    keys: &[Vec<u8>],
+    expected: &[bool],
+    context: &str,
+) {
     let hashes: Vec<u64> = keys.iter().map(hash_value).collect();
     let mut hits = Bitmask::new();
     for kernel in kernels() {
@@ -177,7 +181,7 @@ fn filters_of_sequences_are_written_byte_for_byte() {
                 let length = column.filter_length().unwrap() as usize;
                 let written = &bytes[offset..offset + length];
                 assert!(filter.to_bytes() == written, "{name} {column_name} {row_group}");
-                let opened = SplitBlockFilterRef::from_bytes(written).unwrap();
+                let opened = SplitBlockFilter::from_bytes(written).unwrap();
                 assert_eq!(opened, filter.view());
                 assert_eq!(opened.to_filter().unwrap(), filter);
             }
@@ -236,7 +240,7 @@ fn raw_filters_are_answered_and_written_byte_for_byte() {
             panic!("{line}")
         };
         let bytes = fs::read(fixture(&format!("raw/{file}"))).unwrap();
-        let filter = SplitBlockFilterRef::from_bytes(&bytes).unwrap();
+        let filter = SplitBlockFilter::from_bytes(&bytes).unwrap();
         let keys = [added.clone(), absent.clone()].concat();
         let expected: Vec<bool> = answers.bytes().map(|answer| answer == b'1').collect();
         check(filter, &keys, &expected, file);
@@ -270,8 +274,8 @@ fn odd_headers_get_their_verdicts() {
         let (file, verdict) = line.split_once(',').unwrap();
         let verdict = verdict.trim_end_matches(',');
         let bytes = fs::read(fixture(&format!("raw/{file}"))).unwrap();
-        let exact = SplitBlockFilterRef::from_bytes(&bytes);
-        let within = SplitBlockFilterRef::at(&bytes, 0, None);
+        let exact = SplitBlockFilter::from_bytes(&bytes);
+        let within = SplitBlockFilter::at(&bytes, 0, None);
         let expected_error = match file {
             "odd_numbytes0.sbbf" => ParquetError::BitsetLength { found: 0 },
             "odd_numbytes33.sbbf" => ParquetError::BitsetLength { found: 33 },

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use blocked_bloom::BatchQuery;
 use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RocksdbError, SstFilter};
 
 use crate::common::Random;

@@ -3,10 +3,10 @@
 use core::arch::x86_64::*;
 
 use super::splat;
-use crate::rocksdb::scheme::{self, Segment};
-use crate::rocksdb::solve::Row;
+use crate::scheme::rocksdb::{self, Segment};
 use crate::scheme::{WIDTH, Word};
 use crate::solve::Rows;
+use crate::solve::rocksdb::Row;
 
 /// `a ^ (b & c)`, and `a | (b & c)`.
 const XOR_AND: i32 = 0x78;
@@ -94,7 +94,7 @@ unsafe fn columns_64<const K: usize>(rows: &Rows, out: &mut [Word], columns: u32
 unsafe fn columns_128<const K: usize>(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
     let mut state = [[_mm512_setzero_si512(); 2]; K];
     let mut end = out.len();
-    for (block, rows) in rows.chunks_exact(scheme::WIDTH as usize).enumerate().rev() {
+    for (block, rows) in rows.chunks_exact(rocksdb::WIDTH as usize).enumerate().rev() {
         for row in rows.iter().rev() {
             let (low_row, high_row) = (splat(row.low), splat(row.high));
             for (k, [low, high]) in state.iter_mut().enumerate() {

@@ -1,0 +1,243 @@
+//! Lookups and facts of split-block filters, written once for wherever the blocks are, and opening stored ones.
+
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
+
+use super::error::ParquetError;
+use super::filter::SplitBlockFilter;
+use super::header;
+use super::kernel;
+use super::split_block::{self, SplitBlock};
+use super::value::{KEY_HASH, hash_value};
+use crate::words;
+
+impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
+    /// Opens a filter: the header and the bitset, and nothing after it.
+    ///
+    /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the [module](super).
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] if the header is damaged or of another algorithm, hash or compression, if the bitset's length is not a
+    /// positive multiple of 32 up to 128 MiB, or if the bytes are shorter or longer than both.
+    ///
+    /// ```
+    /// use blocked_bloom_formats::parquet::SplitBlockFilter;
+    /// let mut filter = SplitBlockFilter::new(100, 0.01)?;
+    /// filter.insert("apple");
+    /// let stored = filter.to_bytes();
+    ///
+    /// let filter = SplitBlockFilter::from_bytes(&stored)?;
+    /// assert!(filter.contains("apple"));
+    /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+    /// ```
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ParquetError> {
+        let header = header::read(bytes, 0)?;
+        let bitset = &bytes[header.length..];
+        let (found, expected) = (bytes.len(), header.length as u64 + u64::from(header.bitset));
+        if bitset.len() as u64 != u64::from(header.bitset) {
+            return Err(ParquetError::Length { found: found as u64, expected });
+        }
+        Self::from_bitset(bitset)
+    }
+
+    /// Opens a filter without a header: the bitset alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError::BitsetLength`] unless the length is a positive multiple of 32 up to 128 MiB.
+    pub fn from_bitset(bitset: &'a [u8]) -> Result<Self, ParquetError> {
+        header::bitset_length(i64::try_from(bitset.len()).unwrap_or(i64::MAX))?;
+        let (blocks, _) = bitset.as_chunks();
+        Ok(SplitBlockFilter::of(blocks, Kernel::default()))
+    }
+
+    /// Opens the filter at `offset` of a file, or of any bytes that have it somewhere: `bloom_filter_offset` and
+    /// `bloom_filter_length` of the column's metadata. Files of older writers have no length.
+    ///
+    /// [`ParquetFile`](super::ParquetFile) does this for those who have not read the metadata themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] as [`from_bytes`](Self::from_bytes), if the filter is not within `file`, or if its header gives another
+    /// length than `length`.
+    pub fn at(file: &'a [u8], offset: i64, length: Option<i32>) -> Result<Self, ParquetError> {
+        Self::within(file, offset, length).map(|(filter, _)| filter)
+    }
+
+    /// [`at`](Self::at), and where in `file` the filter ends.
+    pub(super) fn within(
+        file: &'a [u8],
+        offset: i64,
+        length: Option<i32>,
+    ) -> Result<(Self, u64), ParquetError> {
+        let end = file.len() as u64;
+        let outside = |length| ParquetError::OutsideFile { offset, length, end };
+        let rest = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
+        let rest = rest.filter(|rest| !rest.is_empty()).ok_or(outside(1))?;
+        let header = header::read(rest, offset.unsigned_abs())?;
+        let expected = header.length as u64 + u64::from(header.bitset);
+        if let Some(length) = length
+            && u64::try_from(length) != Ok(expected)
+        {
+            return Err(ParquetError::Length { found: length.max(0) as u64, expected });
+        }
+        let bitset = rest.get(header.length..expected as usize).ok_or(outside(expected))?;
+        Ok((Self::from_bitset(bitset)?, offset.unsigned_abs() + expected))
+    }
+}
+
+impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
+    /// Whether a value with these plain-encoded bytes may be in the row group: false means certainly absent.
+    ///
+    /// Cost: one hash, 32 bytes of memory.
+    #[inline]
+    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(hash_value(plain))
+    }
+
+    /// Whether a value with this [`hash`](super::Value::hash) may be in the row group.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let blocks = self.blocks();
+        let index = split_block::block_index(hash, blocks.len() as u32);
+        split_block::contains(&blocks[index as usize], hash)
+    }
+
+    /// Prefetches the block of this [`hash`](super::Value::hash).
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        kernel::prefetch::<2, _>(self.blocks(), hash);
+    }
+
+    /// Looks up the [`hash`](super::Value::hash) of every value, which serves the filters of all row groups; `hits` then has one bit per
+    /// hash. Batches may have any length.
+    ///
+    /// Cost: about one cache line per hash, prefetched where the filter outgrows the cache; one indirect call per batch.
+    #[inline]
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        hits.write(hashes.len(), |words| self.look_up(hashes, words));
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
+    }
+
+    /// There is one word per 64 hashes.
+    #[inline]
+    pub(super) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+        kernel::contains(self.kernel, self.blocks(), hashes, words);
+    }
+
+    /// Looks up every value by its plain-encoded bytes, as [`contains_hashes`](Self::contains_hashes) by its hash.
+    #[inline]
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, plain: &[K], hits: &mut Bitmask) {
+        hits.write(plain.len(), |words| _ = self.contains_batch_into(plain, words));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 values, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        plain: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(plain.len(), words)?;
+        words::look_up(plain, words, hash_value, |hashes, words| self.look_up(hashes, words));
+        Ok(())
+    }
+
+    /// Looks up the values of a column of 64-bit integers, as [`contains_batch`](Self::contains_batch).
+    #[inline]
+    pub fn contains_u64s(&self, values: &[u64], hits: &mut Bitmask) {
+        hits.write(values.len(), |words| _ = self.contains_u64s_into(values, words));
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 values, rounded up; nothing is written then.
+    #[inline]
+    pub fn contains_u64s_into(&self, values: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(values.len(), words)?;
+        let hash = |value: &u64| hash_value(value.to_le_bytes());
+        words::look_up(values, words, hash, |hashes, words| self.look_up(hashes, words));
+        Ok(())
+    }
+
+    /// Parquet's hash of values, XXH64, as one of the caller's.
+    pub fn key_hash(&self) -> KeyHash {
+        KEY_HASH
+    }
+
+    /// The blocks, 1 to 4,194,304. `blocks().as_flattened()` is the bitset.
+    #[inline]
+    pub fn blocks(&self) -> &[SplitBlock] {
+        self.data.as_ref()
+    }
+
+    /// Bytes of the blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        size_of_val(self.blocks()) as u64
+    }
+
+    /// Whether no bit is set, so that every value is certainly absent: the filter of a column of nulls. Cost: reads blocks up to the
+    /// first bit.
+    pub fn is_empty(&self) -> bool {
+        self.blocks().iter().all(|block| *block == [0; 32])
+    }
+
+    /// Fraction of bits that are set, 0 to 1. Cost: reads every block.
+    pub fn fill_ratio(&self) -> f64 {
+        let ones = |word: &[u8; 4]| u64::from(u32::from_le_bytes(*word).count_ones());
+        let (words, _) = self.blocks().as_flattened().as_chunks();
+        words.iter().map(ones).sum::<u64>() as f64 / (32 * words.len()) as f64
+    }
+
+    /// False-positive rate that the filter really has, from its bits, 0 to 1: the mean over blocks of the chance that in each word
+    /// the bit of an absent value is set, the product of the fills of the block's eight words.
+    ///
+    /// Writers estimate `fill_ratio^8` instead, which is lower, by the more the fuller the blocks differ. Cost: reads every block.
+    pub fn estimated_false_positive_rate(&self) -> f64 {
+        let fill = |word: &[u8; 4]| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0;
+        let rate = |block: &SplitBlock| block.as_chunks().0.iter().map(fill).product::<f64>();
+        self.blocks().iter().map(rate).sum::<f64>() / self.blocks().len() as f64
+    }
+}
+
+impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    #[inline]
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_hashes_into(hashes, words)
+    }
+
+    #[inline]
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
+    }
+}

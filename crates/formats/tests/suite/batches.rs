@@ -1,0 +1,299 @@
+//! What the batches of all filters have in common: keys are answered as their hashes are, words have one length, and what is left when a
+//! key panics never says "absent".
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use blocked_bloom::{Bitmask, Filter, KeyHash, LengthError, contains_batch_into};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
+use blocked_bloom_formats::parquet::{
+    AtomicSplitBlockFilter, SplitBlock, SplitBlockFilter, hash_value,
+};
+use blocked_bloom_formats::rocksdb::{
+    FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, SstFilter, hash_key,
+};
+
+use crate::common::{Random, kernels};
+use crate::fixtures::committed;
+use crate::sst::{self, Sst};
+
+fn keys(name: &str, count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|i| format!("{name}{i:05}").into_bytes()).collect()
+}
+
+/// Every filter block of RocksDB by name: of 300 keys, some of none.
+fn blocks(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
+    let built = |builder: Result<FilterBlockBuilder, _>| {
+        let mut builder = builder.unwrap();
+        builder.extend(keys);
+        builder.finish().unwrap()
+    };
+    vec![
+        ("fast", built(FilterBlockBuilder::new(10.0))),
+        ("legacy", built(FilterBlockBuilder::legacy(10.0))),
+        ("pass all", FilterBlock::pass_all().as_bytes().to_vec()),
+        ("no keys", vec![0xff, 0, 6, 0, 0]),
+    ]
+}
+
+const WHOLE: (&str, &[u8]) = ("rocksdb.block.based.table.whole.key.filtering", b"1");
+const BYTEWISE: (&str, &[u8]) = ("rocksdb.comparator", b"leveldb.BytewiseComparator");
+const USER_KEYS: (&str, &[u8]) = ("rocksdb.index.key.is.user.key", &[1]);
+
+/// A file with this filter block, or with one partition for each of several.
+fn file(blocks: &[(Vec<u8>, Vec<u8>)], properties: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut file = Sst::default();
+    if let [(_, block)] = blocks {
+        let place = file.block(block);
+        return file.finish(&[("fullfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties));
+    }
+    let places: Vec<_> =
+        blocks.iter().map(|(last, block)| (last.clone(), file.block(block))).collect();
+    let place = file.block(&sst::index(&places, 1, false));
+    file.finish(&[("partitionedfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties))
+}
+
+/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which nothing can be looked up.
+fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
+    let all = blocks(keys);
+    let full = |which: usize| [(keys[299].clone(), all[which].1.clone())];
+    let partitions: Vec<_> =
+        keys.chunks(50).map(|keys| (keys[49].clone(), blocks(keys)[0].1.clone())).collect();
+    vec![
+        ("full", file(&full(0), &[WHOLE, BYTEWISE])),
+        ("full, legacy", file(&full(1), &[WHOLE, BYTEWISE])),
+        ("partitions", file(&partitions, &[WHOLE, BYTEWISE, USER_KEYS])),
+        ("partitions, other comparator", file(&partitions, &[WHOLE, USER_KEYS])),
+        ("no whole keys", file(&full(0), &[BYTEWISE])),
+    ]
+}
+
+/// The methods that every filter has by itself.
+trait Batches: Filter {
+    fn keys<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask);
+    fn keys_into<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) -> Result<(), LengthError>;
+    fn u64s(&self, keys: &[u64], hits: &mut Bitmask);
+    fn u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
+    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask);
+}
+
+macro_rules! batches {
+    ($($filter:ty),*) => {$(
+        impl Batches for $filter {
+            fn keys<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+                self.contains_batch(keys, hits);
+            }
+
+            fn keys_into<K: AsRef<[u8]>>(
+                &self,
+                keys: &[K],
+                words: &mut [u64],
+            ) -> Result<(), LengthError> {
+                self.contains_batch_into(keys, words)
+            }
+
+            fn u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+                self.contains_u64s(keys, hits);
+            }
+
+            fn u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+                self.contains_u64s_into(keys, words)
+            }
+
+            fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+                self.contains_hashes(hashes, hits);
+            }
+        }
+    )*};
+}
+
+batches!(FilterBlock<'_>, SstFilter<'_>, SplitBlockFilter, SplitBlockFilter<&[SplitBlock]>);
+
+/// Masks and words agree, in every length of batch; other numbers of words are errors that write nothing.
+fn check(filter: &impl Batches, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
+    let (mut hits, mut words) = (Bitmask::new(), vec![0; 64]);
+    let numbers: Vec<u64> = (0..keys.len() as u64).map(|i| i % 500).collect();
+    let bytes: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+    for length in [0, 1, 63, 64, 65, 200, keys.len()] {
+        let (keys, hashes) = (&keys[..length], &hashes[..length]);
+        let words = &mut words[..length.div_ceil(64)];
+        words.fill(0x5555_5555_5555_5555);
+        filter.keys(keys, &mut hits);
+        filter.keys_into(keys, words).unwrap();
+        assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} keys");
+        filter.hashes(hashes, &mut hits);
+        filter.contains_hashes_into(hashes, words).unwrap();
+        assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} hashes");
+        assert!(hits.hits().all(|i| i < length), "{name}: a bit past the last");
+        for (i, &hash) in hashes.iter().enumerate() {
+            filter.prefetch_hash(hash);
+            assert_eq!(hits.get(i), Some(filter.contains_hash(hash)), "{name}: hash {i}");
+        }
+        filter.keys(&bytes[..length], &mut hits);
+        filter.u64s_into(&numbers[..length], words).unwrap();
+        assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} numbers");
+        filter.u64s(&numbers[..length], &mut hits);
+        assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} numbers");
+    }
+    // The core cannot hash keys as these filters do, and knows it.
+    assert!(matches!(filter.key_hash(), KeyHash::Caller { .. }), "{name}");
+    let mut words = [0; 2];
+    contains_batch_into(filter, &keys[..70], &mut words).unwrap();
+    assert_eq!(words, [u64::MAX, 0b11_1111], "{name}");
+    for count in [0, 1, 3] {
+        let mut words = vec![7; count];
+        let error = filter.keys_into(&keys[..65], &mut words).unwrap_err();
+        assert_eq!((error.words, error.expected), (count, 2), "{name}");
+        let error = filter.u64s_into(&numbers[..65], &mut words).unwrap_err();
+        assert_eq!((error.words, error.expected), (count, 2), "{name}");
+        let error = filter.contains_hashes_into(&hashes[..65], &mut words).unwrap_err();
+        assert_eq!((error.words, error.expected), (count, 2), "{name}");
+        assert_eq!(words, vec![7; count], "{name}");
+    }
+}
+
+fn answers(filter: &dyn Filter, hashes: &[u64]) -> Vec<bool> {
+    let mut hits = Bitmask::new();
+    hits.write(hashes.len(), |words| filter.contains_hashes_into(hashes, words).unwrap());
+    hits.iter().collect()
+}
+
+#[test]
+fn rocksdb_blocks() {
+    let added = keys("a", 300);
+    let looked_up = [added.clone(), keys("n", 500)].concat();
+    let hashes: Vec<u64> = looked_up.iter().map(hash_key).collect();
+    for (name, bytes) in blocks(&added) {
+        let block = FilterBlock::from_bytes_or_no_keys(&bytes).unwrap();
+        for kernel in kernels() {
+            check(&block.with_kernel(kernel), &looked_up, &hashes, name);
+        }
+        let expected: Vec<bool> = match block.kind() {
+            // It has another hash.
+            FilterKind::LegacyBloom { .. } => vec![true; hashes.len()],
+            _ => looked_up.iter().map(|key| block.contains(key)).collect(),
+        };
+        assert_eq!(answers(&block, &hashes), expected, "{name}");
+    }
+}
+
+/// A hash does not tell the partition: it is looked up in all of them.
+#[test]
+fn rocksdb_files() {
+    let added = keys("a", 300);
+    let looked_up = [added.clone(), keys("n", 500)].concat();
+    let hashes: Vec<u64> = looked_up.iter().map(hash_key).collect();
+    for (name, bytes) in files(&added) {
+        let file = SstFilter::open(&bytes).unwrap();
+        for kernel in kernels() {
+            check(&file.clone().with_kernel(kernel), &looked_up, &hashes, name);
+        }
+        let in_any = |&hash| file.filter_blocks().any(|block| block.contains_hash(hash));
+        let expected: Vec<bool> = match file.whole_keys() {
+            Some(true) => hashes.iter().map(in_any).collect(),
+            _ => vec![true; hashes.len()],
+        };
+        let by_hash = answers(&file, &hashes);
+        assert_eq!(by_hash, expected, "{name}");
+        assert!(by_hash[..300].iter().all(|&maybe| maybe), "{name}");
+        // What is absent by its hash is absent by its key.
+        assert!(looked_up.iter().zip(&by_hash).all(|(key, &maybe)| maybe || !file.contains(key)));
+        let has_partitions = file.layout() == FilterLayout::Partitioned;
+        assert_eq!(name.starts_with("partitions"), has_partitions);
+        assert_eq!(file.filter_blocks().count(), if has_partitions { 6 } else { 1 });
+    }
+    // One that RocksDB wrote.
+    let path = committed("rocksdb").join("bloom_b10_n5000_partitioned.sst");
+    let bytes = fs::read(path).unwrap();
+    let file = SstFilter::open(&bytes).unwrap();
+    let (mut by_key, mut by_hash) = (Bitmask::new(), Bitmask::new());
+    file.contains_batch(&looked_up, &mut by_key);
+    file.contains_hashes(&hashes, &mut by_hash);
+    assert!(by_key.count_hits() <= by_hash.count_hits() && by_hash.count_hits() < 120);
+    assert!(by_key.hits().all(|i| by_hash.get(i) == Some(true)));
+}
+
+#[test]
+fn parquet_filters() {
+    let looked_up = [keys("a", 300), keys("n", 500)].concat();
+    let hashes: Vec<u64> = looked_up.iter().map(hash_value).collect();
+    for kernel in kernels() {
+        let mut filter = SplitBlockFilter::new(300, 0.01).unwrap().with_kernel(kernel);
+        filter.insert_hashes(&hashes[..300]);
+        check(&filter, &looked_up, &hashes, "owned");
+        check(&filter.view(), &looked_up, &hashes, "borrowed");
+        let expected: Vec<bool> = looked_up.iter().map(|key| filter.contains(key)).collect();
+        assert!(expected[..300].iter().all(|&maybe| maybe) && expected.contains(&false));
+        assert_eq!(answers(&filter, &hashes), expected);
+        assert!(hashes.iter().zip(&expected).all(|(&hash, &is)| filter.contains_hash(hash) == is));
+        let atomic = AtomicSplitBlockFilter::from(filter);
+        assert_eq!(answers(&atomic, &hashes), expected);
+        let (mut of_keys, mut of_hashes) = (Bitmask::new(), Bitmask::new());
+        atomic.contains_batch(&looked_up, &mut of_keys);
+        atomic.contains_hashes(&hashes, &mut of_hashes);
+        assert!(of_keys == of_hashes && of_keys.iter().eq(expected));
+        assert!(looked_up.iter().zip(of_keys.iter()).all(|(key, is)| atomic.contains(key) == is));
+        let error = atomic.contains_hashes_into(&hashes[..65], &mut [0; 3]).unwrap_err();
+        assert_eq!((error.words, error.expected), (3, 2));
+    }
+}
+
+/// A key that panics when it is read, or is not to be read at all.
+#[derive(Clone)]
+struct Key(Option<Vec<u8>>);
+
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_ref().expect("a key that panics")
+    }
+}
+
+/// What is left of a batch whose key `at` panics: no key that may be present is absent.
+fn check_panic(filter: &impl Batches, keys: &[Vec<u8>], at: usize, name: &str) {
+    let mut expected = Bitmask::new();
+    filter.keys(keys, &mut expected);
+    let mut hostile: Vec<Key> = keys.iter().cloned().map(Some).map(Key).collect();
+    hostile[at] = Key(None);
+    let mut words = vec![0; keys.len().div_ceil(64)];
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        filter.keys_into(&hostile, &mut words).unwrap();
+    }));
+    // Where the answer does not depend on keys, they are not read.
+    if outcome.is_ok() {
+        assert!(expected.count_hits() == 0 || expected.count_misses() == 0, "{name}");
+    }
+    for (i, (left, expected)) in words.iter().zip(expected.words()).enumerate() {
+        assert_eq!(left & expected, *expected, "{name}: word {i}, key {at} panics");
+    }
+}
+
+#[test]
+fn keys_that_panic_leave_maybe() {
+    let added = keys("a", 300);
+    let mut random = Random(4);
+    let blocks: Vec<_> = blocks(&added);
+    let files = files(&added);
+    let mut parquet = SplitBlockFilter::new(300, 0.01).unwrap();
+    added.iter().for_each(|key| _ = parquet.insert(key));
+    let mut cassandra = CassandraFilter::new(Layout::Since4, 300, 0.01).unwrap();
+    cassandra.extend(&added);
+    for at in (0..20).map(|_| random.next() as usize % 300) {
+        for (name, bytes) in &blocks {
+            let block = FilterBlock::from_bytes_or_no_keys(bytes).unwrap();
+            check_panic(&block, &added, at, name);
+        }
+        for (name, bytes) in &files {
+            check_panic(&SstFilter::open(bytes).unwrap(), &added, at, name);
+        }
+        check_panic(&parquet, &added, at, "parquet");
+        // Of Cassandra's filters there are masks only.
+        let mut hostile: Vec<Key> = added.iter().cloned().map(Some).map(Key).collect();
+        hostile[at] = Key(None);
+        let mut hits = Bitmask::new();
+        cassandra.view().contains_batch(&added, &mut hits);
+        assert_eq!(hits.count_hits(), 300);
+        let view = cassandra.view();
+        let outcome = catch_unwind(AssertUnwindSafe(|| view.contains_batch(&hostile, &mut hits)));
+        assert!(outcome.is_err() && hits.is_empty() && hits.get(0).is_none());
+    }
+}

@@ -1,0 +1,271 @@
+//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code. No count, offset or order is relied on before it was
+//! checked; reading borrows, and panics on no input.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::probe::BLOCK_BYTES;
+use blocked_bloom::{AllocError, FilterContents, KeyHash};
+
+const MAGIC: [u8; 8] = *b"\x89BBPART\n";
+const VERSION: u16 = 1;
+
+/// Where the header has the checksum of entries and separators.
+const BODY_CHECKSUM: usize = 48;
+
+const ENTRY_BYTES: usize = 24;
+
+/// Where the header of a partition's filter has the checksum that ends it, by which an index knows it.
+pub(super) const HEADER_CHECKSUM: usize = 56;
+
+/// What the header of an index says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) key_hash: KeyHash,
+    pub(super) contents: FilterContents,
+    pub(super) partitions: u32,
+    pub(super) keys: u64,
+    /// Bytes of all partitions.
+    pub(super) stored_bytes: u64,
+}
+
+/// Where a partition is among the partitions that the builder gave out, one behind the other.
+///
+/// ```
+/// # use blocked_bloom::{FilterOptions, Sizing};
+/// # use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
+/// let builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 4096)?;
+/// let (only, index) = builder.finish()?;
+/// let at = PartitionIndex::from_bytes(index)?.locate("any key");
+/// assert_eq!((at.partition, at.offset, at.length), (0, 0, 128));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PartitionLocation {
+    /// Its number, from 0.
+    pub partition: usize,
+    /// Bytes of the partitions before it: a multiple of 64.
+    pub offset: u64,
+    /// Its bytes: a multiple of 64, at least 128; 0 if the owner of the index's bytes lends others than were verified.
+    pub length: u64,
+}
+
+/// Checksum of the filter's header, end of the partition, end of its separator.
+type Entry = [u8; ENTRY_BYTES];
+
+/// Entries and separators while a filter is built.
+#[derive(Clone, Default)]
+pub(super) struct Draft {
+    entries: Vec<Entry>,
+    separators: Vec<u8>,
+    /// Bytes of the partitions so far.
+    end: u64,
+}
+
+impl Draft {
+    /// Takes note of the next partition.
+    pub(super) fn push(
+        &mut self,
+        header_checksum: u64,
+        stored_bytes: u64,
+        separator: &[u8],
+    ) -> Result<(), AllocError> {
+        let no_memory = |bytes: usize| AllocError::new(bytes as u64);
+        self.separators.try_reserve(separator.len()).map_err(|_| no_memory(separator.len()))?;
+        self.entries.try_reserve(1).map_err(|_| no_memory(ENTRY_BYTES))?;
+        self.separators.extend_from_slice(separator);
+        self.end += stored_bytes;
+        let mut entry = [0; ENTRY_BYTES];
+        put(&mut entry, 0, &header_checksum.to_le_bytes());
+        put(&mut entry, 8, &self.end.to_le_bytes());
+        put(&mut entry, 16, &(self.separators.len() as u64).to_le_bytes());
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    pub(super) fn partitions(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * ENTRY_BYTES + self.separators.capacity()
+    }
+
+    /// The stored form, of at most 2^32 - 1 partitions.
+    pub(super) fn to_bytes(
+        &self,
+        key_hash: KeyHash,
+        contents: FilterContents,
+        keys: u64,
+    ) -> Result<Vec<u8>, AllocError> {
+        let entries = self.entries.as_flattened();
+        let length = HEADER_BYTES + entries.len() + self.separators.len();
+        let mut bytes = Vec::new();
+        let error = AllocError::new(length as u64);
+        bytes.try_reserve_exact(length).map_err(|_| error)?;
+        bytes.resize(HEADER_BYTES, 0);
+        bytes.extend_from_slice(entries);
+        bytes.extend_from_slice(&self.separators);
+        let mut header = Header::new(MAGIC, VERSION);
+        header.put_key_hash(10, 16, key_hash);
+        header.put(11, &[contents.flags()]);
+        header.put(12, &(self.entries.len() as u32).to_le_bytes());
+        header.put(24, &keys.to_le_bytes());
+        header.put(32, &(self.separators.len() as u64).to_le_bytes());
+        header.put(40, &contents.extractor().unwrap_or(0).to_le_bytes());
+        header.put_body_checksum(BODY_CHECKSUM, &bytes[HEADER_BYTES..]);
+        bytes[..HEADER_BYTES].copy_from_slice(&header.seal());
+        Ok(bytes)
+    }
+}
+
+fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    bytes[offset..offset + field.len()].copy_from_slice(field);
+}
+
+/// The checksum that ends the header of a stored filter; 0 if the bytes hold none, and are no filter.
+pub(super) fn header_checksum(stored: &[u8]) -> u64 {
+    stored.first_chunk::<HEADER_BYTES>().map_or(0, |header| u64_at(header, HEADER_CHECKSUM))
+}
+
+/// The callers' slices are long enough.
+fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// A wrong number at an offset of a partition's entry.
+fn field(
+    partition: usize,
+    offset: usize,
+    what: &'static str,
+    found: u64,
+    expected: &'static str,
+) -> HeaderError {
+    HeaderError::field(HEADER_BYTES + partition * ENTRY_BYTES + offset, what, found, expected)
+}
+
+/// Checks an index: the steps of the document, in its order.
+pub(super) fn verify(bytes: &[u8]) -> Result<Facts, HeaderError> {
+    let header = Header::read(bytes, MAGIC, VERSION)?;
+    let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
+    // Partitions are found by keys, so the caller's hashes are none of the index's.
+    let key_hash = match header.key_hash_at(10, 16) {
+        Ok(key_hash @ KeyHash::Xxh3 { .. }) => key_hash,
+        _ => return Err(HeaderError::field(10, "unsupported hash", hash, "supported: 1")),
+    };
+    let Some(contents) = FilterContents::from_flags(flags, extractor) else {
+        return Err(HeaderError::field(11, "flags", flags, "allowed: 1 to 3"));
+    };
+    let partitions = header.u32_at(12);
+    if partitions == 0 {
+        let allowed = "allowed: 1 to 4294967295";
+        return Err(HeaderError::field(12, "number of partitions", 0_u8, allowed));
+    }
+    if contents.extractor().is_some() != (extractor != 0) {
+        let expected = match extractor {
+            0 => "must not be 0, since prefixes were added",
+            _ => "must be 0, since no prefixes were added",
+        };
+        return Err(HeaderError::field(40, "extractor", extractor, expected));
+    }
+    let found = bytes.len() as u64;
+    let fixed = HEADER_BYTES as u64 + u64::from(partitions) * ENTRY_BYTES as u64;
+    let expected = fixed.saturating_add(header.u64_at(32));
+    let parts = Parts::of(bytes, partitions).filter(|_| found == expected);
+    let Some(parts) = parts else { return Err(HeaderError::Length { found, expected }) };
+    header.check_body(BODY_CHECKSUM, &bytes[HEADER_BYTES..])?;
+    let stored_bytes = parts.verify()?;
+    Ok(Facts { key_hash, contents, partitions, keys: header.u64_at(24), stored_bytes })
+}
+
+/// The entries and the separators of an index.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    /// At least one.
+    entries: &'a [Entry],
+    separators: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// `None` if there are too few bytes.
+    pub(super) fn of(bytes: &'a [u8], partitions: u32) -> Option<Self> {
+        let length = usize::try_from(partitions).ok()?.checked_mul(ENTRY_BYTES)?;
+        let (entries, separators) = bytes.get(HEADER_BYTES..)?.split_at_checked(length)?;
+        Some(Parts { entries: entries.as_chunks().0, separators })
+    }
+
+    /// Checks every entry; returns the bytes of all partitions.
+    fn verify(&self) -> Result<u64, HeaderError> {
+        const BLOCK: u64 = BLOCK_BYTES as u64;
+        let (mut end, mut separator_end, mut last) = (0, 0, None);
+        for (partition, entry) in self.entries.iter().enumerate() {
+            let (next, next_separator) = (u64_at(entry, 8), u64_at(entry, 16));
+            // A header and 1 to 2^32 - 1 blocks.
+            let length = next.checked_sub(end).filter(|length| {
+                length.is_multiple_of(BLOCK) && (2..=1 << 32).contains(&(length / BLOCK))
+            });
+            if length.is_none() {
+                let expected = "must be a header and 1 to 4294967295 blocks behind the one before";
+                return Err(field(partition, 8, "end of a partition", next, expected));
+            }
+            let most = if partition == 0 { 0 } else { self.separators.len() as u64 };
+            if next_separator < separator_end || next_separator > most {
+                let expected = "must be 0 for the first, and behind the one before and inside the separators for others";
+                return Err(field(partition, 16, "end of a separator", next_separator, expected));
+            }
+            let separator = self.separator(partition);
+            if last.is_some() && separator <= last {
+                let expected = "the separator must be greater than the one before";
+                return Err(field(partition, 16, "end of a separator", next_separator, expected));
+            }
+            (end, separator_end, last) = (next, next_separator, separator);
+        }
+        match separator_end == self.separators.len() as u64 {
+            true => Ok(end),
+            false => {
+                let (last, expected) =
+                    (self.entries.len() - 1, "must be the end of all separators");
+                Err(field(last, 16, "end of a separator", separator_end, expected))
+            }
+        }
+    }
+
+    /// Where a number of an entry begins: where it ended in the entry before.
+    fn begin(&self, partition: usize, offset: usize) -> u64 {
+        let before = partition.checked_sub(1).and_then(|before| self.entries.get(before));
+        before.map_or(0, |entry| u64_at(entry, offset))
+    }
+
+    pub(super) fn separator(&self, partition: usize) -> Option<&'a [u8]> {
+        let end = usize::try_from(u64_at(self.entries.get(partition)?, 16)).ok()?;
+        let begin = usize::try_from(self.begin(partition, 16)).ok()?;
+        self.separators.get(begin..end)
+    }
+
+    pub(super) fn location(&self, partition: usize) -> Option<PartitionLocation> {
+        let offset = self.begin(partition, 8);
+        let length = u64_at(self.entries.get(partition)?, 8).saturating_sub(offset);
+        Some(PartitionLocation { partition, offset, length })
+    }
+
+    /// The checksum that ends the header of the partition's filter.
+    pub(super) fn header_checksum(&self, partition: usize) -> Option<u64> {
+        self.entries.get(partition).map(|entry| u64_at(entry, 0))
+    }
+
+    /// The last partition whose separator is not greater than the key. That of the first is empty.
+    pub(super) fn partition_of(&self, key: &[u8]) -> usize {
+        let (mut found, mut beyond) = (0, self.entries.len());
+        while beyond - found > 1 {
+            let middle = found + (beyond - found) / 2;
+            match self.separator(middle) {
+                Some(separator) if separator <= key => found = middle,
+                _ => beyond = middle,
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,241 @@
+//! Solving the equations of a block: Gaussian elimination of each key's equation against those before it, then back substitution.
+//!
+//! A row is the equation whose first coefficient belongs to its slot. An equation is added at the first slot that it is about; if the slot
+//! has a row, their sum begins further on. Which row ends up in which slot depends on the order of the keys, the solution does not: with zeros
+//! in slots without a row it is unique. So keys are brought into buckets of neighbouring slots first, whose rows stay in the cache.
+
+use alloc::vec::Vec;
+
+use blocked_bloom::AllocError;
+
+use crate::scheme::rocksdb::{MAX_COLUMNS, Segment, WIDTH, equation, seeded, start, starts};
+use crate::threads::Threads;
+
+/// An equation in its slot: bit i of the coefficients belongs to slot i further on. All zeros where there is none.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Row {
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+    pub(crate) result: u32,
+}
+
+/// Slots of a bucket: 400 KB of rows, which fit the second-level cache.
+const BUCKET_SLOTS: u32 = 1 << 14;
+
+/// Most buckets have a number of so many bits. With more the scattering itself misses the cache.
+const MAX_BUCKET_BITS: u32 = 11;
+
+/// Memory of a construction, kept from one seed to the next.
+#[derive(Default)]
+pub(crate) struct Solver {
+    pub(crate) rows: Vec<Row>,
+    /// The hashes under the current seed, in buckets.
+    scratch: Vec<u64>,
+}
+
+impl Solver {
+    /// Adds all equations under this seed. False if they contradict each other, so that another seed is needed.
+    pub(crate) fn add_all(
+        &mut self,
+        hashes: &[u64],
+        raw_seed: u32,
+        slots: u32,
+        threads: Threads,
+    ) -> Result<bool, AllocError> {
+        threads.refill(&mut self.rows, slots as usize)?;
+        let bits = (slots / BUCKET_SLOTS).max(1).ilog2().min(MAX_BUCKET_BITS);
+        let starts = starts(slots);
+        if bits == 0 {
+            return Ok(add_each(&mut self.rows, hashes, raw_seed, starts));
+        }
+        if self.scratch.len() != hashes.len() {
+            threads.refill(&mut self.scratch, hashes.len())?;
+        }
+        match threads {
+            Threads::One => {
+                partition(hashes, raw_seed, bits, &mut self.scratch);
+                Ok(add_seeded(&mut self.rows, 0, starts, &self.scratch, &mut Vec::new()))
+            }
+            #[cfg(feature = "rayon")]
+            Threads::Pool => Ok(pool::add_all(self, hashes, raw_seed, bits)),
+        }
+    }
+}
+
+/// Adds an equation to rows of which `slot` is the first it is about. False if it contradicts them.
+///
+/// A row's coefficients are about slots of the rows: an equation starts 127 slots before the last at the latest, and sums of equations end
+/// where one of them does.
+#[inline(always)]
+fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u32) -> bool {
+    loop {
+        let row = &mut rows[slot];
+        let there = u128::from(row.high) << 64 | u128::from(row.low);
+        if there == 0 {
+            *row = Row { low: coefficients as u64, high: (coefficients >> 64) as u64, result };
+            return true;
+        }
+        coefficients ^= there;
+        result ^= row.result;
+        if coefficients == 0 {
+            return result == 0;
+        }
+        let skipped = coefficients.trailing_zeros();
+        slot += skipped as usize;
+        coefficients >>= skipped;
+    }
+}
+
+/// Adds the equations of hashes in their order, as RocksDB does: what the tests compare the rest with.
+pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: u32) -> bool {
+    hashes.iter().all(|&hash| {
+        let seeded = seeded(hash, raw_seed);
+        let (coefficients, result) = equation(seeded);
+        add(rows, start(seeded, starts) as usize, coefficients, result)
+    })
+}
+
+/// An equation that has reached the end of the rows of its task.
+type Spilled = (usize, u128, u32);
+
+/// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`. What would be added beyond the last row is
+/// put off: a task has the rows of its own buckets only.
+fn add_seeded(
+    rows: &mut [Row],
+    first: usize,
+    starts: u32,
+    seeded: &[u64],
+    spilled: &mut Vec<Spilled>,
+) -> bool {
+    let end = rows.len();
+    seeded.iter().all(|&seeded| {
+        let (mut coefficients, mut result) = equation(seeded);
+        let mut slot = start(seeded, starts) as usize - first;
+        // As `add`, which has no end to look out for.
+        loop {
+            let Some(row) = rows.get_mut(slot) else {
+                spilled.push((first + slot, coefficients, result));
+                return true;
+            };
+            debug_assert!(slot < end);
+            let there = u128::from(row.high) << 64 | u128::from(row.low);
+            if there == 0 {
+                *row = Row { low: coefficients as u64, high: (coefficients >> 64) as u64, result };
+                return true;
+            }
+            coefficients ^= there;
+            result ^= row.result;
+            if coefficients == 0 {
+                return result == 0;
+            }
+            let skipped = coefficients.trailing_zeros();
+            slot += skipped as usize;
+            coefficients >>= skipped;
+        }
+    })
+}
+
+/// Writes the hashes under a seed in the order of their first `bits` bits, and returns where each bucket ends.
+fn partition(hashes: &[u64], raw_seed: u32, bits: u32, out: &mut [u64]) -> Vec<usize> {
+    let bucket = |seeded: u64| (seeded >> (64 - bits)) as usize;
+    let mut ends = alloc::vec![0; 1 << bits];
+    for &hash in hashes {
+        ends[bucket(seeded(hash, raw_seed))] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        (*end, sum) = (sum, sum + *end);
+    }
+    for &hash in hashes {
+        let seeded = seeded(hash, raw_seed);
+        let next = &mut ends[bucket(seeded)];
+        out[*next] = seeded;
+        *next += 1;
+    }
+    ends
+}
+
+/// The scalar definition of back substitution: from the last slot to the first, each column's bit is what makes its row hold.
+///
+/// Always inlined, so that it is compiled for the instruction set of the caller.
+#[inline(always)]
+pub(crate) fn substitute(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
+    // Of each column the bits of the 128 slots behind.
+    let mut state = [0_u128; MAX_COLUMNS as usize];
+    let mut end = out.len();
+    for (block, rows) in rows.chunks_exact(WIDTH as usize).enumerate().rev() {
+        let columns = (columns - u32::from((block as u32) < short)) as usize;
+        for row in rows.iter().rev() {
+            let coefficients = u128::from(row.high) << 64 | u128::from(row.low);
+            for (column, state) in state[..columns].iter_mut().enumerate() {
+                *state <<= 1;
+                let sum = (*state & coefficients).count_ones() ^ row.result >> column;
+                *state |= u128::from(sum & 1);
+            }
+        }
+        let first = end - columns;
+        for (segment, state) in out[first..end].iter_mut().zip(state) {
+            *segment = state.to_le_bytes();
+        }
+        end = first;
+    }
+}
+
+/// The tasks of several threads.
+#[cfg(feature = "rayon")]
+mod pool {
+    use alloc::vec::Vec;
+
+    use rayon::prelude::*;
+
+    use super::{Row, Solver, Spilled, add, add_seeded, partition, start, starts};
+
+    /// Each thread brings a part of the hashes into buckets; each then adds the equations of neighbouring buckets of all parts to the rows
+    /// that these start in, bucket by bucket. Equations that reach beyond them are added at the end, a few hundred for each border.
+    pub(super) fn add_all(solver: &mut Solver, hashes: &[u64], raw_seed: u32, bits: u32) -> bool {
+        let tasks = (4 * rayon::current_num_threads()).min(1 << bits);
+        let part = hashes.len().div_ceil(rayon::current_num_threads());
+        let parts: Vec<(&[u64], Vec<usize>)> = hashes
+            .par_chunks(part)
+            .zip(solver.scratch.par_chunks_mut(part))
+            .map(|(hashes, scratch)| {
+                let ends = partition(hashes, raw_seed, bits, scratch);
+                (&*scratch, ends)
+            })
+            .collect();
+        let starts = starts(solver.rows.len() as u32);
+        let mut rest = solver.rows.as_mut_slice();
+        let mut first = 0;
+        let mut work: Vec<(usize, &mut [Row], [usize; 2])> = Vec::new();
+        for task in 0..tasks {
+            let buckets = [task, task + 1].map(|task| (task << bits) / tasks);
+            let end = match task + 1 == tasks {
+                true => first + rest.len(),
+                false => start((buckets[1] as u64) << (64 - bits), starts) as usize,
+            };
+            let (rows, later) = rest.split_at_mut(end - first);
+            work.push((first, rows, buckets));
+            (rest, first) = (later, end);
+        }
+        let spilled: Option<Vec<Vec<Spilled>>> = work
+            .into_par_iter()
+            .map(|(first, rows, buckets)| {
+                let mut spilled = Vec::new();
+                let all = (buckets[0]..buckets[1]).all(|bucket| {
+                    parts.iter().all(|(seeded, ends)| {
+                        let start = bucket.checked_sub(1).map_or(0, |last| ends[last]);
+                        let seeded = &seeded[start..ends[bucket]];
+                        add_seeded(rows, first, starts, seeded, &mut spilled)
+                    })
+                });
+                all.then_some(spilled)
+            })
+            .collect();
+        let Some(spilled) = spilled else { return false };
+        spilled
+            .into_iter()
+            .flatten()
+            .all(|(slot, coefficients, result)| add(&mut solver.rows, slot, coefficients, result))
+    }
+}

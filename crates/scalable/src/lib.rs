@@ -1,0 +1,75 @@
+//! A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive rate.
+//!
+//! A crawler that looks up whether it has seen a URL cannot say how many there will be. [`ScalableBloomFilter`] is a chain of the filters of
+//! [`blocked_bloom`], each larger and stricter than the one before, so that the rate of all of them together stays under the target at
+//! every size.
+//!
+//! ```
+//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
+//!
+//! // Hash and rate are decided once, for this filter and those beside it.
+//! let options = FilterOptions::new(Sizing::FalsePositiveRate(0.001));
+//! let mut seen = ScalableOptions::for_filters(&options, 10_000)?.build()?;
+//!
+//! // One at a time: true means certainly new.
+//! assert!(seen.insert("https://example.com/")?);
+//! assert!(!seen.insert("https://example.com/")?);
+//!
+//! // In batches: a bit for each key that is certainly new.
+//! let found = ["https://example.com/a", "https://example.com/", "https://example.com/a"];
+//! let mut new = Bitmask::new();
+//! seen.insert_batch_new(&found, &mut new)?;
+//! assert!(new.hits().eq([0]));
+//!
+//! // Stored, and looked up where the bytes are.
+//! let stored = seen.to_bytes();
+//! let opened = ScalableBloomFilter::from_bytes(&stored)?.require_key_hash(options.key_hash())?;
+//! assert!(opened.contains("https://example.com/a") && !opened.contains("https://example.com/b"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! If the number of keys is known when the last of them has come, a [builder](blocked_bloom::BloomFilterBuilder) makes one filter of the right
+//! size, which is smaller and needs one cache line for a lookup instead of one for each link. `docs/growing.md` in the repository says how the
+//! chain grows and what it costs.
+//!
+//! # Types
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`ScalableOptions`] | rate, first size, growth and hash |
+//! | [`ScalableBloomFilter`] | owns its links: add, look up, merge, store |
+//! | `ScalableBloomFilter<Stored<&[u8]>>` | a stored filter, looked up in the bytes that it was opened from |
+//! | [`ScalableError`], [`ScalableFormatError`] | why a filter cannot be made, added to or merged, and why bytes are none |
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `std` | yes | `write_to` for `std::io::Write`, and the core's `std`; without it the crate is `no_std` with `alloc` |
+//! | `serde` | no | `Serialize` and `Deserialize` for options |
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod error;
+mod filter;
+mod insert;
+mod merge;
+mod options;
+mod query;
+mod stored;
+
+pub use error::ScalableError;
+pub use filter::ScalableBloomFilter;
+pub use options::ScalableOptions;
+pub use stored::ScalableFormatError;
+
+/// The code in the README compiles and runs.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

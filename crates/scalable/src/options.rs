@@ -1,0 +1,122 @@
+//! What a growing filter is to be: its rate, its first size, and how it grows.
+
+use blocked_bloom::{FilterOptions, KeyHash, ParamsError, Sizing};
+
+use crate::error::ScalableError;
+
+/// What a growing filter is to be.
+///
+/// ```
+/// use blocked_bloom_scalable::ScalableOptions;
+/// let mut filter = ScalableOptions::new(0.01, 100).with_growth(4).build()?;
+/// for key in 0..2_000_u32 {
+///     filter.insert(key.to_le_bytes())?;
+/// }
+/// assert_eq!(filter.links().len(), 3); // for 100, 400 and 1600 keys
+/// # Ok::<(), blocked_bloom_scalable::ScalableError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+pub struct ScalableOptions {
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub(crate) key_hash: KeyHash,
+    /// Above 0, up to 1.
+    pub(crate) rate: f64,
+    /// 0.05 to 0.95.
+    #[cfg_attr(feature = "serde", serde(default = "tightening"))]
+    pub(crate) tightening: f64,
+    /// 2 to 16.
+    #[cfg_attr(feature = "serde", serde(default = "growth"))]
+    pub(crate) growth: u32,
+    /// Keys that the last link is for; without links, that the first will be for. At least 1.
+    pub(crate) items: u64,
+}
+
+const fn tightening() -> f64 {
+    0.85
+}
+
+const fn growth() -> u32 {
+    2
+}
+
+impl ScalableOptions {
+    /// Filters whose rate stays at or under `false_positive_rate`, above 0 and under 1, and whose first link is for `first_items` keys
+    /// (0 counts as 1). Keys are hashed with XXH3-64 and seed 0.
+    ///
+    /// A guess too low costs links and memory, one too high the memory of the first link.
+    pub fn new(false_positive_rate: f64, first_items: u64) -> Self {
+        ScalableOptions {
+            key_hash: KeyHash::default(),
+            rate: false_positive_rate,
+            tightening: tightening(),
+            growth: growth(),
+            items: first_items.max(1),
+        }
+    }
+
+    /// Filters beside those of `options`, of the same hash and seed, so that a key is hashed once for all of them. The rate is that of
+    /// [`Sizing::FalsePositiveRate`]; of another sizing, the one that `first_items` keys get. Nothing else is taken: no probes, no
+    /// prefixes, no limit of memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamsError`] if the sizing is out of range.
+    ///
+    /// ```
+    /// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+    /// use blocked_bloom_scalable::ScalableOptions;
+    /// let options = FilterOptions::new(Sizing::FalsePositiveRate(0.01)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
+    /// let filter = ScalableOptions::for_filters(&options, 100)?.build()?;
+    /// assert_eq!((filter.key_hash(), filter.false_positive_rate()), (options.key_hash(), 0.01));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn for_filters(options: &FilterOptions, first_items: u64) -> Result<Self, ParamsError> {
+        let rate = match options.sizing() {
+            Sizing::FalsePositiveRate(rate) => rate,
+            _ => options.params(first_items.max(1))?.false_positive_rate(),
+        };
+        Ok(Self::new(rate, first_items).with_key_hash(options.key_hash()))
+    }
+
+    /// Hashes keys with another seed, or leaves hashing to the caller.
+    #[must_use]
+    pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
+        ScalableOptions { key_hash, ..self }
+    }
+
+    /// Sets by how much each link is larger than the one before: 2 by default, up to 16.
+    ///
+    /// With 4 there are half as many links to look up in, and up to 3/4 instead of 1/2 of the memory is not in use yet.
+    #[must_use]
+    pub fn with_growth(self, growth: u32) -> Self {
+        ScalableOptions { growth, ..self }
+    }
+
+    /// Sets how much of the rate that is left each link leaves for those after it: 0.85 by default, 0.05 to 0.95.
+    ///
+    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less up to four links, 0.9
+    /// from ten on.
+    #[must_use]
+    pub fn with_tightening(self, tightening: f64) -> Self {
+        ScalableOptions { tightening, ..self }
+    }
+
+    /// The same options, if every number is in its range.
+    pub(crate) fn checked(self) -> Result<Self, ScalableError> {
+        if !(self.rate > 0.0 && self.rate < 1.0) {
+            return Err(ParamsError::RateOutOfRange { rate: self.rate }.into());
+        }
+        if !(2..=16).contains(&self.growth) {
+            return Err(ScalableError::GrowthOutOfRange { growth: self.growth });
+        }
+        if !(0.05..=0.95).contains(&self.tightening) {
+            return Err(ScalableError::TighteningOutOfRange { tightening: self.tightening });
+        }
+        Ok(ScalableOptions { items: self.items.max(1), ..self })
+    }
+}

@@ -1,0 +1,254 @@
+//! The stored form of a growing filter: the container of `docs/format.md` with the magic `89 42 42 47 52 4f 57 0a`. Its links are
+//! ordinary stored filters with the checks of such.
+
+use alloc::vec::Vec;
+use core::error::Error;
+use core::fmt::{self, Display, Formatter};
+
+use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, Kernel, KeyHash, Stored};
+
+use crate::filter::ScalableBloomFilter;
+use crate::options::ScalableOptions;
+
+const MAGIC: [u8; 8] = *b"\x89BBGROW\n";
+const VERSION: u16 = 1;
+
+/// Where the header has which hash the keys have.
+const HASH: usize = 10;
+
+/// Where the header has the checksum of the checksums that end the headers of the links.
+const LINKS_CHECKSUM: usize = 40;
+
+/// Where the header of a link has its number of blocks, and its own checksum, which is the last of it.
+const LINK_BLOCKS: usize = 24;
+const LINK_CHECKSUM: usize = 56;
+
+impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
+    /// Opens a stored growing filter and verifies all of it. Cost: reads everything once. Allocates a list of the links, and copies no
+    /// block.
+    ///
+    /// # Errors
+    ///
+    /// [`ScalableFormatError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is
+    /// an error. Such bytes must not be used to answer "absent".
+    ///
+    /// ```
+    /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
+    /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
+    /// filter.insert("apple")?;
+    /// let stored = filter.to_bytes();
+    ///
+    /// let opened = ScalableBloomFilter::from_bytes(&stored)?;
+    /// assert!(opened.contains("apple") && !opened.contains("banana"));
+    /// assert_eq!(opened.to_filter()?, filter);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ScalableFormatError> {
+        let header = Header::read(bytes, MAGIC, VERSION)?;
+        let shape = decode(&header)?;
+        let (mut links, mut sums) = (Vec::new(), Vec::new());
+        let mut rest = &bytes[HEADER_BYTES..];
+        for link in 0..header.u32_at(12) {
+            let start = (bytes.len() - rest.len()) as u64;
+            let (stored, after) = rest.split_at(link_length(rest));
+            let filter = BloomFilter::from_bytes(stored)
+                .and_then(|filter| filter.require_key_hash(shape.key_hash))
+                .map_err(|error| ScalableFormatError::Link { link, start, error })?;
+            let bytes = size_of_val(&filter) as u64;
+            links.try_reserve(1).map_err(|_| AllocError::new(bytes))?;
+            sums.try_reserve(8).map_err(|_| AllocError::new(8))?;
+            links.push(filter);
+            sums.extend_from_slice(&stored[LINK_CHECKSUM..HEADER_BYTES]);
+            rest = after;
+        }
+        let found = bytes.len() as u64;
+        Header::check_length(found, found - rest.len() as u64)?;
+        header.check_body(LINKS_CHECKSUM, &sums)?;
+        Ok(ScalableBloomFilter { shape, kernel: Kernel::default(), links })
+    }
+}
+
+impl<D> ScalableBloomFilter<D> {
+    /// The same filter if it was made with this hash and seed: to be called once where a filter is opened that will be looked up by hash.
+    ///
+    /// # Errors
+    ///
+    /// [`ScalableFormatError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, ScalableFormatError> {
+        match self.key_hash() {
+            found if found == expected => Ok(self),
+            found => Err(ScalableFormatError::HashMismatch { found, expected }),
+        }
+    }
+}
+
+impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
+    /// The stored form, as `docs/format.md` describes it. Cost: two passes over the blocks.
+    ///
+    /// Allocates as `Vec` does; `write_to` needs no second copy of the blocks.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let headers = self.stored_headers();
+        let mut bytes = Vec::from(headers[0]);
+        for (link, header) in self.links.iter().zip(&headers[1..]) {
+            bytes.extend_from_slice(header);
+            bytes.extend_from_slice(link.blocks().as_flattened());
+        }
+        bytes
+    }
+
+    /// Writes the stored form. Returns the number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the writer.
+    #[cfg(feature = "std")]
+    pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
+        let headers = self.stored_headers();
+        writer.write_all(&headers[0])?;
+        for (link, header) in self.links.iter().zip(&headers[1..]) {
+            writer.write_all(header)?;
+            writer.write_all(link.blocks().as_flattened())?;
+        }
+        Ok((headers.len() * HEADER_BYTES) as u64 + self.memory_bytes())
+    }
+
+    /// The headers of the stored form, for those who send it in pieces: that of the filter, and one for each of the [`links`](Self::links),
+    /// which is followed by the blocks of the link. Cost: reads the blocks, for their checksums.
+    pub fn stored_headers(&self) -> Vec<[u8; HEADER_BYTES]> {
+        let ScalableOptions { key_hash, rate, tightening, growth, items } = self.shape;
+        let mut header = Header::new(MAGIC, VERSION);
+        header.put_key_hash(HASH, 16, key_hash);
+        header.put(11, &[growth as u8]);
+        header.put(12, &(self.links.len() as u32).to_le_bytes());
+        header.put(24, &rate.to_bits().to_le_bytes());
+        header.put(32, &tightening.to_bits().to_le_bytes());
+        header.put(48, &items.to_le_bytes());
+        let mut headers = Vec::with_capacity(1 + self.links.len());
+        headers.push([0; HEADER_BYTES]);
+        headers.extend(self.links.iter().map(BloomFilter::stored_header));
+        let sums = headers[1..].iter().flat_map(|link| &link[LINK_CHECKSUM..]);
+        header.put_body_checksum(LINKS_CHECKSUM, &sums.copied().collect::<Vec<u8>>());
+        headers[0] = header.seal();
+        headers
+    }
+}
+
+/// Bytes of the stored filter that begins here, as its header gives them, or all if there are not as many: right if the header is.
+fn link_length(rest: &[u8]) -> usize {
+    let blocks = rest.get(LINK_BLOCKS..).and_then(|rest| rest.first_chunk());
+    let blocks = blocks.map_or(0, |&bytes| u32::from_le_bytes(bytes));
+    let bytes = HEADER_BYTES as u64 + size_of::<Block>() as u64 * u64::from(blocks);
+    usize::try_from(bytes).map_or(rest.len(), |bytes| bytes.min(rest.len()))
+}
+
+/// Checks the fields of a header by themselves, in the order of the document.
+fn decode(header: &Header) -> Result<ScalableOptions, HeaderError> {
+    let key_hash = header.key_hash_at(HASH, 16)?;
+    let number = |offset: usize| f64::from_bits(header.u64_at(offset));
+    let (rate, tightening) = (number(24), number(32));
+    let (growth, items) = (u32::from(header.u8_at(11)), header.u64_at(48));
+    if !(2..=16).contains(&growth) {
+        return Err(HeaderError::field(11, "growth factor", growth, "allowed: 2 to 16"));
+    }
+    let wrong =
+        |offset, field, found, expected| HeaderError::Number { offset, field, found, expected };
+    if !(rate > 0.0 && rate <= 1.0) {
+        return Err(wrong(24, "false-positive rate", rate, "allowed: above 0 and up to 1"));
+    }
+    if !(0.05..=0.95).contains(&tightening) {
+        return Err(wrong(32, "tightening ratio", tightening, "allowed: 0.05 to 0.95"));
+    }
+    if items == 0 {
+        return Err(HeaderError::field(48, "keys of the last link", 0_u8, "allowed: 1 or more"));
+    }
+    Ok(ScalableOptions { key_hash, rate, tightening, growth, items })
+}
+
+/// Why bytes are not a growing filter. None of these bytes may be used to answer "absent".
+///
+/// ```
+/// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableFormatError, ScalableOptions};
+/// let mut filter = ScalableOptions::new(0.01, 100).build()?;
+/// filter.insert("apple")?;
+/// let mut stored = filter.to_bytes();
+/// stored[300] ^= 1;
+/// let error = ScalableBloomFilter::from_bytes(&stored).unwrap_err();
+/// assert!(matches!(error, ScalableFormatError::Link { link: 0, start: 64, .. }));
+/// # Ok::<(), blocked_bloom_scalable::ScalableError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ScalableFormatError {
+    /// The header, the length or a checksum is wrong.
+    Header(HeaderError),
+    /// A link is damaged or cut off.
+    Link {
+        /// Which, from 0.
+        link: u32,
+        /// Where it begins.
+        start: u64,
+        /// What is wrong with it; its offset counts from there.
+        error: FormatError,
+    },
+    /// No memory for the list of links.
+    Alloc(AllocError),
+    /// An intact filter, but made with another hash or seed than required.
+    HashMismatch {
+        /// Identity of the filter.
+        found: KeyHash,
+        /// Identity that is required.
+        expected: KeyHash,
+    },
+}
+
+impl ScalableFormatError {
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
+    /// whichever comes first.
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Header(error) => error.offset(),
+            Self::Link { start, error, .. } => start + error.offset(),
+            Self::Alloc(_) => 0,
+            Self::HashMismatch { .. } => HASH as u64,
+        }
+    }
+}
+
+impl Display for ScalableFormatError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(error) => error.fmt(f),
+            Self::Link { link, start, error } => {
+                write!(f, "link {link}, which begins at {start}: {error}")
+            }
+            Self::Alloc(error) => error.fmt(f),
+            Self::HashMismatch { found, expected } => {
+                write!(f, "offset {HASH}: a growing filter of {found}, expected {expected}")
+            }
+        }
+    }
+}
+
+impl Error for ScalableFormatError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Header(error) => Some(error),
+            Self::Link { error, .. } => Some(error),
+            Self::Alloc(error) => Some(error),
+            Self::HashMismatch { .. } => None,
+        }
+    }
+}
+
+impl From<HeaderError> for ScalableFormatError {
+    fn from(error: HeaderError) -> Self {
+        Self::Header(error)
+    }
+}
+
+impl From<AllocError> for ScalableFormatError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}

@@ -1,0 +1,66 @@
+//! A link that there is no memory for, by an allocator that gives no more than 16 MiB at once, whatever the machine has.
+
+#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom_scalable::{ScalableError, ScalableOptions};
+
+struct Bounded;
+
+// SAFETY: `System` does the work, or none is done, which null says.
+unsafe impl GlobalAlloc for Bounded {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > 16 << 20 {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Bounded = Bounded;
+
+fn hash(i: u64) -> u64 {
+    KeyHasher::default().hash(i.to_le_bytes())
+}
+
+fn no_memory<T>(result: Result<T, ScalableError>) -> bool {
+    matches!(result, Err(ScalableError::Alloc(_)))
+}
+
+/// 1.8 GB for a first link, 30 MB for a second: rejected, and nothing else happened.
+#[test]
+fn a_link_that_there_is_no_memory_for_is_an_error() {
+    let mut filter = ScalableOptions::new(0.01, 1_000_000_000).build().unwrap();
+    let empty = filter.clone();
+    let mut new = Bitmask::new();
+    new.write(3, |words| words.fill(1));
+    assert!(no_memory(filter.insert("apple")));
+    assert!(no_memory(filter.insert_hash(7)));
+    assert!(no_memory(filter.insert_batch(&["apple"])));
+    assert!(no_memory(filter.insert_batch_new(&["apple"], &mut new)) && new.is_empty());
+    assert!(no_memory(filter.insert_hashes(&[7])));
+    assert!(filter == empty && filter.links().is_empty() && !filter.contains("apple"));
+    // So is a further one; what was added stays.
+    let options = ScalableOptions::new(0.01, 1_000_000).with_growth(16);
+    let mut filter = options.build().unwrap();
+    let mut hashes = (0..).map(hash);
+    while filter.capacity_left() > 0 {
+        filter.insert_hash(hashes.next().unwrap()).unwrap();
+    }
+    assert_eq!((filter.links().len(), filter.keys_inserted()), (1, 1_000_000));
+    assert_eq!(filter.next_link().unwrap().expected_items(), 16_000_000);
+    let full = filter.clone();
+    let absent = hashes.find(|&hash| !full.contains_hash(hash)).unwrap();
+    assert!(no_memory(filter.insert_hashes_new(&[hash(0), absent], &mut new)) && new.is_empty());
+    assert!(no_memory(filter.insert_hash(absent)) && filter == full);
+    assert_eq!(filter.insert_hash(hash(0)), Ok(false));
+}

@@ -1,0 +1,301 @@
+//! The stored form: it reads back, every damage is rejected, and its bytes stay what they are.
+
+use crate::common::Random;
+use crate::{filled, new};
+use blocked_bloom::header::HeaderError;
+use blocked_bloom::{Bitmask, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom_scalable::{
+    ScalableBloomFilter, ScalableError, ScalableFormatError, ScalableOptions,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// No link, one, several, and one of the caller's hashes.
+fn specimens() -> Vec<ScalableBloomFilter> {
+    let caller = KeyHash::Caller { tag: 0xfeed };
+    let mut of_caller = ScalableOptions::new(0.05, 3).with_key_hash(caller).build().unwrap();
+    of_caller.insert_hash(0x0123_4567_89ab_cdef).unwrap();
+    vec![new(0.01, 1_000), filled(0.02, 10, 5).0, filled(0.02, 10, 60).0, of_caller]
+}
+
+#[test]
+fn filters_read_back_as_they_were_written() {
+    for filter in specimens() {
+        let bytes = filter.to_bytes();
+        assert_eq!(
+            bytes.len() as u64,
+            64 + 64 * filter.links().len() as u64 + filter.memory_bytes()
+        );
+        let mut parts = filter.stored_headers().into_iter();
+        let mut pieces = Vec::from(parts.next().unwrap());
+        for (link, header) in filter.links().iter().zip(parts) {
+            pieces.extend([&header, link.blocks().as_flattened()].concat());
+        }
+        assert_eq!(pieces, bytes);
+        #[cfg(feature = "std")]
+        {
+            let mut written = Vec::new();
+            assert_eq!(filter.write_to(&mut written).unwrap(), bytes.len() as u64);
+            assert_eq!(written, bytes);
+        }
+        let view = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+        assert_eq!(
+            (view.key_hash(), view.links().len()),
+            (filter.key_hash(), filter.links().len())
+        );
+        assert_eq!(view.hasher(), filter.hasher());
+        let queries = [Random(10).hashes(60), Random(9).hashes(60)].concat();
+        let (mut hits, mut expected) = (Bitmask::new(), Bitmask::new());
+        view.contains_hashes(&queries, &mut hits);
+        filter.contains_hashes(&queries, &mut expected);
+        assert_eq!(hits, expected);
+        assert!(queries.iter().all(|&hash| view.contains_hash(hash) == filter.contains_hash(hash)));
+        let mut read = view.to_filter().unwrap();
+        assert_eq!(read, filter);
+        // What is read goes on as what was written would have.
+        let mut filter = filter;
+        for hash in Random(9).hashes(500) {
+            assert_eq!(read.insert_hash(hash), filter.insert_hash(hash));
+        }
+        assert_eq!(read.to_bytes(), filter.to_bytes());
+    }
+}
+
+#[test]
+fn every_truncation_and_extension_is_refused() {
+    for filter in specimens() {
+        let bytes = filter.to_bytes();
+        for length in 0..bytes.len() {
+            let error = ScalableBloomFilter::from_bytes(&bytes[..length]).unwrap_err();
+            match error {
+                ScalableFormatError::Header(HeaderError::TooShort { found }) => {
+                    assert!(found == length as u64 && length < 64);
+                }
+                ScalableFormatError::Link { ref error, start, .. } => {
+                    assert!(matches!(
+                        error,
+                        FormatError::Header(
+                            HeaderError::TooShort { .. } | HeaderError::Length { .. }
+                        )
+                    ));
+                    assert!(start <= length as u64);
+                }
+                ref other => panic!("{length} bytes: {other}"),
+            }
+            assert_eq!(error.offset(), length as u64, "{error}");
+        }
+        for extra in [1, 64, 128] {
+            let mut longer = bytes.clone();
+            longer.resize(bytes.len() + extra, 0);
+            let error = ScalableBloomFilter::from_bytes(&longer).unwrap_err();
+            let (found, expected) = (longer.len() as u64, bytes.len() as u64);
+            assert_eq!(error, ScalableFormatError::Header(HeaderError::Length { found, expected }));
+            assert_eq!(error.offset(), expected);
+        }
+        // A whole link more, or less, than the header says.
+        if let Some(link) = filter.links().last() {
+            let longer = [bytes.clone(), link.to_bytes()].concat();
+            assert!(ScalableBloomFilter::from_bytes(&longer).is_err());
+            let shorter = &bytes[..bytes.len() - link.to_bytes().len()];
+            assert!(ScalableBloomFilter::from_bytes(shorter).is_err());
+        }
+    }
+}
+
+/// Links of another filter, each sound by itself, and links in another order.
+#[test]
+fn links_of_other_filters_are_refused() {
+    let (one, _) = filled(0.01, 20, 200);
+    let mut other = new(0.01, 20);
+    for key in 1_000..1_200_u64 {
+        other.insert(key.to_le_bytes()).unwrap();
+    }
+    assert_eq!(one.links().len(), other.links().len());
+    let links = |filter: &ScalableBloomFilter| -> Vec<Vec<u8>> {
+        filter.links().iter().map(|link| link.to_bytes()).collect()
+    };
+    let header = &one.to_bytes()[..64];
+    let (ours, theirs) = (links(&one), links(&other));
+    assert!(ScalableBloomFilter::from_bytes(&[header, &ours.concat()].concat()).is_ok());
+    for i in 0..ours.len() {
+        let mut mixed = ours.clone();
+        mixed[i].clone_from(&theirs[i]);
+        let mixed = [header, &mixed.concat()].concat();
+        let error = ScalableBloomFilter::from_bytes(&mixed).unwrap_err();
+        assert!(matches!(
+            error,
+            ScalableFormatError::Header(HeaderError::BodyChecksum { offset: 40, .. })
+        ));
+        assert_eq!(error.offset(), 40);
+    }
+    let mut reversed = ours;
+    reversed.reverse();
+    assert!(ScalableBloomFilter::from_bytes(&[header, &reversed.concat()].concat()).is_err());
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    for filter in specimens() {
+        let bytes = filter.to_bytes();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let error = ScalableBloomFilter::from_bytes(&damaged).expect_err("a flipped bit");
+            use ScalableFormatError::{Header, Link};
+            let expected = match bit / 8 {
+                0..8 => matches!(error, Header(HeaderError::Magic { .. })),
+                8..10 => matches!(error, Header(HeaderError::Version { .. })),
+                10..64 => matches!(error, Header(HeaderError::Checksum { .. })),
+                at => matches!(error, Link { start, .. } if start <= at as u64),
+            };
+            assert!(expected, "bit {bit}: {error}");
+        }
+    }
+}
+
+/// A header of a hostile or buggy writer, whose checksum is right.
+#[test]
+fn headers_that_make_no_sense_are_refused() {
+    let bytes = new(0.01, 1_000).to_bytes();
+    let forged = |offset: usize, value: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[offset..offset + value.len()].copy_from_slice(value);
+        let sum = xxh3_64(&bytes[..56]);
+        bytes[56..64].copy_from_slice(&sum.to_le_bytes());
+        ScalableBloomFilter::from_bytes(&bytes).map(|filter| filter.to_filter().unwrap())
+    };
+    let error = |offset, value: &[u8]| {
+        let error = forged(offset, value).unwrap_err();
+        assert!(!error.to_string().is_empty());
+        error
+    };
+    // A field that has this value: its offset, and what was found.
+    let field = |error| match error {
+        ScalableFormatError::Header(HeaderError::Field { offset, found, .. }) => (offset, found),
+        other => panic!("{other}"),
+    };
+    assert_eq!(field(error(10, &[2])), (10, 2));
+    for number in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
+        for at in [24, 32] {
+            let error = error(at, &number.to_le_bytes());
+            let ScalableFormatError::Header(HeaderError::Number { offset, found, .. }) = error
+            else {
+                panic!("{error}");
+            };
+            assert_eq!((offset, found.to_bits()), (at as u64, number.to_bits()));
+            assert_eq!(error.offset(), offset);
+        }
+    }
+    for found in [0, 1, 17, 255] {
+        let error = error(11, &[found]);
+        assert_eq!(error.offset(), 11);
+        assert_eq!(field(error), (11, found.into()));
+    }
+    assert!(matches!(
+        error(40, &[1]),
+        ScalableFormatError::Header(HeaderError::BodyChecksum { offset: 40, .. })
+    ));
+    assert_eq!(field(error(48, &[0; 8])), (48, 0));
+    assert!(matches!(error(12, &[1]), ScalableFormatError::Link { link: 0, start: 64, .. }));
+    assert!(matches!(error(12, &[0xff; 4]), ScalableFormatError::Link { link: 0, .. }));
+    // Absurd, and harmless: a first link for 2^64 - 1 keys cannot be made.
+    let mut filter = forged(48, &[0xff; 8]).unwrap();
+    assert!(matches!(filter.insert("a"), Err(ScalableError::Params(_))));
+    // From 16 GiB on, links are as large as the one before: of 2^33 keys one has 15 GiB, of 2^34 it would have 31.
+    for (items, next) in [(1_u64 << 30, 1_u64 << 31), (1 << 32, 1 << 33), (1 << 33, 1 << 33)] {
+        let mut filter = new(0.01, 1_000);
+        filter.insert("a").unwrap();
+        let mut bytes = filter.to_bytes();
+        bytes[48..56].copy_from_slice(&items.to_le_bytes());
+        let sum = xxh3_64(&bytes[..56]);
+        bytes[56..64].copy_from_slice(&sum.to_le_bytes());
+        let filter = ScalableBloomFilter::from_bytes(&bytes).unwrap();
+        assert_eq!(filter.next_link().unwrap().expected_items(), next);
+    }
+    // A link of another hash than the header's.
+    let found = KeyHash::Xxh3 { seed: 1 };
+    let stranger = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(found);
+    let mut with_stranger = bytes.clone();
+    with_stranger[12] = 1;
+    let sum = xxh3_64(&with_stranger[..56]);
+    with_stranger[56..64].copy_from_slice(&sum.to_le_bytes());
+    with_stranger.extend(stranger.builder().finish().unwrap().to_bytes());
+    let error = ScalableBloomFilter::from_bytes(&with_stranger).unwrap_err();
+    let mismatch = FormatError::HashMismatch { found, expected: KeyHash::default() };
+    assert_eq!(error, ScalableFormatError::Link { link: 0, start: 64, error: mismatch });
+}
+
+/// Pins the container, and the sizes of the links: never update it.
+#[test]
+fn the_golden_file_is_what_is_written_and_still_opens() {
+    let mut filter = new(0.01, 20);
+    for key in 0..100_u64 {
+        filter.insert(key.to_le_bytes()).unwrap();
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/scalable.bloom");
+    let stored = std::fs::read(path).unwrap_or_else(|error| {
+        let built = concat!(env!("CARGO_TARGET_TMPDIR"), "/scalable.bloom");
+        std::fs::write(built, filter.to_bytes()).unwrap();
+        panic!("{path}: {error}; {built} has what was built")
+    });
+    assert_eq!(stored, filter.to_bytes());
+    let view = ScalableBloomFilter::from_bytes(&stored).unwrap();
+    assert!((0..100_u64).all(|key| view.contains(key.to_le_bytes())));
+    assert_eq!(
+        (stored.len(), xxh3_64(&stored), view.links().len()),
+        (640, 0xeb2c_3fd8_8b68_bf73, 3)
+    );
+}
+
+/// Reads the table of the container in the document and checks each row against a filter's bytes.
+#[test]
+fn the_document_matches_the_code() {
+    let document = include_str!("../../../../docs/format.md");
+    let section = document.split("## Growing filter").nth(1).expect("the section");
+    let section = section.split("\n### ").next().unwrap();
+    let (filter, _) = filled(0.02, 10, 60);
+    let bytes = filter.to_bytes();
+    let mut end = 0;
+    for line in section.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [offset, length, field, value] = cells[..] else { continue };
+        let (Ok(offset), Ok(length)) = (offset.parse::<usize>(), length.parse::<usize>()) else {
+            continue;
+        };
+        assert_eq!(offset, end, "{field} begins where the field before it ends");
+        end = offset + length;
+        let mut found = [0; 8];
+        found[..length].copy_from_slice(&bytes[offset..end]);
+        let found = u64::from_le_bytes(found);
+        match field {
+            "magic" => {
+                let hex: Vec<String> =
+                    bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(value, format!("`{}`", hex.join(" ")));
+            }
+            "version" => assert_eq!(found.to_string(), value),
+            "hash" => assert_eq!(found, 1),
+            "checksum of the links" => {
+                let sums: Vec<u8> = filter
+                    .links()
+                    .iter()
+                    .flat_map(|link| link.to_bytes()[56..64].to_vec())
+                    .collect();
+                assert_eq!(found, xxh3_64(&sums));
+            }
+            "links" => assert_eq!(found, filter.links().len() as u64),
+            "seed" => assert_eq!(found, 0),
+            "false-positive rate" => assert_eq!(f64::from_bits(found), 0.02),
+            "tightening" => {
+                assert!(f64::from_bits(found) == 0.85 && value.contains("0.05 to 0.95"))
+            }
+            "growth" => assert!(found == 2 && value.contains("2 to 16")),
+            "items" => assert_eq!(found, 40),
+            "checksum of the header" => assert_eq!(found, xxh3_64(&bytes[..56])),
+            other => panic!("unknown field {other}"),
+        }
+        if end == 64 {
+            return;
+        }
+    }
+    panic!("the table ends at {end}");
+}

@@ -1,0 +1,35 @@
+//! The code in the guides of the packages in `crates` compiles and runs: `cargo test -p guides`. A package cannot include them itself, since
+//! `docs` is not in what it publishes. The core packages its guides, and runs their code itself.
+
+/// One page each. Paths in their code are relative to this folder.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../docs/cassandra.md")]
+    struct Cassandra;
+    #[doc = include_str!("../../docs/growing.md")]
+    struct Growing;
+    #[doc = include_str!("../../docs/guava.md")]
+    struct Guava;
+    #[doc = include_str!("../../docs/migrating.md")]
+    struct Migrating;
+    #[doc = include_str!("../../docs/parquet.md")]
+    struct Parquet;
+    #[doc = include_str!("../../docs/partitioned.md")]
+    struct Partitioned;
+    #[doc = include_str!("../../docs/planes.md")]
+    struct Planes;
+    #[doc = include_str!("../../docs/planning.md")]
+    struct Planning;
+    #[doc = include_str!("../../docs/policy.md")]
+    struct Policy;
+    #[doc = include_str!("../../docs/redis.md")]
+    struct Redis;
+    #[doc = include_str!("../../docs/removable.md")]
+    struct Removable;
+    #[doc = include_str!("../../docs/ribbon.md")]
+    struct Ribbon;
+    #[doc = include_str!("../../docs/rocksdb.md")]
+    struct Rocksdb;
+    #[doc = include_str!("../../docs/spark.md")]
+    struct Spark;
+}
