@@ -54,7 +54,7 @@ impl Display for KeyHash {
 }
 
 impl KeyHash {
-    /// The hasher of this identity. Filters, views and sets have a `hasher` of their own, which is this one.
+    /// The hasher of this identity. Filters and options have a `hasher`, which is this one.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl KeyHash {
     }
 }
 
-/// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A filter, view or set hands out its
-/// own: `filter.hasher()?`.
+/// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A filter hands out its own:
+/// `filter.hasher()?`.
 ///
 /// Keys are bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`. An integer key is its little-endian bytes (`n.to_le_bytes()`).
 ///

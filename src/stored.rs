@@ -43,8 +43,8 @@ pub(crate) fn full_block() -> &'static [Block] {
 }
 
 impl<B: AsRef<[u8]>> Stored<B> {
-    /// The bytes of a container, header and all, whose length is what their owner lends now: for filters of other packages, which verify
-    /// what [`bytes`](Self::bytes) then lends.
+    /// Remembers how many bytes the owner lends now. For filters of other packages: what [`bytes`](Self::bytes) then lends, a container with
+    /// its header, is still to be verified.
     pub fn new(bytes: B) -> Self {
         Stored::with_blocks_at(HEADER_BYTES, bytes)
     }

@@ -63,8 +63,10 @@ pub struct AtomicBloomFilter {
     blocks: AtomicBuffer,
     /// As of the conversion: `keys_inserted` lacks what was added since.
     meta: Meta,
-    /// Not used here: the conversion back returns it.
+    /// Hashes batches of keys, and is that of the filter after the conversion back.
     kernel: Kernel,
+    /// Whether the filter holds what is looked up, as in a [`BloomFilter`].
+    answers: bool,
     additions: Additions,
 }
 
@@ -176,8 +178,7 @@ impl AtomicBloomFilter {
         let index = probe::block_index(hash, blocks.len() as u32);
         let mut copy = [0; BLOCK_BYTES];
         copy_words(&blocks[index as usize], &mut copy);
-        !self.meta.contents.whole_keys()
-            || probe::contains(&copy, hash, u32::from(self.meta.probes))
+        !self.answers || probe::contains(&copy, hash, u32::from(self.meta.probes))
     }
 
     /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash: see
@@ -245,7 +246,8 @@ impl AtomicBloomFilter {
     #[must_use]
     pub fn into_filter(self) -> BloomFilter {
         let meta = Meta { keys_inserted: self.keys_inserted(), ..self.meta };
-        BloomFilter::of(self.blocks.into_inner(), meta, self.kernel)
+        let AtomicBloomFilter { blocks, kernel, answers, .. } = self;
+        BloomFilter { data: blocks.into_inner(), meta, kernel, answers }
     }
 }
 
@@ -333,9 +335,9 @@ impl Filter for AtomicBloomFilter {
 /// Shares a filter among threads, to be added to. Nothing is copied.
 impl From<BloomFilter> for AtomicBloomFilter {
     fn from(filter: BloomFilter) -> Self {
-        let BloomFilter { data, meta, kernel, .. } = filter;
+        let BloomFilter { data, meta, kernel, answers } = filter;
         let blocks = AtomicBuffer::new(data);
-        AtomicBloomFilter { blocks, meta, kernel, additions: Additions::default() }
+        AtomicBloomFilter { blocks, meta, kernel, answers, additions: Additions::default() }
     }
 }
 

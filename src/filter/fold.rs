@@ -89,13 +89,16 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     ///
     /// [`FoldError`] if the divisor does not divide the number of blocks or there is no memory for the copy.
     pub fn folded(&self, divisor: u32) -> Result<BloomFilter, FoldError> {
-        let left = blocks_left(&self.view(), divisor)?;
-        let group = self.blocks().len() / left as usize;
-        let mut folded = BlockBuffer::zeroed(left, true)?;
-        for (to, from) in folded.iter_mut().zip(self.blocks().chunks_exact(group)) {
+        // The blocks once: the owner of stored bytes may lend others the next time.
+        let view = self.view();
+        let left = blocks_left(&view, divisor)?;
+        let BloomFilter { data: blocks, meta, kernel, answers } = view;
+        let group = blocks.len() / left as usize;
+        let mut data = BlockBuffer::zeroed(left, true)?;
+        for (to, from) in data.iter_mut().zip(blocks.chunks_exact(group)) {
             *to = or_of(from);
         }
-        Ok(BloomFilter::of(folded, self.meta, self.kernel))
+        Ok(BloomFilter { data, meta, kernel, answers })
     }
 }
 

@@ -164,9 +164,10 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     ///
     /// Allocates as `Vec` does; `write_to` needs no second copy of the blocks.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let blocks = self.blocks().as_flattened();
+        let view = self.view();
+        let blocks = view.blocks().as_flattened();
         let mut bytes = Vec::with_capacity(HEADER_BYTES + blocks.len());
-        bytes.extend_from_slice(&self.stored_header());
+        bytes.extend_from_slice(&view.stored_header());
         bytes.extend_from_slice(blocks);
         bytes
     }
@@ -178,8 +179,9 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// Those of the writer.
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
-        let blocks = self.blocks().as_flattened();
-        writer.write_all(&self.stored_header())?;
+        let view = self.view();
+        let blocks = view.blocks().as_flattened();
+        writer.write_all(&view.stored_header())?;
         writer.write_all(blocks)?;
         Ok((HEADER_BYTES + blocks.len()) as u64)
     }

@@ -153,7 +153,9 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// ```
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        self.look_up(hashes, hits.reset(hashes.len()));
+        // The blocks first: their owner's code may panic, which must not leave old answers in a mask.
+        let (blocks, probes) = self.answering();
+        self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
 
     /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
@@ -176,11 +178,17 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// There is one word per 64 hashes.
     #[inline]
     pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        let (blocks, probes) = match self.answers {
+        let (blocks, probes) = self.answering();
+        self.kernel.look_up(blocks, probes, hashes, words);
+    }
+
+    /// The blocks and probes that answer: those of a pass-all filter if the filter does not hold what is looked up.
+    #[inline]
+    fn answering(&self) -> (&[Block], u32) {
+        match self.answers {
             true => (self.blocks(), u32::from(self.meta.probes)),
             false => (full_block(), 1),
-        };
-        self.kernel.look_up(blocks, probes, hashes, words);
+        }
     }
 
     /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to

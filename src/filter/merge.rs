@@ -22,8 +22,8 @@ impl BloomFilter {
     ///
     /// Both must have the same hash, seed, blocks and probes, and hold the same: keys, or prefixes by the same rule. Give both the same
     /// [`Params`](crate::Params) when they are made; filters that a builder sizes for the keys it got rarely have equal shapes. The keys
-    /// inserted are those of both; keys that are in both count twice. A pass-all filter that receives another of its hash, whatever its
-    /// shape, stays as it is.
+    /// inserted are those of both; keys that are in both count twice. A pass-all filter takes any other of its hash, whatever its
+    /// shape: it stays pass-all, and counts the keys.
     ///
     /// Cost: reads both filters.
     ///

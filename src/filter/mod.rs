@@ -117,12 +117,11 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         size_of_val(self.blocks()) as u64
     }
 
-    /// Whether every key is certainly absent: the filter holds keys, and no bit is set. Cost: reads blocks up to the first bit.
+    /// Whether everything that is looked up is certainly absent: the filter holds it, and no bit is set. Cost: reads blocks up to the first bit.
     ///
     /// A filter of prefixes alone is never empty: it says "maybe" about every key.
     pub fn is_empty(&self) -> bool {
-        self.meta.contents.whole_keys()
-            && self.blocks().as_flattened().iter().all(|&byte| byte == 0)
+        self.answers && self.blocks().as_flattened().iter().all(|&byte| byte == 0)
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) const TABLE: Table = Table {
     overlapped: 1,
 };
 
-/// Reference only; never the default where another kernel is supported. Prefetches nothing.
+/// Reference only; never the default where another kernel is supported. This function prefetches nothing.
 pub(super) fn contains(
     blocks: &[Block],
     _prefetch: Prefetch,

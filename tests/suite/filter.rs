@@ -332,6 +332,22 @@ fn filters_are_equal_if_they_answer_alike() {
 }
 
 #[test]
+fn copies_of_a_view_answer_as_the_view() {
+    let rule = PrefixExtractor::fixed(2);
+    let filter = OPTIONS.with_only_prefixes(rule.clone()).builder().finish().unwrap();
+    for (extractor, answers) in [(rule, true), (PrefixExtractor::fixed(3), false)] {
+        let view = filter.prefixes(&extractor);
+        assert_eq!(view.is_empty(), answers);
+        assert_eq!(view.contains("zz"), !answers);
+        assert_eq!(view.to_filter().unwrap().contains("zz"), !answers);
+        assert_eq!(view.folded(1).unwrap().contains("zz"), !answers);
+        let shared = blocked_bloom::AtomicBloomFilter::from(view.to_filter().unwrap());
+        assert_eq!(shared.contains("zz"), !answers);
+        assert_eq!(shared.into_filter().contains("zz"), !answers);
+    }
+}
+
+#[test]
 fn filters_may_cross_threads() {
     fn check<T: Send + Sync + Clone + PartialEq + std::fmt::Debug>(_: &T) {}
     let (filter, _) = filled(100, 6, 1);

@@ -27,6 +27,8 @@ impl PlanesBuilder {
         &mut self,
         filter: &BloomFilter<D>,
     ) -> Result<Option<Vec<u8>>, PlanesError> {
+        // The blocks once: the owner of stored bytes may lend others the next time.
+        let filter = filter.view();
         let (found, expected) = (filter.key_hash(), self.options().key_hash());
         if found != expected {
             return Err(PlanesError::HashMismatch { found, expected });
@@ -34,7 +36,7 @@ impl PlanesBuilder {
         if filter.is_pass_all() || !filter.contents().whole_keys() {
             return self.append_pass_all();
         }
-        let (found, expected) = (shape_of(filter)?, self.options().shape());
+        let (found, expected) = (shape_of(&filter)?, self.options().shape());
         if found != expected {
             return Err(PlanesError::FilterShape { found, expected });
         }
