@@ -77,7 +77,8 @@ fn a_seed_that_is_stated_once_finds_every_key() {
 fn a_seed_that_is_stated_once_finds_every_key_of_a_shared_filter() {
     let options = FilterOptions::new(TEN).with_key_hash(KeyHash::Xxh3 { seed: 42 }).with_probes(9);
     let shared = options.atomic_filter(3_000).unwrap();
-    (0..3_000).for_each(|i| _ = shared.insert(key(i)).unwrap());
+    (0..1_500).for_each(|i| _ = shared.insert(key(i)).unwrap());
+    shared.insert_batch(&(1_500..3_000).map(key).collect::<Vec<_>>()).unwrap();
     assert_eq!((shared.key_hash(), shared.hasher()), (options.key_hash(), options.hasher()));
     assert_eq!(shared.params().blocks(), options.params(3_000).unwrap().blocks());
     assert_eq!(shared.params().probes(), 9);
@@ -85,6 +86,14 @@ fn a_seed_that_is_stated_once_finds_every_key_of_a_shared_filter() {
     assert!((0..3_000).all(|i| shared.contains_hash(hasher.hash(key(i)))));
     let prefixes = options.with_prefixes(PrefixExtractor::fixed(2));
     assert!(matches!(prefixes.atomic_filter(1), Err(BuildError::Key(KeyError::NoPrefix { .. }))));
+}
+
+#[test]
+fn a_budget_under_the_smallest_filter_has_room_for_no_key() {
+    let options = FilterOptions::new(TEN);
+    let smallest = options.params(1).unwrap().stored_bytes();
+    assert_eq!(options.most_additions(smallest - 1), Ok(0));
+    assert!(options.most_additions(smallest).unwrap() > 0);
 }
 
 #[test]
