@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
 use super::{BloomFilter, Meta};
-use crate::batch::{self, Filter, LengthError, look_up};
+use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
 use crate::hash::{KeyError, KeyHash, KeyHasher};
@@ -284,11 +284,7 @@ impl AtomicBloomFilter {
 
     /// Looks up every key: see [`BloomFilter::contains_batch`].
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
-            hasher.hash_by(self.kernel, keys, hashes);
-        };
-        let words = hits.reset(keys.len());
-        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+        self.look_up_keys(keys, hits.reset(keys.len()));
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's.
@@ -301,7 +297,17 @@ impl AtomicBloomFilter {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        batch::contains_batch_into(self, keys, words)
+        LengthError::check(keys.len(), words)?;
+        self.look_up_keys(keys, words);
+        Ok(())
+    }
+
+    /// There is one word per 64 keys.
+    fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
+        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
+            hasher.hash_by(self.kernel, keys, hashes);
+        };
+        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
     }
 
     /// Looks up integers, whose keys are their little-endian bytes: see [`BloomFilter::contains_u64s`].

@@ -59,6 +59,7 @@ impl<T: Ord + Copy> From<Counts<'_, T, 1>> for Answer {
 /// # Safety
 /// `at` lies in `blocks`.
 pub const unsafe fn block(blocks: *const Block, at: usize) -> *const Block {
+    // SAFETY: the caller's promise: `at` lies in `blocks`.
     unsafe { blocks.add(at) }
 }
 
