@@ -1,13 +1,17 @@
 //! Batches of keys and of hashes: what all filters have in common, and the trait of code that takes any of them.
 
 use core::fmt::{self, Display, Formatter};
+use core::mem::MaybeUninit;
 
 use crate::bitmask;
 use crate::hash::{KeyError, KeyHash, KeyHasher};
-use crate::kernel::Kernel;
+use crate::kernel::{GROUP, Kernel};
 
 /// Keys that are hashed at a time: 8 KiB of stack.
 const AT_ONCE: usize = 1024;
+
+/// Groups between the one that is prefetched and the one that is looked up.
+const GROUPS_AHEAD: usize = 2;
 
 /// A filter that is looked up by hashes of 64 bits, of whatever kind: for code over several kinds, also as `dyn Filter`.
 ///
@@ -69,13 +73,15 @@ pub fn contains_batch_into<F: Filter + ?Sized, K: AsRef<[u8]>>(
     words: &mut [u64],
 ) -> Result<(), LengthError> {
     LengthError::check(keys.len(), words)?;
-    let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
-        hasher.hash_by(Kernel::default(), keys, hashes);
-    };
-    look_up(filter.key_hash().hasher(), keys, words, hash, |hashes, words| {
+    look_up(
+        filter.key_hash().hasher(),
+        keys,
+        words,
+        |hasher, keys, memory| hasher.hash_keys(Kernel::default(), keys, memory),
+        None::<fn(&[u64])>,
         // There is a word per 64 hashes.
-        _ = filter.contains_hashes_into(hashes, words);
-    });
+        |hashes, words| _ = filter.contains_hashes_into(hashes, words),
+    );
     Ok(())
 }
 
@@ -90,37 +96,51 @@ pub fn contains_u64s_into<F: Filter + ?Sized>(
     words: &mut [u64],
 ) -> Result<(), LengthError> {
     LengthError::check(keys.len(), words)?;
-    let hash = |hasher: KeyHasher, keys: &[u64], hashes: &mut [u64]| {
-        hasher.hash_integers(Kernel::default(), keys, hashes);
-    };
-    look_up(filter.key_hash().hasher(), keys, words, hash, |hashes, words| {
-        _ = filter.contains_hashes_into(hashes, words);
-    });
+    look_up(
+        filter.key_hash().hasher(),
+        keys,
+        words,
+        |hasher, keys, memory| hasher.hash_new_integers(Kernel::default(), keys, memory),
+        None::<fn(&[u64])>,
+        |hashes, words| _ = filter.contains_hashes_into(hashes, words),
+    );
     Ok(())
 }
 
-/// Hashes and looks up keys, as many at a time as there is space for hashes. There is one word per 64 keys.
-#[inline]
+/// Hashes and looks up keys; there is one word per 64 keys. With `prefetch`, keys are hashed and prefetched a group at a time, while a group
+/// before them is looked up; else as many are hashed at a time as there is space for. Not inlined, so that calls of few keys have little stack.
+#[inline(never)]
 pub(crate) fn look_up<K>(
     hasher: Result<KeyHasher, KeyError>,
     keys: &[K],
     words: &mut [u64],
-    hash: impl Fn(KeyHasher, &[K], &mut [u64]),
+    hash: impl for<'h> Fn(KeyHasher, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    prefetch: Option<impl Fn(&[u64])>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
     // If a key panics when it is read, what is left says "maybe".
     bitmask::fill_with_hits(words, keys.len());
     let Ok(hasher) = hasher else { return };
-    let some = |keys: &[K], hashes: &mut [u64], words: &mut [u64]| {
-        hash(hasher, keys, hashes);
-        contains(hashes, words);
+    let Some(prefetch) = prefetch else {
+        let mut memory = [MaybeUninit::uninit(); AT_ONCE];
+        for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / GROUP)) {
+            contains(hash(hasher, keys, &mut memory), words);
+        }
+        return;
     };
-    if keys.len() <= 64 {
-        return some(keys, &mut [0; 64][..keys.len()], words);
-    }
-    let mut hashes = [0; AT_ONCE];
-    for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
-        some(keys, &mut hashes[..keys.len()], words);
+    let (mut memory, mut ring) = ([MaybeUninit::uninit(); GROUP], [[0; GROUP]; GROUPS_AHEAD + 1]);
+    let mut load = |keys: &[K], group: &mut [u64; GROUP]| {
+        let hashes = hash(hasher, keys, &mut memory);
+        prefetch(hashes);
+        group[..keys.len()].copy_from_slice(hashes);
+    };
+    let mut later = keys.chunks(GROUP);
+    later.by_ref().take(GROUPS_AHEAD).zip(&mut ring).for_each(|(keys, group)| load(keys, group));
+    for (i, (keys, word)) in keys.chunks(GROUP).zip(words).enumerate() {
+        if let Some(keys) = later.next() {
+            load(keys, &mut ring[(i + GROUPS_AHEAD) % ring.len()]);
+        }
+        contains(&ring[i % ring.len()][..keys.len()], core::slice::from_mut(word));
     }
 }
 

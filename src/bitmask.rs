@@ -118,7 +118,7 @@ pub(crate) fn fill_with_hits(words: &mut [u64], len: usize) {
 }
 
 /// The bits of word `i` that belong to a key when there are `len`.
-fn used(len: usize, i: usize) -> u64 {
+pub(crate) fn used(len: usize, i: usize) -> u64 {
     match len.saturating_sub(i * 64) {
         0 => 0,
         keys @ 1..64 => (1 << keys) - 1,

@@ -4,6 +4,7 @@
 
 mod batch;
 mod kernel;
+pub(crate) use kernel::write_each;
 
 pub use batch::HashError;
 

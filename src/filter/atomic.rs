@@ -14,7 +14,7 @@ use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
 use crate::hash::{KeyError, KeyHash, KeyHasher};
-use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
+use crate::kernel::{FAR, Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::prefix::FilterContents;
 use crate::probe::{self, BLOCK_BYTES};
@@ -185,7 +185,7 @@ impl AtomicBloomFilter {
     /// [`BloomFilter::prefetch_hash`].
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
-        prefetch_block::<1, _>(self.blocks.blocks(), hash);
+        prefetch_block::<1, FAR, _>(self.blocks.blocks(), hash);
     }
 
     #[inline]
@@ -199,7 +199,8 @@ impl AtomicBloomFilter {
     fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
         let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
-        let mut ahead = PrefetchAhead::start(later, |&hash| prefetch_block::<1, _>(blocks, hash));
+        let mut ahead =
+            PrefetchAhead::start(later, |&hash| prefetch_block::<1, FAR, _>(blocks, hash));
         for (i, &hash) in hashes.iter().enumerate() {
             ahead.advance(1);
             visit(i, hash);
@@ -304,19 +305,26 @@ impl AtomicBloomFilter {
 
     /// There is one word per 64 keys.
     fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
-            hasher.hash_by(self.kernel, keys, hashes);
-        };
-        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+        look_up(
+            self.hasher(),
+            keys,
+            words,
+            |hasher, keys, memory| hasher.hash_keys(self.kernel, keys, memory),
+            None::<fn(&[u64])>,
+            |hashes, words| self.look_up(hashes, words),
+        );
     }
 
     /// Looks up integers, whose keys are their little-endian bytes: see [`BloomFilter::contains_u64s`].
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        let hash = |hasher: KeyHasher, keys: &[u64], hashes: &mut [u64]| {
-            hasher.hash_integers(self.kernel, keys, hashes);
-        };
-        let words = hits.reset(keys.len());
-        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+        look_up(
+            self.hasher(),
+            keys,
+            hits.reset(keys.len()),
+            |hasher, keys, memory| hasher.hash_new_integers(self.kernel, keys, memory),
+            None::<fn(&[u64])>,
+            |hashes, words| self.look_up(hashes, words),
+        );
     }
 }
 

@@ -1,10 +1,12 @@
 //! Lookups, written once for filters of any kind of memory.
 
+use core::mem::MaybeUninit;
+
 use super::{BloomFilter, FormatError, Meta};
 use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{KeyError, KeyHash, KeyHasher};
-use crate::kernel::{Kernel, prefetch_block};
+use crate::hash::{KeyError, KeyHash, KeyHasher, write_each};
+use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
 use crate::params::ParamsError;
 use crate::prefix::PrefixExtractor;
 use crate::probe::{self, Block, MAX_PROBES};
@@ -128,7 +130,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// ```
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
-        prefetch_block::<2, _>(self.blocks(), hash);
+        prefetch_block::<2, 1, _>(self.blocks(), hash);
     }
 
     /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
@@ -194,8 +196,8 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to
     /// each.
     ///
-    /// Cost: the hash of every key and about one cache line per key. Some thousand keys are hashed before they are looked up, which
-    /// was as fast as overlapping both.
+    /// Cost: the hash of every key and about one cache line per key, which is prefetched while later keys are hashed if the filter outgrows
+    /// the cache.
     ///
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -244,18 +246,66 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         Ok(())
     }
 
+    #[inline]
     fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
-            hasher.hash_by(self.kernel, keys, hashes);
-        };
-        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+        let hash = |hasher: KeyHasher, key: &K| hasher.hash(key);
+        self.look_up_by(keys, words, hash, |hasher, keys, memory| {
+            hasher.hash_keys(self.kernel, keys, memory)
+        });
     }
 
+    #[inline]
     fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
-        let hash = |hasher: KeyHasher, keys: &[u64], hashes: &mut [u64]| {
-            hasher.hash_integers(self.kernel, keys, hashes);
-        };
-        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
+        let hash = |hasher: KeyHasher, key: &u64| hasher.hash(key.to_le_bytes());
+        self.look_up_by(keys, words, hash, |hasher, keys, memory| {
+            hasher.hash_new_integers(self.kernel, keys, memory)
+        });
+    }
+
+    /// Hashes and looks up keys; there is one word per 64. `hash_one` hashes a key, `hash` some at a time.
+    #[inline]
+    fn look_up_by<K>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        hash_one: impl Fn(KeyHasher, &K) -> u64,
+        hash: impl for<'h> Fn(KeyHasher, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    ) {
+        let (blocks, probes) = self.answering();
+        if let [word] = words {
+            // If a key panics when it is read, what is left says "maybe".
+            *word = bitmask::used(keys.len(), 0);
+            let Ok(hasher) = self.hasher() else { return };
+            if let [key] = keys {
+                *word = self.contains_hash(hash_one(hasher, key)).into();
+                return;
+            }
+            let mut memory = [MaybeUninit::uninit(); GROUP];
+            let hashes = match Prefetch::of(blocks) {
+                Prefetch::No => hash(hasher, keys, &mut memory),
+                prefetch => write_each(keys, &mut memory, |key| {
+                    let hash = hash_one(hasher, key);
+                    prefetch.prefetch(blocks, &[hash]);
+                    hash
+                }),
+            };
+            *word = self.kernel.test_group(blocks, probes, hashes);
+            return;
+        }
+        let prefetch = Prefetch::of_groups(blocks, keys.len());
+        look_up(
+            self.hasher(),
+            keys,
+            words,
+            hash,
+            prefetch.map(|prefetch| move |hashes: &[u64]| prefetch.prefetch(blocks, hashes)),
+            |hashes, words| match words {
+                [word] if prefetch.is_some() => {
+                    *word = self.kernel.test_group(blocks, probes, hashes)
+                }
+                _ => self.kernel.look_up(blocks, probes, hashes, words),
+            },
+        );
     }
 
     /// Whether a key that starts with `start` may be present: false means that a scan of them finds nothing.

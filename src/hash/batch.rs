@@ -2,18 +2,12 @@
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
-use core::hint::black_box;
+use core::mem::MaybeUninit;
 
 use super::KeyHasher;
-use super::kernel::{Vectors, bytes_of, one_by_one};
+use super::kernel::{Vectors, overwritten};
 use crate::error::plural;
 use crate::kernel::Kernel;
-
-/// Staging pays from 32 slices on (16 slices: 1.5 times, 64: 0.8 times as long as one by one); for arrays from 16 (0.5 times). Zen 5.
-const FEWEST: usize = 32;
-
-/// Fewer integers are hashed one by one: looking for the vectors takes as long as a key.
-const FEWEST_INTEGERS: usize = 4;
 
 /// Keys whose offsets are read at a time.
 const AT_ONCE: usize = 256;
@@ -109,7 +103,8 @@ impl KeyHasher {
     ) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         let kernel = Kernel::default();
-        if !self.hash_integer_bytes(kernel, keys.as_flattened(), N, hashes) {
+        let (bytes, memory) = (keys.as_flattened(), overwritten(hashes));
+        if !Vectors::of(kernel).integers(bytes, N, self.seed, memory) {
             self.hash_by(kernel, keys, hashes);
         }
         Ok(())
@@ -159,36 +154,39 @@ impl KeyHasher {
     /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of this kernel.
     pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
-        let (keys, hashes) = (&keys[..count], &mut hashes[..count]);
-        if count < FEWEST {
-            return one_by_one(keys, self.seed, hashes);
-        }
-        Vectors::of(kernel).staged(keys, self.seed, hashes);
+        self.hash_keys(kernel, &keys[..count], overwritten(&mut hashes[..count]));
     }
 
     /// [`hash_by`](Self::hash_by) for the little-endian bytes of integers.
     pub(crate) fn hash_integers(self, kernel: Kernel, keys: &[u64], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
-        let (keys, hashes) = (&keys[..count], &mut hashes[..count]);
-        // Machines that have vectors are little-endian.
-        if !self.hash_integer_bytes(kernel, bytes_of(keys), 8, hashes) {
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hash(black_box(key).to_le_bytes());
-            }
-        }
+        self.hash_new_integers(kernel, &keys[..count], overwritten(&mut hashes[..count]));
     }
 
-    /// Hashes as many keys of `width` bytes as there are hashes, or gives false.
+    /// The hash of every key, written to the start of memory that is not initialised.
+    ///
+    /// # Panics
+    ///
+    /// If there is less memory than keys: a bug of this crate, not an input.
     #[inline]
-    fn hash_integer_bytes(
+    pub(crate) fn hash_keys<'h, K: AsRef<[u8]>>(
         self,
         kernel: Kernel,
-        bytes: &[u8],
-        width: usize,
-        hashes: &mut [u64],
-    ) -> bool {
-        hashes.len() >= FEWEST_INTEGERS
-            && Vectors::of(kernel).integers(bytes, width, self.seed, hashes)
+        keys: &[K],
+        memory: &'h mut [MaybeUninit<u64>],
+    ) -> &'h [u64] {
+        Vectors::of(kernel).keys(keys, self.seed, &mut memory[..keys.len()])
+    }
+
+    /// [`hash_keys`](Self::hash_keys) for the little-endian bytes of integers.
+    #[inline]
+    pub(crate) fn hash_new_integers<'h>(
+        self,
+        kernel: Kernel,
+        keys: &[u64],
+        memory: &'h mut [MaybeUninit<u64>],
+    ) -> &'h [u64] {
+        Vectors::of(kernel).of_integers(keys, self.seed, &mut memory[..keys.len()])
     }
 }
 

@@ -205,7 +205,7 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
 /// As [`Table`] says.
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx2")]
-unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
         // SAFETY: the caller promised the number of blocks.
         let block = unsafe { address(blocks, hash) };
@@ -217,9 +217,9 @@ unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64])
     // SAFETY: the caller's promises are passed on.
     unsafe {
         match probes {
-            ..=8 => few_of::<1>(blocks, prefetch, probes, hashes),
-            9..=16 => few_of::<2>(blocks, prefetch, probes, hashes),
-            _ => few_of::<4>(blocks, prefetch, probes, hashes),
+            ..=8 => few_of::<1>(blocks, probes, hashes),
+            9..=16 => few_of::<2>(blocks, probes, hashes),
+            _ => few_of::<4>(blocks, probes, hashes),
         }
     }
 }
@@ -231,15 +231,9 @@ unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64])
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
-unsafe fn few_of<const ROUNDS: usize>(
-    blocks: &[Block],
-    prefetch: Prefetch,
-    probes: u32,
-    hashes: &[u64],
-) -> u64 {
+unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    prefetch.prefetch(blocks, hashes);
     if hashes.len() > ONE_BY_ONE {
         let mut word = [0];
         for_each_word::<KEYS, 0>(blocks, hashes, &mut word, |keys| test.four(keys));

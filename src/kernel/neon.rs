@@ -43,8 +43,7 @@ unsafe fn contains(
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
-    prefetch.prefetch(blocks, hashes);
+unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let mut word = [0];
     // SAFETY: the caller's promises are passed on; there are up to 64 hashes.
     unsafe { contains(blocks, Prefetch::No, probes, hashes, &mut word) };

@@ -32,11 +32,10 @@ fn contains(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], h
     }
 }
 
-fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
+fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if hashes.len() < KEYS {
-        return scalar::few(blocks, prefetch, probes, hashes);
+        return scalar::few(blocks, probes, hashes);
     }
-    prefetch.prefetch(blocks, hashes);
     let mut word = [0];
     contains(blocks, Prefetch::No, probes, hashes, &mut word);
     word[0]

@@ -38,9 +38,8 @@ fn one(line: &Block, probes: u32, hash: u64) -> bool {
     probe::contains(line, hash, probes)
 }
 
-pub(super) fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
+pub(super) fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let count = blocks.len() as u32;
-    prefetch.prefetch(blocks, hashes);
     for_each_of_few(hashes, |&hash| {
         probe::contains(&blocks[probe::block_index(hash, count) as usize], hash, probes)
     })

@@ -1,7 +1,7 @@
 //! What an instruction set provides: the dispatch table that each fills, and what all of them use.
 
 use super::InstructionSet;
-use super::prefetch::{Prefetch, PrefetchAhead, prefetch_lines};
+use super::prefetch::{FAR, Prefetch, PrefetchAhead, prefetch_lines};
 use crate::probe::{Block, MULTIPLIER, block_index};
 
 /// Where the hash's block begins.
@@ -67,7 +67,7 @@ impl Tile<'_> {
         let hashes = if Prefetch::of(self.blocks) == Prefetch::No { &[] } else { hashes };
         PrefetchAhead::start(hashes, move |&hash| {
             let index = block_index(hash, total).wrapping_sub(first);
-            prefetch_lines::<1>(start.wrapping_add(index as usize));
+            prefetch_lines::<1, FAR>(start.wrapping_add(index as usize));
         })
     }
 }
@@ -76,7 +76,7 @@ impl Tile<'_> {
 ///
 /// `contains(blocks, prefetch, probes, hashes, hits)` prefetches ahead and writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
 /// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
-/// `one(line, probes, hash)` tests one key in its block. `few(blocks, prefetch, probes, hashes)` prefetches and tests 1 to
+/// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` tests 1 to
 /// 64 hashes, and gives a bit for each. `overlapped`: the largest call that is not prefetched, because out-of-order execution already
 /// overlaps its cache misses.
 ///
@@ -93,6 +93,6 @@ pub(super) struct Table {
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
     #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
-    pub(super) few: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64]) -> u64,
+    pub(super) few: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
     pub(super) overlapped: usize,
 }

@@ -4,8 +4,8 @@ use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use blocked_bloom::AtomicBloomFilter;
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, Filter, FilterOptions, KeyHash, KeyHasher, LengthError, Sizing,
-    contains_batch_into, contains_u64s_into,
+    Bitmask, Block, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError,
+    Sizing, contains_batch_into, contains_u64s_into,
 };
 
 /// Around the words of a mask, and around the keys that are hashed at a time.
@@ -185,14 +185,25 @@ fn owned_borrowed_and_opened_filters() {
     }
 }
 
-/// Over the size that fits the cache, where lines are prefetched.
+/// Over the size that fits the cache, where lines are prefetched: of later keys up to six times that size, above it of groups.
 #[test]
 fn large_filters() {
-    let (mut filter, _) = filled(60_001, 6, 1);
+    let fits = (Kernel::default().prefetch_threshold() / 64) as u32;
+    for blocks in [fits + 1, 7 * fits] {
+        large_filter(blocks);
+    }
+}
+
+fn large_filter(blocks: u32) {
+    let (mut filter, _) = filled(blocks, 6, 1);
     filter.insert_batch(&added(&keys()).collect::<Vec<_>>()).unwrap();
     for kernel in kernels() {
         let filter = filter.clone().with_kernel(kernel);
         check("large", &filter, |key| filter.contains(key), |hash| filter.contains_hash(hash));
+        // At an odd address, every block straddles two lines.
+        let stored = [&[0; 3][..], &filter.to_bytes()].concat();
+        let view = BloomFilter::from_bytes_trusted(&stored[3..]).unwrap().with_kernel(kernel);
+        check("straddling", &view, |key| view.contains(key), |hash| view.contains_hash(hash));
     }
     #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
     {

@@ -126,12 +126,17 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
 fn long_batches_and_reused_masks() {
     let mut random = Random(3);
     let mut hits = Bitmask::new();
-    for blocks in [10, outgrows_the_cache()] {
+    // From seven times as much on, the lines of groups are prefetched; up to six times, those of later keys.
+    for blocks in [10, outgrows_the_cache(), 7 * outgrows_the_cache()] {
         let (filter, present) = filled(blocks, 6, 7);
+        // At an odd address, every block straddles two lines.
+        let stored = [&[0; 3][..], &filter.to_bytes()].concat();
+        let straddling = BloomFilter::from_bytes_trusted(&stored[3..]).unwrap();
         for kernel in kernels() {
-            for length in [4095, 4096, 4097, 10_000, 65, 0, 63, 64] {
+            for length in [4095, 4096, 4097, 10_000, 0, 63, 64, 65, 127, 128, 129, 191, 192, 193] {
                 let hashes = mixed(&present, length, &mut random);
                 check(filter.view().with_kernel(kernel), &hashes, &mut hits);
+                check(straddling.view().with_kernel(kernel), &hashes, &mut hits);
             }
         }
     }

@@ -5,6 +5,8 @@ use core::arch::x86::*;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::*;
 
+use core::mem::MaybeUninit;
+
 use super::staging::{STAGED, Staged, Staging};
 use super::{MULTIPLIER_8, flip_8};
 
@@ -17,7 +19,11 @@ const KEYS: usize = 4;
 ///
 /// The CPU has AVX2, and `keys.len() == hashes.len()`.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn staged<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [u64]) -> usize {
+pub(super) unsafe fn staged<K: AsRef<[u8]>>(
+    keys: &[K],
+    seed: u64,
+    hashes: &mut [MaybeUninit<u64>],
+) -> usize {
     let flip = _mm256_set1_epi64x(flip_8(seed) as i64);
     let (mut staging, mut done) = (Staging::new(), 0);
     for (keys, hashes) in keys.chunks(STAGED).zip(hashes.chunks_mut(STAGED)) {
@@ -56,7 +62,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut 
 pub(super) unsafe fn integers<const WIDTH: usize>(
     keys: &[[u8; WIDTH]],
     seed: u64,
-    hashes: &mut [u64],
+    hashes: &mut [MaybeUninit<u64>],
 ) {
     let flip = _mm256_set1_epi64x(flip_8(seed) as i64);
     let length = _mm256_set1_epi64x(WIDTH as i64);
@@ -101,7 +107,7 @@ fn swap_halves(words: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store(hashes: &mut [u64; KEYS], found: __m256i) {
+fn store(hashes: &mut [MaybeUninit<u64>; KEYS], found: __m256i) {
     // SAFETY: four hashes have 32 bytes.
     unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), found) }
 }
@@ -109,7 +115,7 @@ fn store(hashes: &mut [u64; KEYS], found: __m256i) {
 /// Writes as many hashes as the slice has, at most four.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store_some(hashes: &mut [u64], found: __m256i) {
+fn store_some(hashes: &mut [MaybeUninit<u64>], found: __m256i) {
     let lanes = lanes(hashes.len());
     // SAFETY: as many lanes are written as the slice has words; four at most, since a register has no more.
     unsafe { _mm256_maskstore_epi64(hashes.as_mut_ptr().cast(), lanes, found) }

@@ -3,6 +3,8 @@
 
 use core::arch::x86_64::*;
 
+use core::mem::MaybeUninit;
+
 use super::staging::{STAGED, Staged, Staging};
 use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, one_by_one};
 
@@ -15,7 +17,11 @@ const KEYS: usize = 8;
 ///
 /// The CPU has AVX-512 F, BW, DQ and VL, and `keys.len() == hashes.len()`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) unsafe fn staged<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [u64]) -> usize {
+pub(super) unsafe fn staged<K: AsRef<[u8]>>(
+    keys: &[K],
+    seed: u64,
+    hashes: &mut [MaybeUninit<u64>],
+) -> usize {
     let (mut staging, mut done) = (Staging::new(), 0);
     for (keys, hashes) in keys.chunks(STAGED).zip(hashes.chunks_mut(STAGED)) {
         match staging.stage::<16, K>(keys) {
@@ -47,7 +53,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut 
 unsafe fn ends<const TO_8: bool, const TO_16: bool>(
     staging: &Staging,
     seed: u64,
-    hashes: &mut [u64],
+    hashes: &mut [MaybeUninit<u64>],
 ) {
     let flip = _mm512_set1_epi64(flip_8(seed) as i64);
     let flips = broadcast(flips_16(seed));
@@ -86,7 +92,7 @@ unsafe fn ends<const TO_8: bool, const TO_16: bool>(
 pub(super) unsafe fn integers<const WIDTH: usize>(
     keys: &[[u8; WIDTH]],
     seed: u64,
-    hashes: &mut [u64],
+    hashes: &mut [MaybeUninit<u64>],
 ) {
     const { assert!(WIDTH == 4 || WIDTH == 8) };
     let flip = _mm512_set1_epi64(flip_8(seed) as i64);
@@ -175,7 +181,7 @@ fn lanes(count: usize) -> u8 {
 /// Writes as many hashes as the slice has, at most eight.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn store(hashes: &mut [u64], found: __m512i) {
+fn store(hashes: &mut [MaybeUninit<u64>], found: __m512i) {
     // SAFETY: as many lanes are written as the slice has words; eight at most, since a mask has no more lanes.
     unsafe { _mm512_mask_storeu_epi64(hashes.as_mut_ptr().cast(), lanes(hashes.len()), found) }
 }

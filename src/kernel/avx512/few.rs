@@ -1,12 +1,11 @@
 //! A call of up to 64 keys. Four and more are tested without mask registers: each word is rotated so that the probe's bit becomes its lowest, and
 //! `vpshrdd` shifts that bit into a register that collects 32 tests in each lane. Once a call, the lanes of a key are ANDed. Nothing is
-//! stored and loaded again, except the offsets of prefetched calls. Two keys share a register up to 8 probes. A pair then takes eight
+//! stored and loaded again. Two keys share a register up to 8 probes. A pair then takes eight
 //! operations: two to broadcast the high halves, one multiplication, two to fetch the words, two to rotate them, one to collect.
 
 use core::arch::x86_64::*;
 
 use super::super::driver::for_each_of_few;
-use super::super::prefetch::Prefetch;
 use super::super::table::{address, powers};
 use super::one::{One, one};
 use super::query::{Test, interleave};
@@ -20,7 +19,7 @@ const FEWER: usize = 4;
 /// As [`Table`](super::super::table::Table) says.
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-pub(super) unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64]) -> u64 {
+pub(super) unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // One key needs no call of `few_of`, which saves registers.
     if let [hash] = *hashes {
         // SAFETY: the caller promised the number of blocks.
@@ -32,34 +31,23 @@ pub(super) unsafe fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hash
     }
     // SAFETY: the caller's promises are passed on.
     unsafe {
-        match (prefetch, probes) {
-            (Prefetch::No, ..=8) => few_of::<8, false>(blocks, prefetch, probes, hashes),
-            (Prefetch::No, ..=16) => few_of::<16, false>(blocks, prefetch, probes, hashes),
-            (Prefetch::No, _) => few_of::<32, false>(blocks, prefetch, probes, hashes),
-            (_, ..=8) => few_of::<8, true>(blocks, prefetch, probes, hashes),
-            (_, ..=16) => few_of::<16, true>(blocks, prefetch, probes, hashes),
-            (_, _) => few_of::<32, true>(blocks, prefetch, probes, hashes),
+        match probes {
+            ..=8 => few_of::<8>(blocks, probes, hashes),
+            9..=16 => few_of::<16>(blocks, probes, hashes),
+            _ => few_of::<32>(blocks, probes, hashes),
         }
     }
 }
 
-/// Up to `LANES` probes. Not inlined, so that each instance saves only the registers that it needs; and one that does not prefetch, since with
-/// the branch in it two keys in cache took 3.2 instead of 2.6 ns each (Zen 5).
+/// Up to `LANES` probes. Not inlined, so that each instance saves only the registers that it needs.
 ///
 /// # Safety
 ///
 /// As [`Table`](super::super::table::Table) says, and `probes <= LANES`.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-unsafe fn few_of<const LANES: usize, const PREFETCH: bool>(
-    blocks: &[Block],
-    prefetch: Prefetch,
-    probes: u32,
-    hashes: &[u64],
-) -> u64 {
-    if PREFETCH {
-        prefetch.prefetch(blocks, hashes);
-    } else if hashes.len() < FEWER {
+unsafe fn few_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    if hashes.len() < FEWER {
         let one = One::<LANES>::new(probes);
         return for_each_of_few(hashes, |hash| {
             // SAFETY: the caller promised the number of blocks.
@@ -72,12 +60,12 @@ unsafe fn few_of<const LANES: usize, const PREFETCH: bool>(
     if LANES == 8 {
         // All 64 keys fit one register.
         // SAFETY: the caller's promises are passed on.
-        return unsafe { tests.all::<PREFETCH>(blocks, hashes) };
+        return unsafe { tests.all(blocks, hashes) };
     }
     let mut word = 0;
     for (i, hashes) in hashes.chunks(Tests::<LANES>::MOST).enumerate() {
         // SAFETY: the caller's promises are passed on.
-        word |= unsafe { tests.all::<PREFETCH>(blocks, hashes) } << (i * Tests::<LANES>::MOST);
+        word |= unsafe { tests.all(blocks, hashes) } << (i * Tests::<LANES>::MOST);
     }
     word
 }
@@ -88,32 +76,6 @@ unsafe fn few_of<const LANES: usize, const PREFETCH: bool>(
 fn low(hash: &u64) -> u64 {
     // SAFETY: the first four of the reference's eight bytes, which are the low ones on x86.
     unsafe { core::ptr::from_ref(hash).cast::<u32>().read_volatile() }.into()
-}
-
-/// Where the blocks of eight keys begin, in bytes from the first.
-#[repr(align(64))]
-struct Offsets([u64; 8]);
-
-impl Offsets {
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    fn of(blocks: &[Block], hashes: &[u64; 8]) -> Self {
-        let mut offsets = Offsets([0; 8]);
-        // SAFETY: eight hashes; the load has no alignment to respect.
-        let hashes = unsafe { _mm512_loadu_si512(hashes.as_ptr().cast()) };
-        let index = _mm512_mul_epu32(hashes, _mm512_set1_epi64(blocks.len() as i64));
-        let bytes = _mm512_slli_epi64::<6>(_mm512_srli_epi64::<32>(index));
-        // SAFETY: eight words; the store has no alignment to respect.
-        unsafe { _mm512_storeu_si512(offsets.0.as_mut_ptr().cast(), bytes) };
-        offsets
-    }
-
-    /// By a load: the compiler would else take the words out of the register.
-    #[inline]
-    fn get(&self, key: usize) -> u64 {
-        // SAFETY: a reference to a word.
-        unsafe { core::ptr::from_ref(&self.0[key]).read_volatile() }
-    }
 }
 
 /// What all keys of a call share.
@@ -147,40 +109,26 @@ impl<const LANES: usize> Tests<LANES> {
         }
     }
 
-    /// One bit for each key, of up to `MOST`. Offsets are computed in general registers, from a load of each hash, or with `TOGETHER` eight in a
-    /// vector, and stored. The second is known later and slightly slower in cache, but is fewer instructions, so that the CPU gets further into
-    /// the next call while lines are missing: 7.3 instead of 8.2 ns a key (Zen 5, 100 M keys, 32 a call).
+    /// One bit for each key, of up to `MOST`.
     ///
     /// # Safety
     ///
     /// There are 1 to 2^32 - 1 blocks.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn all<const TOGETHER: bool>(&self, blocks: &[Block], hashes: &[u64]) -> u64 {
-        let by_itself = |hash: &u64| {
+    unsafe fn all(&self, blocks: &[Block], hashes: &[u64]) -> u64 {
+        let block = |hash: &u64| {
             // SAFETY: the caller promised the number of blocks.
             unsafe { address(blocks, low(hash)) }
         };
         let mut found = _mm512_setzero_si512();
-        let (eights, rest) = hashes.as_chunks::<8>();
-        for eight in eights {
-            let offsets = if TOGETHER { Offsets::of(blocks, eight) } else { Offsets([0; 8]) };
-            for (i, pair) in eight.as_chunks::<2>().0.iter().enumerate() {
-                let block = |key: usize| match TOGETHER {
-                    true => blocks.as_ptr().wrapping_byte_add(offsets.get(2 * i + key) as usize),
-                    false => by_itself(&pair[key]),
-                };
-                // SAFETY: two of `blocks`: by `address`, or at offsets that `Offsets::of` computed for them.
-                found = unsafe { self.pair(found, pair, block(0), block(1)) };
-            }
-        }
-        let (pairs, last) = rest.as_chunks::<2>();
+        let (pairs, last) = hashes.as_chunks::<2>();
         for pair in pairs {
             // SAFETY: two of `blocks`, by `address`.
-            found = unsafe { self.pair(found, pair, by_itself(&pair[0]), by_itself(&pair[1])) };
+            found = unsafe { self.pair(found, pair, block(&pair[0]), block(&pair[1])) };
         }
         if let [hash] = last {
-            let block = by_itself(hash);
+            let block = block(hash);
             // SAFETY: one of `blocks`, by `address`.
             found = unsafe { self.pair(found, &[*hash; 2], block, block) };
         }
