@@ -14,7 +14,7 @@ use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
 use crate::hash::{KeyError, KeyHash, KeyHasher};
-use crate::kernel::{FAR, Kernel, Prefetch, PrefetchAhead, prefetch_block};
+use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::prefix::FilterContents;
 use crate::probe::{self, BLOCK_BYTES};
@@ -185,7 +185,7 @@ impl AtomicBloomFilter {
     /// [`BloomFilter::prefetch_hash`].
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
-        prefetch_block::<1, FAR, _>(self.blocks.blocks(), hash);
+        prefetch_block::<1, 1, _>(self.blocks.blocks(), hash);
     }
 
     #[inline]
@@ -200,7 +200,7 @@ impl AtomicBloomFilter {
         let blocks = self.blocks.blocks();
         let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
         let mut ahead =
-            PrefetchAhead::start(later, |&hash| prefetch_block::<1, FAR, _>(blocks, hash));
+            PrefetchAhead::start(later, |&hash| prefetch_block::<1, 1, _>(blocks, hash));
         for (i, &hash) in hashes.iter().enumerate() {
             ahead.advance(1);
             visit(i, hash);

@@ -28,7 +28,7 @@ use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
 
 pub use cache::PREFETCH_VARIABLE;
-pub(crate) use prefetch::{FAR, Prefetch, prefetch_block};
+pub(crate) use prefetch::{Prefetch, prefetch_block};
 pub use prefetch::{PrefetchAhead, prefetch};
 pub(crate) use table::Tile;
 
