@@ -9,6 +9,7 @@ mod word;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
+use super::owned::insert_new;
 use super::{BloomFilter, Meta};
 use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
@@ -121,14 +122,18 @@ impl AtomicBloomFilter {
         }
     }
 
+    fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
+        let hasher = self.hasher()?;
+        self.check_insert().map(|()| hasher)
+    }
+
     /// Adds every key, as [`insert`](Self::insert) does, with prefetch where the filter outgrows the cache.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
-        let hasher = self.hasher()?;
-        self.check_insert()?;
+        let hasher = self.hasher_to_insert()?;
         let mut hashes = [0; HASHES_AT_ONCE];
         for keys in keys.chunks(HASHES_AT_ONCE) {
             hasher.hash_by(self.kernel, keys, &mut hashes);
@@ -146,6 +151,54 @@ impl AtomicBloomFilter {
         self.check_insert()?;
         self.insert_all(hashes);
         Ok(())
+    }
+
+    /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned.
+    ///
+    /// If threads add the same key at the same time, more than one may find it new, as [`insert_hash`](Self::insert_hash) says; none
+    /// does that began after another's call had returned.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert). Nothing is added then, and `new` is empty.
+    pub fn insert_batch_new<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        new: &mut Bitmask,
+    ) -> Result<(), KeyError> {
+        let by = (self.hasher_to_insert(), self.kernel);
+        insert_new(by, keys, new, KeyHasher::hash_by, |hashes, new| {
+            self.insert_all_new(hashes, new)
+        })
+    }
+
+    /// Adds integers, whose keys are their little-endian bytes, as [`insert_batch_new`](Self::insert_batch_new).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_batch_new`](Self::insert_batch_new).
+    pub fn insert_u64s_new(&self, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+        let (by, hash) = ((self.hasher_to_insert(), self.kernel), KeyHasher::hash_integers);
+        insert_new(by, keys, new, hash, |hashes, new| self.insert_all_new(hashes, new))
+    }
+
+    /// Adds every hash, and says which were new, as [`insert_batch_new`](Self::insert_batch_new).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_hash`](Self::insert_hash). Nothing is added then, and `new` is empty.
+    pub fn insert_hashes_new(&self, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+        new.reset(0);
+        self.check_insert()?;
+        self.insert_all_new(hashes, new.reset(hashes.len()));
+        Ok(())
+    }
+
+    /// Adds every hash. There is one word of `new` per 64 hashes.
+    fn insert_all_new(&self, hashes: &[u64], new: &mut [u64]) {
+        self.additions.add(hashes.len());
+        new.fill(0);
+        self.for_each_ahead(hashes, |i, hash| new[i / 64] |= u64::from(self.set(hash)) << (i % 64));
     }
 
     fn insert_all(&self, hashes: &[u64]) {

@@ -4,8 +4,9 @@ use core::fmt::{self, Display, Formatter};
 
 use super::lookup::check_shape;
 use super::{BloomFilter, Meta};
+use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, BlockBuffer};
-use crate::hash::{KeyError, KeyHash};
+use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::kernel::{Kernel, Tile};
 use crate::params::{Params, ParamsError};
 use crate::prefix::FilterContents;
@@ -60,6 +61,11 @@ impl BloomFilter {
         }
     }
 
+    fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
+        let hasher = self.hasher()?;
+        self.check_insert().map(|()| hasher)
+    }
+
     /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does.
     ///
     /// # Errors
@@ -90,8 +96,7 @@ impl BloomFilter {
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
-        let hasher = self.hasher()?;
-        self.check_insert()?;
+        let hasher = self.hasher_to_insert()?;
         let mut hashes = [0; HASHES_AT_ONCE];
         for keys in keys.chunks(HASHES_AT_ONCE) {
             hasher.hash_by(self.kernel, keys, &mut hashes);
@@ -109,6 +114,62 @@ impl BloomFilter {
         self.check_insert()?;
         self.insert_all(hashes);
         Ok(())
+    }
+
+    /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned, so 1 if the key was
+    /// certainly not there before, nor earlier in the batch.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert). Nothing is added then, and `new` is empty.
+    ///
+    /// ```
+    /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+    /// let mut seen = FilterOptions::new(Sizing::BitsPerKey(16.0)).empty_filter(100)?;
+    /// seen.insert("apple")?;
+    /// let mut new = Bitmask::new();
+    /// seen.insert_batch_new(&["apple", "banana", "banana"], &mut new)?;
+    /// assert!(new.hits().eq([1]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch_new<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        new: &mut Bitmask,
+    ) -> Result<(), KeyError> {
+        let by = (self.hasher_to_insert(), self.kernel);
+        insert_new(by, keys, new, KeyHasher::hash_by, |hashes, new| {
+            self.insert_all_new(hashes, new)
+        })
+    }
+
+    /// Adds integers, whose keys are their little-endian bytes, as [`insert_batch_new`](Self::insert_batch_new).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_batch_new`](Self::insert_batch_new).
+    pub fn insert_u64s_new(&mut self, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+        let (by, hash) = ((self.hasher_to_insert(), self.kernel), KeyHasher::hash_integers);
+        insert_new(by, keys, new, hash, |hashes, new| self.insert_all_new(hashes, new))
+    }
+
+    /// Adds every hash, and says which were certainly new, as [`insert_batch_new`](Self::insert_batch_new).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_hash`](Self::insert_hash). Nothing is added then, and `new` is empty.
+    pub fn insert_hashes_new(&mut self, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+        new.reset(0);
+        self.check_insert()?;
+        self.insert_all_new(hashes, new.reset(hashes.len()));
+        Ok(())
+    }
+
+    /// Adds every hash. There is one word of `new` per 64 hashes.
+    fn insert_all_new(&mut self, hashes: &[u64], new: &mut [u64]) {
+        self.count(hashes.len() as u64);
+        let (kernel, probes) = (self.kernel, u32::from(self.meta.probes));
+        kernel.insert_new_into(self.tile(), probes, hashes, new);
     }
 
     /// Adds every hash, be it of a key or of a prefix.
@@ -138,6 +199,26 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         let BloomFilter { meta, kernel, answers, .. } = *self;
         Ok(BloomFilter { data, meta, kernel, answers })
     }
+}
+
+/// Hashes keys some at a time and has them inserted, each time with a word of `new` per 64 keys. `new` is empty after an error, or if a key panics.
+pub(super) fn insert_new<K>(
+    (hasher, kernel): (Result<KeyHasher, KeyError>, Kernel),
+    keys: &[K],
+    new: &mut Bitmask,
+    hash: impl Fn(KeyHasher, Kernel, &[K], &mut [u64]),
+    mut insert: impl FnMut(&[u64], &mut [u64]),
+) -> Result<(), KeyError> {
+    new.reset(0);
+    let hasher = hasher?;
+    new.write(keys.len(), |new| {
+        let mut hashes = [0; HASHES_AT_ONCE];
+        for (keys, new) in keys.chunks(HASHES_AT_ONCE).zip(new.chunks_mut(HASHES_AT_ONCE / 64)) {
+            hash(hasher, kernel, keys, &mut hashes);
+            insert(&hashes[..keys.len()], new);
+        }
+    });
+    Ok(())
 }
 
 impl Kernel {

@@ -21,6 +21,7 @@ pub(super) const TABLE: Table = Table {
     is_supported: detect::get,
     contains,
     insert,
+    insert_new: scalar::insert_new,
     one,
     few,
     overlapped: 8,

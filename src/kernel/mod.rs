@@ -213,6 +213,25 @@ impl Kernel {
         // SAFETY: a `Kernel` is only made by `supported`, after detection. Each `insert` checks where it writes.
         unsafe { (self.0.insert)(tile, probes, hashes) }
     }
+
+    /// [`insert_into`](Self::insert_into), and which hashes set a bit that was not set: bit `i % 64` of `new[i / 64]` for hash `i`, zero past the
+    /// last.
+    ///
+    /// # Panics
+    ///
+    /// As `insert_into`, and if `new` is not one word per 64 hashes.
+    pub(crate) fn insert_new_into(
+        self,
+        tile: Tile<'_>,
+        probes: u32,
+        hashes: &[u64],
+        new: &mut [u64],
+    ) {
+        assert!((1..=MAX_PROBES).contains(&probes));
+        assert_eq!(new.len(), hashes.len().div_ceil(64));
+        // SAFETY: as above; there is a word per 64 hashes.
+        unsafe { (self.0.insert_new)(tile, probes, hashes, new) }
+    }
 }
 
 impl Default for Kernel {

@@ -11,6 +11,7 @@ pub(super) const TABLE: Table = Table {
     is_supported: || true,
     contains,
     insert,
+    insert_new,
     one,
     few,
     overlapped: 1,
@@ -52,5 +53,17 @@ pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
         ahead.advance(1);
         let index = tile.index(hash);
         probe::insert(&mut tile.blocks[index], hash, probes);
+    }
+}
+
+pub(super) fn insert_new(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
+    let mut ahead = tile.ahead_of(hashes);
+    for (keys, word) in hashes.chunks(64).zip(new) {
+        *word = 0;
+        for (i, &hash) in keys.iter().enumerate() {
+            ahead.advance(1);
+            let index = tile.index(hash);
+            *word |= u64::from(probe::insert(&mut tile.blocks[index], hash, probes)) << i;
+        }
     }
 }

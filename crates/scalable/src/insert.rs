@@ -1,6 +1,6 @@
 //! Adding: a key goes into the newest link, and only if no link may have it. Whatever fails loses nothing.
 
-use blocked_bloom::{AllocError, Bitmask, BloomFilter, KeyHasher};
+use blocked_bloom::{AllocError, Bitmask, BloomFilter, HashError, KeyHasher};
 
 use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
@@ -89,13 +89,20 @@ impl ScalableBloomFilter {
         keys: &[K],
         new: &mut Bitmask,
     ) -> Result<(), ScalableError> {
-        write_new(new, keys.len(), |words| {
-            let hasher = self.hasher()?;
-            if keys.len() <= FEW {
-                return self.add_keys(hasher, keys, &mut [0; FEW], words);
-            }
-            self.add_keys(hasher, keys, &mut [0; AT_ONCE], words)
-        })
+        self.insert_keys_new(keys, new, KeyHasher::hash_batch_into)
+    }
+
+    /// Adds integers, whose keys are their little-endian bytes, as [`insert_batch_new`](Self::insert_batch_new).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_batch_new`](Self::insert_batch_new).
+    pub fn insert_u64s_new(
+        &mut self,
+        keys: &[u64],
+        new: &mut Bitmask,
+    ) -> Result<(), ScalableError> {
+        self.insert_keys_new(keys, new, KeyHasher::hash_u64s)
     }
 
     /// Adds every hash.
@@ -120,20 +127,29 @@ impl ScalableBloomFilter {
         write_new(new, hashes.len(), |words| self.add(hashes, words))
     }
 
-    /// Adds keys, as many at a time as there is space for hashes: a multiple of 64.
-    fn add_keys<K: AsRef<[u8]>>(
+    fn insert_keys_new<K>(
         &mut self,
-        hasher: KeyHasher,
         keys: &[K],
-        space: &mut [u64],
-        new: &mut [u64],
+        new: &mut Bitmask,
+        hash: fn(KeyHasher, &[K], &mut [u64]) -> Result<(), HashError>,
     ) -> Result<(), ScalableError> {
-        for (keys, new) in keys.chunks(space.len()).zip(new.chunks_mut(space.len() / 64)) {
-            let hashes = &mut space[..keys.len()];
-            hasher.hash_batch_into(keys, hashes).expect("a hash per key");
-            self.add(hashes, new)?;
-        }
-        Ok(())
+        write_new(new, keys.len(), |words| {
+            let hasher = self.hasher()?;
+            let (mut few, mut many);
+            let space: &mut [u64] = if keys.len() <= FEW {
+                few = [0; FEW];
+                &mut few
+            } else {
+                many = [0; AT_ONCE];
+                &mut many
+            };
+            for (keys, new) in keys.chunks(space.len()).zip(words.chunks_mut(space.len() / 64)) {
+                let hashes = &mut space[..keys.len()];
+                hash(hasher, keys, hashes).expect("a hash per key");
+                self.add(hashes, new)?;
+            }
+            Ok(())
+        })
     }
 
     /// Adds hashes; bits past the last one are arbitrary.
