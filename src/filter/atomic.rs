@@ -9,7 +9,7 @@ mod word;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
-use super::owned::insert_new;
+use super::owned::insert_keys;
 use super::{BloomFilter, Meta};
 use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
@@ -17,11 +17,7 @@ use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
 use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
-use crate::prefix::FilterContents;
 use crate::probe::{self, BLOCK_BYTES};
-
-/// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
-const HASHES_AT_ONCE: usize = 512;
 
 /// A filter that any number of threads add to and query through `&self`, without locks.
 ///
@@ -109,22 +105,9 @@ impl AtomicBloomFilter {
     /// [`KeyError::NoPrefix`] if the filter holds prefixes. Nothing is changed then.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<bool, KeyError> {
-        self.check_insert()?;
+        self.meta.check_insert()?;
         self.additions.add(1);
         Ok(self.set(hash))
-    }
-
-    #[inline]
-    fn check_insert(&self) -> Result<(), KeyError> {
-        match self.meta.contents {
-            FilterContents::WholeKeys => Ok(()),
-            contents => Err(KeyError::NoPrefix { contents }),
-        }
-    }
-
-    fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
-        let hasher = self.hasher()?;
-        self.check_insert().map(|()| hasher)
     }
 
     /// Adds every key, as [`insert`](Self::insert) does, with prefetch where the filter outgrows the cache.
@@ -133,13 +116,8 @@ impl AtomicBloomFilter {
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
-        let hasher = self.hasher_to_insert()?;
-        let mut hashes = [0; HASHES_AT_ONCE];
-        for keys in keys.chunks(HASHES_AT_ONCE) {
-            hasher.hash_by(self.kernel, keys, &mut hashes);
-            self.insert_all(&hashes[..keys.len()]);
-        }
-        Ok(())
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
+        insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
     }
 
     /// Adds every hash, with prefetch where the filter outgrows the cache.
@@ -148,15 +126,15 @@ impl AtomicBloomFilter {
     ///
     /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
     pub fn insert_hashes(&self, hashes: &[u64]) -> Result<(), KeyError> {
-        self.check_insert()?;
-        self.insert_all(hashes);
+        self.meta.check_insert()?;
+        self.insert_all(hashes, &mut []);
         Ok(())
     }
 
-    /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned.
+    /// Adds every key, and says in `new` which were new, as [`BloomFilter::insert_batch_new`].
     ///
-    /// If threads add the same key at the same time, more than one may find it new, as [`insert_hash`](Self::insert_hash) says; none
-    /// does that began after another's call had returned.
+    /// Of threads that add the same key at the same time, each may find it new, as [`insert_hash`](Self::insert_hash) says; none does whose
+    /// call began after another's had returned.
     ///
     /// # Errors
     ///
@@ -166,44 +144,34 @@ impl AtomicBloomFilter {
         keys: &[K],
         new: &mut Bitmask,
     ) -> Result<(), KeyError> {
-        let by = (self.hasher_to_insert(), self.kernel);
-        insert_new(by, keys, new, KeyHasher::hash_by, |hashes, new| {
-            self.insert_all_new(hashes, new)
-        })
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
+        insert_keys(by, keys, Some(new), |hashes, new| self.insert_all(hashes, new))
     }
 
-    /// Adds integers, whose keys are their little-endian bytes, as [`insert_batch_new`](Self::insert_batch_new).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_batch_new`](Self::insert_batch_new).
+    /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their little-endian bytes; with its errors.
     pub fn insert_u64s_new(&self, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-        let (by, hash) = ((self.hasher_to_insert(), self.kernel), KeyHasher::hash_integers);
-        insert_new(by, keys, new, hash, |hashes, new| self.insert_all_new(hashes, new))
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_integers);
+        insert_keys(by, keys, Some(new), |hashes, new| self.insert_all(hashes, new))
     }
 
-    /// Adds every hash, and says which were new, as [`insert_batch_new`](Self::insert_batch_new).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_hash`](Self::insert_hash). Nothing is added then, and `new` is empty.
+    /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors of [`insert_hash`](Self::insert_hash).
     pub fn insert_hashes_new(&self, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
         new.reset(0);
-        self.check_insert()?;
-        self.insert_all_new(hashes, new.reset(hashes.len()));
+        self.meta.check_insert()?;
+        self.insert_all(hashes, new.reset(hashes.len()));
         Ok(())
     }
 
-    /// Adds every hash. There is one word of `new` per 64 hashes.
-    fn insert_all_new(&self, hashes: &[u64], new: &mut [u64]) {
+    /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
+    fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
         self.additions.add(hashes.len());
         new.fill(0);
-        self.for_each_ahead(hashes, |i, hash| new[i / 64] |= u64::from(self.set(hash)) << (i % 64));
-    }
-
-    fn insert_all(&self, hashes: &[u64]) {
-        self.additions.add(hashes.len());
-        self.for_each_ahead(hashes, |_, hash| _ = self.set(hash));
+        self.for_each_ahead(hashes, |i, hash| {
+            let is_new = self.set(hash);
+            if let Some(word) = new.get_mut(i / 64) {
+                *word |= u64::from(is_new) << (i % 64);
+            }
+        });
     }
 
     /// Whether the key may be present: false means certainly absent.

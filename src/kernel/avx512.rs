@@ -33,7 +33,6 @@ pub(super) const TABLE: Table = Table {
     is_supported: detect::get,
     contains: query::contains,
     insert: insert::insert,
-    insert_new: super::scalar::insert_new,
     one,
     few: few::few,
     overlapped: 8,

@@ -203,34 +203,18 @@ impl Kernel {
         probe::contains(line, hash, probes)
     }
 
-    /// Sets the bits of every hash, all of which must belong to the tile.
+    /// Sets the bits of every hash, all of which must belong to the tile. Unless `new` is empty, bit `i % 64` of `new[i / 64]` then says whether
+    /// hash `i` set one that was not set; bits past the last hash are zero.
     ///
     /// # Panics
     ///
-    /// If `probes` is not 1 to 30, or a hash's block is not in the tile: bugs of this crate, not inputs.
-    pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    /// If `probes` is not 1 to 30, a hash's block is not in the tile, or `new` is neither empty nor one word per 64 hashes: bugs of this
+    /// crate, not inputs.
+    pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
         assert!((1..=MAX_PROBES).contains(&probes));
+        assert!(new.is_empty() || new.len() == hashes.len().div_ceil(64));
         // SAFETY: a `Kernel` is only made by `supported`, after detection. Each `insert` checks where it writes.
-        unsafe { (self.0.insert)(tile, probes, hashes) }
-    }
-
-    /// [`insert_into`](Self::insert_into), and which hashes set a bit that was not set: bit `i % 64` of `new[i / 64]` for hash `i`, zero past the
-    /// last.
-    ///
-    /// # Panics
-    ///
-    /// As `insert_into`, and if `new` is not one word per 64 hashes.
-    pub(crate) fn insert_new_into(
-        self,
-        tile: Tile<'_>,
-        probes: u32,
-        hashes: &[u64],
-        new: &mut [u64],
-    ) {
-        assert!((1..=MAX_PROBES).contains(&probes));
-        assert_eq!(new.len(), hashes.len().div_ceil(64));
-        // SAFETY: as above; there is a word per 64 hashes.
-        unsafe { (self.0.insert_new)(tile, probes, hashes, new) }
+        unsafe { (self.0.insert)(tile, probes, hashes, new) }
     }
 }
 

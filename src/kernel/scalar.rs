@@ -11,7 +11,6 @@ pub(super) const TABLE: Table = Table {
     is_supported: || true,
     contains,
     insert,
-    insert_new,
     one,
     few,
     overlapped: 1,
@@ -47,23 +46,35 @@ pub(super) fn few(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u
     })
 }
 
-pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
-    let mut ahead = tile.ahead_of(hashes);
-    for &hash in hashes {
-        ahead.advance(1);
-        let index = tile.index(hash);
-        probe::insert(&mut tile.blocks[index], hash, probes);
+pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
+    match probes {
+        _ if new.is_empty() => fill::<0, false>(tile, probes, hashes, new),
+        6 => fill::<6, true>(tile, probes, hashes, new),
+        7 => fill::<7, true>(tile, probes, hashes, new),
+        _ => fill::<0, true>(tile, probes, hashes, new),
     }
 }
 
-pub(super) fn insert_new(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
+/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0: of a loop of known length, all variables are in registers. If `NEW`, says which
+/// hashes were new.
+#[inline(never)]
+fn fill<const PROBES: u32, const NEW: bool>(
+    tile: Tile<'_>,
+    probes: u32,
+    hashes: &[u64],
+    new: &mut [u64],
+) {
+    let probes = if PROBES > 0 { PROBES } else { probes };
     let mut ahead = tile.ahead_of(hashes);
-    for (keys, word) in hashes.chunks(64).zip(new) {
-        *word = 0;
+    for (word, keys) in hashes.chunks(64).enumerate() {
+        let mut bits = 0;
         for (i, &hash) in keys.iter().enumerate() {
             ahead.advance(1);
             let index = tile.index(hash);
-            *word |= u64::from(probe::insert(&mut tile.blocks[index], hash, probes)) << i;
+            bits |= u64::from(probe::insert(&mut tile.blocks[index], hash, probes)) << i;
+        }
+        if NEW {
+            new[word] = bits;
         }
     }
 }

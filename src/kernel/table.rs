@@ -75,8 +75,8 @@ impl Tile<'_> {
 /// One instruction set's functions.
 ///
 /// `contains(blocks, prefetch, probes, hashes, hits)` prefetches ahead and writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
-/// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile. `insert_new` also writes bit
-/// `i % 64` of `new[i / 64]`, set if hash `i` set a bit that none before it had, zero past the last.
+/// `insert(tile, probes, hashes, new)` sets the bits of every hash, and panics at one whose block is not in the tile. If `new` is not empty, it
+/// also writes bit `i % 64` of `new[i / 64]`, set if hash `i` set a bit that was not set, zero past the last.
 /// `one(line, probes, hash)` tests one key in its block. `few(blocks, prefetch, probes, hashes)` prefetches and tests 1 to
 /// 64 hashes, and gives a bit for each. `overlapped`: the largest call that is not prefetched, because out-of-order execution already
 /// overlaps its cache misses.
@@ -85,14 +85,13 @@ impl Tile<'_> {
 ///
 /// All: the CPU has the features of `is_supported`. `one` needs nothing more: it reads `line` alone, and other than 1 to 30 probes make its
 /// answer wrong and nothing else. The others: `1 <= probes <= 30`. `contains` and `few`: `1 <= blocks.len() < 2^32`; `few`: 1 to 64 hashes;
-/// `contains` and `insert_new`: as many words as `hashes.len().div_ceil(64)`.
+/// `contains`: `hits.len() == hashes.len().div_ceil(64)`.
 pub(super) struct Table {
     pub(super) instructions: InstructionSet,
     pub(super) is_supported: fn() -> bool,
     pub(super) contains:
         unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
-    pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
-    pub(super) insert_new: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
+    pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
     pub(super) few: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64]) -> u64,
