@@ -9,7 +9,7 @@ mod word;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
-use super::owned::insert_keys;
+use super::owned::{insert_keys, insert_new_methods};
 use super::{BloomFilter, Meta};
 use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
@@ -131,36 +131,7 @@ impl AtomicBloomFilter {
         Ok(())
     }
 
-    /// Adds every key, and says in `new` which were new, as [`BloomFilter::insert_batch_new`].
-    ///
-    /// Of threads that add the same key at the same time, each may find it new, as [`insert_hash`](Self::insert_hash) says; none does whose
-    /// call began after another's had returned.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert). Nothing is added then, and `new` is empty.
-    pub fn insert_batch_new<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        new: &mut Bitmask,
-    ) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
-        insert_keys(by, keys, Some(new), |hashes, new| self.insert_all(hashes, new))
-    }
-
-    /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their little-endian bytes; with its errors.
-    pub fn insert_u64s_new(&self, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_integers);
-        insert_keys(by, keys, Some(new), |hashes, new| self.insert_all(hashes, new))
-    }
-
-    /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors of [`insert_hash`](Self::insert_hash).
-    pub fn insert_hashes_new(&self, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-        new.reset(0);
-        self.meta.check_insert()?;
-        self.insert_all(hashes, new.reset(hashes.len()));
-        Ok(())
-    }
+    insert_new_methods!(self, &self);
 
     /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
     fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
@@ -249,6 +220,11 @@ impl AtomicBloomFilter {
         self.meta.key_hash.hasher()
     }
 
+    /// Bytes of the blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        size_of_val(self.blocks.blocks()) as u64
+    }
+
     /// Whether the filter answers "maybe" to everything.
     pub fn is_pass_all(&self) -> bool {
         self.meta.pass_all
@@ -305,7 +281,7 @@ impl AtomicBloomFilter {
 
     /// Looks up every key: see [`BloomFilter::contains_batch`].
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()));
+        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::hash_by);
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's.
@@ -319,24 +295,32 @@ impl AtomicBloomFilter {
         words: &mut [u64],
     ) -> Result<(), LengthError> {
         LengthError::check(keys.len(), words)?;
-        self.look_up_keys(keys, words);
+        self.look_up_keys(keys, words, KeyHasher::hash_by);
         Ok(())
-    }
-
-    /// There is one word per 64 keys.
-    fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
-            hasher.hash_by(self.kernel, keys, hashes);
-        };
-        look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
     }
 
     /// Looks up integers, whose keys are their little-endian bytes: see [`BloomFilter::contains_u64s`].
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        let hash = |hasher: KeyHasher, keys: &[u64], hashes: &mut [u64]| {
-            hasher.hash_integers(self.kernel, keys, hashes);
+        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::hash_integers);
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's; with the errors of [`contains_batch_into`](Self::contains_batch_into).
+    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up_keys(keys, words, KeyHasher::hash_integers);
+        Ok(())
+    }
+
+    /// There is one word per 64 keys.
+    fn look_up_keys<K>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        hash: impl Fn(KeyHasher, Kernel, &[K], &mut [u64]),
+    ) {
+        let hash = |hasher: KeyHasher, keys: &[K], hashes: &mut [u64]| {
+            hash(hasher, self.kernel, keys, hashes)
         };
-        let words = hits.reset(keys.len());
         look_up(self.hasher(), keys, words, hash, |hashes, words| self.look_up(hashes, words));
     }
 }

@@ -15,6 +15,44 @@ use crate::probe::{self, Block};
 /// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
 const HASHES_AT_ONCE: usize = 512;
 
+/// The methods that say which keys of a batch were new, of a filter that has one owner or is shared by threads.
+macro_rules! insert_new_methods {
+    ($self:ident, $($receiver:tt)+) => {
+        /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned, so 1 if the
+        /// key was certainly not there before, nor earlier in the batch. Cost: up to 1.3 of [`insert_batch`](Self::insert_batch).
+        ///
+        /// Of threads that add a key to a shared filter at the same time, each may find it new; none does whose call began after another's had
+        /// returned.
+        ///
+        /// # Errors
+        ///
+        /// As [`insert`](Self::insert). Nothing is added then, and `new` is empty.
+        pub fn insert_batch_new<K: AsRef<[u8]>>(
+            $($receiver)+,
+            keys: &[K],
+            new: &mut Bitmask,
+        ) -> Result<(), KeyError> {
+            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_by);
+            insert_keys(by, keys, Some(new), |hashes, new| $self.insert_all(hashes, new))
+        }
+
+        /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their little-endian bytes; with its errors.
+        pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_integers);
+            insert_keys(by, keys, Some(new), |hashes, new| $self.insert_all(hashes, new))
+        }
+
+        /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors of [`insert_hash`](Self::insert_hash).
+        pub fn insert_hashes_new($($receiver)+, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+            new.reset(0);
+            $self.meta.check_insert()?;
+            $self.insert_all(hashes, new.reset(hashes.len()));
+            Ok(())
+        }
+    };
+}
+pub(super) use insert_new_methods;
+
 impl BloomFilter {
     /// An empty filter of the given shape and hash; pass-all if `params` are.
     ///
@@ -97,34 +135,7 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned, so 1 if the key was
-    /// certainly not there before, nor earlier in the batch. Cost: up to 1.3 of [`insert_batch`](Self::insert_batch).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert). Nothing is added then, and `new` is empty.
-    pub fn insert_batch_new<K: AsRef<[u8]>>(
-        &mut self,
-        keys: &[K],
-        new: &mut Bitmask,
-    ) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
-        insert_keys(by, keys, Some(new), |hashes, new| self.insert_all(hashes, new))
-    }
-
-    /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their little-endian bytes; with its errors.
-    pub fn insert_u64s_new(&mut self, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_integers);
-        insert_keys(by, keys, Some(new), |hashes, new| self.insert_all(hashes, new))
-    }
-
-    /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors of [`insert_hash`](Self::insert_hash).
-    pub fn insert_hashes_new(&mut self, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-        new.reset(0);
-        self.meta.check_insert()?;
-        self.insert_all(hashes, new.reset(hashes.len()));
-        Ok(())
-    }
+    insert_new_methods!(self, &mut self);
 
     /// [`insert_hashes_new`](Self::insert_hashes_new), but only hashes that were new count as [`keys_inserted`](Self::keys_inserted): for
     /// filters of distinct keys; with its errors.

@@ -50,7 +50,6 @@ pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64
     match probes {
         _ if new.is_empty() => fill::<0, false>(tile, probes, hashes, new),
         6 => fill::<6, true>(tile, probes, hashes, new),
-        7 => fill::<7, true>(tile, probes, hashes, new),
         _ => fill::<0, true>(tile, probes, hashes, new),
     }
 }

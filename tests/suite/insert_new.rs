@@ -33,6 +33,12 @@ fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
         batch.insert_hashes_new(&hashes, new).unwrap();
         assert_eq!((new.len(), new.words()), (hashes.len(), &words[..]), "{batch:?}");
         assert_eq!(batch, expected, "{kernel:?}, {} hashes", hashes.len());
+        // The same, but for what is counted.
+        let mut counting = filter.clone().with_kernel(kernel);
+        counting.insert_hashes_counting_new(&hashes, new).unwrap();
+        let counted = filter.keys_inserted() + new.count_hits() as u64;
+        assert_eq!((new.words(), counting.keys_inserted()), (&words[..], counted));
+        assert_eq!(counting.blocks(), expected.blocks());
     }
     #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
     {

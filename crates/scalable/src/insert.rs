@@ -129,7 +129,7 @@ impl ScalableBloomFilter {
         &mut self,
         keys: &[K],
         new: &mut Bitmask,
-        hash: fn(KeyHasher, &[K], &mut [u64]) -> Result<(), HashError>,
+        hash: impl Fn(KeyHasher, &[K], &mut [u64]) -> Result<(), HashError>,
     ) -> Result<(), ScalableError> {
         write_new(new, keys.len(), |words| {
             let hasher = self.hasher()?;
