@@ -8,20 +8,27 @@
 //!
 //! `cargo bench --bench build` takes up to two minutes and 550 MB of memory: six probes, batches of 4096, one and two threads.
 //! `-- build/whole` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, with as many threads as the machine has, in ten minutes.
+//! `-- --new` prints instead what it costs to be told which keys were new, in interleaved rounds, in half a minute and 700 MB:
+//! `insert_hashes` and `insert_hashes_new` of each kernel, in calls of 4096 keys; one atomic filter filled by one
+//! thread and by two; and a growing filter beside one that was sized for its keys.
 //! `blocked-bloom bench --op build` goes to 100 million keys.
 
 #![allow(missing_docs, reason = "criterion's macros")]
+#![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
 use std::cell::LazyCell;
 use std::hint::black_box;
+use std::time::Instant;
 
 use benches::baseline::load_lines;
-use benches::workload::{Mix, for_all_keys};
+use benches::workload::{Mix, for_all_keys, key};
 use benches::{BASELINES, ITERATION, PROBES, Size, is_full, lines, sizes};
 use blocked_bloom::{
-    BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, Kernel, KeyHash, Sizing,
+    AtomicBloomFilter, Bitmask, BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, Kernel,
+    KeyHash, Sizing,
 };
-use criterion::{BatchSize, Criterion, SamplingMode, criterion_group, criterion_main};
+use blocked_bloom_scalable::ScalableOptions;
+use criterion::{BatchSize, Criterion, SamplingMode, criterion_group};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 const TEN: Sizing = Sizing::BitsPerKey(10.0);
@@ -173,4 +180,105 @@ fn whole(criterion: &mut Criterion) {
 
 criterion_group!(name = quick; config = benches::criterion(env!("CARGO_CRATE_NAME")); targets = sizing, insert);
 criterion_group!(name = slow; config = benches::slow(env!("CARGO_CRATE_NAME")); targets = whole);
-criterion_main!(quick, slow);
+
+/// A way to add hashes.
+type Way<'a> = (String, Box<dyn FnMut(&[u64]) + 'a>);
+
+/// Times the ways in interleaved rounds, each on 262,144 other keys of the first `keys`, and prints for each the median, in ns per key, and the
+/// median of its ratios to the first.
+fn interleaved(title: &str, keys: u64, mut ways: Vec<Way<'_>>) {
+    const AT_ONCE: u64 = 1 << 18;
+    let mut times = vec![Vec::new(); ways.len()];
+    for round in 0..=31_u64 {
+        for (i, ((_, way), times)) in ways.iter_mut().zip(&mut times).enumerate() {
+            let first = (2 * round + i as u64) * AT_ONCE;
+            let hashes: Vec<u64> = (first..first + AT_ONCE).map(|i| key(i % keys)).collect();
+            let start = Instant::now();
+            way(black_box(&hashes));
+            if round > 0 {
+                times.push(start.elapsed().as_nanos() as f64 / AT_ONCE as f64);
+            }
+        }
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    println!("{title}");
+    for ((name, _), all) in ways.iter().zip(&times) {
+        let ratios = all.iter().zip(&times[0]).map(|(time, first)| time / first).collect();
+        println!("  {name:<22} {:7.2} {:.2}", median(all.clone()), median(ratios));
+    }
+}
+
+/// What it costs to be told which keys were new.
+fn which_were_new() {
+    println!("build: ns per key, median of 31 rounds, and of the ratios to the first row");
+    for (keys, size) in [(10_000, "10k"), (10_000_000, "10M"), (100_000_000, "100M")] {
+        let params = TEN.params(keys).expect("ten bits per key are legal");
+        let empty = || BloomFilter::new(params, KeyHash::default()).expect("memory");
+        for kernel in Kernel::supported() {
+            if keys > 10_000_000 && kernel != Kernel::default() {
+                continue;
+            }
+            let (mut silent, mut says) = (empty().with_kernel(kernel), empty().with_kernel(kernel));
+            let mut new = Bitmask::new();
+            let silent = |hashes: &[u64]| {
+                for hashes in hashes.chunks(ITERATION) {
+                    silent.insert_hashes(hashes).expect(TAKES_ALL);
+                }
+            };
+            let says = |hashes: &[u64]| {
+                for hashes in hashes.chunks(ITERATION) {
+                    says.insert_hashes_new(hashes, &mut new).expect(TAKES_ALL);
+                }
+            };
+            let ways: Vec<Way<'_>> = vec![
+                ("insert_hashes".into(), Box::new(silent)),
+                ("insert_hashes_new".into(), Box::new(says)),
+            ];
+            interleaved(&format!("\n{size} keys, {kernel}"), keys, ways);
+        }
+        let by_threads = |threads: usize| -> Way<'_> {
+            let filter = AtomicBloomFilter::from(empty());
+            let add = move |hashes: &[u64]| {
+                std::thread::scope(|scope| {
+                    for part in hashes.chunks(hashes.len() / threads) {
+                        let filter = &filter;
+                        scope.spawn(move || {
+                            let mut new = Bitmask::new();
+                            for hashes in part.chunks(ITERATION) {
+                                filter.insert_hashes_new(hashes, &mut new).expect(TAKES_ALL);
+                            }
+                        });
+                    }
+                });
+            };
+            (format!("{threads} threads"), Box::new(add))
+        };
+        let ways = vec![by_threads(2), by_threads(1)];
+        interleaved(&format!("\n{size} keys, AtomicBloomFilter"), keys, ways);
+    }
+    // Links for 1/7 of the keys, 2/7 and 4/7, and one that had the right size.
+    let growing = |first_items: u64| -> Way<'_> {
+        let options = ScalableOptions::new(0.01, first_items);
+        let (mut filter, mut new) = (options.build().expect("options in range"), Bitmask::new());
+        let add = move |hashes: &[u64]| {
+            for hashes in hashes.chunks(ITERATION) {
+                filter.insert_hashes_new(hashes, &mut new).expect("memory for the filter");
+            }
+        };
+        (format!("growing from {first_items}"), Box::new(add))
+    };
+    let ways = vec![growing(10_000_000), growing(1_000_000)];
+    interleaved("\n10M keys, ScalableBloomFilter", 10_000_000, ways);
+}
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--new") {
+        return which_were_new();
+    }
+    quick();
+    slow();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -375,7 +375,7 @@ fn insert(
     threads: Threads,
 ) -> Result<(), AllocError> {
     match threads {
-        Threads::One => chunks.iter().for_each(|chunk| filter.insert_all(chunk)),
+        Threads::One => chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut [])),
         #[cfg(feature = "rayon")]
         Threads::Pool => crate::parallel::insert_chunks(filter, chunks)?,
     }
@@ -428,7 +428,7 @@ impl BloomFilter {
         let keys = (hashes.len() - repeated) as u64;
         let mut filter = options.empty_filter(keys)?;
         if !filter.is_pass_all() {
-            filter.insert_all(hashes);
+            filter.insert_all(hashes, &mut []);
         }
         Ok(filter.with_facts(keys, FilterContents::WholeKeys))
     }

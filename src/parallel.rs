@@ -41,7 +41,7 @@ pub(crate) fn insert_chunks(
     match tasks_for(chunks.iter().map(Vec::len).sum()) {
         Some(tasks) => insert_by_cut(filter, chunks, tasks),
         None => {
-            chunks.iter().for_each(|chunk| filter.insert_all(chunk));
+            chunks.iter().for_each(|chunk| filter.insert_all(chunk, &mut []));
             Ok(())
         }
     }
@@ -65,9 +65,9 @@ impl BloomFilter {
     /// [`BuildError::Key`] as `insert_hashes`, and nothing is changed; [`BuildError::Alloc`] if the memory is not there: then a part of
     /// the hashes may have been added.
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
-        self.check_insert()?;
+        self.meta.check_insert()?;
         if tasks_for(hashes.len()).is_none() {
-            self.insert_all(hashes);
+            self.insert_all(hashes, &mut []);
             return Ok(());
         }
         let copy = |piece: &[u64], list: &mut Vec<u64>| list.extend_from_slice(piece);
@@ -87,8 +87,7 @@ impl BloomFilter {
         &mut self,
         keys: &[K],
     ) -> Result<(), BuildError> {
-        let hasher = self.hasher()?;
-        self.check_insert()?;
+        let hasher = self.meta.hasher_to_insert()?;
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
             return Ok(self.insert_batch(keys)?);
         }
@@ -135,7 +134,7 @@ impl BloomFilter {
             )?;
             match tasks {
                 Some(tasks) => insert_by_cut(self, &mut chunks, tasks)?,
-                None => chunks.iter().for_each(|chunk| self.insert_all(chunk)),
+                None => chunks.iter().for_each(|chunk| self.insert_all(chunk, &mut [])),
             }
         }
         Ok(())
@@ -176,7 +175,7 @@ fn insert_by_cut(
         for (chunk, starts) in chunks.iter().zip(&starts) {
             let tile = Tile { blocks: &mut *blocks, first: (cut << shift) as u32, total };
             let hashes = &chunk[starts[cut] as usize..starts[cut + 1] as usize];
-            kernel.insert_into(tile, probes, hashes);
+            kernel.insert_into(tile, probes, hashes, &mut []);
         }
     });
     filter.count(additions);

@@ -12,8 +12,8 @@ stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-l
 all=("${stored[@]}" --lib)
 # NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and the kernels of the portable scheme. The
 # other tests, and those inside the libraries, run there in the nightly workflow.
-neon=(kernels:: atomic:: shared:: parquet::threads)
-big_endian=(kernels:: format:: compact:: golden:: partition_format:: ranged:: classical::)
+neon=(kernels:: insert_new:: atomic:: shared:: parquet::threads)
+big_endian=(kernels:: insert_new:: format:: compact:: golden:: partition_format:: ranged:: classical::)
 
 run() { # kernels that must be found, target, arguments of cargo test
     printf '\n-- %s %s: %s (%d s)\n' "$2" "${CROSS_TEST_CPU:-}" "$1" $SECONDS

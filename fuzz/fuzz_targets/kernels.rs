@@ -24,14 +24,23 @@ fuzz_target!(|input: Input| {
     assert_eq!(params.blocks(), blocks);
 
     let mut expected = vec![[0; 64]; blocks as usize];
-    for &hash in &input.inserted {
-        probe::insert(&mut expected[probe::block_index(hash, blocks) as usize], hash, probes);
-    }
+    let is_new: Vec<bool> = input
+        .inserted
+        .iter()
+        .map(|&hash| {
+            probe::insert(&mut expected[probe::block_index(hash, blocks) as usize], hash, probes)
+        })
+        .collect();
     for kernel in Kernel::supported() {
         let empty = BloomFilter::new(params, KeyHash::default()).unwrap();
         let mut filter = empty.with_kernel(kernel);
         filter.insert_hashes(&input.inserted).unwrap();
         assert_eq!(filter.blocks(), expected, "{kernel:?}");
+        let (mut says, mut new) = (filter.clone(), Bitmask::new());
+        says.clear();
+        says.insert_hashes_new(&input.inserted, &mut new).unwrap();
+        assert!(new.iter().eq(is_new.iter().copied()), "{kernel:?}, {new:?}");
+        assert_eq!(says, filter);
 
         // Blocks of another owner, at no particular alignment.
         let mut lent = vec![[0; 64]; blocks as usize];

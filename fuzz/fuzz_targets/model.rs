@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{BloomFilter, KeyError, KeyHash, Params, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, KeyError, KeyHash, Params, Sizing};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -62,6 +62,7 @@ fn insert_keys(filter: &mut BloomFilter) {
     let (before, error) = (filter.clone(), KeyError::NoHasher { tag: 1 });
     assert_eq!(filter.insert("key"), Err(error));
     assert_eq!(filter.insert_batch(&["one", "two"]), Err(error));
+    assert_eq!(filter.insert_batch_new(&["one", "two"], &mut Bitmask::new()), Err(error));
     assert!(filter.par_insert_batch(&["one", "two"]).is_err());
     assert!(filter.contains("key"), "a key that cannot be hashed is not ruled out");
     assert_eq!(*filter, before);
@@ -88,11 +89,20 @@ fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
                 model.insert(hash);
             }
             Step::InsertBatch(hashes) => {
-                let mut by_threads = filter.clone();
+                let (mut by_threads, mut says) = (filter.clone(), filter.clone());
+                let (mut counts, mut new) = (filter.clone(), Bitmask::new());
+                counts.insert_hashes_counting_new(&hashes, &mut new).unwrap();
+                let counted = filter.keys_inserted() + new.count_hits() as u64;
+                assert_eq!(counts.keys_inserted(), counted);
+                says.insert_hashes_new(&hashes, &mut new).unwrap();
+                for (hash, is_new) in hashes.iter().zip(new.iter()) {
+                    assert_eq!(is_new, !naive.contains(*hash));
+                    naive.insert(*hash);
+                }
                 by_threads.par_insert_hashes(&hashes).unwrap();
                 filter.insert_hashes(&hashes).unwrap();
-                assert_eq!(filter, by_threads);
-                hashes.iter().for_each(|&hash| naive.insert(hash));
+                assert_eq!((&filter, &filter), (&by_threads, &says));
+                assert_eq!(counts.blocks(), filter.blocks());
                 model.extend(hashes);
             }
             Step::UnionWith(hashes) => {

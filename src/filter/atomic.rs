@@ -6,9 +6,11 @@
 
 mod word;
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
+use super::owned::{insert_keys, insert_new_methods};
 use super::{BloomFilter, Meta};
 use crate::batch::{Filter, LengthError, look_up};
 use crate::bitmask::Bitmask;
@@ -16,11 +18,7 @@ use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
 use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
-use crate::prefix::FilterContents;
 use crate::probe::{self, BLOCK_BYTES};
-
-/// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
-const HASHES_AT_ONCE: usize = 512;
 
 /// A filter that any number of threads add to and query through `&self`, without locks.
 ///
@@ -108,17 +106,9 @@ impl AtomicBloomFilter {
     /// [`KeyError::NoPrefix`] if the filter holds prefixes. Nothing is changed then.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> Result<bool, KeyError> {
-        self.check_insert()?;
+        self.meta.check_insert()?;
         self.additions.add(1);
         Ok(self.set(hash))
-    }
-
-    #[inline]
-    fn check_insert(&self) -> Result<(), KeyError> {
-        match self.meta.contents {
-            FilterContents::WholeKeys => Ok(()),
-            contents => Err(KeyError::NoPrefix { contents }),
-        }
     }
 
     /// Adds every key, as [`insert`](Self::insert) does, with prefetch where the filter outgrows the cache.
@@ -127,14 +117,8 @@ impl AtomicBloomFilter {
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
-        let hasher = self.hasher()?;
-        self.check_insert()?;
-        let mut hashes = [0; HASHES_AT_ONCE];
-        for keys in keys.chunks(HASHES_AT_ONCE) {
-            hasher.hash_by(self.kernel, keys, &mut hashes);
-            self.insert_all(&hashes[..keys.len()]);
-        }
-        Ok(())
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
+        insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
     }
 
     /// Adds every hash, with prefetch where the filter outgrows the cache.
@@ -143,14 +127,23 @@ impl AtomicBloomFilter {
     ///
     /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
     pub fn insert_hashes(&self, hashes: &[u64]) -> Result<(), KeyError> {
-        self.check_insert()?;
-        self.insert_all(hashes);
+        self.meta.check_insert()?;
+        self.insert_all(hashes, &mut []);
         Ok(())
     }
 
-    fn insert_all(&self, hashes: &[u64]) {
+    insert_new_methods!(self, &self);
+
+    /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
+    fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
         self.additions.add(hashes.len());
-        self.for_each_ahead(hashes, |_, hash| _ = self.set(hash));
+        new.fill(0);
+        self.for_each_ahead(hashes, |i, hash| {
+            let is_new = self.set(hash);
+            if let Some(word) = new.get_mut(i / 64) {
+                *word |= u64::from(is_new) << (i % 64);
+            }
+        });
     }
 
     /// Whether the key may be present: false means certainly absent.
@@ -229,6 +222,11 @@ impl AtomicBloomFilter {
         self.meta.key_hash.hasher()
     }
 
+    /// Bytes of the blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        size_of_val(self.blocks.blocks()) as u64
+    }
+
     /// Whether the filter answers "maybe" to everything.
     pub fn is_pass_all(&self) -> bool {
         self.meta.pass_all
@@ -285,7 +283,7 @@ impl AtomicBloomFilter {
 
     /// Looks up every key: see [`BloomFilter::contains_batch`].
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()));
+        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::hash_keys);
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's.
@@ -299,29 +297,34 @@ impl AtomicBloomFilter {
         words: &mut [u64],
     ) -> Result<(), LengthError> {
         LengthError::check(keys.len(), words)?;
-        self.look_up_keys(keys, words);
+        self.look_up_keys(keys, words, KeyHasher::hash_keys);
         Ok(())
-    }
-
-    /// There is one word per 64 keys.
-    fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        look_up(
-            self.hasher(),
-            keys,
-            words,
-            |hasher, keys, memory| hasher.hash_keys(self.kernel, keys, memory),
-            None::<fn(&[u64])>,
-            |hashes, words| self.look_up(hashes, words),
-        );
     }
 
     /// Looks up integers, whose keys are their little-endian bytes: see [`BloomFilter::contains_u64s`].
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
+        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::hash_new_integers);
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's; with the errors of [`contains_batch_into`](Self::contains_batch_into).
+    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(keys.len(), words)?;
+        self.look_up_keys(keys, words, KeyHasher::hash_new_integers);
+        Ok(())
+    }
+
+    /// There is one word per 64 keys.
+    fn look_up_keys<K>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    ) {
         look_up(
             self.hasher(),
             keys,
-            hits.reset(keys.len()),
-            |hasher, keys, memory| hasher.hash_new_integers(self.kernel, keys, memory),
+            words,
+            |hasher, keys, memory| hash(hasher, self.kernel, keys, memory),
             None::<fn(&[u64])>,
             |hashes, words| self.look_up(hashes, words),
         );

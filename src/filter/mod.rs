@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::buffer::BlockBuffer;
-use crate::hash::KeyHash;
+use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 use crate::params::Params;
 use crate::prefix::FilterContents;
@@ -55,7 +55,7 @@ pub use owned::BuildError;
 pub struct BloomFilter<D = BlockBuffer> {
     /// 1 to 2^32 - 1 blocks.
     data: D,
-    meta: Meta,
+    pub(crate) meta: Meta,
     kernel: Kernel,
     /// Whether the filter holds what is looked up: keys, unless [`prefixes`](Self::prefixes) says otherwise.
     answers: bool,
@@ -77,6 +77,21 @@ impl Meta {
     fn new(key_hash: KeyHash, probes: u8, pass_all: bool) -> Self {
         let contents = FilterContents::WholeKeys;
         Meta { key_hash, keys_inserted: 0, probes, pass_all, contents }
+    }
+
+    /// Whether hashes can be added: those of keys whose prefixes are not known cannot, to a filter that holds prefixes.
+    #[inline]
+    pub(crate) fn check_insert(&self) -> Result<(), KeyError> {
+        match self.contents {
+            FilterContents::WholeKeys => Ok(()),
+            contents => Err(KeyError::NoPrefix { contents }),
+        }
+    }
+
+    /// The hasher of the keys, if keys can be added.
+    pub(crate) fn hasher_to_insert(&self) -> Result<KeyHasher, KeyError> {
+        let hasher = self.key_hash.hasher()?;
+        self.check_insert().map(|()| hasher)
     }
 }
 

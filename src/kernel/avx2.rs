@@ -276,25 +276,31 @@ unsafe fn load(block: *const Block) -> (__m256i, __m256i) {
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
-    let fill = match probes {
-        1 => fill::<1, 1>,
-        2 => fill::<2, 1>,
-        3 => fill::<3, 1>,
-        4 => fill::<4, 1>,
-        5 => fill::<5, 1>,
-        6 => fill::<6, 1>,
-        7 => fill::<7, 1>,
-        8 => fill::<8, 1>,
-        ..=16 => fill::<0, 2>,
-        // The masks of more probes take longer than setting their bits one by one.
-        _ => return scalar::insert(tile, probes, hashes),
-    };
+unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
+    let fill = if new.is_empty() { fill_for::<false>(probes) } else { fill_for::<true>(probes) };
     // SAFETY: the caller's promise that there is AVX2 is passed on.
-    unsafe { fill(tile, probes, hashes) }
+    unsafe { fill(tile, probes, hashes, new) }
 }
 
-/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `ROUNDS` times eight at most.
+type Fill = unsafe fn(Tile<'_>, u32, &[u64], &mut [u64]);
+
+fn fill_for<const NEW: bool>(probes: u32) -> Fill {
+    match probes {
+        1 => fill::<1, 1, NEW>,
+        2 => fill::<2, 1, NEW>,
+        3 => fill::<3, 1, NEW>,
+        4 => fill::<4, 1, NEW>,
+        5 => fill::<5, 1, NEW>,
+        6 => fill::<6, 1, NEW>,
+        7 => fill::<7, 1, NEW>,
+        8 => fill::<8, 1, NEW>,
+        ..=16 => fill::<0, 2, NEW>,
+        // The masks of more probes take longer than setting their bits one by one.
+        _ => scalar::insert,
+    }
+}
+
+/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `ROUNDS` times eight at most. If `NEW`, says which hashes were new.
 ///
 /// The bit positions of 64 keys come first and the masks after: a position that is loaded right after it was stored in a wider
 /// piece waits for the store.
@@ -303,10 +309,11 @@ unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
 ///
 /// The CPU has AVX2.
 #[target_feature(enable = "avx2")]
-unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
+unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     tile: Tile<'_>,
     probes: u32,
     hashes: &[u64],
+    new: &mut [u64],
 ) {
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
     let scheme = Probes::<ROUNDS>::new();
@@ -316,16 +323,18 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
     let mut ahead = tile.ahead_of(hashes);
     let mut positions = [[[0_u32; 8]; ROUNDS]; 64];
-    for chunk in hashes.chunks(64) {
+    for (word, chunk) in hashes.chunks(64).enumerate() {
+        let mut bits = 0;
         for (hash, positions) in chunk.iter().zip(&mut positions) {
             scheme.positions(hash, positions);
         }
-        for (&hash, positions) in chunk.iter().zip(&positions) {
+        for (i, (&hash, positions)) in chunk.iter().zip(&positions).enumerate() {
             ahead.advance(1);
             let index = tile.index(hash);
             let block = &mut tile.blocks[index];
             // SAFETY: `block` is a reference.
-            let (mut low, mut high) = unsafe { load(block) };
+            let before = unsafe { load(block) };
+            let (mut low, mut high) = before;
             for &position in &positions.as_flattened()[..probes] {
                 let bit = _mm256_set1_epi32(position as i32);
                 let low_counts = _mm256_add_epi32(bit, low_lanes);
@@ -338,6 +347,16 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize>(
             unsafe { _mm256_storeu_si256(halves, low) };
             // SAFETY: its other 32 bytes; `wrapping_add` stays inside the block.
             unsafe { _mm256_storeu_si256(halves.wrapping_add(1), high) };
+            if NEW {
+                let added = _mm256_or_si256(
+                    _mm256_xor_si256(before.0, low),
+                    _mm256_xor_si256(before.1, high),
+                );
+                bits |= u64::from(_mm256_testz_si256(added, added) == 0) << i;
+            }
+        }
+        if NEW {
+            new[word] = bits;
         }
     }
 }

@@ -226,15 +226,18 @@ impl Kernel {
         probe::contains(line, hash, probes)
     }
 
-    /// Sets the bits of every hash, all of which must belong to the tile.
+    /// Sets the bits of every hash, all of which must belong to the tile. Unless `new` is empty, bit `i % 64` of `new[i / 64]` then says whether
+    /// hash `i` set one that was not set; bits past the last hash are zero.
     ///
     /// # Panics
     ///
-    /// If `probes` is not 1 to 30, or a hash's block is not in the tile: bugs of this crate, not inputs.
-    pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+    /// If `probes` is not 1 to 30, a hash's block is not in the tile, or `new` is neither empty nor one word per 64 hashes: bugs of this
+    /// crate, not inputs.
+    pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
         assert!((1..=MAX_PROBES).contains(&probes));
+        assert!(new.is_empty() || new.len() == hashes.len().div_ceil(64));
         // SAFETY: a `Kernel` is only made by `supported`, after detection. Each `insert` checks where it writes.
-        unsafe { (self.0.insert)(tile, probes, hashes) }
+        unsafe { (self.0.insert)(tile, probes, hashes, new) }
     }
 }
 

@@ -75,7 +75,8 @@ impl Tile<'_> {
 /// One instruction set's functions.
 ///
 /// `contains(blocks, prefetch, probes, hashes, hits)` prefetches ahead and writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
-/// `insert(tile, probes, hashes)` sets the bits of every hash, and panics at one whose block is not in the tile.
+/// `insert(tile, probes, hashes, new)` sets the bits of every hash, and panics at one whose block is not in the tile. If `new` is not empty, it
+/// also writes bit `i % 64` of `new[i / 64]`, set if hash `i` set a bit that was not set, zero past the last.
 /// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` tests 1 to
 /// 64 hashes, and gives a bit for each. `overlapped`: the largest call that is not prefetched, because out-of-order execution already
 /// overlaps its cache misses.
@@ -90,7 +91,7 @@ pub(super) struct Table {
     pub(super) is_supported: fn() -> bool,
     pub(super) contains:
         unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
-    pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64]),
+    pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
     pub(super) few: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,

@@ -46,6 +46,7 @@ fn threads_make_the_filter_that_one_would() {
             });
             assert_eq!(filter.keys_inserted(), expected.keys_inserted());
             assert_eq!(filter.params(), expected.params());
+            assert_eq!(filter.memory_bytes(), expected.memory_bytes());
             let filter = filter.into_filter();
             assert_eq!(filter, expected, "{blocks} blocks, {probes} probes, {threads} threads");
             assert_eq!(filter.to_bytes(), expected.to_bytes());
@@ -230,6 +231,12 @@ fn batches_answer_as_single_lookups_at_every_length() {
             for (i, key) in keys.iter().enumerate() {
                 assert_eq!(hits.get(i), Some(filter.contains(key)), "key {i} of {length}");
             }
+            // The keys are the bytes of these numbers.
+            let mut words = vec![u64::MAX; length.div_ceil(64)];
+            filter.contains_u64s_into(&hashes, &mut words).unwrap();
+            assert_eq!(hits.words(), words);
+            filter.contains_u64s(&hashes, &mut hits);
+            assert_eq!((hits.len(), hits.words()), (length, &words[..]));
         }
     }
 }
@@ -259,6 +266,7 @@ fn word_slices_of_the_wrong_length_are_refused_and_untouched() {
             let error = filter.contains_hashes_into(&vec![1; keys], &mut slice).unwrap_err();
             assert_eq!((error.words, error.expected), (words, expected));
             assert_eq!(filter.contains_batch_into(&vec!["a"; keys], &mut slice), Err(error));
+            assert_eq!(filter.contains_u64s_into(&vec![1; keys], &mut slice), Err(error));
             assert_eq!(slice, vec![7; words]);
         }
     }

@@ -186,9 +186,9 @@ fn compiled() -> BTreeSet<PathBuf> {
             let path = root().join(&package).join(file);
             let text = fs::read_to_string(&path).unwrap_or_default();
             // Some pages are shown only, since another package compiles them.
-            let text = text.replace("#[cfg(not(doctest))]\n#[doc = links!()]\n#[doc = ", "");
-            let included = text.split("doc = include_str!(\"").skip(1);
-            pages.extend(included.map(|rest| resolve(&path, rest.split('"').next().unwrap())));
+            let lines = text.lines().filter(|line| !line.starts_with("shown!("));
+            let included = lines.filter_map(|line| line.split_once("include_str!(\""));
+            pages.extend(included.map(|(_, rest)| resolve(&path, rest.split('"').next().unwrap())));
         }
     }
     pages
@@ -215,14 +215,15 @@ fn the_code_of_every_page_is_compiled() {
 }
 
 /// rustdoc shows the guides as modules. There a link to a file leads nowhere, so that every target is a definition at a page's end, under
-/// its own name, which `src/guides.rs` defines before as the module.
+/// its own name, which `docs/rustdoc-links.txt` defines before as the module.
 #[test]
 fn links_between_guides_lead_to_modules_in_rustdoc() {
     let modules = fs::read_to_string(root().join("src/guides.rs")).unwrap();
+    let definitions = fs::read_to_string(root().join("docs/rustdoc-links.txt")).unwrap();
     let mut checked = 0;
     for path in files("docs", "md").into_iter().chain([root().join("SECURITY.md")]) {
         let text = fs::read_to_string(&path).unwrap();
-        let page = format!("/{}\")]", relative(&path));
+        let page = format!("/{}\"));", relative(&path));
         assert!(modules.contains(&page), "src/guides.rs does not show {}", relative(&path));
         for name in text.split("][").skip(1).filter_map(|rest| rest.split_once(']')) {
             let definition = format!("\n[{}]: ", name.0);
@@ -243,7 +244,7 @@ fn links_between_guides_lead_to_modules_in_rustdoc() {
             let definition = format!("[{name}]: {link}");
             assert!(text.lines().any(|line| line == definition), "{place}: write [text][{name}]");
             let module = format!("\n[{name}]: crate::guides");
-            assert!(modules.contains(&module), "{place}: define it in src/guides.rs");
+            assert!(definitions.contains(&module), "{place}: define it in docs/rustdoc-links.txt");
             checked += 1;
         }
     }

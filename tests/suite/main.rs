@@ -18,6 +18,7 @@ mod format;
 mod golden;
 mod header;
 mod hostile_keys;
+mod insert_new;
 mod kernels;
 mod layering;
 mod lookup;

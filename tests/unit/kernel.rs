@@ -55,9 +55,52 @@ fn tiles_at_the_end_of_the_largest_filters() {
             }
             assert!(expected.iter().all(|block| *block != [0; 64]));
             for kernel in Kernel::supported() {
-                let mut inserted = vec![[0; 64]; blocks as usize];
-                kernel.insert_into(Tile { blocks: &mut inserted, first, total }, probes, &hashes);
-                assert!(inserted == expected, "{kernel:?}, {probes} probes, {total} blocks");
+                for mut new in [vec![], vec![u64::MAX; hashes.len().div_ceil(64)]] {
+                    let mut inserted = vec![[0; 64]; blocks as usize];
+                    let tile = Tile { blocks: &mut inserted, first, total };
+                    kernel.insert_into(tile, probes, &hashes, &mut new);
+                    assert!(inserted == expected, "{kernel:?}, {probes} probes, {total} blocks");
+                }
+            }
+        }
+    }
+}
+
+/// Calls of every length into blocks at any alignment, of keys of which some come twice at every distance, against one key at a time.
+#[test]
+fn every_kernel_says_which_hashes_were_new() {
+    for probes in 1..=30 {
+        for length in (0..=70).chain([127, 128, 129, 300]) {
+            // The key that a later one repeats is one to 64 places before it.
+            let mut hashes: Vec<u64> = (1..=length as u64)
+                .map(|i| {
+                    (i + u64::from(probes) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i << 25
+                })
+                .collect();
+            for i in (0..length).filter(|i| i % 3 == 0) {
+                hashes[i] = hashes[i - i.min((i / 3 * 5 + length) % 64 + 1)];
+            }
+            let mut expected = [[0; 64]; 40];
+            let mut answers = vec![0; length.div_ceil(64)];
+            for (i, &hash) in hashes.iter().enumerate() {
+                let block = &mut expected[probe::block_index(hash, 40) as usize];
+                answers[i / 64] |= u64::from(probe::insert(block, hash, probes)) << (i % 64);
+            }
+            for kernel in Kernel::supported() {
+                for offset in [0, 1, 40] {
+                    let mut bytes = vec![0; offset + 64 * 40];
+                    let (blocks, _) = bytes[offset..].as_chunks_mut();
+                    let mut new = vec![u64::MAX; length.div_ceil(64)];
+                    kernel.insert_into(
+                        Tile { blocks, first: 0, total: 40 },
+                        probes,
+                        &hashes,
+                        &mut new,
+                    );
+                    let context = (kernel, probes, length, offset);
+                    assert_eq!(new, answers, "{context:?}");
+                    assert!(bytes[offset..] == *expected.as_flattened(), "{context:?}");
+                }
             }
         }
     }
@@ -75,12 +118,15 @@ fn a_hash_of_another_tile_panics() {
                     let lo = |block: u64| (block << 32).div_ceil(100);
                     let mut hashes = [lo(11); 20];
                     hashes[position] = lo(stray);
-                    let outcome = std::panic::catch_unwind(|| {
-                        let mut blocks = [[0; 64]; 3];
-                        let tile = Tile { blocks: &mut blocks, first: 10, total: 100 };
-                        kernel.insert_into(tile, probes, &hashes);
-                    });
-                    assert!(outcome.is_err(), "{kernel:?}, {probes} probes, at {position}");
+                    for new in [&mut [][..], &mut [0]] {
+                        let outcome =
+                            std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+                                let mut blocks = [[0; 64]; 3];
+                                let tile = Tile { blocks: &mut blocks, first: 10, total: 100 };
+                                kernel.insert_into(tile, probes, &hashes, new);
+                            }));
+                        assert!(outcome.is_err(), "{kernel:?}, {probes} probes, at {position}");
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use blocked_bloom::{BloomFilter, FilterOptions, Kernel, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, Kernel, Sizing};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 
 /// Keys of a filter, and of a round; half of these are in the filter.
@@ -54,6 +54,12 @@ fn main() -> Result<(), Failure> {
             let mut filter = filter;
             for _ in rounds {
                 filter.insert_hashes(black_box(&lookups))?;
+            }
+        }
+        "insert-new" => {
+            let (mut filter, mut new) = (filter, Bitmask::new());
+            for _ in rounds {
+                filter.insert_hashes_new(black_box(&lookups), &mut new)?;
             }
         }
         "single" => {

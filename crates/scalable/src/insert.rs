@@ -1,10 +1,13 @@
 //! Adding: a key goes into the newest link, and only if no link may have it. Whatever fails loses nothing.
 
-use blocked_bloom::{AllocError, Bitmask, BloomFilter, KeyHasher};
+use blocked_bloom::{AllocError, Bitmask, BloomFilter, HashError, KeyHasher};
 
 use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
-use crate::query::{AT_ONCE, FEW, look_up};
+use crate::query::{AT_ONCE, FEW, Left, look_up};
+
+/// Up to so many hashes of a call are added one by one: less than the memory for the answers takes.
+const ONE_BY_ONE: usize = 4;
 
 impl ScalableBloomFilter {
     /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does; false if it may have been: then
@@ -30,19 +33,14 @@ impl ScalableBloomFilter {
     ///
     /// As [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ScalableError> {
-        self.insert_unless(0, hash)
-    }
-
-    /// Adds the hash, unless a link from number `first` on may have it; those before it do not.
-    fn insert_unless(&mut self, first: usize, hash: u64) -> Result<bool, ScalableError> {
-        if self.links[first..].iter().rev().any(|link| link.contains_hash(hash)) {
+        if self.contains_hash(hash) {
             return Ok(false);
         }
         if self.links.is_empty() || self.capacity_left() == 0 {
             self.grow()?;
         }
         let Some(link) = self.links.last_mut() else { return Ok(false) };
-        link.insert_hashes(&[hash])?;
+        link.insert_hash(hash)?;
         Ok(true)
     }
 
@@ -89,13 +87,20 @@ impl ScalableBloomFilter {
         keys: &[K],
         new: &mut Bitmask,
     ) -> Result<(), ScalableError> {
-        write_new(new, keys.len(), |words| {
-            let hasher = self.hasher()?;
-            if keys.len() <= FEW {
-                return self.add_keys(hasher, keys, &mut [0; FEW], words);
-            }
-            self.add_keys(hasher, keys, &mut [0; AT_ONCE], words)
-        })
+        self.insert_keys_new(keys, new, KeyHasher::hash_batch_into)
+    }
+
+    /// Adds integers, whose keys are their little-endian bytes, as [`insert_batch_new`](Self::insert_batch_new).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_batch_new`](Self::insert_batch_new).
+    pub fn insert_u64s_new(
+        &mut self,
+        keys: &[u64],
+        new: &mut Bitmask,
+    ) -> Result<(), ScalableError> {
+        self.insert_keys_new(keys, new, KeyHasher::hash_u64s)
     }
 
     /// Adds every hash.
@@ -120,37 +125,95 @@ impl ScalableBloomFilter {
         write_new(new, hashes.len(), |words| self.add(hashes, words))
     }
 
-    /// Adds keys, as many at a time as there is space for hashes: a multiple of 64.
-    fn add_keys<K: AsRef<[u8]>>(
+    fn insert_keys_new<K>(
         &mut self,
-        hasher: KeyHasher,
         keys: &[K],
-        space: &mut [u64],
-        new: &mut [u64],
+        new: &mut Bitmask,
+        hash: impl Fn(KeyHasher, &[K], &mut [u64]) -> Result<(), HashError>,
     ) -> Result<(), ScalableError> {
-        for (keys, new) in keys.chunks(space.len()).zip(new.chunks_mut(space.len() / 64)) {
-            let hashes = &mut space[..keys.len()];
-            hasher.hash_batch_into(keys, hashes).expect("a hash per key");
-            self.add(hashes, new)?;
+        write_new(new, keys.len(), |words| {
+            let hasher = self.hasher()?;
+            let (mut few, mut many);
+            let space: &mut [u64] = if keys.len() <= FEW {
+                few = [0; FEW];
+                &mut few
+            } else {
+                many = [0; AT_ONCE];
+                &mut many
+            };
+            for (keys, new) in keys.chunks(space.len()).zip(words.chunks_mut(space.len() / 64)) {
+                let hashes = &mut space[..keys.len()];
+                hash(hasher, keys, hashes).expect("a hash per key");
+                self.add(hashes, new)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds hashes, and says which were new.
+    fn add(&mut self, hashes: &[u64], new: &mut [u64]) -> Result<(), ScalableError> {
+        if let ([word], ..=ONE_BY_ONE) = (&mut *new, hashes.len()) {
+            *word = 0;
+            for (i, &hash) in hashes.iter().enumerate() {
+                *word |= u64::from(self.insert_hash(hash)?) << i;
+            }
+            return Ok(());
+        }
+        let mut in_link = Bitmask::new();
+        for (hashes, new) in hashes.chunks(AT_ONCE).zip(new.chunks_mut(AT_ONCE / 64)) {
+            // One link says by itself which of the hashes it takes were new.
+            if self.links.len() == 1 && self.capacity_left() > 0 {
+                new.fill(0);
+            } else {
+                look_up(&self.links, hashes, new);
+            }
+            let capacity = self.capacity_left();
+            match self.links.last_mut() {
+                Some(link)
+                    if capacity >= hashes.len() as u64 && new.iter().all(|&word| word == 0) =>
+                {
+                    link.insert_hashes_counting_new(hashes, &mut in_link)?;
+                    new.copy_from_slice(in_link.words());
+                }
+                _ if hashes.len() <= FEW => self.add_missing::<FEW>(hashes, new, &mut in_link)?,
+                _ => self.add_missing::<AT_ONCE>(hashes, new, &mut in_link)?,
+            }
         }
         Ok(())
     }
 
-    /// Adds hashes; bits past the last one are arbitrary.
-    fn add(&mut self, hashes: &[u64], new: &mut [u64]) -> Result<(), ScalableError> {
-        for (hashes, new) in hashes.chunks(AT_ONCE).zip(new.chunks_mut(AT_ONCE / 64)) {
-            look_up(&self.links, hashes, new);
-            // The answers are of before these hashes; one may have come twice, and is then in the link that was last or a later one.
-            let first = self.links.len().saturating_sub(1);
-            for (i, &hash) in hashes.iter().enumerate() {
-                let bit = 1 << (i % 64);
-                if new[i / 64] & bit == 0 && !self.insert_unless(first, hash)? {
-                    new[i / 64] |= bit;
-                }
+    /// Adds those of up to `N` hashes, at most [`AT_ONCE`], whose bit in `words` is zero, since no link has them, or one link only, with
+    /// capacity left, is there. The words then say which were new.
+    fn add_missing<const N: usize>(
+        &mut self,
+        hashes: &[u64],
+        words: &mut [u64],
+        in_link: &mut Bitmask,
+    ) -> Result<(), ScalableError> {
+        let (mut left, mut there) = (Left::<N>::new(), [0; AT_ONCE / 64]);
+        let there = &mut there[..words.len()];
+        there.copy_from_slice(words);
+        words.fill(0);
+        loop {
+            let count = left.gather(hashes, there);
+            if count == 0 {
+                return Ok(());
             }
-            new.iter_mut().for_each(|word| *word = !*word);
+            if self.links.is_empty() || self.capacity_left() == 0 {
+                self.grow()?;
+            }
+            let fit = usize::try_from(self.capacity_left()).map_or(count, |fit| fit.min(count));
+            let Some(link) = self.links.last_mut() else { return Ok(()) };
+            link.insert_hashes_counting_new(&left.hashes[..fit], in_link)?;
+            for place in in_link.hits().map(|i| usize::from(left.places[i])) {
+                words[place / 64] |= 1 << (place % 64);
+            }
+            if fit == count {
+                return Ok(());
+            }
+            // Those that did not fit may have come before in these hashes, and be there by now.
+            look_up(&self.links, hashes, there);
         }
-        Ok(())
     }
 }
 

@@ -118,6 +118,14 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
     hashes: &[u64],
     words: &mut [u64],
 ) {
+    if let ([hash], [word]) = (hashes, &mut *words) {
+        // Of one hash, buffers would take longer than its lookups.
+        if links.len() > 1 {
+            prefetch(links, hashes);
+        }
+        *word = links.iter().rev().any(|link| link.contains_hash(*hash)).into();
+        return;
+    }
     if hashes.len() <= FEW {
         if links.len() > 1 && hashes.len() <= MOST_PREFETCHED {
             prefetch(links, hashes);
@@ -179,18 +187,18 @@ fn look_up_some<const N: usize, D: AsRef<[Block]>>(
 }
 
 /// Hashes that no link has answered "maybe" yet, and where they stand in their batch.
-struct Left<const N: usize> {
-    hashes: [u64; N],
-    places: [u16; N],
+pub(crate) struct Left<const N: usize> {
+    pub(crate) hashes: [u64; N],
+    pub(crate) places: [u16; N],
 }
 
 impl<const N: usize> Left<N> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Left { hashes: [0; N], places: [0; N] }
     }
 
     /// Takes the hashes whose bit is zero; returns how many.
-    fn gather(&mut self, hashes: &[u64], words: &[u64]) -> usize {
+    pub(crate) fn gather(&mut self, hashes: &[u64], words: &[u64]) -> usize {
         let mut count = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             // Written whether or not it stays: no branch to guess.

@@ -31,39 +31,54 @@ const FEW: usize = 4;
 ///
 /// As [`Table`](super::super::table::Table) says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
-pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+pub(super) unsafe fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
     if hashes.len() < FEW {
-        return scalar::insert(tile, probes, hashes);
+        return scalar::insert(tile, probes, hashes, new);
     }
-    match probes {
-        ..=2 => fill::<1, 1>(tile, probes, hashes),
-        3..=4 => fill::<1, 2>(tile, probes, hashes),
-        5..=6 => fill::<1, 3>(tile, probes, hashes),
-        7..=8 => fill::<1, 4>(tile, probes, hashes),
-        9..=10 => fill::<2, 1>(tile, probes, hashes),
-        11..=12 => fill::<2, 2>(tile, probes, hashes),
-        13..=14 => fill::<2, 3>(tile, probes, hashes),
-        15..=16 => fill::<2, 4>(tile, probes, hashes),
-        17..=24 => fill::<3, 4>(tile, probes, hashes),
-        _ => fill::<4, 4>(tile, probes, hashes),
+    match new.is_empty() {
+        true => insert_by::<false>(tile, probes, hashes, new),
+        false => insert_by::<true>(tile, probes, hashes, new),
     }
 }
 
-/// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of `REGISTERS`. Not inlined, so that
-/// `tools/codegen.sh` finds each instance.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
+fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
+    match probes {
+        ..=2 => fill::<1, 1, NEW>(tile, probes, hashes, new),
+        3..=4 => fill::<1, 2, NEW>(tile, probes, hashes, new),
+        5..=6 => fill::<1, 3, NEW>(tile, probes, hashes, new),
+        7..=8 => fill::<1, 4, NEW>(tile, probes, hashes, new),
+        9..=10 => fill::<2, 1, NEW>(tile, probes, hashes, new),
+        11..=12 => fill::<2, 2, NEW>(tile, probes, hashes, new),
+        13..=14 => fill::<2, 3, NEW>(tile, probes, hashes, new),
+        15..=16 => fill::<2, 4, NEW>(tile, probes, hashes, new),
+        17..=24 => fill::<3, 4, NEW>(tile, probes, hashes, new),
+        _ => fill::<4, 4, NEW>(tile, probes, hashes, new),
+    }
+}
+
+/// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of `REGISTERS`. If `NEW`, says which hashes were
+/// new. Not inlined, so that `tools/codegen.sh` finds each instance.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
-fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
+fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
+    tile: Tile<'_>,
+    probes: u32,
+    hashes: &[u64],
+    new: &mut [u64],
+) {
     let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
+    // Of each key of a word of results, which words of its block it changed: stored without a vector port.
+    let mut added = [0; 64];
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
     // By scalar code, which has ports to spare: taking numbers out of registers costs more.
     let mut ahead = tile.ahead_of(hashes);
-    // One place where keys are staged, so that it is inlined: a call would load the constants anew for eight keys.
+    // One place where keys are staged by each instance of `stage`, so that it is inlined: a call would load the constants anew for eight keys.
     for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
         if let Some(keys) = next.next() {
-            places.stage(keys, &mut staged, i % RING);
+            places.stage::<NEW>(keys, &mut staged, i % RING);
         }
         if i >= AHEAD {
             let i = i - AHEAD;
@@ -73,30 +88,37 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32
             if keys == KEYS {
                 for key in 0..KEYS {
                     // SAFETY: it was staged.
-                    unsafe { add(blocks, &staged, i % RING, key) };
+                    unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             } else {
                 for key in 0..keys {
                     // SAFETY: it was staged.
-                    unsafe { add(blocks, &staged, i % RING, key) };
+                    unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
+            }
+            let left = hashes.len() - i / 8 * 64;
+            if NEW && (i % 8 == 7 || left <= (i % 8 + 1) * KEYS) {
+                // SAFETY: 64 bytes; the load, which waits for the last stores, has no alignment to respect.
+                let added = unsafe { _mm512_loadu_si512(added.as_ptr().cast()) };
+                new[i / 8] = _bzhi_u64(_mm512_test_epi8_mask(added, added), left.min(64) as u32);
             }
         }
     }
 }
 
-/// Sets the bits of a key.
+/// Sets the bits of a key of iteration `i`. If `NEW`, stores which words of its block changed.
 ///
 /// # Safety
 ///
 /// It was staged for the tile whose blocks these are, and nobody else has them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
-unsafe fn add<const ROUNDS: usize>(
+unsafe fn add<const ROUNDS: usize, const NEW: bool>(
     blocks: *mut Block,
     staged: &Staged<ROUNDS>,
-    slot: usize,
+    i: usize,
     key: usize,
+    added: &mut [u8; 64],
 ) {
     /// The first byte of the word that each byte is in.
     const WORDS: [u8; 64] = {
@@ -122,11 +144,13 @@ unsafe fn add<const ROUNDS: usize>(
     let words = unsafe { _mm512_loadu_si512(WORDS.as_ptr().cast()) };
     // SAFETY: as above.
     let ones = unsafe { _mm512_loadu_si512(ONES.as_ptr().cast()) };
+    let slot = i % RING;
     // SAFETY: the caller staged the key.
     let offset = unsafe { staged.offset[slot][key].assume_init() };
     let block = blocks.wrapping_byte_add(offset as usize);
     // SAFETY: `stage` checked that the tile has the block; the load has no alignment to respect.
-    let mut line = unsafe { _mm512_loadu_si512(block.cast()) };
+    let before = unsafe { _mm512_loadu_si512(block.cast()) };
+    let mut line = before;
     for round in 0..ROUNDS {
         // SAFETY: the caller staged the key.
         let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
@@ -144,6 +168,9 @@ unsafe fn add<const ROUNDS: usize>(
     }
     // SAFETY: as the load.
     unsafe { _mm512_storeu_si512(block.cast(), line) };
+    if NEW {
+        added[i % 8 * KEYS + key] = _mm512_cmpneq_epi64_mask(before, line);
+    }
 }
 
 /// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth of a call of 32 keys.
@@ -214,7 +241,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
     )]
-    fn stage(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, slot: usize) {
+    fn stage<const NEW: bool>(&self, hashes: &[u64], staged: &mut Staged<ROUNDS>, slot: usize) {
         let lanes = _bzhi_u32(0xff, hashes.len() as u32) as u8;
         // SAFETY: no more than `hashes.len()` lanes are read; the load has no alignment to respect.
         let keys = unsafe { _mm512_maskz_loadu_epi64(lanes, hashes.as_ptr().cast()) };

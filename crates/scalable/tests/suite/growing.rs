@@ -119,13 +119,17 @@ fn a_batch_that_repeats_a_key_reports_it_once() {
         silent.insert_hashes(&twice).unwrap();
         assert_eq!(silent, single);
         // As keys instead of hashes.
-        let twice: Vec<[u8; 8]> = twice.into_iter().map(u64::to_le_bytes).collect();
+        let numbers = twice;
+        let twice: Vec<[u8; 8]> = numbers.iter().copied().map(u64::to_le_bytes).collect();
         let (mut batched, mut single) = (new(0.01, 7), new(0.01, 7));
         batched.insert_batch_new(&twice, &mut added).unwrap();
         for (i, key) in twice.iter().enumerate() {
             assert_eq!(added.get(i), Some(single.insert(key).unwrap()), "{keys} keys, {i}");
         }
         assert_eq!(batched, single);
+        let (mut by_number, mut of_numbers) = (new(0.01, 7), Bitmask::new());
+        by_number.insert_u64s_new(&numbers, &mut of_numbers).unwrap();
+        assert_eq!((&by_number, &of_numbers), (&batched, &added));
         let mut silent = new(0.01, 7);
         silent.insert_batch(&twice).unwrap();
         assert_eq!(silent, single);
