@@ -203,6 +203,7 @@ impl AtomicBloomFilter {
             PrefetchAhead::start(later, |&hash| prefetch_block::<1, 1, _>(blocks, hash));
         for (i, &hash) in hashes.iter().enumerate() {
             ahead.advance(1);
+            watch!(ran("shared"));
             visit(i, hash);
         }
     }

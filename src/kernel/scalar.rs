@@ -49,6 +49,7 @@ pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64]) {
     let mut ahead = tile.ahead_of(hashes);
     for &hash in hashes {
         ahead.advance(1);
+        watch!(ran("scalar"));
         let index = tile.index(hash);
         probe::insert(&mut tile.blocks[index], hash, probes);
     }

@@ -68,6 +68,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize>(tile: Tile<'_>, probes: u32
         if i >= AHEAD {
             let i = i - AHEAD;
             ahead.advance(KEYS);
+            watch!(ran("avx512"));
             // As many as were staged `AHEAD` iterations before.
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {

@@ -48,6 +48,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     hashes: &[u64],
     hits: &mut [u64],
 ) {
+    watch!(ran("avx512"));
     let Some((last, whole)) = hits.split_last_mut() else { return };
     let mut ahead = ahead_of::<LINES>(blocks, hashes);
     let test = Test::<LANES>::new(blocks, probes);
