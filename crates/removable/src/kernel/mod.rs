@@ -107,8 +107,6 @@ pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool
 
 #[cfg(test)]
 #[path = "../../tests/unit/places.rs"]
-mod tests;
-
+mod place_tests;
 #[cfg(test)]
-#[path = "../../tests/unit/prefetch.rs"]
-mod prefetch_tests;
+mod tests;
