@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use std::format;
 
 use super::{Kernel, PrefetchAhead, Tile};
-use crate::probe::block_index;
+use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines};
 use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
 
@@ -165,6 +165,115 @@ fn inserts_prefetch_the_blocks_that_they_write() {
         let expected: Vec<usize> = hashes.iter().map(|&hash| start + index(hash)).collect();
         let tile = Tile { blocks: &mut part, first, total };
         assert!(lines(&events(|| kernel.insert_into(tile, 6, &hashes))) == expected, "{kernel}");
+    }
+}
+
+/// The line of each hash's block; both that it is in where blocks straddle two.
+fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
+    let (start, count) = (blocks.as_ptr().addr(), blocks.len() as u32);
+    let both = |&hash: &u64| {
+        let first = start + 64 * block_index(hash, count) as usize;
+        [first / 64, (first + 63) / 64].into_iter().take(if first % 64 == 0 { 1 } else { 2 })
+    };
+    hashes.iter().flat_map(both).collect()
+}
+
+/// Lookups in a filter that outgrows the cache prefetch the line of every key, in order, each once, or none of few keys, which the CPU overlaps by
+/// itself; and a key's line some keys before it is tested. In a filter that fits they prefetch none.
+#[test]
+fn lookups_prefetch_the_blocks_that_they_test() {
+    for kernel in Kernel::supported() {
+        let threshold = kernel.prefetch_threshold() / 64;
+        for (count, outgrows) in [(threshold, false), (threshold + 1, true), (8 * threshold, true)]
+        {
+            let mut memory = vec![[0; 64]; count + 1];
+            let to_line = memory.as_ptr().addr().wrapping_neg() % 64;
+            for shift in [to_line, to_line + 1] {
+                let blocks: &mut [Block] =
+                    memory.as_flattened_mut()[shift..].as_chunks_mut::<64>().0;
+                let blocks = &blocks[..count];
+                for probes in [1, 6, 16, 30] {
+                    let filter = BloomFilter::from_blocks(blocks, probes, KeyHash::default());
+                    let filter = filter.unwrap().with_kernel(kernel);
+                    for keys in [1, 2, 8, 9, 33, 64, 65, 203, 1_100] {
+                        let about = format!("{kernel}, {count} blocks, {probes} probes, {keys}");
+                        let (hashes, mut words) =
+                            (hashes(keys), vec![0; keys.div_ceil(64) as usize]);
+                        let expected = lines_of(blocks, &hashes);
+                        let each = expected.len() / hashes.len();
+                        let check = |all: &[Event], may_be_none: bool| {
+                            let found = lines(all);
+                            if !outgrows || may_be_none && found.is_empty() {
+                                return assert!(found.is_empty(), "{about}");
+                            }
+                            assert!(found == expected, "{about}");
+                            // However many keys an iteration has, as many as come in 64 places are there when it begins.
+                            let iterations: Vec<usize> = all
+                                .iter()
+                                .enumerate()
+                                .filter(|(_, event)| matches!(event, Event::Ran(_)))
+                                .map(|(at, _)| lines(&all[..at]).len() / each)
+                                .collect();
+                            for (i, &prefetched) in iterations.iter().enumerate() {
+                                let first = i * hashes.len() / iterations.len();
+                                let least = (first + AHEAD).min(hashes.len());
+                                assert!(prefetched >= least, "{about}, iteration {i}");
+                            }
+                            // Nor all at once: the first would be gone when they are needed.
+                            if hashes.len() > 1_000 && kernel.name() != "scalar" {
+                                assert!(iterations[0] <= 4 * AHEAD, "{about}");
+                            }
+                        };
+                        let looked_up = events(|| {
+                            filter.contains_hashes_into(&hashes, &mut words).unwrap();
+                        });
+                        // The scalar kernel is never chosen where there is another.
+                        let few = keys as usize <= kernel.0.overlapped || kernel.name() == "scalar";
+                        check(&looked_up, few);
+                        if keys > 64 {
+                            continue;
+                        }
+                        let by_hand =
+                            events(|| hashes.iter().for_each(|&hash| filter.prefetch_hash(hash)));
+                        let twice = hashes.iter().flat_map(|&hash| {
+                            let lines = lines_of(blocks, &[hash]);
+                            [lines[0], lines[lines.len() - 1]]
+                        });
+                        assert!(lines(&by_hand).into_iter().eq(twice), "{about}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// From keys and from integers too: the blocks of all keys, in order, whatever number of them is hashed at a time.
+#[test]
+fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
+    for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
+        let threshold = kernel.prefetch_threshold() / 64;
+        for (count, outgrows) in [(threshold, false), (threshold + 1, true), (8 * threshold, true)]
+        {
+            let filter = filter(count, 6, kernel);
+            let mut hits = crate::Bitmask::new();
+            for keys in [9, 64, 65, 203, 3_000_u64] {
+                let integers: Vec<u64> = (0..keys).collect();
+                let keys: Vec<[u8; 8]> = integers.iter().map(|key| key.to_le_bytes()).collect();
+                let expected = match outgrows {
+                    true => lines_of(filter.blocks(), &hashes(keys.len() as u64)),
+                    false => Vec::new(),
+                };
+                let of_keys = events(|| filter.contains_batch(&keys, &mut hits));
+                let of_integers = events(|| filter.contains_u64s(&integers, &mut hits));
+                for all in [of_keys, of_integers] {
+                    assert!(
+                        lines(&all) == expected,
+                        "{kernel}, {count} blocks, {} keys",
+                        keys.len()
+                    );
+                }
+            }
+        }
     }
 }
 
