@@ -72,17 +72,7 @@ pub fn contains_batch_into<F: Filter + ?Sized, K: AsRef<[u8]>>(
     keys: &[K],
     words: &mut [u64],
 ) -> Result<(), LengthError> {
-    LengthError::check(keys.len(), words)?;
-    look_up(
-        filter.key_hash().hasher(),
-        keys,
-        words,
-        |hasher, keys, memory| hasher.hash_keys(Kernel::default(), keys, memory),
-        None::<fn(&[u64])>,
-        // There is a word per 64 hashes.
-        |hashes, words| _ = filter.contains_hashes_into(hashes, words),
-    );
-    Ok(())
+    look_up_in(filter, keys, words, KeyHasher::hash_keys)
 }
 
 /// [`contains_batch_into`] for integers, whose keys are their little-endian bytes.
@@ -95,15 +85,21 @@ pub fn contains_u64s_into<F: Filter + ?Sized>(
     keys: &[u64],
     words: &mut [u64],
 ) -> Result<(), LengthError> {
+    look_up_in(filter, keys, words, KeyHasher::hash_new_integers)
+}
+
+fn look_up_in<F: Filter + ?Sized, K>(
+    filter: &F,
+    keys: &[K],
+    words: &mut [u64],
+    hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+) -> Result<(), LengthError> {
     LengthError::check(keys.len(), words)?;
-    look_up(
-        filter.key_hash().hasher(),
-        keys,
-        words,
-        |hasher, keys, memory| hasher.hash_new_integers(Kernel::default(), keys, memory),
-        None::<fn(&[u64])>,
-        |hashes, words| _ = filter.contains_hashes_into(hashes, words),
-    );
+    let by = (filter.key_hash().hasher(), Kernel::default());
+    look_up(by, keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
+        // There is a word per 64 hashes.
+        _ = filter.contains_hashes_into(hashes, words);
+    });
     Ok(())
 }
 
@@ -111,10 +107,10 @@ pub fn contains_u64s_into<F: Filter + ?Sized>(
 /// before them is looked up; else as many are hashed at a time as there is space for. Not inlined, so that calls of few keys have little stack.
 #[inline(never)]
 pub(crate) fn look_up<K>(
-    hasher: Result<KeyHasher, KeyError>,
+    (hasher, kernel): (Result<KeyHasher, KeyError>, Kernel),
     keys: &[K],
     words: &mut [u64],
-    hash: impl for<'h> Fn(KeyHasher, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
     prefetch: Option<impl Fn(&[u64])>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
@@ -124,13 +120,13 @@ pub(crate) fn look_up<K>(
     let Some(prefetch) = prefetch else {
         let mut memory = [MaybeUninit::uninit(); AT_ONCE];
         for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / GROUP)) {
-            contains(hash(hasher, keys, &mut memory), words);
+            contains(hash(hasher, kernel, keys, &mut memory), words);
         }
         return;
     };
     let (mut memory, mut ring) = ([MaybeUninit::uninit(); GROUP], [[0; GROUP]; GROUPS_AHEAD + 1]);
     let mut load = |keys: &[K], group: &mut [u64; GROUP]| {
-        let hashes = hash(hasher, keys, &mut memory);
+        let hashes = hash(hasher, kernel, keys, &mut memory);
         prefetch(hashes);
         group[..keys.len()].copy_from_slice(hashes);
     };

@@ -96,9 +96,10 @@ impl BlockBuffer {
         // `MaybeUninit` says.
         let fresh: &mut [MaybeUninit<Block>] =
             unsafe { core::slice::from_raw_parts_mut(start.as_ptr().cast(), len) };
-        fresh
-            .par_chunks_mut(HUGE_PAGE / BLOCK_BYTES)
-            .for_each(|page| page.fill(MaybeUninit::new([0; BLOCK_BYTES])));
+        fresh.par_chunks_mut(HUGE_PAGE / BLOCK_BYTES).for_each(|page| {
+            watch!(arrive("zero"));
+            page.fill(MaybeUninit::new([0; BLOCK_BYTES]));
+        });
         Ok(BlockBuffer { start, len, allocated: len, huge_pages })
     }
 

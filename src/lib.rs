@@ -107,6 +107,14 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+/// Tells unit tests what ran: a loop of a kernel, a prefetch, a part of what several threads share.
+macro_rules! watch {
+    ($($call:tt)*) => {
+        #[cfg(all(test, feature = "std"))]
+        crate::watch::$($call)*;
+    };
+}
+
 // First for its macro.
 #[macro_use]
 mod error;
@@ -129,6 +137,9 @@ mod prefix;
 pub mod probe;
 mod stored;
 mod threads;
+#[cfg(all(test, feature = "std"))]
+#[path = "../tests/unit/watch.rs"]
+mod watch;
 
 pub use batch::{Filter, LengthError, contains_batch_into, contains_u64s_into};
 pub use bitmask::Bitmask;

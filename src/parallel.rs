@@ -124,6 +124,7 @@ impl BloomFilter {
             chunks.resize_with(window.len().div_ceil(PIECE), Vec::new);
             chunks.par_iter_mut().zip(window.par_chunks(PIECE)).try_for_each(
                 |(chunk, piece)| {
+                    watch!(arrive("window"));
                     if chunk.capacity() < piece.len() {
                         *chunk = with_capacity(piece.len())?;
                     }
@@ -162,6 +163,7 @@ fn insert_by_cut(
     chunks.par_iter_mut().zip(&mut starts).try_for_each_init(
         Vec::new,
         |scratch, (chunk, starts)| {
+            watch!(arrive("order"));
             if scratch.len() < chunk.len() {
                 *scratch = with_capacity(chunk.len())?;
             }
@@ -172,6 +174,7 @@ fn insert_by_cut(
         },
     )?;
     blocks.par_chunks_mut(1 << shift).enumerate().for_each(|(cut, blocks)| {
+        watch!(arrive("fill"));
         for (chunk, starts) in chunks.iter().zip(&starts) {
             let tile = Tile { blocks: &mut *blocks, first: (cut << shift) as u32, total };
             let hashes = &chunk[starts[cut] as usize..starts[cut + 1] as usize];

@@ -48,10 +48,10 @@ impl Threads {
         #[cfg(feature = "rayon")]
         if self == Threads::Pool && bytes >= MERGED_SEQUENTIALLY_BELOW {
             use rayon::prelude::*;
-            return items
-                .par_chunks_mut(len)
-                .enumerate()
-                .for_each(|(range, items)| work(range, items));
+            return items.par_chunks_mut(len).enumerate().for_each(|(range, items)| {
+                watch!(arrive("merge"));
+                work(range, items);
+            });
         }
         items.chunks_mut(len).enumerate().for_each(|(range, items)| work(range, items));
     }
@@ -68,6 +68,10 @@ impl Threads {
         #[cfg(feature = "rayon")]
         if self == Threads::Pool && hashes >= SEQUENTIAL_BELOW {
             use rayon::prelude::*;
+            let map = |list| {
+                watch!(arrive("verify"));
+                map(list)
+            };
             return lists.par_iter().map(map).reduce(|| start, fold);
         }
         lists.iter().map(map).fold(start, fold)

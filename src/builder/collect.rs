@@ -37,7 +37,10 @@ impl BloomFilterBuilder {
         }
         let options = self.options.clone();
         let pairs: LinkedList<Vec<_>> = keys
-            .map(|key| prefixes::hashes(&options, hasher, key.as_ref()))
+            .map(|key| {
+                watch!(arrive("prefixes"));
+                prefixes::hashes(&options, hasher, key.as_ref())
+            })
             .fold(Vec::new, |mut pairs, pair| {
                 pairs.push(pair);
                 pairs
@@ -69,6 +72,7 @@ impl BloomFilterBuilder {
         let parts = hashes.fold(
             || Box::new((empty.clone(), Pending::new())),
             |mut part, hash| {
+                watch!(arrive("keys"));
                 let (builder, pending) = &mut *part;
                 pending.push(hash, builder);
                 part

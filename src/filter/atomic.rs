@@ -196,6 +196,7 @@ impl AtomicBloomFilter {
             PrefetchAhead::start(later, |&hash| prefetch_block::<1, 1, _>(blocks, hash));
         for (i, &hash) in hashes.iter().enumerate() {
             ahead.advance(1);
+            watch!(ran("shared"));
             visit(i, hash);
         }
     }
@@ -320,14 +321,10 @@ impl AtomicBloomFilter {
         words: &mut [u64],
         hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
     ) {
-        look_up(
-            self.hasher(),
-            keys,
-            words,
-            |hasher, keys, memory| hash(hasher, self.kernel, keys, memory),
-            None::<fn(&[u64])>,
-            |hashes, words| self.look_up(hashes, words),
-        );
+        let by = (self.hasher(), self.kernel);
+        look_up(by, keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
+            self.look_up(hashes, words);
+        });
     }
 }
 

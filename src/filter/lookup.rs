@@ -248,18 +248,13 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 
     #[inline]
     fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        let hash = |hasher: KeyHasher, key: &K| hasher.hash(key);
-        self.look_up_by(keys, words, hash, |hasher, keys, memory| {
-            hasher.hash_keys(self.kernel, keys, memory)
-        });
+        self.look_up_by(keys, words, |hasher, key| hasher.hash(key), KeyHasher::hash_keys);
     }
 
     #[inline]
     fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
         let hash = |hasher: KeyHasher, key: &u64| hasher.hash(key.to_le_bytes());
-        self.look_up_by(keys, words, hash, |hasher, keys, memory| {
-            hasher.hash_new_integers(self.kernel, keys, memory)
-        });
+        self.look_up_by(keys, words, hash, KeyHasher::hash_new_integers);
     }
 
     /// Hashes and looks up keys; there is one word per 64. `hash_one` hashes a key, `hash` some at a time.
@@ -269,7 +264,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         keys: &[K],
         words: &mut [u64],
         hash_one: impl Fn(KeyHasher, &K) -> u64,
-        hash: impl for<'h> Fn(KeyHasher, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+        hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
     ) {
         let (blocks, probes) = self.answering();
         if let [word] = words {
@@ -282,7 +277,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
             }
             let mut memory = [MaybeUninit::uninit(); GROUP];
             let hashes = match Prefetch::of(blocks) {
-                Prefetch::No => hash(hasher, keys, &mut memory),
+                Prefetch::No => hash(hasher, self.kernel, keys, &mut memory),
                 prefetch => write_each(keys, &mut memory, |key| {
                     let hash = hash_one(hasher, key);
                     prefetch.prefetch(blocks, &[hash]);
@@ -294,7 +289,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         }
         let prefetch = Prefetch::of_groups(blocks, keys.len());
         look_up(
-            self.hasher(),
+            (self.hasher(), self.kernel),
             keys,
             words,
             hash,

@@ -61,7 +61,10 @@ unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| test.four(keys));
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
+        watch!(ran("avx2"));
+        test.four(keys)
+    });
 }
 
 /// What all keys of a batch share.
@@ -185,6 +188,7 @@ fn all_set((words, bits): (__m256i, __m256i)) -> bool {
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
+    watch!(ran("avx2"));
     // SAFETY: a reference may be read.
     let halves = unsafe { load(line) };
     let scheme = Probes::<1>::new();
@@ -232,6 +236,7 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    watch!(ran("avx2"));
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
     if hashes.len() > ONE_BY_ONE {
@@ -330,6 +335,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
         }
         for (i, (&hash, positions)) in chunk.iter().zip(&positions).enumerate() {
             ahead.advance(1);
+            watch!(ran("avx2"));
             let index = tile.index(hash);
             let block = &mut tile.blocks[index];
             // SAFETY: `block` is a reference.

@@ -194,34 +194,23 @@ impl Kernel {
     /// saved around the call took a fifth of it. Elsewhere no kernel has a faster test than the scalar one, inlined.
     #[inline]
     pub(crate) fn contains_one(self, line: &Block, probes: u32, hash: u64) -> bool {
-        #[cfg(all(
-            target_arch = "x86_64",
+        #[cfg(target_arch = "x86_64")]
+        if cfg!(all(
             target_feature = "avx512dq",
             target_feature = "avx512vl",
             target_feature = "avx512vbmi2",
             target_feature = "bmi2"
-        ))]
-        // SAFETY: the crate is compiled for these features, which is all that `one` needs.
-        return unsafe { avx512::one(line, probes, hash) };
-        #[cfg(all(
-            any(target_arch = "x86", target_arch = "x86_64"),
-            target_feature = "avx2",
-            not(all(
-                target_arch = "x86_64",
-                target_feature = "avx512dq",
-                target_feature = "avx512vl",
-                target_feature = "avx512vbmi2",
-                target_feature = "bmi2"
-            ))
-        ))]
-        // SAFETY: the crate is compiled for AVX2, which is all that `one` needs.
-        return unsafe { avx2::one(line, probes, hash) };
-        #[cfg(all(
-            any(target_arch = "x86", target_arch = "x86_64"),
-            not(target_feature = "avx2")
-        ))]
-        // SAFETY: a `Kernel` is only made by `supported`, after detection, which is all that `one` needs.
-        return unsafe { (self.0.one)(line, probes, hash) };
+        )) {
+            // SAFETY: the crate is compiled for these features, which is all that `one` needs.
+            return unsafe { avx512::one(line, probes, hash) };
+        }
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        return match cfg!(target_feature = "avx2") {
+            // SAFETY: the crate is compiled for AVX2, which is all that `one` needs.
+            true => unsafe { avx2::one(line, probes, hash) },
+            // SAFETY: a `Kernel` is only made by `supported`, after detection, which is all that `one` needs.
+            false => unsafe { (self.0.one)(line, probes, hash) },
+        };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
         probe::contains(line, hash, probes)
     }
@@ -284,3 +273,7 @@ impl core::fmt::Debug for Kernel {
 #[cfg(test)]
 #[path = "../../tests/unit/kernel.rs"]
 mod tests;
+
+#[cfg(all(test, feature = "std"))]
+#[path = "../../tests/unit/loops.rs"]
+mod loop_tests;

@@ -65,7 +65,10 @@ unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
 ) {
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
-    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| test.eight(keys));
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
+        watch!(ran("neon"));
+        test.eight(keys)
+    });
 }
 
 /// What all keys of a batch share.

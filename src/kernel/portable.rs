@@ -62,7 +62,10 @@ fn batch<const LINES: usize, const PROBES: u32>(
 ) {
     let probes = if PROBES > 0 { PROBES } else { probes };
     let line = |hash| &blocks[block_index(hash, blocks.len() as u32) as usize];
-    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| four(keys.map(line), keys, probes));
+    for_each_word::<KEYS, LINES>(blocks, hashes, hits, |keys| {
+        watch!(ran("portable"));
+        four(keys.map(line), keys, probes)
+    });
 }
 
 /// One bit per key, set if it may be present.

@@ -127,6 +127,7 @@ pub(super) fn ahead_of<'h, const LINES: usize>(
 pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const impl Sized) {
     let last_byte = block.wrapping_add(1).cast::<u8>().wrapping_sub(1);
     for line in [block.cast(), last_byte].into_iter().take(LINES) {
+        watch!(prefetched(line));
         #[cfg(target_arch = "x86_64")]
         {
             use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};

@@ -68,6 +68,7 @@ fn fill<const PROBES: u32, const NEW: bool>(
         let mut bits = 0;
         for (i, &hash) in keys.iter().enumerate() {
             ahead.advance(1);
+            watch!(ran("scalar"));
             let index = tile.index(hash);
             bits |= u64::from(probe::insert(&mut tile.blocks[index], hash, probes)) << i;
         }

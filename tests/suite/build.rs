@@ -227,6 +227,8 @@ fn a_limit_with_an_estimate_loses_no_key() {
         // Sized for what was expected, or for what had come when the limit was reached.
         let kept = (limit / 8).max(expected);
         assert!(params.blocks() <= TEN.params(kept.max(64)).unwrap().blocks());
+        // Not for fewer, or the rate of all that comes later is that of a filter that is too full from the start.
+        assert!(params.blocks() >= TEN.params(kept).unwrap().blocks(), "{limit}, {expected}");
         let filter = builder.clone().finish_verified().unwrap();
         assert_eq!(filter.params(), params);
         assert_eq!(filter, builder.finish().unwrap());

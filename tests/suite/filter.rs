@@ -363,6 +363,7 @@ fn filters_may_cross_threads() {
 }
 
 /// A key that panics when it is looked at.
+#[derive(Clone)]
 struct Bomb;
 
 impl AsRef<[u8]> for Bomb {
@@ -384,6 +385,29 @@ fn a_key_that_panics_leaves_maybe() {
     assert!(looked_up.is_err());
     assert_eq!((hits.len(), hits.count_hits(), hits.count_misses()), (1, 1, 0));
     assert!(hits.hits().eq([0]));
+
+    // What callers hash and write by themselves: nothing of the batch before, and nothing of this one.
+    let hasher = filter.hasher().unwrap();
+    for keys in [1, 40, 300] {
+        let mut hashes = vec![7; 400];
+        let keys = vec![Bomb; keys];
+        let hashed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            hasher.hash_batch(&keys, &mut hashes);
+        }));
+        assert!(hashed.is_err() && hashes.is_empty());
+    }
+    for len in [1, 64, 130, 1_000] {
+        hits.write(130, |words| words.fill(0));
+        let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            hits.write(len, |words| {
+                words[0] = 0b101;
+                panic!("boom")
+            });
+        }));
+        assert!(written.is_err());
+        assert_eq!((hits.len(), hits.words(), hits.count_misses()), (0, &[][..], 0));
+        assert_eq!((hits.hits().next(), hits.get(0)), (None, None));
+    }
 }
 
 /// A block that straddles two lines would cost two misses.

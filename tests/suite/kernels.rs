@@ -396,3 +396,43 @@ fn the_oracle_is_the_documented_probe_scheme() {
     assert_eq!(probe::block_index(0, u32::MAX), 0);
     assert_eq!(probe::block_index(u64::MAX, 1), 0);
 }
+
+/// What the environment says is read once in a process: so a process for each.
+#[test]
+#[allow(clippy::print_stdout, reason = "read by the parent")]
+fn the_environment_sets_the_prefetch_threshold() {
+    const CHILD: &str = "BLOCKED_BLOOM_TEST_PRINTS_THRESHOLD";
+    if std::env::var_os(CHILD).is_some() {
+        let thresholds: Vec<usize> =
+            Kernel::supported().map(|kernel| kernel.prefetch_threshold()).collect();
+        // A line of its own, however the harness prints.
+        println!("\nthresholds {thresholds:?}\n");
+        return;
+    }
+    let of = |set: Option<&str>| -> Vec<usize> {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args([
+            "--exact",
+            "--nocapture",
+            "kernels::the_environment_sets_the_prefetch_threshold",
+        ]);
+        child.env(CHILD, "1").env_remove(blocked_bloom::PREFETCH_VARIABLE);
+        set.map(|bytes| child.env(blocked_bloom::PREFETCH_VARIABLE, bytes));
+        let output = String::from_utf8(child.output().unwrap().stdout).unwrap();
+        let line = output.lines().find_map(|line| line.strip_prefix("thresholds "));
+        let numbers = line.unwrap_or_else(|| panic!("{output}")).trim_matches(['[', ']']);
+        numbers.split(", ").map(|number| number.parse().unwrap()).collect()
+    };
+    let kernels = Kernel::supported().count();
+    let usual = of(None);
+    assert!(usual.len() == kernels && usual.iter().all(|&bytes| bytes == usual[0]));
+    // Another than this machine's.
+    for bytes in [12_345, usual[0] + 1, 1 << 40] {
+        assert_eq!(of(Some(&bytes.to_string())), vec![bytes; kernels]);
+    }
+    // As small as there can be: every filter is prefetched.
+    assert!(of(Some("0")).iter().all(|&bytes| bytes <= 1));
+    for ignored in ["", "1 MiB", "-1", "1e6"] {
+        assert_eq!(of(Some(ignored)), usual, "{ignored:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{insert_by_cut, partition};
+use super::{PIECE, SEQUENTIAL_BELOW, insert_by_cut, partition};
 use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
 
 #[test]
@@ -51,4 +51,43 @@ fn partitions_keep_every_hash_and_order_the_cuts() {
         after.sort_unstable();
         assert_eq!(before, after);
     }
+}
+
+/// Whatever the methods `par_*` share, both threads of a pool work at: what only one of them does has no name here.
+#[test]
+fn threads_of_the_pool_take_part() {
+    use crate::watch::shared_by_threads;
+    use crate::{FilterOptions, PrefixExtractor};
+    use rayon::prelude::*;
+
+    let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+    let keys: Vec<[u8; 8]> = (0..SEQUENTIAL_BELOW as u64 + 1).map(u64::to_le_bytes).collect();
+    let mut builder = options.builder();
+    let shared = |work: &mut (dyn FnMut() + Send)| shared_by_threads(work);
+    assert_eq!(shared(&mut || builder.par_extend(keys.par_iter()).unwrap()), ["keys"]);
+    let mut filter = None;
+    let mut finish = || filter = Some(builder.clone().par_finish_verified().unwrap());
+    assert_eq!(shared(&mut finish), ["fill", "order", "verify", "zero"]);
+    assert_eq!(
+        shared(&mut || drop(builder.clone().par_finish().unwrap())),
+        ["fill", "order", "zero"]
+    );
+    drop(builder);
+
+    let mut filter = filter.unwrap();
+    let all = ["fill", "order", "window"];
+    assert_eq!(shared(&mut || filter.par_insert_batch(&keys).unwrap()), all);
+    // Fewer are hashed together, and inserted by one.
+    let few = &keys[..2 * PIECE];
+    assert_eq!(shared(&mut || filter.par_insert_batch(few).unwrap()), ["window"]);
+    let hashes: Vec<u64> = keys.iter().map(|key| KeyHasher::default().hash(key)).collect();
+    assert_eq!(shared(&mut || filter.par_insert_hashes(&hashes).unwrap()), all);
+    assert_eq!(shared(&mut || filter.par_insert_hashes(&hashes[1..][..1_000]).unwrap()), [""; 0]);
+
+    let mut builder = options.with_prefixes(PrefixExtractor::fixed(4)).builder();
+    assert_eq!(shared(&mut || builder.par_extend(few.par_iter()).unwrap()), ["prefixes"]);
+    let params = Sizing::MaxBytes(17 << 20).params(20_000_000).unwrap();
+    let mut large = BloomFilter::new(params, KeyHash::default()).unwrap();
+    let other = large.clone();
+    assert_eq!(shared(&mut || large.par_union_with(&other).unwrap()), ["merge"]);
 }

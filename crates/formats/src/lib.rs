@@ -53,8 +53,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
+
+/// Tells unit tests that a loop of this kernel runs.
+#[cfg(feature = "parquet")]
+macro_rules! ran {
+    ($kernel:literal) => {
+        #[cfg(test)]
+        crate::watch::note(crate::watch::Event::Ran($kernel));
+    };
+}
 
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
@@ -76,8 +85,18 @@ pub mod rocksdb;
 pub mod spark;
 #[cfg(any(feature = "parquet", feature = "rocksdb"))]
 mod varint;
+#[cfg(test)]
+#[path = "../tests/unit/watch.rs"]
+mod watch;
 #[cfg(any(feature = "cassandra", feature = "parquet", feature = "rocksdb"))]
 mod words;
+
+#[cfg(not(test))]
+#[allow(unused_imports, reason = "not every format prefetches by itself")]
+use blocked_bloom::prefetch;
+#[cfg(test)]
+#[allow(unused_imports, reason = "not every format prefetches by itself")]
+use watch::prefetch;
 
 /// The code in the README compiles and runs; that of the guides, which are not packaged, does in `tests/guides` of the repository.
 #[cfg(all(doctest, feature = "std", feature = "parquet"))]

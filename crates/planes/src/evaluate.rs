@@ -10,10 +10,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+#[cfg(not(test))]
 use blocked_bloom::prefetch;
 
 use crate::options::PlanesOptions;
 use crate::query::Query;
+#[cfg(test)]
+use crate::watch::prefetch;
 
 /// Words of a window: 32,768 rows, 4 KiB of a plane.
 const WINDOW_WORDS: usize = 512;
@@ -225,3 +228,7 @@ fn and_lines(planes: &[&[u8]], answers: &mut [u64]) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/evaluate.rs"]
+mod tests;

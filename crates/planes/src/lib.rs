@@ -57,7 +57,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 mod builder;
@@ -73,6 +73,9 @@ mod query;
 mod ranged;
 mod shape;
 mod transpose;
+#[cfg(test)]
+#[path = "../tests/unit/watch.rs"]
+mod watch;
 
 pub use builder::PlanesBuilder;
 pub use error::{MAX_GROUP_ROWS, PlanesError};

@@ -193,8 +193,8 @@ impl<D: Lines> RemovableFilter<D> {
     pub fn prefetch_hash(&self, hash: u64) {
         let lines = self.lines();
         for start in Place::of(hash, lines.len() as u32).offsets() {
-            blocked_bloom::prefetch(lines, start);
-            blocked_bloom::prefetch(lines, start + size_of::<Block>() - 1);
+            crate::prefetch(lines, start);
+            crate::prefetch(lines, start + size_of::<Block>() - 1);
         }
     }
 

@@ -61,8 +61,16 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
+
+/// Tells unit tests that a loop of this kernel runs.
+macro_rules! ran {
+    ($kernel:literal) => {
+        #[cfg(test)]
+        crate::watch::note(crate::watch::Event::Ran($kernel));
+    };
+}
 
 mod error;
 mod filter;
@@ -73,6 +81,14 @@ mod owned;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod shared;
 pub mod tags;
+#[cfg(test)]
+#[path = "../tests/unit/watch.rs"]
+mod watch;
+
+#[cfg(not(test))]
+use blocked_bloom::prefetch;
+#[cfg(test)]
+use watch::prefetch;
 
 pub use error::RemovableError;
 pub use filter::RemovableFilter;

@@ -212,7 +212,7 @@ impl RemovableReader {
     pub fn prefetch_hash(&self, hash: u64) {
         let lines = self.0.lines.blocks();
         for start in Place::of(hash, lines.len() as u32).offsets() {
-            blocked_bloom::prefetch(lines, start);
+            crate::prefetch(lines, start);
         }
     }
 
@@ -227,6 +227,7 @@ impl RemovableReader {
             *word = 0;
             for (i, &hash) in hashes.iter().enumerate() {
                 ahead.advance(1);
+                ran!("reader");
                 *word |= u64::from(self.contains_hash(hash)) << i;
             }
         }

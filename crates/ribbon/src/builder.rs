@@ -134,7 +134,13 @@ impl RibbonFilterBuilder {
         let hasher = self.options.hasher()?;
         let mut hashes = Vec::new();
         for keys in keys.chunks(PIECE) {
-            keys.par_iter().map(|key| hasher.hash(key)).collect_into_vec(&mut hashes);
+            keys.par_iter()
+                .map(|key| {
+                    #[cfg(test)]
+                    crate::watch::arrive("hash");
+                    hasher.hash(key)
+                })
+                .collect_into_vec(&mut hashes);
             self.insert_hashes(&hashes);
         }
         Ok(())
@@ -237,18 +243,13 @@ impl RibbonFilterBuilder {
 
     /// The shards one behind the other.
     fn assemble(&self, plan: Plan, solved: Vec<Solved>) -> Result<RibbonFilter, RibbonError> {
-        let words: u64 = solved.iter().map(|solved| solved.words.len() as u64).sum();
-        // Up to 2^32 shards of 3,900 keys may have more words.
-        let limit = || RibbonError::TooManyKeys {
-            keys: self.len(),
-            limit: (self.len() as f64 / words as f64 * f64::from(u32::MAX)) as u64,
-        };
+        let words = solved.iter().map(|solved| solved.words.len() as u64).sum();
         let meta = Meta {
             key_hash: self.options.key_hash(),
             keys: self.len(),
             columns: plan.columns,
             shards: plan.shards,
-            words: u32::try_from(words).map_err(|_| limit())?,
+            words: sizing::words(words, self.len())?,
         };
         let bytes = meta.stored_bytes();
         let len = usize::try_from(bytes).map_err(|_| AllocError::new(bytes))?;
@@ -356,11 +357,17 @@ impl Plan {
 
                 let pieces: Vec<Piece<'_>> = hashes
                     .par_chunks_mut(PIECE)
-                    .map_init(Vec::new, |copy, piece| self.sort(piece, copy))
+                    .map_init(Vec::new, |copy, piece| {
+                        #[cfg(test)]
+                        crate::watch::arrive("order");
+                        self.sort(piece, copy)
+                    })
                     .collect::<Result<_, _>>()?;
                 (0..self.buckets())
                     .into_par_iter()
                     .map_init(Scratch::default, |scratch, bucket| {
+                        #[cfg(test)]
+                        crate::watch::arrive("solve");
                         self.bucket(bucket, &pieces, scratch)
                     })
                     .collect()
@@ -490,6 +497,10 @@ fn without_copies(rests: &mut [u64]) -> &[u64] {
     }
     &rests[..kept]
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/builder.rs"]
+mod tests;
 
 /// The options and the number of keys, without the hashes.
 impl core::fmt::Debug for RibbonFilterBuilder {

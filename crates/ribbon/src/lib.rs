@@ -56,8 +56,16 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
+
+/// Tells unit tests that a loop of this kernel runs.
+macro_rules! ran {
+    ($kernel:literal) => {
+        #[cfg(test)]
+        crate::watch::note(crate::watch::Event::Ran($kernel));
+    };
+}
 
 mod builder;
 mod error;
@@ -70,6 +78,14 @@ mod scheme;
 mod sizing;
 mod solve;
 mod threads;
+#[cfg(test)]
+#[path = "../tests/unit/watch.rs"]
+mod watch;
+
+#[cfg(not(test))]
+use blocked_bloom::prefetch;
+#[cfg(test)]
+use watch::prefetch;
 
 pub use builder::RibbonFilterBuilder;
 pub use error::RibbonError;

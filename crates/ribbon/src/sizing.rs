@@ -34,6 +34,18 @@ pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
     }
 }
 
+/// The words of all shards of so many keys, as they are stored: up to 2^32 shards of 3,900 keys may have more.
+///
+/// # Errors
+///
+/// [`RibbonError::TooManyKeys`].
+pub(crate) fn words(words: u64, keys: u64) -> Result<u32, RibbonError> {
+    u32::try_from(words).map_err(|_| RibbonError::TooManyKeys {
+        keys,
+        limit: (keys as f64 / words as f64 * f64::from(u32::MAX)) as u64,
+    })
+}
+
 /// Slots of a shard of so many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too many.
 pub(crate) fn slots(keys: usize) -> u32 {
     let slots = libm::ceil(exact_slots(keys as f64)).min(f64::from(MAX_SLOTS + 1));
@@ -94,4 +106,25 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     let starts = (slots - f64::from(WIDTH - 1)) * portion - f64::from(WIDTH) / 2.0;
     let words = slots / f64::from(WIDTH) * f64::from(columns) - starts.max(0.0) / f64::from(WIDTH);
     Ok(HEADER_BYTES as u64 + (f64::from(shards) * 8.0 * (words + 1.0)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many words as an entry's offset can count, and no more: with 32 GiB of them no filter is built in a test.
+    #[test]
+    fn words_up_to_the_last() {
+        let most = u64::from(u32::MAX);
+        assert_eq!(words(0, 0), Ok(0));
+        assert_eq!(words(most, 1 << 30), Ok(u32::MAX));
+        for over in [most + 1, 2 * most, 1 << 35] {
+            let error = words(over, 1 << 30).unwrap_err();
+            let RibbonError::TooManyKeys { keys, limit } = error else { panic!("{error}") };
+            // That many keys have as many words each.
+            assert_eq!(keys, 1 << 30);
+            let words_of_limit = limit as f64 * over as f64 / (1_u64 << 30) as f64;
+            assert!((words_of_limit / most as f64 - 1.0).abs() < 1e-6, "{limit}");
+        }
+    }
 }

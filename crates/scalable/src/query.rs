@@ -34,7 +34,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) may read for this hash, one for each link.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
-        self.links.iter().rev().for_each(|link| link.prefetch_hash(hash));
+        self.links.iter().rev().for_each(|link| prefetch_in(link, hash));
     }
 
     /// Looks up every hash; `hits` then has one bit per hash: 1 may have been added, 0 was certainly not. Batches may have any length.
@@ -144,8 +144,16 @@ fn prefetch<D: AsRef<[Block]>>(links: &[BloomFilter<D>], hashes: &[u64]) {
     let fits =
         |link: &BloomFilter<D>| link.memory_bytes() <= link.kernel().prefetch_threshold() as u64;
     for link in links.iter().rev().filter(|&link| !fits(link)) {
-        hashes.iter().for_each(|&hash| link.prefetch_hash(hash));
+        hashes.iter().for_each(|&hash| prefetch_in(link, hash));
     }
+}
+
+/// Prefetches in one link. Unit tests write down which, and of which hash.
+#[inline]
+fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
+    #[cfg(test)]
+    tests::PREFETCHED.with_borrow_mut(|all| all.push((link.blocks().len(), hash)));
+    link.prefetch_hash(hash);
 }
 
 /// Up to `N` hashes, at most [`AT_ONCE`], are looked up in one link after the other, the newest first, which has about half of all keys, and
@@ -208,3 +216,7 @@ impl<const N: usize> Left<N> {
         count
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/query.rs"]
+mod tests;

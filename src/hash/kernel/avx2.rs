@@ -30,6 +30,7 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
         if staging.stage::<8, K>(keys) != Staged::FourToEight {
             return done;
         }
+        watch!(ran("avx2"));
         let words = staging.first.as_chunks::<KEYS>().0;
         let words = words.iter().zip(staging.lengths.as_chunks::<KEYS>().0);
         for (hashes, (keys, lengths)) in hashes.chunks_mut(KEYS).zip(words) {
@@ -64,6 +65,7 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     seed: u64,
     hashes: &mut [MaybeUninit<u64>],
 ) {
+    watch!(ran("avx2"));
     let flip = _mm256_set1_epi64x(flip_8(seed) as i64);
     let length = _mm256_set1_epi64x(WIDTH as i64);
     let (fours, rest) = keys.as_chunks::<KEYS>();

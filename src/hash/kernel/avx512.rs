@@ -55,6 +55,7 @@ unsafe fn ends<const TO_8: bool, const TO_16: bool>(
     seed: u64,
     hashes: &mut [MaybeUninit<u64>],
 ) {
+    watch!(ran("avx512"));
     let flip = _mm512_set1_epi64(flip_8(seed) as i64);
     let flips = broadcast(flips_16(seed));
     let firsts = staging.first.as_chunks::<KEYS>().0;
@@ -94,6 +95,7 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     seed: u64,
     hashes: &mut [MaybeUninit<u64>],
 ) {
+    watch!(ran("avx512"));
     const { assert!(WIDTH == 4 || WIDTH == 8) };
     let flip = _mm512_set1_epi64(flip_8(seed) as i64);
     let length = _mm512_set1_epi64(WIDTH as i64);

@@ -56,6 +56,7 @@ unsafe fn few_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[u6
             one.contains(unsafe { &*block }, *hash)
         });
     }
+    watch!(ran("avx512"));
     let tests = Tests::<LANES>::new(probes);
     if LANES == 8 {
         // All 64 keys fit one register.

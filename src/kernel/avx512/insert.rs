@@ -83,6 +83,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
         if i >= AHEAD {
             let i = i - AHEAD;
             ahead.advance(KEYS);
+            watch!(ran("avx512"));
             // As many as were staged `AHEAD` iterations before.
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {

@@ -47,6 +47,7 @@ impl<const LANES: usize> One<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     pub(super) fn contains(&self, block: &Block, hash: u64) -> bool {
+        watch!(ran("avx512"));
         let half = (hash >> 32) as u32;
         // SAFETY: the 64 bytes of a reference; the load has no alignment to respect.
         let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };

@@ -64,6 +64,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
             if LINES > 0 {
                 ahead.advance(KEYS);
             }
+            watch!(ran("avx512"));
             if let Some(keys) = later.next() {
                 test.stage(keys, &mut staged, other + group);
             }
@@ -80,6 +81,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     if LINES > 0 {
         ahead.advance(left);
     }
+    watch!(ran("avx512"));
     // SAFETY: as above. An odd last key is paired with a slot that was staged with it.
     unsafe { test.test(&staged, &mut missing, this, left) };
     if let Some(word) = whole.last_mut() {

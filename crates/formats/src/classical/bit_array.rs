@@ -122,7 +122,7 @@ impl<'a, S: Scheme> BitArray<'a, S> {
     /// Prefetches the cache line of a position.
     #[inline]
     pub(super) fn prefetch(self, position: u64) {
-        blocked_bloom::prefetch(self.bytes, (position / 8) as usize);
+        crate::prefetch(self.bytes, (position / 8) as usize);
     }
 
     /// Prefetches the cache lines of all of a key's bits, if the array outgrows the cache.

@@ -30,3 +30,7 @@ pub(crate) fn false_positive_rate(probes: u32, bits: u64, keys: u64) -> f64 {
     let fill = -libm::expm1(-set / bits as f64);
     libm::pow(fill, probes.into())
 }
+
+#[cfg(all(test, feature = "guava"))]
+#[path = "../../tests/unit/classical.rs"]
+mod tests;

@@ -131,7 +131,7 @@ impl AtomicSplitBlockFilter {
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         let index = split_block::block_index(hash, self.len) as usize;
-        blocked_bloom::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
+        crate::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
     }
 
     /// Looks up every hash; `hits` then has one bit per hash. A hash that is added meanwhile may be answered either way.

@@ -234,3 +234,7 @@ impl core::fmt::Debug for RedisFilter {
             .finish()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/chain.rs"]
+mod tests;

@@ -561,7 +561,7 @@ fn partitions_of_another_seed_than_the_index_says_are_refused() {
     }
 }
 
-/// An owner that lends other bytes later, shorter ones and equally long ones.
+/// An owner that lends other bytes later, shorter ones, longer ones and equally long ones.
 #[test]
 fn an_index_that_changes_opens_no_partition() {
     struct Fickle(Vec<u8>, Vec<u8>, std::cell::Cell<bool>);
@@ -574,7 +574,10 @@ fn an_index_that_changes_opens_no_partition() {
     let key = numbers(500)[321];
     let wild: Vec<u8> =
         Random(3).hashes(built.index.len()).iter().map(|word| *word as u8).collect();
-    for later in [vec![], built.index[..70].to_vec(), vec![0; built.index.len()], wild] {
+    let longer = |bytes: usize| [&built.index[..], &vec![0; bytes]].concat();
+    let short = [vec![], built.index[..70].to_vec()];
+    let others = [vec![0; built.index.len()], wild, longer(1), longer(64), longer(100_000)];
+    for later in short.into_iter().chain(others) {
         let is_short = later.len() < built.index.len();
         let fickle = Fickle(built.index.clone(), later, std::cell::Cell::new(false));
         let index = PartitionIndex::from_bytes(fickle).unwrap();

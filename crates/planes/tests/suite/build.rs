@@ -90,6 +90,39 @@ fn threads_write_the_same_bytes() {
     }
 }
 
+/// Both threads of a pool make groups: the first that reads a row of one waits for the other.
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_of_the_pool_take_part() {
+    use std::collections::HashSet;
+    use std::sync::{Condvar, Mutex};
+    use std::thread::{ThreadId, current};
+
+    #[derive(Default)]
+    struct Meeting(Mutex<HashSet<ThreadId>>, Condvar);
+    struct Row<'m>([u64; 1], &'m Meeting);
+    impl AsRef<[u64]> for Row<'_> {
+        fn as_ref(&self) -> &[u64] {
+            let Meeting(met, changed) = self.1;
+            let mut met = met.lock().unwrap();
+            let is_first = met.is_empty();
+            met.insert(current().id());
+            changed.notify_all();
+            if is_first {
+                let most = std::time::Duration::from_secs(20);
+                drop(changed.wait_timeout_while(met, most, |met| met.len() < 2).unwrap());
+            }
+            &self.0
+        }
+    }
+    let meeting = Meeting::default();
+    let rows: Vec<Row<'_>> = (0..16 * 512).map(|row| Row([row << 40], &meeting)).collect();
+    let mut builder = options((1, 80, 2), 512).builder().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    pool.install(|| builder.par_append_all(&rows)).unwrap();
+    assert_eq!((meeting.0.lock().unwrap().len(), builder.rows()), (2, 16 * 512));
+}
+
 /// A row whose items panic is not appended, and leaves nothing behind.
 #[test]
 fn a_panic_among_the_items_appends_nothing() {

@@ -22,6 +22,7 @@ pub(super) const TABLE: Table = Table {
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx2");
     let count = lines.len() as u32;
     driver::contains::<AHEAD>(
         lines,
@@ -37,6 +38,7 @@ unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &m
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 unsafe fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
+    ran!("avx2");
     let count = lines.len() as u32;
     driver::insert::<AHEAD>(
         lines,
@@ -55,6 +57,7 @@ unsafe fn remove<const AHEAD: usize>(
     hashes: &[u64],
     found: &mut [u64],
 ) -> usize {
+    ran!("avx2");
     let count = lines.len() as u32;
     driver::remove::<AHEAD>(
         lines,

@@ -18,6 +18,7 @@ pub(super) const TABLE: Table =
 /// As [`Table`] says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx512");
     let count = lines.len() as u32;
     driver::contains::<AHEAD>(
         lines,

@@ -63,7 +63,7 @@ fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
 /// Calls `visit` with the places of every eight hashes, the index of the first, and how many are real, until it returns false. The lines of
 /// later hashes were prefetched, `AHEAD` cache lines for each line.
 #[inline(always)]
-fn for_each_eight<const AHEAD: usize, L: Deref<Target = [Block]>>(
+pub(super) fn for_each_eight<const AHEAD: usize, L: Deref<Target = [Block]>>(
     mut lines: L,
     hashes: &[u64],
     places: impl Fn(&[u64; KEYS]) -> Places,
@@ -105,9 +105,9 @@ fn prefetch<const AHEAD: usize>(lines: &[Block], places: &Places) {
     for (&first, &second) in places.first.iter().zip(&places.second) {
         for line in [first, second] {
             let start = line as usize * size_of::<Block>();
-            blocked_bloom::prefetch(lines, start);
+            crate::prefetch(lines, start);
             if AHEAD > 1 {
-                blocked_bloom::prefetch(lines, start + size_of::<Block>() - 1);
+                crate::prefetch(lines, start + size_of::<Block>() - 1);
             }
         }
     }

@@ -107,4 +107,6 @@ pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool
 
 #[cfg(test)]
 #[path = "../../tests/unit/places.rs"]
+mod place_tests;
+#[cfg(test)]
 mod tests;

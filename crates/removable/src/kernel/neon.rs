@@ -15,6 +15,7 @@ pub(super) const TABLE: Table =
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
 unsafe fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+    ran!("neon");
     let count = lines.len() as u32;
     driver::contains::<AHEAD>(
         lines,

@@ -14,16 +14,19 @@ pub(super) const TABLE: Table = Table {
 };
 
 fn contains<const AHEAD: usize>(lines: &[Block], hashes: &[u64], hits: &mut [u64]) {
+    ran!("portable");
     let count = lines.len() as u32;
     driver::contains::<AHEAD>(lines, hashes, hits, |keys| Places::scalar(keys, count), either);
 }
 
 fn insert<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64]) -> usize {
+    ran!("portable");
     let count = lines.len() as u32;
     driver::insert::<AHEAD>(lines, hashes, |keys| Places::scalar(keys, count), equal)
 }
 
 fn remove<const AHEAD: usize>(lines: &mut [Block], hashes: &[u64], found: &mut [u64]) -> usize {
+    ran!("portable");
     let count = lines.len() as u32;
     driver::remove::<AHEAD>(lines, hashes, found, |keys| Places::scalar(keys, count), equal)
 }

@@ -52,6 +52,7 @@ unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hi
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx2");
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
     let sums = |equation: &Equation<&u64>, column: usize| {
@@ -85,6 +86,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx2");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
     // Low and high halves of columns 0, 2, 1, 3, added up.
@@ -424,6 +426,7 @@ fn of_128(word: &u128) -> __m256i {
 /// The CPU has these features.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
+    ran!("avx2");
     solve::substitute(rows, out, columns, short);
 }
 
@@ -432,5 +435,6 @@ unsafe fn substitute_64(rows: &Rows, out: &mut [Word], columns: u32, short: u32)
 /// The CPU has these features.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn substitute_128(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
+    ran!("avx2");
     rocksdb::substitute(rows, out, columns, short);
 }

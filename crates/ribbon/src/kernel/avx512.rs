@@ -102,6 +102,7 @@ impl<const WORDS: usize> Ring<WORDS> {
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx512");
     let bytes = shards.words.as_flattened();
     let span = span(shards.columns as usize * 8);
     let prepare = |ring: &mut Ring<1>, keys: &[u64; KEYS], slot: usize| {
@@ -190,6 +191,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx512");
     let bytes = segments.segments().as_flattened();
     let shape = segments.shape();
     let span = span(shape.columns() as usize * 16);

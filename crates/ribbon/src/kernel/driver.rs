@@ -1,8 +1,7 @@
 //! What the kernels share: keys are prepared eight at a time, some iterations before they are tested, so that their lines are in the cache
 //! by then; and for those that prepare keys one by one, the test of four columns at a time.
 
-use blocked_bloom::prefetch;
-
+use crate::prefetch;
 use crate::scheme::Shards;
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments};
 

@@ -40,6 +40,7 @@ unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hi
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
 unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("neon");
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {
@@ -66,6 +67,7 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
 unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("neon");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {

@@ -21,6 +21,7 @@ pub(super) const TABLE: Table = Table {
 };
 
 fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("portable");
     let words = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(shards, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {
@@ -39,6 +40,7 @@ fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut 
 }
 
 fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64], hits: &mut [u64]) {
+    ran!("portable");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_each(segments, ring, keys, slot);
     let holds = |equation: &Equation<&_>, columns, results| {

@@ -5,11 +5,15 @@ use alloc::vec::Vec;
 
 use blocked_bloom::Kernel;
 
-use super::{substitute_64, substitute_128};
-use crate::scheme::rocksdb::{SEGMENT_BYTES, Shape, starts};
+use super::{
+    contains_64, contains_128, driver, prefetch_64, prefetch_128, substitute_64, substitute_128,
+};
+use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, starts};
+use crate::scheme::{Entry, Shards, Word};
 use crate::solve::rocksdb::{Solver, add_each};
 use crate::solve::{Rows, rocksdb};
 use crate::threads::Threads;
+use crate::watch::{Event, events, kernels, lines, note};
 
 fn hashes(count: u64) -> Vec<u64> {
     (1..=count).map(|i| (i << 32 ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
@@ -47,6 +51,187 @@ fn every_kernel_substitutes_alike() {
                 assert!(found == expected_128, "{kernel} {columns} {short}");
             }
         }
+    }
+}
+
+/// The kernel whose loops run on this CPU for a kernel of the core: found by other means than `table`'s, and none where they are scalar.
+fn expected(kernel: Kernel) -> &'static [&'static str] {
+    #[cfg(target_arch = "x86_64")]
+    if kernel.name() == "avx512" && !std::is_x86_feature_detected!("avx512vpopcntdq") {
+        return &["avx2"];
+    }
+    match kernel.name() {
+        "avx512" => &["avx512"],
+        "avx2" => &["avx2"],
+        "neon" => &["neon"],
+        "portable" => &["portable"],
+        _ => &[],
+    }
+}
+
+/// Every operation runs in the loops of its kernel, the fastest by default: catches one that is never used.
+#[test]
+fn each_operation_runs_in_its_kernel() {
+    let hashes = hashes(3_000);
+    for kernel in Kernel::supported() {
+        for columns in [3, 8, 9, 32] {
+            let ran = |work: &mut dyn FnMut()| kernels(&events(work));
+            let (directory, words) = directory(4, columns);
+            let shards = Shards { directory: &directory, words: &words, columns };
+            let data = vec![0x5a; 100 * columns as usize * SEGMENT_BYTES];
+            let segments = Segments::new(&data, 100, 1).unwrap();
+            for count in [1_usize, 8, 3_000] {
+                let mut hits = vec![0; count.div_ceil(64)];
+                let of_64 = ran(&mut || contains_64(kernel, &shards, &hashes[..count], &mut hits));
+                assert_eq!(of_64, expected(kernel), "{kernel}, {columns} columns");
+                let of_128 =
+                    ran(&mut || contains_128(kernel, &segments, &hashes[..count], &mut hits));
+                assert_eq!(of_128, expected(kernel), "{kernel}, {columns} columns");
+            }
+            // The portable kernel's is the scalar definition, which has no loop of its own.
+            let of_rows = match expected(kernel) {
+                ["avx512" | "avx2"] => expected(kernel),
+                _ => &[],
+            };
+            let mut rows = Rows::default();
+            assert!(rows.add_all(&hashes[..10], 1, 128).unwrap());
+            let mut out = vec![[0; 8]; 2 * columns as usize];
+            let of_64 = ran(&mut || substitute_64(kernel, &rows, &mut out, columns, 0));
+            assert_eq!(of_64, of_rows, "{kernel}, {columns} columns");
+            let shape = segments.shape();
+            let rows = vec![rocksdb::Row::default(); 100 * 128];
+            let mut out = vec![[0; 16]; shape.segments()];
+            let of_128 = ran(&mut || substitute_128(kernel, &rows, &mut out, shape));
+            assert_eq!(of_128, of_rows, "{kernel}, {columns} columns");
+        }
+    }
+    // What users call takes the default.
+    let mut builder = crate::RibbonOptions::new(0.01).builder();
+    builder.insert_hashes(&hashes);
+    let mut filter = None;
+    let built = kernels(&events(|| filter = Some(builder.finish().unwrap())));
+    let substitutes = matches!(expected(Kernel::default()), ["avx512" | "avx2"]);
+    assert_eq!(built.is_empty(), !substitutes);
+    assert!(built.is_empty() || built == expected(Kernel::default()));
+    let mut hits = blocked_bloom::Bitmask::new();
+    let looked_up = kernels(&events(|| filter.unwrap().contains_hashes(&hashes, &mut hits)));
+    assert_eq!(looked_up, expected(Kernel::default()));
+}
+
+/// So many shards of 61 blocks, none with a column less; and words for them.
+fn directory(shards: u32, columns: u32) -> (Vec<Word>, Vec<Word>) {
+    let entry =
+        |shard| Entry { offset: 61 * columns * shard, starts: 60 * 64 + 1, short: 0, seed: 3 };
+    let words = vec![[0xa5; 8]; (61 * columns * shards) as usize];
+    ((0..shards).map(|shard| entry(shard).to_word()).collect(), words)
+}
+
+/// The lines that the bytes of an equation are in.
+fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
+    let driver::Equation { at, next, columns, .. } = source.equation(hash);
+    let start = source.bytes().as_ptr().addr();
+    let of = |at: usize| (start + at) / 64..=(start + at + columns * S::WORD_BYTES - 1) / 64;
+    let mut lines: Vec<usize> = of(at).chain(of(at + next)).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+/// Checks that what was prefetched, as many lines for each key, are those that its lookup reads, in the order of the keys.
+fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usize], about: &str) {
+    // The last eight are completed.
+    let keys = hashes.len().next_multiple_of(driver::KEYS);
+    assert!(prefetched.len().is_multiple_of(keys), "{about}");
+    let each = prefetched.len() / keys;
+    let most = hashes.iter().map(|&hash| read(source, hash).len()).max().unwrap();
+    // Not much else: lines are counted in powers of two, and registers are loaded as a whole.
+    assert!(each <= 2 * most + 4, "{about}: {each} lines for {most}");
+    for (i, (&hash, found)) in hashes.iter().zip(prefetched.chunks(each)).enumerate() {
+        let read = read(source, hash);
+        assert!(
+            read.iter().all(|line| found.contains(line)),
+            "{about}, key {i}: {found:?}, {read:?}"
+        );
+        let (first, last) = (read[0], read[read.len() - 1]);
+        assert!(
+            found.iter().all(|&line| (first..=last + each).contains(&line)),
+            "{about}, key {i}: {found:?}, {read:?}"
+        );
+    }
+}
+
+/// A filter that outgrows the cache is prefetched: the lines that each key's lookup reads, and no others. One that fits is not.
+#[test]
+fn lookups_prefetch_the_lines_that_they_read() {
+    let hashes = hashes(203);
+    for kernel in Kernel::supported() {
+        for columns in [1, 7, 12, 20, 32] {
+            let block = 8 * columns as usize;
+            for outgrows in [false, true] {
+                // Few blocks above or below.
+                let bytes = kernel.prefetch_threshold();
+                let shards = bytes / (61 * block) + usize::from(outgrows);
+                let (directory, words) = directory(shards as u32, columns);
+                let shards = Shards { directory: &directory, words: &words, columns };
+                let blocks = bytes / (2 * block) + usize::from(outgrows);
+                let data = vec![0x5a; blocks * 2 * block];
+                let segments = Segments::new(&data, blocks as u32, 1).unwrap();
+                let mut hits = [0; 4];
+                let about = std::format!("{kernel}, {columns} columns, {outgrows}");
+                let of_64 = lines(&events(|| contains_64(kernel, &shards, &hashes, &mut hits)));
+                let of_128 = lines(&events(|| contains_128(kernel, &segments, &hashes, &mut hits)));
+                if outgrows && !expected(kernel).is_empty() {
+                    check_lines(&shards, &hashes, &of_64, &about);
+                    check_lines(&segments, &hashes, &of_128, &about);
+                } else {
+                    assert!(of_64.is_empty() && of_128.is_empty(), "{about}");
+                }
+                for &hash in &hashes {
+                    let mut of_64 = lines(&events(|| prefetch_64(&shards, hash)));
+                    let mut of_128 = lines(&events(|| prefetch_128(&segments, hash)));
+                    of_64.dedup();
+                    of_128.dedup();
+                    let range = |lines: Vec<usize>| {
+                        (lines[0]..=lines[lines.len() - 1]).collect::<Vec<usize>>()
+                    };
+                    assert_eq!(of_64, range(read(&shards, hash)), "{about}");
+                    assert_eq!(of_128, range(read(&segments, hash)), "{about}");
+                }
+            }
+        }
+    }
+}
+
+/// Each eight keys are prepared, and so prefetched, three iterations before they are tested, and each once.
+#[test]
+fn keys_are_prepared_some_iterations_before_they_are_tested() {
+    for count in [1, 8, 9, 31, 32, 33, 64, 200] {
+        let hashes: Vec<u64> = (0..count).collect();
+        let mut hits = vec![0; hashes.len().div_ceil(64)];
+        let all = events(|| {
+            let prepare = |ring: &mut [u64; driver::RING], keys: &[u64; driver::KEYS], slot| {
+                note(Event::Line(keys[0] as usize));
+                ring[slot..slot + driver::KEYS].copy_from_slice(keys);
+            };
+            let first = |ring: &[u64; driver::RING], slot| {
+                note(Event::Line(1_000 + ring[slot] as usize));
+                driver::each(slot, |slot| ring[slot] % 3 == 0)
+            };
+            driver::batch(&mut [0; _], &hashes, &mut hits, false, prepare, first, |_, _| true);
+        });
+        let all = lines(&all);
+        for first in (0..count as usize).step_by(driver::KEYS) {
+            let at = |event| all.iter().position(|&found| found == event).unwrap();
+            let (prepared, tested) = (at(first), at(1_000 + first));
+            // Between them, of later keys, as many as there are up to three iterations.
+            let between = &all[prepared..tested];
+            let later = between.iter().filter(|&&event| event < 1_000 && event > first).count();
+            let left = (count as usize - first).div_ceil(driver::KEYS) - 1;
+            assert_eq!(later, left.min(driver::RING / driver::KEYS - 1), "{count} keys, {first}");
+        }
+        assert_eq!(all.len(), 2 * hashes.len().div_ceil(driver::KEYS));
+        let hit = |i: &u64| hits[*i as usize / 64] >> (i % 64) & 1 == 1;
+        assert!(hashes.iter().all(|i| hit(i) == i.is_multiple_of(3)));
     }
 }
 

@@ -200,6 +200,8 @@ mod pool {
             .par_chunks(part)
             .zip(solver.scratch.par_chunks_mut(part))
             .map(|(hashes, scratch)| {
+                #[cfg(test)]
+                crate::watch::arrive("buckets");
                 let ends = partition(hashes, raw_seed, bits, scratch);
                 (&*scratch, ends)
             })
@@ -221,6 +223,8 @@ mod pool {
         let spilled: Option<Vec<Vec<Spilled>>> = work
             .into_par_iter()
             .map(|(first, rows, buckets)| {
+                #[cfg(test)]
+                crate::watch::arrive("rows");
                 let mut spilled = Vec::new();
                 let all = (buckets[0]..buckets[1]).all(|bucket| {
                     parts.iter().all(|(seeded, ends)| {

@@ -137,3 +137,61 @@ fn words_of_another_number() {
     let error = filter.contains_hashes_into(&[1; 65], &mut [0; 1]).unwrap_err();
     assert_eq!((error.words, error.expected), (1, 2));
 }
+
+/// Shards at the start, around 4 GiB and at the end of as many words as there can be, in memory that is reserved and never used but for a few
+/// pages: catches offsets that are cut to 32 bits, of words or of bytes.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[test]
+fn shards_up_to_the_last_word() {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    let hashes = Random(1).hashes(7 * 3_900);
+    let absent = Random(2).hashes(150);
+    let mut hits = Bitmask::new();
+    for rate in [0.5, 0.01, 1e-4, 1e-9] {
+        let small = built(rate, &hashes);
+        let stored = small.as_bytes();
+        let entry = |shard: usize| stored[64 + 8 * shard..][..8].try_into().unwrap();
+        let entries: [u64; 7] = std::array::from_fn(|shard| u64::from_le_bytes(entry(shard)));
+        let words_of = |shard: usize| {
+            let words = u64::from(small.columns()) * ((entries[shard] >> 32 & 0xffff).div_ceil(64));
+            words - (entries[shard] >> 48 & 0xff)
+        };
+        let words = u64::from(u32::MAX);
+        let mut map = memmap2::MmapOptions::new()
+            .len(64 + 8 * (7 + words as usize))
+            .no_reserve_swap()
+            .map_anon()
+            .expect("32 GiB of addresses without memory");
+        map[..64].copy_from_slice(&stored[..64]);
+        map[40..48].copy_from_slice(&words.to_le_bytes());
+        let checksum = xxh3_64(&map[..56]);
+        map[56..64].copy_from_slice(&checksum.to_le_bytes());
+        // In bytes around 4 GiB, 8, 16 and 32, the last shard at the very end.
+        let places =
+            [0, (1 << 29) - 1_000, (1 << 29) + 5_000, 1 << 30, 1 << 31, (1 << 31) + 77_777, words];
+        for (shard, place) in places.into_iter().enumerate() {
+            let place = place.min(words - words_of(shard));
+            let moved = entries[shard] >> 32 << 32 | place;
+            map[64 + 8 * shard..][..8].copy_from_slice(&moved.to_le_bytes());
+            let bytes = 8 * words_of(shard) as usize;
+            let from = 64 + 8 * (7 + (entries[shard] as u32) as usize);
+            map[64 + 8 * (7 + place as usize)..][..bytes]
+                .copy_from_slice(&stored[from..from + bytes]);
+        }
+        let large = RibbonFilter::from_bytes_trusted(&map).unwrap();
+        for kernel in kernels() {
+            let large = large.view().with_kernel(kernel);
+            for count in [1, 8, 64, hashes.len()] {
+                large.contains_hashes(&hashes[..count], &mut hits);
+                assert_eq!(hits.count_misses(), 0, "{kernel} {rate}");
+            }
+            large.contains_hashes(&absent, &mut hits);
+            for (hit, &hash) in hits.iter().zip(&absent) {
+                assert_eq!(hit, small.contains_hash(hash), "{kernel} {rate}");
+            }
+        }
+        assert!(hashes.iter().all(|&hash| large.contains_hash(hash)));
+        assert!(absent.iter().all(|&h| large.contains_hash(h) == small.contains_hash(h)));
+    }
+}

@@ -24,6 +24,7 @@ const KEYS: usize = 4;
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
 unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx2");
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
     for_each_word::<KEYS, LINES>(
@@ -40,6 +41,7 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
 unsafe fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) {
+    ran!("avx2");
     let masks = Masks::new();
     for_each_block::<LINES>(blocks, hashes, |block, hash| {
         let block = block.as_ptr().cast::<__m256i>();

@@ -23,6 +23,7 @@ const KEYS: usize = 8;
 /// As [`Table`] says.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
 unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    ran!("avx512");
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
     // Through memory, and stored an iteration before they are needed: taking eight numbers out of a register costs twice as much.

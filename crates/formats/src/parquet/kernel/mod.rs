@@ -170,7 +170,7 @@ pub(super) fn for_each_ahead(
 pub(super) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
     for offset in [start, start + SPLIT_BLOCK_BYTES - 1].into_iter().take(LINES) {
-        blocked_bloom::prefetch(blocks, offset);
+        crate::prefetch(blocks, offset);
     }
 }
 
@@ -209,3 +209,7 @@ fn padded<const KEYS: usize>(rest: &[u64]) -> [u64; KEYS] {
     keys[..rest.len()].copy_from_slice(rest);
     keys
 }
+
+#[cfg(test)]
+#[path = "../../../tests/unit/split_blocks.rs"]
+mod tests;

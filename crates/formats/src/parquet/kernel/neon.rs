@@ -22,6 +22,7 @@ const KEYS: usize = 8;
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
 unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    ran!("neon");
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
     for_each_word::<KEYS, LINES>(

@@ -15,6 +15,7 @@ pub(super) const TABLE: Table = Table {
 };
 
 fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hits: &mut [u64]) {
+    ran!("portable");
     let count = blocks.len() as u32;
     let test =
         |&[hash]: &[u64; 1]| u64::from(has_all(&blocks[block_index(hash, count) as usize], hash));

@@ -212,6 +212,24 @@ fn a_loaded_chain_of_an_early_version_grows_by_its_rules() {
     assert_eq!(RedisFilter::from_bytes(&file).unwrap(), filter);
 }
 
+/// As large a next link as before it was stored: by the chain's own factor, whatever RedisBloom's default is.
+#[test]
+fn a_loaded_chain_grows_by_its_own_factor() {
+    for growth in [Some(1), Some(2), Some(3), Some(16), None] {
+        let mut filter = RedisFilter::new(50, 0.01, growth).unwrap();
+        filter.insert("apple").unwrap();
+        let mut loaded = RedisFilter::from_bytes(&filter.to_bytes()).unwrap();
+        assert_eq!((loaded.expansion(), &loaded), (filter.expansion(), &filter));
+        for key in 0..300_u32 {
+            let [there, here] =
+                [&mut filter, &mut loaded].map(|filter| filter.insert(key.to_le_bytes()));
+            assert_eq!(there, here, "{growth:?}, key {key}");
+        }
+        assert!(loaded.to_bytes() == filter.to_bytes());
+        assert_eq!(loaded.links().len() > 1, growth.is_some());
+    }
+}
+
 #[test]
 fn replies_that_are_missing_or_out_of_order_are_errors() {
     let bits = [vec![1_u8; 16], vec![2; 8]];

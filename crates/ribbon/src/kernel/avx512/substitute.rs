@@ -61,6 +61,7 @@ fn results(result: u32, k: usize) -> __m512i {
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
 unsafe fn columns_64<const K: usize>(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
+    ran!("avx512");
     let mut state = [_mm512_setzero_si512(); K];
     let mut end = out.len();
     let blocks = rows.coefficients.chunks_exact(WIDTH as usize);
@@ -92,6 +93,7 @@ unsafe fn columns_64<const K: usize>(rows: &Rows, out: &mut [Word], columns: u32
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
 unsafe fn columns_128<const K: usize>(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
+    ran!("avx512");
     let mut state = [[_mm512_setzero_si512(); 2]; K];
     let mut end = out.len();
     for (block, rows) in rows.chunks_exact(rocksdb::WIDTH as usize).enumerate().rev() {

@@ -1,0 +1,68 @@
+//! A group that there is no memory for, by an allocator that refuses what one thread asks for, whatever the machine has.
+
+#![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use blocked_bloom_planes::{PlanesBuilder, PlanesError, PlanesOptions, Shape};
+
+struct Bounded;
+
+std::thread_local! {
+    /// Most bytes at once.
+    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+// SAFETY: `System` does the work, or none is done, which null says.
+unsafe impl GlobalAlloc for Bounded {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > MOST.get() {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Bounded = Bounded;
+
+/// The row that would complete the group is not appended, and not counted: once there is memory, it can be, and the bytes are as if nothing had
+/// happened.
+#[test]
+fn a_group_that_there_is_no_memory_for_is_an_error() {
+    let options = PlanesOptions::new(Shape::new(1, 64, 2).unwrap()).with_group_rows(512).unwrap();
+    let rows: Vec<[u64; 2]> = (0..1_500_u64).map(|row| [row << 40, row << 51]).collect();
+    let mut expected = options.builder().unwrap();
+    let mut stored = expected.append_all(&rows).unwrap();
+    stored.extend(expected.finish().unwrap());
+
+    let mut builder = options.builder().unwrap();
+    let mut found = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        if i % 512 == 511 {
+            let appends: [&dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>; 3] = [
+                &|builder| builder.append(*row).err(),
+                &|builder| builder.append_pass_all().err(),
+                &|builder| builder.append_all(&[*row]).err(),
+            ];
+            for append in appends.into_iter().cycle().take(6) {
+                MOST.set(1_000);
+                let error = append(&mut builder);
+                MOST.set(usize::MAX);
+                assert!(matches!(error, Some(PlanesError::Alloc(_))), "{error:?}");
+                assert_eq!(builder.rows(), i as u64);
+            }
+        }
+        found.extend(builder.append(*row).unwrap().unwrap_or_default());
+        assert_eq!(builder.rows(), i as u64 + 1);
+    }
+    found.extend(builder.finish().unwrap());
+    assert!(found == stored);
+}

@@ -1,0 +1,89 @@
+//! Unit tests of `src/evaluate.rs`, which includes this file: what a query prefetches is what it reads next.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::watch::{Event, events, note};
+
+/// Memory of some groups, each plane on its own lines, in windows of which every line may be read.
+struct Memory {
+    groups: Vec<Vec<[u8; 64]>>,
+    planes: u32,
+    plane_words: usize,
+}
+
+impl Memory {
+    fn new(groups: usize, planes: u32, plane_words: usize) -> Self {
+        let group = vec![[0xff; 64]; planes as usize * plane_words.div_ceil(LINE_WORDS)];
+        Memory { groups: vec![group; groups], planes, plane_words }
+    }
+
+    fn window(&self, plane: u32, window: &Window) -> Option<&[u8]> {
+        let group = self.groups.get(window.group as usize)?;
+        let start = plane as usize * self.plane_words.div_ceil(LINE_WORDS) * LINE_BYTES;
+        assert!(plane < self.planes);
+        group.as_flattened()[start..].get(window.bytes())
+    }
+
+    /// The line of a word of a plane, counted over all groups.
+    fn line(&self, plane: u32, word: usize) -> usize {
+        let group = &self.groups[word / self.plane_words];
+        let before = plane as usize * self.plane_words.div_ceil(LINE_WORDS);
+        group.as_ptr().addr() / 64 + before + word % self.plane_words / LINE_WORDS
+    }
+}
+
+/// Of every plane that is read in every window, each line from the second 4 KiB on is prefetched once while the line 4 KiB before it is
+/// read, in whatever group that is; nothing else is.
+#[test]
+fn windows_prefetch_what_is_read_next() {
+    for (groups, plane_words) in [(1, 2_048), (3, 1_024), (5, 512), (9, 64), (80, 8)] {
+        for planes in 1..=4_u32 {
+            let memory = Memory::new(groups, planes, plane_words);
+            let terms = Terms { all: (0..planes).collect(), any: Vec::new() };
+            let words = groups * plane_words;
+            let mut answers = vec![0; words];
+            let read = |plane, window: &Window| {
+                let found = memory.window(plane, window);
+                // The first plane is asked for twice in each window: to be read, and to be prefetched.
+                if plane == 0 {
+                    note(Event::Window);
+                }
+                found
+            };
+            let all = events(|| evaluate(&terms, 0, plane_words, read, &mut answers));
+            assert!(answers.iter().all(|&word| word == u64::MAX));
+            let mut expected: Vec<Event> = Vec::new();
+            let mut first = 0;
+            while first < words {
+                let step = WINDOW_WORDS.min(plane_words - first % plane_words).min(words - first);
+                expected.extend([Event::Window; 2]);
+                for line in 0..step / LINE_WORDS {
+                    // Of the window that is 4 KiB further on, as far as it goes.
+                    let later = first + AHEAD_WORDS;
+                    let start = later - later % plane_words % WINDOW_WORDS;
+                    let word = start + line * LINE_WORDS;
+                    for plane in 0..planes {
+                        if word < words && word / plane_words == later / plane_words {
+                            expected.push(Event::Line(memory.line(plane, word)));
+                        }
+                    }
+                }
+                first += step;
+            }
+            let found: Vec<Event> = all
+                .into_iter()
+                .filter(|event| match event {
+                    Event::Window => true,
+                    // Behind the last row an address of nothing.
+                    Event::Line(line) => memory.groups.iter().any(|group| {
+                        let start = group.as_ptr().addr() / 64;
+                        (start..start + group.len()).contains(line)
+                    }),
+                })
+                .collect();
+            assert!(found == expected, "{groups} groups of {plane_words} words, {planes} planes");
+        }
+    }
+}

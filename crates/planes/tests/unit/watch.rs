@@ -1,0 +1,37 @@
+//! What unit tests see of the code that they run: which cache lines are prefetched.
+
+use std::cell::RefCell;
+use std::vec::Vec;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A cache line is prefetched: its address over 64.
+    Line(usize),
+    /// A window of the answers begins.
+    Window,
+}
+
+std::thread_local! {
+    static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
+}
+
+/// What this thread does in `work`, in order.
+pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
+    SEEN.set(Some(Vec::new()));
+    work();
+    SEEN.take().unwrap()
+}
+
+pub(crate) fn note(event: Event) {
+    SEEN.with_borrow_mut(|seen| {
+        if let Some(seen) = seen {
+            seen.push(event);
+        }
+    });
+}
+
+/// In place of [`blocked_bloom::prefetch`].
+pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
+    note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
+    blocked_bloom::prefetch(memory, offset);
+}

@@ -1,0 +1,170 @@
+//! Which kernel each operation runs in, and that what it prefetches are the lines that it reads some keys later.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use std::format;
+
+use blocked_bloom::{Block, Kernel, KeyHasher};
+
+use super::driver::{KEYS, Places, for_each_eight};
+use super::{contains, insert, remove};
+use crate::tags::Place;
+use crate::watch::{Event, events, kernels, lines, note};
+
+fn hashes(count: u64) -> Vec<u64> {
+    (0..count).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect()
+}
+
+/// The kernels of a lookup and of an addition or removal, found by other means than `table`'s.
+fn expected(kernel: Kernel) -> [&'static [&'static str]; 2] {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    if !(std::is_x86_feature_detected!("bmi1") && std::is_x86_feature_detected!("popcnt"))
+        && kernel.name().starts_with("avx")
+    {
+        return [&[]; 2];
+    }
+    match kernel.name() {
+        "avx512" => [&["avx512"], &["avx2"]],
+        "avx2" => [&["avx2"]; 2],
+        "neon" => [&["neon"], &["portable"]],
+        "portable" => [&["portable"]; 2],
+        _ => [&[]; 2],
+    }
+}
+
+/// The cache lines of both lines of each hash, and of the last again to fill eight; of two each where they straddle.
+fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
+    let start = memory.as_ptr().addr();
+    let last = hashes[hashes.len() - 1];
+    let padded = hashes.iter().copied().chain([last; KEYS]);
+    let mut read = Vec::new();
+    for hash in padded.take(hashes.len().next_multiple_of(KEYS)) {
+        let Place { first, second, .. } = Place::of(hash, memory.len() as u32);
+        for line in [first, second] {
+            let line = start + 64 * line as usize;
+            read.push(line / 64);
+            if line % 64 != 0 {
+                read.push(line / 64 + 1);
+            }
+        }
+    }
+    read
+}
+
+/// Every operation runs in the loops of its kernel; where the filter outgrows the cache it prefetches what it reads, in the order of the keys, else
+/// nothing.
+#[test]
+fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
+    for kernel in Kernel::supported() {
+        let [of_lookups, of_changes] = expected(kernel);
+        let threshold = kernel.prefetch_threshold() / 64;
+        for (count, outgrows) in [(threshold, false), (threshold + 1, true)] {
+            let mut bytes = vec![[0_u8; 64]; count + 2];
+            let to_line = bytes.as_ptr().addr().wrapping_neg() % 64;
+            for (shift, straddles) in [(to_line, false), (to_line + 1, true)] {
+                for keys in [1, 8, 9, 203] {
+                    let about = format!("{kernel}, {count} lines, {keys} keys, {straddles}");
+                    let hashes = hashes(keys);
+                    let blocks = &mut bytes.as_flattened_mut()[shift..][..64 * count];
+                    let blocks: &mut [Block] = blocks.as_chunks_mut().0;
+                    let prefetched = |ran: &[Event], kernels: &[&str]| {
+                        // The scalar kernel prefetches nothing, nor do calls that the CPU overlaps by itself.
+                        outgrows && !kernels.is_empty() && {
+                            assert!(keys <= 8 || !lines(ran).is_empty(), "{about}");
+                            keys > 8
+                        }
+                    };
+                    let mut words = vec![0; hashes.len().div_ceil(64)];
+                    let found = events(|| contains(kernel, blocks, &hashes, &mut words));
+                    assert_eq!(kernels(&found), of_lookups, "{about}");
+                    match prefetched(&found, of_lookups) {
+                        true => assert_eq!(lines(&found), read(blocks, &hashes), "{about}"),
+                        false => assert!(lines(&found).is_empty(), "{about}"),
+                    }
+                    // Memory that is written is never shifted.
+                    if straddles {
+                        continue;
+                    }
+                    let added =
+                        events(|| assert_eq!(insert(kernel, blocks, &hashes), hashes.len()));
+                    let removed = events(|| {
+                        assert_eq!(remove(kernel, blocks, &hashes, &mut words), hashes.len());
+                    });
+                    for found in [added, removed] {
+                        assert_eq!(kernels(&found), of_changes, "{about}");
+                        match prefetched(&found, of_changes) {
+                            true => assert_eq!(lines(&found), read(blocks, &hashes), "{about}"),
+                            false => assert!(lines(&found).is_empty(), "{about}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Each eight keys are prefetched four iterations before they are worked on, and each once.
+#[test]
+fn lines_are_prefetched_some_iterations_before_they_are_read() {
+    let memory = vec![[0_u8; 64]; 1_000];
+    for count in [1, 8, 30, 40, 41, 200] {
+        let hashes = hashes(count);
+        let places = |keys: &[u64; KEYS]| Places::scalar(keys, 1_000);
+        let all = events(|| {
+            for_each_eight::<1, _>(memory.as_slice(), &hashes, places, |_, _, _, _| {
+                note(Event::Ran("visit"));
+                true
+            });
+        });
+        let visits = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("visit"));
+        let eights = hashes.len().div_ceil(KEYS);
+        assert_eq!(visits.clone().count(), eights);
+        for (i, (at, _)) in visits.enumerate() {
+            let prefetched = lines(&all[..at]).len();
+            assert_eq!(prefetched, 2 * KEYS * (i + 5).min(eights), "{count} keys, {i}");
+        }
+        assert_eq!(lines(&all).len(), 2 * KEYS * eights);
+    }
+}
+
+/// As the core's loops: 64 keys ahead, in order, each once. One key is prefetched by hand.
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+#[test]
+fn readers_prefetch_what_they_read() {
+    use blocked_bloom::PrefetchAhead;
+
+    const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
+    let threshold = Kernel::default().prefetch_threshold() as u64;
+    for (keys, outgrows) in [(threshold / 8, false), (threshold, true)] {
+        let options = crate::RemovableOptions::new(keys);
+        let filter = options.empty_filter().unwrap();
+        assert_eq!(filter.memory_bytes() > threshold, outgrows);
+        let hashes = hashes(203);
+        let both = |view: &[Block], hash: u64| read(view, &[hash])[..2].to_vec();
+        for &hash in &hashes {
+            let found = lines(&events(|| filter.prefetch_hash(hash)));
+            let twice = both(filter.lines(), hash).into_iter().flat_map(|line| [line; 2]);
+            assert!(found.iter().copied().eq(twice));
+        }
+        let expected: Vec<usize> =
+            hashes.iter().flat_map(|&hash| both(filter.lines(), hash)).collect();
+        // Nothing is copied, so that the lines stay where they were.
+        let writer = filter.into_writer();
+        let reader = writer.reader();
+        let by_hand = lines(&events(|| hashes.iter().for_each(|&hash| reader.prefetch_hash(hash))));
+        assert_eq!(by_hand, expected);
+        let mut hits = blocked_bloom::Bitmask::new();
+        let all = events(|| reader.contains_hashes(&hashes, &mut hits));
+        if !outgrows {
+            assert!(lines(&all).is_empty());
+            continue;
+        }
+        assert_eq!(lines(&all), expected);
+        let looked_up = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("reader"));
+        assert_eq!(looked_up.clone().count(), hashes.len());
+        for (i, (at, _)) in looked_up.enumerate() {
+            let prefetched = lines(&all[..at]).len() / 2;
+            assert_eq!(prefetched, (i + 1 + AHEAD).min(hashes.len()), "key {i}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Unit tests of `src/kernel/mod.rs`, which includes this file: which kernel's loops each operation runs in, and that what inserts prefetch is what
+//! they write some keys later.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use std::format;
+
+use super::{Kernel, PrefetchAhead, Tile};
+use crate::probe::{Block, block_index};
+use crate::watch::{Event, events, kernels, lines};
+use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
+
+const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
+
+fn hashes(count: u64) -> Vec<u64> {
+    (0..count).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect()
+}
+
+fn filter(blocks: usize, probes: u32, kernel: Kernel) -> BloomFilter {
+    let params = Sizing::MaxBytes(64 + 64 * blocks as u64).params(1 << 40).unwrap();
+    let params = params.with_probes(probes).unwrap();
+    assert_eq!(params.blocks() as usize, blocks);
+    BloomFilter::new(params, KeyHash::default()).unwrap().with_kernel(kernel)
+}
+
+/// What runs where the kernel has a way of its own.
+fn own(kernel: Kernel) -> Vec<&'static str> {
+    match kernel.name() {
+        // Lookups are scalar without a loop that is watched.
+        "scalar" => Vec::new(),
+        name => vec![name],
+    }
+}
+
+/// Every lookup and insertion, of few keys and many, whatever the filter's size: catches a kernel that is never used.
+#[test]
+fn each_operation_runs_in_its_kernel() {
+    let all = hashes(300);
+    for kernel in Kernel::supported() {
+        let threshold = kernel.prefetch_threshold() / 64;
+        for blocks in [3, threshold + 1] {
+            for probes in [1, 6, 8, 9, 16, 17, 30] {
+                let about = format!("{kernel}, {blocks} blocks, {probes} probes");
+                let mut filter = filter(blocks, probes, kernel);
+                // Of fewer than four keys the portable kernel has no loop, and NEON one for all.
+                let simd = matches!(kernel.name(), "avx512" | "avx2");
+                for count in [1, 2, 3, 4, 8, 9, 40, 64, 65, 300] {
+                    let mut words = vec![0; all[..count].len().div_ceil(64)];
+                    let ran = kernels(&events(|| {
+                        filter.contains_hashes_into(&all[..count], &mut words).unwrap();
+                    }));
+                    let expected = match kernel.name() {
+                        "portable" if count < 4 => Vec::new(),
+                        _ => own(kernel),
+                    };
+                    assert_eq!(ran, expected, "{about}, {count} keys");
+                    let ran = kernels(&events(|| filter.insert_hashes(&all[..count]).unwrap()));
+                    let expected = match kernel.name() {
+                        // Fewer than four are inserted probe by probe.
+                        "avx512" if count < 4 => "scalar",
+                        "avx2" if probes > 16 => "scalar",
+                        "avx512" | "avx2" => kernel.name(),
+                        _ => "scalar",
+                    };
+                    assert_eq!(ran, [expected], "{about}, {count} keys");
+                }
+                let ran = kernels(&events(|| assert!(filter.contains_hash(all[0]))));
+                #[cfg(not(target_feature = "avx2"))]
+                assert_eq!(ran, if simd { own(kernel) } else { Vec::new() }, "{about}");
+                #[cfg(target_feature = "avx2")]
+                let _ = (ran, simd);
+            }
+        }
+    }
+}
+
+/// Hashing: slices and arrays of the lengths that vectors have, integers; others one by one.
+#[test]
+fn batches_are_hashed_by_the_kernels_vectors() {
+    let bytes = [7_u8; 17];
+    let hasher = KeyHasher::default();
+    for kernel in Kernel::supported() {
+        let most = match kernel.name() {
+            "avx512" => 16,
+            "avx2" => 8,
+            _ => 0,
+        };
+        for length in [0, 3, 4, 7, 8, 9, 16, 17] {
+            let vectors = (4..=most).contains(&length);
+            let expected = if vectors { vec![kernel.name()] } else { Vec::new() };
+            for count in [32, 100, 1_000] {
+                let (keys, mut hashes) = (vec![&bytes[..length]; count], vec![0; count]);
+                let ran = kernels(&events(|| hasher.hash_by(kernel, &keys, &mut hashes)));
+                assert_eq!(ran, expected, "{kernel}, {count} keys of {length} bytes");
+                // What users call takes the default kernel.
+                if kernel == Kernel::default() {
+                    let ran = kernels(&events(|| hasher.hash_batch(&keys, &mut hashes)));
+                    assert_eq!(ran, expected, "{count} keys of {length} bytes");
+                }
+            }
+        }
+        let expected = if most > 0 { vec![kernel.name()] } else { Vec::new() };
+        let (keys, mut hashes) = (vec![1; 100], vec![0; 100]);
+        let ran = kernels(&events(|| hasher.hash_integers(kernel, &keys, &mut hashes)));
+        assert_eq!(ran, expected, "{kernel}");
+        if kernel == Kernel::default() {
+            let ran = kernels(&events(|| hasher.hash_u64s(&keys, &mut hashes).unwrap()));
+            assert_eq!(ran, expected);
+            let fixed = |ran: &mut dyn FnMut()| kernels(&events(ran));
+            let mut of_eight = || hasher.hash_fixed(&[[1; 8]; 100], &mut hashes).unwrap();
+            assert_eq!(fixed(&mut of_eight), expected);
+            let mut of_sixteen = || hasher.hash_fixed(&[[1; 16]; 100], &mut hashes).unwrap();
+            assert_eq!(fixed(&mut of_sixteen), if most == 16 { expected } else { Vec::new() });
+        }
+    }
+}
+
+/// The line of each hash's block.
+fn read<B>(blocks: &[B], hashes: &[u64]) -> Vec<usize> {
+    let count = blocks.len() as u32;
+    hashes
+        .iter()
+        .map(|&hash| blocks.as_ptr().addr() / 64 + block_index(hash, count) as usize)
+        .collect()
+}
+
+/// Into a filter that outgrows the cache: the line of every key, in order, each once, as far ahead as everywhere; into one that fits, none.
+#[test]
+fn inserts_prefetch_the_blocks_that_they_write() {
+    for kernel in Kernel::supported() {
+        let threshold = kernel.prefetch_threshold() / 64;
+        for (blocks, outgrows) in [(threshold, false), (threshold + 1, true)] {
+            for probes in [1, 6, 8, 16, 30] {
+                for count in [1, 3, 4, 8, 64, 65, 203] {
+                    let about = format!("{kernel}, {blocks} blocks, {probes} probes, {count}");
+                    let hashes = hashes(count);
+                    let mut memory = vec![[0; 64]; blocks];
+                    let expected = if outgrows { read(&memory, &hashes) } else { Vec::new() };
+                    let tile = Tile { blocks: &mut memory, first: 0, total: blocks as u32 };
+                    let all = events(|| kernel.insert_into(tile, probes, &hashes, &mut []));
+                    assert!(lines(&all) == expected, "{about}");
+                    if !outgrows {
+                        continue;
+                    }
+                    // Each iteration notes that it ran before it writes its keys, of which AVX-512 has eight.
+                    let keys = if kernels(&all) == ["avx512"] { 8 } else { 1 };
+                    let iterations = all.iter().enumerate();
+                    let iterations = iterations.filter(|(_, event)| matches!(event, Event::Ran(_)));
+                    assert_eq!(iterations.clone().count(), hashes.len().div_ceil(keys), "{about}");
+                    for (i, (at, _)) in iterations.enumerate() {
+                        let prefetched = lines(&all[..at]).len();
+                        let reached = ((i + 1) * keys + AHEAD).min(hashes.len());
+                        assert_eq!(prefetched, reached, "{about}, iteration {i}");
+                    }
+                }
+            }
+        }
+        // A part of a filter, as each thread of several has: its own blocks.
+        let (first, total) = (threshold as u32, 3 * threshold as u32);
+        let mut part = vec![[0; 64]; threshold + 1];
+        let mut hashes = hashes(3_000);
+        let index = |hash| block_index(hash, total).wrapping_sub(first) as usize;
+        hashes.retain(|&hash| index(hash) < part.len());
+        let start = part.as_ptr().addr() / 64;
+        let expected: Vec<usize> = hashes.iter().map(|&hash| start + index(hash)).collect();
+        let tile = Tile { blocks: &mut part, first, total };
+        assert!(
+            lines(&events(|| kernel.insert_into(tile, 6, &hashes, &mut []))) == expected,
+            "{kernel}"
+        );
+    }
+}
+
+/// The line of each hash's block; both that it is in where blocks straddle two.
+fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
+    let (start, count) = (blocks.as_ptr().addr(), blocks.len() as u32);
+    let both = |&hash: &u64| {
+        let first = start + 64 * block_index(hash, count) as usize;
+        let lines = if first.is_multiple_of(64) { 1 } else { 2 };
+        [first / 64, first.div_ceil(64)].into_iter().take(lines)
+    };
+    hashes.iter().flat_map(both).collect()
+}
+
+/// Lookups in a filter that outgrows the cache prefetch the line of every key, in order, each once, or none of few keys, which the CPU overlaps by
+/// itself; and a key's line some keys before it is tested. In a filter that fits they prefetch none.
+#[test]
+fn lookups_prefetch_the_blocks_that_they_test() {
+    for kernel in Kernel::supported() {
+        let threshold = kernel.prefetch_threshold() / 64;
+        for (count, outgrows) in [(threshold, false), (threshold + 1, true), (8 * threshold, true)]
+        {
+            let mut memory = vec![[0; 64]; count + 1];
+            let to_line = memory.as_ptr().addr().wrapping_neg() % 64;
+            for shift in [to_line, to_line + 1] {
+                let blocks: &mut [Block] =
+                    memory.as_flattened_mut()[shift..].as_chunks_mut::<64>().0;
+                let blocks = &blocks[..count];
+                for probes in [1, 6, 16, 30] {
+                    let filter = BloomFilter::from_blocks(blocks, probes, KeyHash::default());
+                    let filter = filter.unwrap().with_kernel(kernel);
+                    for keys in [1, 2, 8, 9, 33, 64, 65, 203, 1_100] {
+                        let about = format!("{kernel}, {count} blocks, {probes} probes, {keys}");
+                        let (hashes, mut words) =
+                            (hashes(keys), vec![0; keys.div_ceil(64) as usize]);
+                        let expected = lines_of(blocks, &hashes);
+                        let each = expected.len() / hashes.len();
+                        let check = |all: &[Event], may_be_none: bool| {
+                            let found = lines(all);
+                            if !outgrows || may_be_none && found.is_empty() {
+                                return assert!(found.is_empty(), "{about}");
+                            }
+                            assert!(found == expected, "{about}");
+                            // However many keys an iteration has, as many as come in 64 places are there when it begins.
+                            let iterations: Vec<usize> = all
+                                .iter()
+                                .enumerate()
+                                .filter(|(_, event)| matches!(event, Event::Ran(_)))
+                                .map(|(at, _)| lines(&all[..at]).len() / each)
+                                .collect();
+                            for (i, &prefetched) in iterations.iter().enumerate() {
+                                let first = i * hashes.len() / iterations.len();
+                                let least = (first + AHEAD).min(hashes.len());
+                                assert!(prefetched >= least, "{about}, iteration {i}");
+                            }
+                            // Nor all at once: the first would be gone when they are needed.
+                            if hashes.len() > 1_000 && kernel.name() != "scalar" {
+                                assert!(iterations[0] <= 4 * AHEAD, "{about}");
+                            }
+                        };
+                        let looked_up = events(|| {
+                            filter.contains_hashes_into(&hashes, &mut words).unwrap();
+                        });
+                        // The scalar kernel is never chosen where there is another.
+                        let few = keys as usize <= kernel.0.overlapped || kernel.name() == "scalar";
+                        check(&looked_up, few);
+                        if keys > 64 {
+                            continue;
+                        }
+                        let by_hand =
+                            events(|| hashes.iter().for_each(|&hash| filter.prefetch_hash(hash)));
+                        let twice = hashes.iter().flat_map(|&hash| {
+                            let lines = lines_of(blocks, &[hash]);
+                            [lines[0], lines[lines.len() - 1]]
+                        });
+                        assert!(lines(&by_hand).into_iter().eq(twice), "{about}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// From keys and from integers too: the blocks of all keys, in order, whatever number of them is hashed at a time.
+#[test]
+fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
+    for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
+        let threshold = kernel.prefetch_threshold() / 64;
+        for (count, outgrows) in [(threshold, false), (threshold + 1, true), (8 * threshold, true)]
+        {
+            let filter = filter(count, 6, kernel);
+            let mut hits = crate::Bitmask::new();
+            for keys in [9, 64, 65, 203, 3_000_u64] {
+                let integers: Vec<u64> = (0..keys).collect();
+                let keys: Vec<[u8; 8]> = integers.iter().map(|key| key.to_le_bytes()).collect();
+                let expected = match outgrows {
+                    true => lines_of(filter.blocks(), &hashes(keys.len() as u64)),
+                    false => Vec::new(),
+                };
+                let of_keys = events(|| filter.contains_batch(&keys, &mut hits));
+                let of_integers = events(|| filter.contains_u64s(&integers, &mut hits));
+                for all in [of_keys, of_integers] {
+                    assert!(
+                        lines(&all) == expected,
+                        "{kernel}, {count} blocks, {} keys",
+                        keys.len()
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Filters that many threads add to: batches of lookups and of additions, and one key by hand.
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+#[test]
+fn shared_filters_prefetch_what_they_read() {
+    let threshold = Kernel::default().prefetch_threshold() / 64;
+    let hashes = hashes(203);
+    let mut hits = crate::Bitmask::new();
+    for (blocks, outgrows) in [(threshold, false), (threshold + 1, true)] {
+        let filter = filter(blocks, 6, Kernel::default());
+        // Nothing is copied, so that the blocks stay where they were.
+        let expected = read(filter.blocks(), &hashes);
+        let shared = crate::AtomicBloomFilter::from(filter);
+        let by_hand = events(|| hashes.iter().for_each(|&hash| shared.prefetch_hash(hash)));
+        assert!(lines(&by_hand) == expected);
+        let expected = if outgrows { expected } else { Vec::new() };
+        let looked_up = events(|| shared.contains_hashes(&hashes, &mut hits));
+        assert!(lines(&looked_up) == expected, "{blocks} blocks");
+        let added = events(|| shared.insert_hashes(&hashes).unwrap());
+        assert!(lines(&added) == expected, "{blocks} blocks");
+        for all in [looked_up, added] {
+            let keys = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("shared"));
+            assert_eq!(keys.clone().count(), hashes.len());
+            for (i, (at, _)) in keys.enumerate().filter(|_| outgrows) {
+                assert_eq!(lines(&all[..at]).len(), (i + 1 + AHEAD).min(hashes.len()), "key {i}");
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What unit tests see of the code that they run: which cache lines are prefetched, which loops of which kernel run, and which threads of
+//! a pool share some work.
+
+use std::cell::RefCell;
+use std::vec::Vec;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A cache line is prefetched: its address over 64.
+    Line(usize),
+    /// A loop of this kernel runs.
+    Ran(&'static str),
+}
+
+std::thread_local! {
+    static SEEN: RefCell<Option<Vec<Event>>> = const { RefCell::new(None) };
+}
+
+/// What this thread does in `work`, in order.
+pub(crate) fn events(work: impl FnOnce()) -> Vec<Event> {
+    SEEN.set(Some(Vec::new()));
+    work();
+    SEEN.take().unwrap()
+}
+
+fn note(event: Event) {
+    SEEN.with_borrow_mut(|seen| {
+        if let Some(seen) = seen {
+            seen.push(event);
+        }
+    });
+}
+
+pub(crate) fn ran(kernel: &'static str) {
+    note(Event::Ran(kernel));
+}
+
+pub(crate) fn prefetched(line: *const u8) {
+    note(Event::Line(line.addr() / 64));
+}
+
+/// The lines among the events.
+pub(crate) fn lines(events: &[Event]) -> Vec<usize> {
+    let line = |event: &Event| match event {
+        Event::Line(line) => Some(*line),
+        Event::Ran(_) => None,
+    };
+    events.iter().filter_map(line).collect()
+}
+
+/// The kernels whose loops ran, each once.
+pub(crate) fn kernels(events: &[Event]) -> Vec<&'static str> {
+    let kernel = |event: &Event| match event {
+        Event::Line(_) => None,
+        Event::Ran(kernel) => Some(*kernel),
+    };
+    let mut kernels: Vec<_> = events.iter().filter_map(kernel).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    kernels
+}
+
+#[cfg(feature = "rayon")]
+pub(crate) use threads::{arrive, shared_by_threads};
+
+#[cfg(feature = "rayon")]
+mod threads {
+    use std::cell::RefCell;
+    use std::collections::{BTreeMap, HashSet};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::thread::{ThreadId, current};
+    use std::time::Duration;
+    use std::vec::Vec;
+
+    /// By the name of some work, the threads that did a part of it.
+    #[derive(Default)]
+    struct Meeting(Mutex<BTreeMap<&'static str, HashSet<ThreadId>>>, Condvar);
+
+    std::thread_local! {
+        static MEETING: RefCell<Option<Arc<Meeting>>> = const { RefCell::new(None) };
+    }
+
+    /// Does `work` in a pool of two threads, and gives the names of what both took part in. The first to begin something waits for the other, so
+    /// that the answer does not depend on how busy the machine is.
+    pub(crate) fn shared_by_threads(work: impl FnOnce() + Send) -> Vec<&'static str> {
+        let meeting = Arc::new(Meeting::default());
+        let of_pool = Arc::clone(&meeting);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(2)
+            .start_handler(move |_| MEETING.set(Some(Arc::clone(&of_pool))))
+            .build()
+            .unwrap();
+        pool.install(work);
+        let met = meeting.0.lock().unwrap();
+        met.iter().filter(|(_, threads)| threads.len() > 1).map(|(name, _)| *name).collect()
+    }
+
+    /// A thread does a part of some work.
+    pub(crate) fn arrive(name: &'static str) {
+        let Some(meeting) = MEETING.with_borrow(Clone::clone) else { return };
+        let Meeting(met, changed) = &*meeting;
+        let mut met = met.lock().unwrap();
+        let threads = met.entry(name).or_default();
+        let is_first = threads.is_empty();
+        threads.insert(current().id());
+        changed.notify_all();
+        if is_first {
+            let alone = |met: &mut BTreeMap<_, HashSet<_>>| met[name].len() < 2;
+            drop(changed.wait_timeout_while(met, Duration::from_secs(20), alone).unwrap());
+        }
+    }
+}
