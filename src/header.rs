@@ -251,7 +251,7 @@ pub enum HeaderError {
     Version {
         /// Version in the header.
         found: u16,
-        /// The only one this release reads.
+        /// The latest that this release reads.
         supported: u16,
     },
     /// The header is damaged.

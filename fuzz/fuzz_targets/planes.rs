@@ -2,9 +2,11 @@
 //! ranges; damaged bytes are an error, and records whose checksums fit are an error or answer without a panic.
 #![no_main]
 
+use std::num::NonZeroU32;
+
 use arbitrary::Arbitrary;
 use blocked_bloom::{Bitmask, KeyHasher};
-use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape};
+use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape, TextRows};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -25,6 +27,8 @@ struct Input {
     range: (u16, u16),
     damage: Vec<(u32, u8)>,
     record: Vec<(u8, u8)>,
+    /// Of rows that are lines of a text.
+    lines: u32,
 }
 
 /// The rows as bits, by the definition.
@@ -66,6 +70,9 @@ fuzz_target!(|input: Input| {
     options = options.with_group_rows(512 * (1 + u32::from(input.groups) % 3)).unwrap();
     if input.liveness {
         options = options.with_liveness();
+    }
+    if let Some(lines) = NonZeroU32::new(input.lines) {
+        options = options.with_text(TextRows::new(lines));
     }
     let given = &input.rows[..input.rows.len().min(40)];
     let count = given.len() * (1 + usize::from(input.repeats) % 40);

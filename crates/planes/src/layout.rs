@@ -3,6 +3,7 @@
 //! A record of 64 bytes begins the bytes, ends every group, and closes the whole: the header codec of the core, with the number of rows so
 //! far. Whoever has the last one and the length knows where everything is. `docs/planes.md` is normative.
 
+use core::num::NonZeroU32;
 use core::ops::Range;
 
 use blocked_bloom::KeyHasher;
@@ -11,10 +12,16 @@ use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
 use crate::error::{GROUP_ROWS_STEP, PlanesError};
 use crate::options::PlanesOptions;
 use crate::shape::{Shape, ShapeError};
+use crate::text::TextRows;
 
 const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
+/// Of planes that say nothing of a text, which releases before version 2 read too; and of those that do.
 const VERSION: u16 = 1;
+const VERSION_OF_TEXT: u16 = 2;
 const PROBE_SCHEME: u8 = 1;
+
+/// How texts are divided: [`TextRows::words`].
+const TOKENIZER_WORDS: u8 = 1;
 
 const FLAG_LIVENESS: u8 = 1;
 const FLAG_COMPLETE: u8 = 2;
@@ -144,7 +151,11 @@ impl PlanesLayout {
     }
 
     fn of_record(bytes: &[u8]) -> Result<Self, PlanesError> {
-        let header = Header::read(bytes, MAGIC, VERSION)?;
+        let version = match bytes.get(8..10) {
+            Some([1, 0]) => VERSION,
+            _ => VERSION_OF_TEXT,
+        };
+        let header = Header::read(bytes, MAGIC, version)?;
         let field = |offset, name, found: u64, expected| {
             PlanesError::from(HeaderError::field(offset, name, found, expected))
         };
@@ -171,9 +182,25 @@ impl PlanesLayout {
             options.with_tag(header.u64_at(32)).with_group_rows(group_rows).map_err(|_| {
                 field(28, "rows in a group", group_rows.into(), "a multiple of 512 up to 2^24")
             })?;
-        header.check_zero(48..56)?;
+        let text = match version {
+            VERSION => {
+                header.check_zero(48..56)?;
+                None
+            }
+            _ => {
+                let lines = NonZeroU32::new(header.u32_at(48))
+                    .ok_or_else(|| field(48, "lines of a row", 0, "1 to 2^32 - 1"))?;
+                let tokenizer = header.u8_at(52);
+                if tokenizer != TOKENIZER_WORDS {
+                    let name = "unsupported tokenizer";
+                    return Err(field(52, name, tokenizer.into(), "supported: 1"));
+                }
+                header.check_zero(53..56)?;
+                Some(TextRows::new(lines))
+            }
+        };
         let [liveness, complete] = [FLAG_LIVENESS, FLAG_COMPLETE].map(|flag| flags & flag != 0);
-        let options = PlanesOptions { liveness, ..options };
+        let options = PlanesOptions { liveness, text, ..options };
         let layout = PlanesLayout::new(options, header.u64_at(40), complete);
         match layout.checked_bytes() {
             Some(_) => Ok(layout),
@@ -184,7 +211,8 @@ impl PlanesLayout {
     /// The record that says so many rows, and whether it closes the whole.
     pub(crate) fn record(&self, rows: u64, complete: bool) -> [u8; HEADER_BYTES] {
         let options = &self.options;
-        let mut header = Header::new(MAGIC, VERSION);
+        let version = if options.text.is_some() { VERSION_OF_TEXT } else { VERSION };
+        let mut header = Header::new(MAGIC, version);
         header.put(10, &[PROBE_SCHEME]);
         header.put_key_hash(11, 16, options.key_hash);
         let flags = u8::from(options.liveness) * FLAG_LIVENESS + u8::from(complete) * FLAG_COMPLETE;
@@ -194,6 +222,10 @@ impl PlanesLayout {
         header.put(28, &options.group_rows.to_le_bytes());
         header.put(32, &options.tag.to_le_bytes());
         header.put(40, &rows.to_le_bytes());
+        if let Some(text) = options.text {
+            header.put(48, &text.lines().get().to_le_bytes());
+            header.put(52, &[TOKENIZER_WORDS]);
+        }
         header.seal()
     }
 

@@ -1,9 +1,10 @@
-//! What planes are to be: shape, rows in a group, hash, liveness plane, tag.
+//! What planes are to be: shape, rows in a group, hash, liveness plane, tag, text.
 
 use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
 
 use crate::error::{GROUP_ROWS_STEP, MAX_GROUP_ROWS, PlanesError};
 use crate::shape::Shape;
+use crate::text::TextRows;
 
 /// Rows in a group unless said otherwise, if the rows are short enough.
 const DEFAULT_GROUP_ROWS: u32 = 1 << 20;
@@ -30,16 +31,17 @@ pub struct PlanesOptions {
     pub(crate) key_hash: KeyHash,
     pub(crate) liveness: bool,
     pub(crate) tag: u64,
+    pub(crate) text: Option<TextRows>,
 }
 
 impl PlanesOptions {
     /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of so many that a group has 32 MiB if that are fewer;
-    /// without a liveness plane, tag 0.
+    /// without a liveness plane, tag 0, of no text.
     pub fn new(shape: Shape) -> Self {
         let rows = (DEFAULT_GROUP_BITS / shape.planes()).min(DEFAULT_GROUP_ROWS);
         let group_rows = (rows - rows % GROUP_ROWS_STEP).max(GROUP_ROWS_STEP);
         let key_hash = KeyHash::default();
-        PlanesOptions { shape, group_rows, key_hash, liveness: false, tag: 0 }
+        PlanesOptions { shape, group_rows, key_hash, liveness: false, tag: 0, text: None }
     }
 
     /// [`new`](Self::new), with the hash and seed that an engine's filters have: so that they are decided once.
@@ -82,6 +84,12 @@ impl PlanesOptions {
         PlanesOptions { tag, ..self }
     }
 
+    /// Of rows that are lines of a text, divided so; stored, so that whoever opens the planes divides a query in the same way. Such planes
+    /// are of version 2 of the format, others of version 1.
+    pub fn with_text(self, text: TextRows) -> Self {
+        PlanesOptions { text: Some(text), ..self }
+    }
+
     /// The shape of the rows.
     pub fn shape(&self) -> Shape {
         self.shape
@@ -114,5 +122,10 @@ impl PlanesOptions {
     /// The number that tells these planes from others.
     pub fn tag(&self) -> u64 {
         self.tag
+    }
+
+    /// Of what text the rows are, if the planes say so.
+    pub fn text(&self) -> Option<TextRows> {
+        self.text
     }
 }

@@ -1,7 +1,9 @@
 //! Builders write what the definition writes, however rows come to them.
 
+use std::num::NonZeroU32;
+
 use blocked_bloom::KeyHash;
-use blocked_bloom_planes::{MAX_GROUP_ROWS, Planes, PlanesError, PlanesOptions, Shape};
+use blocked_bloom_planes::{MAX_GROUP_ROWS, Planes, PlanesError, PlanesOptions, Shape, TextRows};
 
 use crate::naive::{Model, SHAPES, options, rows, sample};
 
@@ -17,6 +19,10 @@ fn the_bytes_are_those_of_the_definition() {
             if i % 3 == 0 {
                 options = options.with_key_hash(KeyHash::Caller { tag: 7 });
             }
+            if i % 4 == 1 {
+                let lines = NonZeroU32::new(u32::MAX - count as u32).unwrap();
+                options = options.with_text(TextRows::new(lines));
+            }
             let (_, model, planes) = sample(options, count, 1);
             assert_eq!(planes.as_bytes(), model.encode(), "{shape:?}, {count} rows");
             let opened = Planes::from_bytes(planes.as_bytes()).unwrap();
@@ -24,6 +30,7 @@ fn the_bytes_are_those_of_the_definition() {
             assert_eq!(opened.rows(), count);
             assert_eq!(opened.key_hash(), options.key_hash());
             assert_eq!(*opened.layout().options(), options);
+            assert_eq!(planes.as_bytes()[8], if i % 4 == 1 { 2 } else { 1 }, "version");
         }
     }
 }
@@ -168,4 +175,31 @@ fn memory_that_is_not_there_is_an_error() {
     let shape = Shape::new(1 << 17, 512, 1).unwrap();
     let options = PlanesOptions::new(shape).with_group_rows(MAX_GROUP_ROWS).unwrap();
     assert!(matches!(options.builder().unwrap_err(), PlanesError::Alloc(_)));
+}
+
+/// Words by the definition, byte by byte.
+#[test]
+fn texts_are_divided_as_the_definition_says() {
+    let text = TextRows::new(NonZeroU32::MIN);
+    let every_byte: Vec<u8> = (0..=u8::MAX).flat_map(|byte| [b'a', byte, b'b']).collect();
+    for line in [
+        &b""[..],
+        b"  -",
+        b"err-code=17 node-3",
+        b"/api/v1",
+        "a\u{fc}b_c.d".as_bytes(),
+        &every_byte,
+    ] {
+        let mut expected: Vec<Vec<u8>> = vec![Vec::new()];
+        for &byte in line {
+            match byte {
+                b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | 0x80..=0xff => {
+                    expected.last_mut().unwrap().push(byte);
+                }
+                _ => expected.push(Vec::new()),
+            }
+        }
+        expected.retain(|word| !word.is_empty());
+        assert!(text.words(line).eq(expected.iter().map(|word| &word[..])), "{line:?}");
+    }
 }

@@ -1,8 +1,10 @@
 //! Damaged planes are an error, and never rule out a row that has what is looked up.
 
+use std::num::NonZeroU32;
+
 use blocked_bloom::header::HeaderError;
 use blocked_bloom::{Bitmask, KeyHasher};
-use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, Query};
+use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Query, TextRows};
 
 use crate::naive::{Model, Random, options, record, rows};
 
@@ -14,6 +16,10 @@ struct Counts {
     wrong: usize,
 }
 
+fn with_text(options: PlanesOptions) -> PlanesOptions {
+    options.with_text(TextRows::new(NonZeroU32::new(50).unwrap()))
+}
+
 struct Case {
     rows: Vec<Vec<u64>>,
     bytes: Vec<u8>,
@@ -21,8 +27,7 @@ struct Case {
 }
 
 impl Case {
-    fn new() -> Self {
-        let options = options((1, 40, 2), 512).with_liveness();
+    fn new(options: PlanesOptions) -> Self {
         let rows = rows(700, 1);
         let bytes = Model::of(options, &rows).encode();
         let mut other = rows.clone();
@@ -87,7 +92,15 @@ fn mutate(bytes: &mut [u8], random: &mut Random) {
 
 #[test]
 fn every_change_is_an_error() {
-    let case = Case::new();
+    every_change_of(Case::new(options((1, 40, 2), 512).with_liveness()));
+}
+
+#[test]
+fn every_change_of_planes_of_a_text_is_an_error() {
+    every_change_of(Case::new(with_text(options((1, 40, 2), 512))));
+}
+
+fn every_change_of(case: Case) {
     let bytes = &case.bytes;
     let all_refused = |counts: Counts| counts.refused > 0 && counts.harmless + counts.wrong == 0;
     assert!(all_refused(case.run("truncated at every byte", truncated(bytes))));
@@ -131,7 +144,12 @@ fn spliced_planes_with_tags_are_errors() {
 /// Records whose checksums were mended: an error, or planes that answer without a panic.
 #[test]
 fn mended_records_never_panic() {
-    let case = Case::new();
+    let without = options((1, 40, 2), 512).with_liveness();
+    [without, with_text(without)].into_iter().for_each(mended_records_of);
+}
+
+fn mended_records_of(options: PlanesOptions) {
+    let case = Case::new(options);
     let ends = [0, case.bytes.len() - 64];
     let mended = (8..56).flat_map(|at| (0..=255).map(move |value| (at, value)));
     let mended = mended.map(|(at, value)| {
@@ -150,7 +168,8 @@ fn mended_records_never_panic() {
 /// Each field out of its range, in a record whose checksum fits, is an error that names it and says where it is.
 #[test]
 fn records_with_a_field_out_of_range_are_errors_that_name_it() {
-    let record = record(&options((1, 40, 2), 512), 0, true);
+    let without = options((1, 40, 2), 512);
+    let [one, two] = [without, with_text(without)].map(|options| record(&options, 0, true));
     let cases: [(usize, &[u8], &str, u64, &str); 11] = [
         (10, &[2], "unsupported probe scheme", 2, "supported: 1"),
         (11, &[2], "unsupported hash", 2, "supported: 0 and 1"),
@@ -164,13 +183,36 @@ fn records_with_a_field_out_of_range_are_errors_that_name_it() {
         (48, &[1], "reserved byte", 1, "must be 0"),
         (55, &[9], "reserved byte", 9, "must be 0"),
     ];
-    for (offset, field, name, found, expected) in cases {
-        let mut damaged = record;
+    let cases_of_text: [(usize, &[u8], &str, u64, &str); 5] = [
+        (48, &[0; 4], "lines of a row", 0, "1 to 2^32 - 1"),
+        (52, &[0], "unsupported tokenizer", 0, "supported: 1"),
+        (52, &[2], "unsupported tokenizer", 2, "supported: 1"),
+        (53, &[1], "reserved byte", 1, "must be 0"),
+        (55, &[9], "reserved byte", 9, "must be 0"),
+    ];
+    let cases = cases.iter().flat_map(|case| {
+        [(one, case), (two, case)].into_iter().take(if case.0 < 48 { 2 } else { 1 })
+    });
+    let cases = cases.chain(cases_of_text.iter().map(|case| (two, case)));
+    for (mut damaged, &(offset, field, name, found, expected)) in cases {
         damaged[offset..][..field.len()].copy_from_slice(field);
         let sum = KeyHasher::default().hash(&damaged[..56]);
         damaged[56..].copy_from_slice(&sum.to_le_bytes());
         let error = PlanesLayout::from_tail(&damaged, 128).unwrap_err();
         let expected = HeaderError::field(offset, name, found, expected);
+        assert_eq!(error, PlanesError::Header(expected));
+    }
+}
+
+/// A release that reads up to version 2 says so.
+#[test]
+fn records_of_a_later_version_are_errors() {
+    let record = record(&with_text(options((1, 40, 2), 512)), 0, true);
+    for version in [0, 3, 0x102, u16::MAX] {
+        let mut later = record;
+        later[8..10].copy_from_slice(&version.to_le_bytes());
+        let error = PlanesLayout::from_tail(&later, 128).unwrap_err();
+        let expected = HeaderError::Version { found: version, supported: 2 };
         assert_eq!(error, PlanesError::Header(expected));
     }
 }

@@ -1,12 +1,16 @@
 //! Bytes and answers that never change. A line is never updated: bytes that change break everybody's files.
 
+use std::num::NonZeroU32;
+
 use blocked_bloom::{Bitmask, KeyHash, KeyHasher};
-use blocked_bloom_planes::{Planes, Query};
+use blocked_bloom_planes::{Planes, Query, TextRows};
 
 use crate::naive::{Random, SHAPES, options, sample};
 
 const GOLDENS: &str = include_str!("../golden/goldens.txt");
 const WHOLE: &[u8] = include_bytes!("../golden/small.planes");
+/// Of version 2.
+const TEXT: &[u8] = include_bytes!("../golden/text.planes");
 
 /// Shape, bytes, their hash, and the first rows that three queries find.
 fn line(case: usize) -> (String, Planes) {
@@ -63,4 +67,53 @@ fn the_same_items_give_the_same_file() {
     let mut planes = Planes::from_hashes(&options, items).unwrap();
     (3..40).step_by(10).for_each(|row| assert!(planes.delete(row).unwrap()));
     assert!(planes.as_bytes() == WHOLE);
+}
+
+/// Three lines a row, of which the last has one.
+const LOG: [&str; 10] = [
+    "GET /api/v1 node-1",
+    "GET /api/v2 node-2",
+    "user=alice@example.com",
+    "err-code=17",
+    "POST /api/v1 node-3",
+    "idle",
+    "disk_full /dev/sd\u{fc}",
+    "idle",
+    "idle",
+    "shutdown node-3",
+];
+
+#[test]
+fn a_file_of_a_text_opens_and_is_divided_as_it_was() {
+    let planes = Planes::from_bytes(TEXT).unwrap();
+    let options = planes.layout().options();
+    let text = options.text().unwrap();
+    assert_eq!((planes.rows(), text.lines().get(), options.tag()), (4, 3, 0x7e47));
+    let hasher = planes.hasher().unwrap();
+    let mut hits = Bitmask::new();
+    for (phrase, rows) in [
+        ("node-3", &[1, 3][..]),
+        ("/api/v1", &[0, 1]),
+        ("alice@example.com", &[0]),
+        ("err-code=17", &[1]),
+        ("sd\u{fc}", &[2]),
+        ("node-4", &[]),
+    ] {
+        let words = text.words(phrase.as_bytes()).map(|word| hasher.hash(word));
+        planes.query(&Query::all(words), &mut hits);
+        assert!(hits.hits().eq(rows.iter().copied()), "{phrase}");
+    }
+}
+
+#[test]
+fn the_same_text_gives_the_same_file() {
+    let text = TextRows::new(NonZeroU32::new(3).unwrap());
+    let options = options((1, 128, 4), 512).with_tag(0x7e47).with_text(text);
+    let hasher = options.hasher().unwrap();
+    let rows = LOG.chunks(3).map(|lines| {
+        let words = lines.iter().flat_map(|line| text.words(line.as_bytes()));
+        words.map(|word| hasher.hash(word)).collect::<Vec<u64>>()
+    });
+    let planes = Planes::from_hashes(&options, rows).unwrap();
+    assert!(planes.as_bytes() == TEXT);
 }

@@ -124,7 +124,7 @@ pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8;
     };
     let mut record = Vec::from(*b"\x89BBPLNS\n");
     record.extend([
-        1,
+        if options.text().is_some() { 2 } else { 1 },
         0,
         1,
         hash,
@@ -137,7 +137,10 @@ pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8;
     record.extend(options.group_rows().to_le_bytes());
     record.extend(options.tag().to_le_bytes());
     record.extend(rows.to_le_bytes());
-    record.extend([0; 8]);
+    // Lines of a row and 1 for words; nothing of both in version 1.
+    let lines = options.text().map_or(0, |text| text.lines().get());
+    record.extend(lines.to_le_bytes());
+    record.extend([u8::from(lines > 0), 0, 0, 0]);
     record.extend(KeyHasher::default().hash(&record).to_le_bytes());
     record.try_into().unwrap()
 }
