@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use super::format::MAGIC;
 use super::{BloomFilter, FormatError, Meta};
 use crate::hash::KeyHash;
 use crate::header::HeaderError;
@@ -88,6 +89,10 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
 /// What the trailer says.
 fn open(bytes: &[u8]) -> Result<Meta, FormatError> {
     let Some((blocks, [kind, version, probes, flags, keys @ ..])) = split(bytes) else {
+        if let (true, Some(version)) = (bytes.starts_with(&MAGIC), bytes.get(8)) {
+            let field = "a filter in the full form, version";
+            return Err(HeaderError::field(8, field, *version, "from_bytes opens it").into());
+        }
         // The next length of whole blocks and the trailer, or the longest there is.
         let blocks = bytes.len().saturating_sub(TRAILER_BYTES).div_ceil(BLOCK_BYTES) as u64;
         let blocks = blocks.clamp(1, u32::MAX.into());
