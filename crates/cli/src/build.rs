@@ -7,20 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
+use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
+use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
-use clap::ValueEnum;
 use indicatif::BinaryBytes;
 
 use crate::detect::is_cassandra_name;
 use crate::failure::{Failure, inform, warn};
-use crate::file_format::{Format, FormatArgs, check_options};
+use crate::file_format::{BuildFormat, check_options, parse_version};
 use crate::formats;
 use crate::formats::builder::{BuildOptions, Fit};
 use crate::formats::lookup::parse_rule;
 use crate::formats::value::parse_type;
 use crate::keys::{self, Key, KeyFormat, KeyReader};
-use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, parse_bytes, parse_keys};
+use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted, parse_bytes, parse_keys, percent};
 use crate::output::{Output, STDIO};
 use crate::threads;
 
@@ -31,11 +31,11 @@ use crate::threads;
 /// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
 /// keys than fit --max-memory is read twice, first to count them.
 ///
-/// --kind ribbon builds a static filter, which takes a quarter less memory (by --fpr, 1% unless given).
+/// --format ribbon builds a static filter, which takes a quarter less memory (by --fpr, 1% unless given).
 ///
 /// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits per key; with --keys for
-/// as many if that are more. The others are filters that other systems load: rocksdb-block (by --bits-per-key; bytes for an SST file, without their
-/// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
+/// as many if that are more. The others are filters that other systems load: rocksdb-block and rocksdb-ribbon (by --bits-per-key; bytes for an SST
+/// file, without their checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
 /// the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does, such as nb-1-big-Filter.db; keys are
 /// the serialized bytes of partition keys, as for query), guava (by --fpr, 3% unless given; keys are the bytes that its funnel makes),
 /// spark (by --fpr, 3% unless given; version 2 unless --spark-version 1) and redisbloom (by --fpr, 1% unless given; a file of replies
@@ -46,7 +46,8 @@ pub(crate) struct Args {
     keys: PathBuf,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.ribbon for ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark, KEYS.scandump]
+    /// KEYS.compact, KEYS.ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block and rocksdb-ribbon, KEYS.sbbf for parquet-filter, KEYS.guava,
+    /// KEYS.spark, KEYS.scandump]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -57,6 +58,10 @@ pub(crate) struct Args {
     /// list of hashes is kept in memory. Suffixes K, M and G
     #[arg(long = "keys", value_name = "N", value_parser = parse_keys)]
     expected_keys: Option<u64>,
+
+    /// Build it for --keys even if the file of keys is too short to hold so many: for filters that will be merged with those of other files
+    #[arg(long, requires = "expected_keys")]
+    oversized: bool,
 
     /// Bits set and tested per key, 1 to 30 [default: the best for the size]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=30))]
@@ -91,12 +96,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     key_format: KeyFormat,
 
-    #[command(flatten)]
-    format: FormatArgs,
+    /// Format of the filter [default: native]
+    #[arg(long, value_enum, hide_default_value = true)]
+    format: Option<BuildFormat>,
 
-    /// Kind of filter [default: bloom]
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    /// Version of Cassandra's format, such as nb or da, if the name of Filter.db has none or a wrong one; implies --format cassandra
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    cassandra_version: Option<Layout>,
 
     /// Version of a filter of Spark's: 1 for Spark up to 4.0, or 2 [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
@@ -118,16 +124,17 @@ pub(crate) fn run(args: &Args, verbose: bool) -> Result<ExitCode, Failure> {
     args.check(format)?;
     let output = output(args, format)?;
     match format {
-        Format::Native => native(args, &output, verbose)?,
+        BuildFormat::Native | BuildFormat::Compact => native(format, args, &output, verbose)?,
         _ => foreign(format, args, &output)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn native(args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
+fn native(format: BuildFormat, args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
     let options = args.options();
     // Ranges do not depend on the keys: an error before they are read.
-    options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
+    let params = options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
+    args.check_expected_keys(Some(params.stored_bytes()))?;
     let input = native::Input {
         path: &args.keys,
         key_format: args.key_format,
@@ -138,8 +145,8 @@ fn native(args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
     let (filter, list) =
         pool.install(|| native::build(&options, &input, args.expected_keys, args.verify))?;
     let params = filter.params();
+    let keys = params.expected_items();
     if !params.is_pass_all() {
-        let keys = params.expected_items();
         let needed = match args.sizing.max_bytes {
             Some(_) => Sizing::BitsPerKey(DEFAULT_BITS_PER_KEY).params(keys),
             None => options.params(keys),
@@ -151,7 +158,8 @@ fn native(args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
             false_positive_rate: params.false_positive_rate(),
         });
     }
-    output.save_filter(&filter, args.quiet)?;
+    args.warn_of_no_keys(keys);
+    save(format, &filter, args, output)?;
     if verbose {
         let most = args.key_format.max_key_bytes();
         let working = pool.install(|| native::working_memory(most));
@@ -163,8 +171,34 @@ fn native(args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds a filter of another system.
-fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> {
+/// Writes a native filter, in one of its two forms.
+fn save(
+    format: BuildFormat,
+    filter: &BloomFilter,
+    args: &Args,
+    output: &Output,
+) -> Result<(), Failure> {
+    let params = filter.params();
+    if format == BuildFormat::Native {
+        output.save(&|writer| filter.write_to(writer).map(drop))?;
+        output.report(params, args.quiet);
+        return Ok(());
+    }
+    let bytes = filter.to_compact_bytes().map_err(Failure::new)?;
+    output.save(&|writer| writer.write_all(&bytes))?;
+    let keys = counted(params.expected_items(), "key");
+    let (blocks, probes) = (counted(params.blocks(), "block"), counted(params.probes(), "probe"));
+    let (stored, rate) = (bytes.len(), percent(params.false_positive_rate()));
+    let summary = format!(
+        "{format}, {keys}, {blocks}, {stored} bytes stored, {probes}, {rate} false positives"
+    );
+    output.report(summary, args.quiet);
+    Ok(())
+}
+
+/// Builds a filter of another format.
+fn foreign(format: BuildFormat, args: &Args, output: &Output) -> Result<(), Failure> {
+    args.check_expected_keys(None)?;
     let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
     let mut builder = formats::builder(
         format,
@@ -175,10 +209,10 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
             value_type: args.value_type,
             seed: args.seed.unwrap_or(0),
             threads: args.threads.map(usize::from),
-            ribbon: args.kind == Some(Kind::RocksdbRibbon),
+            ribbon: format == BuildFormat::RocksdbRibbon,
             is_hex: args.key_format.is_hex(),
             verify: args.verify,
-            cassandra_version: args.format.cassandra_version,
+            cassandra_version: args.cassandra_version,
             spark_version: args.spark_version,
             output: &path,
         },
@@ -209,59 +243,37 @@ fn foreign(format: Format, args: &Args, output: &Output) -> Result<(), Failure> 
     if let Some(fit) = &built.fit {
         args.warn_of_size(fit);
     }
-    let summary = (!args.quiet).then(|| format!("{format}, {}", built.summary));
-    output.save(&|writer| writer.write_all(&built.bytes), summary.as_deref())
+    args.warn_of_no_keys(count);
+    output.save(&|writer| writer.write_all(&built.bytes))?;
+    let verified = match built.verified {
+        0 => String::new(),
+        keys => format!(", {} looked up again", counted(keys as u64, "key")),
+    };
+    let (bytes, summary) = (built.bytes.len(), built.summary);
+    output.report(format!("{format}, {summary}, {bytes} bytes stored{verified}"), args.quiet);
+    Ok(())
 }
 
-/// The kinds of filters that can be built of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// A Bloom filter
-    Bloom,
-    /// This tool's own static filter, a quarter smaller: --format ribbon
-    Ribbon,
-    /// RocksDB's Ribbon filter block, with its fall-back to Bloom for few keys: --format rocksdb-block
-    RocksdbRibbon,
-}
+/// Keys from which on a file that cannot hold as many is refused: a filter of 40 MB at ten bits each.
+const MANY_KEYS: u64 = 1 << 25;
 
 impl Args {
-    /// The format that was given, or that of the kind.
-    fn format(&self) -> Result<Format, Failure> {
-        let of_kind = match self.kind {
-            None => None,
-            Some(Kind::Bloom) => Some(Format::Native),
-            Some(Kind::Ribbon) => Some(Format::Ribbon),
-            Some(Kind::RocksdbRibbon) => Some(Format::RocksdbBlock),
-        };
-        let is_bloom = self.kind == Some(Kind::Bloom);
-        match (self.format.format()?, of_kind) {
-            (Some(given), Some(format))
-                if given != format && (!is_bloom || given == Format::Ribbon) =>
-            {
-                Err(Failure::new(format!(
-                    "filters of this --kind are of format {format}, not {given}"
-                )))
-            }
-            (given, format) => Ok(given.or(format).unwrap_or(Format::Native)),
+    fn format(&self) -> Result<BuildFormat, Failure> {
+        match (self.format, self.cassandra_version) {
+            (None, Some(_)) => Ok(BuildFormat::Cassandra),
+            (Some(format), Some(_)) if format != BuildFormat::Cassandra => Err(Failure::new(
+                format!("--cassandra-version is for --format cassandra, not for {format}"),
+            )),
+            (format, _) => Ok(format.unwrap_or_default()),
         }
     }
 
-    /// Checks that filters of the format can be built, and have every option that was given.
-    fn check(&self, format: Format) -> Result<(), Failure> {
-        use Format::{
-            Cassandra, Guava, Native, ParquetFilter, Redisbloom, Removable, Ribbon, RocksdbBlock,
-            Spark,
+    /// Checks that filters of the format have every option that was given.
+    fn check(&self, format: BuildFormat) -> Result<(), Failure> {
+        use BuildFormat::{
+            Cassandra, Compact, Guava, Native, ParquetFilter, Redisbloom, Removable, Ribbon,
+            RocksdbBlock, RocksdbRibbon, Spark,
         };
-        let part = match format {
-            Format::RocksdbSst => Some(RocksdbBlock),
-            Format::Parquet => Some(ParquetFilter),
-            _ => None,
-        };
-        if let Some(part) = part {
-            return Err(Failure::new(format!(
-                "{format} is only read: --format {part} builds the filter for such a file"
-            )));
-        }
         if let Some(path) = &self.output
             && is_cassandra_name(path)
             && format != Cassandra
@@ -272,21 +284,23 @@ impl Args {
             return Err(Failure::of(&path.display().to_string(), message));
         }
         let sizing = &self.sizing;
-        let by_rate = [Native, Ribbon, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
-        let with_keys = [Native, Removable, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
+        let by_rate = [Native, Compact, Ribbon, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
+        let by_bits = [Native, Compact, RocksdbBlock, RocksdbRibbon];
+        let with_keys =
+            [Native, Compact, Removable, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
         check_options(
             format,
             &[
-                ("--bits-per-key", sizing.bits_per_key.is_some(), &[Native, RocksdbBlock]),
+                ("--bits-per-key", sizing.bits_per_key.is_some(), &by_bits),
                 ("--fpr", sizing.fpr.is_some(), &by_rate),
-                ("--max-bytes", sizing.max_bytes.is_some(), &[Native]),
+                ("--max-bytes", sizing.max_bytes.is_some(), &[Native, Compact]),
                 ("--keys", self.expected_keys.is_some(), &with_keys),
-                ("--probes", self.probes.is_some(), &[Native]),
+                ("--probes", self.probes.is_some(), &[Native, Compact]),
                 ("--seed", self.seed.is_some(), &[Native, Ribbon]),
                 ("--prefix", self.prefix.is_some(), &[Native]),
                 ("--type", self.value_type.is_some(), &[ParquetFilter, Spark]),
                 ("--spark-version", self.spark_version.is_some(), &[Spark]),
-                ("--threads", self.threads.is_some(), &[Native, Ribbon]),
+                ("--threads", self.threads.is_some(), &[Native, Compact, Ribbon]),
             ],
         )
     }
@@ -295,6 +309,33 @@ impl Args {
         if let Some(warning) = advice::warning(fit, self.expected_keys, self.sizing.max_bytes) {
             warn(format!("{}: {warning}", keys::name(&self.keys)));
         }
+    }
+
+    fn warn_of_no_keys(&self, keys: u64) {
+        if keys == 0 {
+            let name = keys::name(&self.keys);
+            warn(format!("{name}: no keys: a filter of none answers \"absent\" for every key"));
+        }
+    }
+
+    /// Refuses, before its memory is taken, a large filter for more keys than the file can hold: each takes a byte at least.
+    fn check_expected_keys(&self, filter_bytes: Option<u64>) -> Result<(), Failure> {
+        let Some(expected) = self.expected_keys.filter(|&keys| keys > MANY_KEYS) else {
+            return Ok(());
+        };
+        let file = fs::metadata(&self.keys).ok().filter(|file| file.is_file());
+        let Some(bytes) = file.map(|file| file.len()).filter(|&bytes| bytes < expected) else {
+            return Ok(());
+        };
+        if self.oversized {
+            return Ok(());
+        }
+        let size = filter_bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
+        let message = format!(
+            "a file of {bytes} bytes holds at most as many keys, not the {expected} of --keys: give fewer, or --oversized to build a filter{size} that \
+             others will be merged with"
+        );
+        Err(Failure::of(&keys::name(&self.keys), message))
     }
 
     fn options(&self) -> FilterOptions {
@@ -312,7 +353,7 @@ impl Args {
     }
 }
 
-fn output(args: &Args, format: Format) -> Result<Output, Failure> {
+fn output(args: &Args, format: BuildFormat) -> Result<Output, Failure> {
     let path = match &args.output {
         Some(path) => path.clone(),
         None if args.keys == Path::new(STDIO) => {
@@ -324,28 +365,24 @@ fn output(args: &Args, format: Format) -> Result<Output, Failure> {
         None => {
             let mut name = args.keys.clone().into_os_string();
             name.push(match format {
-                Format::Removable => ".tags",
-                Format::Ribbon => ".ribbon",
-                Format::RocksdbBlock => ".filter",
-                Format::ParquetFilter => ".sbbf",
-                Format::Guava => ".guava",
-                Format::Spark => ".spark",
-                Format::Redisbloom => ".scandump",
-                Format::Cassandra => {
+                BuildFormat::Removable => ".tags",
+                BuildFormat::Ribbon => ".ribbon",
+                BuildFormat::RocksdbBlock | BuildFormat::RocksdbRibbon => ".filter",
+                BuildFormat::ParquetFilter => ".sbbf",
+                BuildFormat::Guava => ".guava",
+                BuildFormat::Spark => ".spark",
+                BuildFormat::Redisbloom => ".scandump",
+                BuildFormat::Cassandra => {
                     let advice = "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
                     return Err(Failure::new(format!("{format}: {advice}")));
                 }
-                _ => ".bloom",
+                BuildFormat::Compact => ".compact",
+                BuildFormat::Native => ".bloom",
             });
             name.into()
         }
     };
     let output = Output::new(&path)?;
-    if let (Some(replaced), Ok(keys)) = (output.replaced(), fs::canonicalize(&args.keys))
-        && replaced == keys
-    {
-        let message = "is the file of keys, which the filter would replace";
-        return Err(Failure::of(&path.display().to_string(), message));
-    }
+    output.keep(&args.keys, "the file of keys, which the filter")?;
     Ok(output)
 }

@@ -1,4 +1,4 @@
-//! The formats of filters that the tool reads and writes, and the options that name one.
+//! The formats of filters that the tool reads and those that it writes, and the options that name one.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,20 +9,26 @@ use crate::failure::Failure;
 
 /// How a file is recognised, for the help, and for `-v` where one was not: the rules of `detect`.
 pub(crate) const RECOGNISED: &str = "  \
-  native, ribbon, removable and parquet begin with a magic number, parquet-filter with its header
+  native, ribbon, removable, planes and parquet begin with a magic number, parquet-filter with its header
   rocksdb-sst ends with a magic number
   rocksdb-block ends with ff 00 k 00 00 after a multiple of 64 bytes; LegacyBloom and Ribbon have no mark
   cassandra is named as in nb-1-big-Filter.db, and begins with a number of probes
-  guava and spark have as many bytes as their first numbers say, redisbloom begins with a header of as many links";
+  guava and spark have as many bytes as their first numbers say, redisbloom begins with a header of as many links
+  compact is what --format says: it is part of a container that knows its form";
 
+/// A format that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// This tool's own
     Native,
+    /// This tool's own without a header, for containers that have a checksum of their own: blocks and eight bytes
+    Compact,
     /// This tool's own static filter, smaller and slower
     Ribbon,
     /// A filter that keys can be removed from, of blocked-bloom-removable
     Removable,
+    /// Bit planes, a skip index of blocked-bloom-planes
+    Planes,
     /// A filter block of RocksDB, without the SST file around it
     RocksdbBlock,
     /// An SST file of RocksDB, with the filter in it
@@ -41,26 +47,63 @@ pub(crate) enum Format {
     Redisbloom,
 }
 
+/// A format that is built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuildFormat {
+    /// This tool's own Bloom filter
+    #[default]
+    Native,
+    /// The same without a header, for containers that have a checksum of their own; by seed 0, of whole keys
+    Compact,
+    /// This tool's own static filter, a quarter smaller and slower
+    Ribbon,
+    /// A filter that keys can be removed from, of blocked-bloom-removable
+    Removable,
+    /// RocksDB's Bloom filter block, for an SST file, without the checksum behind it
+    RocksdbBlock,
+    /// RocksDB's Ribbon filter block, with its fall-back to Bloom for few keys
+    RocksdbRibbon,
+    /// A Bloom filter of Parquet: header and bitset of a column in a row group
+    ParquetFilter,
+    /// A Cassandra Filter.db
+    Cassandra,
+    /// What Guava's BloomFilter reads
+    Guava,
+    /// What Spark's BloomFilter reads
+    Spark,
+    /// A file of replies for RedisBloom's BF.LOADCHUNK
+    Redisbloom,
+}
+
 /// The name that `--format` takes.
 impl Display for Format {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.to_possible_value() {
-            Some(value) => f.pad(value.get_name()),
-            None => Ok(()),
-        }
+        write_name(self, f)
+    }
+}
+
+/// The name that `build --format` takes.
+impl Display for BuildFormat {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_name(self, f)
+    }
+}
+
+fn write_name(format: &impl ValueEnum, f: &mut Formatter<'_>) -> fmt::Result {
+    match format.to_possible_value() {
+        Some(value) => f.pad(value.get_name()),
+        None => Ok(()),
     }
 }
 
 fn long_help() -> String {
-    format!(
-        "Format of the filter [default: native for build, otherwise recognised by its bytes or its name]:\n{RECOGNISED}"
-    )
+    format!("Format of the filter [default: recognised by its bytes or its name]:\n{RECOGNISED}")
 }
 
-/// How a filter is read or written.
+/// How a filter is read.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub(crate) struct FormatArgs {
-    /// Format of the filter [default: native for build, otherwise recognised by its bytes or its name]
+    /// Format of the filter [default: recognised by its bytes or its name]
     #[arg(long, value_enum, long_help = long_help())]
     format: Option<Format>,
 
@@ -70,6 +113,10 @@ pub(crate) struct FormatArgs {
 }
 
 impl FormatArgs {
+    pub(crate) fn of(format: Format) -> Self {
+        FormatArgs { format: Some(format), cassandra_version: None }
+    }
+
     pub(crate) fn format(&self) -> Result<Option<Format>, Failure> {
         match (self.format, self.cassandra_version) {
             (None, Some(_)) => Ok(Some(Format::Cassandra)),
@@ -81,7 +128,7 @@ impl FormatArgs {
     }
 }
 
-fn parse_version(version: &str) -> Result<Layout, String> {
+pub(crate) fn parse_version(version: &str) -> Result<Layout, String> {
     Layout::of_version(version).map_err(|error| describe_version_error(&error))
 }
 
@@ -96,13 +143,13 @@ pub(crate) fn describe_version_error(error: &CassandraError) -> String {
 }
 
 /// Checks that each option that was given is one of the format: name, whether it was given, formats that have it.
-pub(crate) fn check_options(
-    format: Format,
-    options: &[(&str, bool, &[Format])],
+pub(crate) fn check_options<F: Copy + PartialEq + Display>(
+    format: F,
+    options: &[(&str, bool, &[F])],
 ) -> Result<(), Failure> {
     for &(name, is_given, formats) in options {
         if is_given && !formats.contains(&format) {
-            let formats: Vec<String> = formats.iter().map(Format::to_string).collect();
+            let formats: Vec<String> = formats.iter().map(F::to_string).collect();
             let formats = formats.join(" and ");
             return Err(Failure::new(format!("{name} is for {formats}, not for {format}")));
         }

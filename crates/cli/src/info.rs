@@ -1,7 +1,7 @@
 //! `blocked-bloom info`: everything that is known of a stored filter.
 
 use std::io::stdout;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::terminal::{RED, styled};
 
 /// Describe a filter: geometry, keys, false-positive rates, checksums
 ///
-/// Filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom are described, too, alone or in their files. If the blocks of a native filter or some
+/// Filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom are described, too, alone or in their files, and bit planes. If the blocks of a native filter or some
 /// filters of a Parquet file are damaged, the rest is described, and the exit status is 2. Other damage is an error without a
 /// description.
 ///
@@ -33,9 +33,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let stored = Stored::read(&args.filter, &args.format, &Reading::default())?;
+    print_facts(&args.filter, &args.format, args.json)
+}
+
+/// Describes a filter on standard output.
+pub(crate) fn print_facts(
+    filter: &Path,
+    format: &FormatArgs,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    let stored = Stored::read(filter, format, &Reading::default())?;
     let (facts, failure) = formats::describe(&stored)?;
-    let text = match args.json {
+    let text = match json {
         true => format!("{:#}\n", facts.json),
         false => facts.table(|damage| styled(damage, RED, &stdout())),
     };

@@ -91,6 +91,16 @@ pub(crate) fn name(path: &Path) -> String {
     }
 }
 
+/// Checks that not both, a filter and keys, come from standard input.
+pub(crate) fn check_streams(command: &str, filter: &Path, keys: &Path) -> Result<(), Failure> {
+    match [filter, keys] == [Path::new(STDIO); 2] {
+        true => Err(Failure::new(format!(
+            "filter and keys cannot both come from standard input: give the keys as a file, as in blocked-bloom {command} - KEYS"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// A key: the text it was read from, without the terminator, and the bytes it stands for.
 #[derive(Default)]
 pub(crate) struct Key {

@@ -1,12 +1,13 @@
 //! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
 //!
-//! Modules import only from those below them: the commands (`build`, `query`, `info`, `merge`, `plan`, `planes`, `bench`); what is known of each
+//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`, `merge`, `plan`, `planes`, `bench`); what is known of each
 //! format (`formats`); files (`stored`, `mapping`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`,
 //! `terminal`).
 
 mod bench;
 mod build;
 mod detect;
+mod diagnose;
 mod facts;
 mod failure;
 mod file_format;
@@ -27,7 +28,7 @@ mod threads;
 use std::process::ExitCode;
 
 use blocked_bloom::{KERNEL_VARIABLE, Kernel};
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 
@@ -43,6 +44,7 @@ EXAMPLES:
   blocked-bloom build --keys 1M a.txt              sized for the keys of all that will be merged
   blocked-bloom info 000012.sst                    and query: filters of RocksDB
   blocked-bloom query nb-1-big-Filter.db keys.txt  and of Cassandra, Guava, Spark, RedisBloom
+  blocked-bloom diagnose me-1-big-Filter.db known.txt    a Cassandra filter whose name may be wrong
   blocked-bloom query orders.parquet --column customer.id < ids.txt
   blocked-bloom build --format rocksdb-block words.txt
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
@@ -62,7 +64,7 @@ ENVIRONMENT:
 
 /// Blocked Bloom filters: which keys of a set may be present, and which are certainly absent
 #[derive(Parser)]
-#[command(version, after_help = AFTER_HELP)]
+#[command(name = "blocked-bloom", version, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -77,6 +79,7 @@ enum Command {
     Build(build::Args),
     Query(query::Args),
     Info(info::Args),
+    Diagnose(diagnose::Args),
     Merge(merge::Args),
     Plan(plan::Args),
     Planes(planes::Args),
@@ -84,11 +87,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Cli { command, verbose } = Cli::parse();
+    let matches = with_negative_numbers(Cli::command()).get_matches();
+    let Cli { command, verbose } = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let done = check_kernel().and_then(|()| match command {
         Command::Build(args) => build::run(&args, verbose),
         Command::Query(args) => query::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Diagnose(args) => diagnose::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Planes(args) => planes::run(&args, verbose),
@@ -98,6 +106,21 @@ fn main() -> ExitCode {
         failure.report(verbose);
         ExitCode::from(2)
     })
+}
+
+/// Takes what follows an option of a number as its value even if it begins with a hyphen: the error is then that of the number, with its range, and not
+/// that there is no option `-5`.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    const NUMBERS: [&str; 5] = ["N", "BITS", "BYTES", "RATE", "READS"];
+    let is_number = |arg: &Arg| {
+        let mut names = arg.get_value_names().unwrap_or_default().iter();
+        names.any(|name| NUMBERS.contains(&name.as_str()))
+    };
+    let command = command.mut_args(|arg| match is_number(&arg) {
+        true => arg.allow_hyphen_values(true),
+        false => arg,
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// The library ignores a name that no kernel has; here it is an error.

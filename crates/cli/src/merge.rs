@@ -12,6 +12,7 @@ use crate::failure::{Failure, warn};
 use crate::file_format::{Format, FormatArgs};
 use crate::formats::native;
 use crate::keys;
+use crate::numbers::{counted, percent};
 use crate::output::{Output, STDIO};
 use crate::stored::{Reading, Stored};
 use crate::terminal::{printable, progress_bar};
@@ -32,6 +33,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
+    /// Write the union even if it replaces one of the filters
+    #[arg(long)]
+    overwrite: bool,
+
     /// Print neither the progress bar nor the line about the finished filter
     #[arg(short, long)]
     quiet: bool,
@@ -42,6 +47,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::new("no more than one filter can come from standard input"));
     }
     let output = Output::new(&args.output)?;
+    if !args.overwrite {
+        let what = "one of the filters, which the union";
+        args.filters.iter().try_for_each(|path| output.keep(path, what))?;
+    }
     let lengths = args.filters.iter().filter_map(|path| fs::metadata(path).ok());
     let bytes = lengths.filter(Metadata::is_file).map(|file| file.len()).sum();
     let bar = progress_bar("merging", bytes, !args.quiet);
@@ -78,7 +87,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             "{name}: the filter passes all, and so does the union: the answer is \"maybe\" for every key"
         ));
     }
-    output.save_filter(&union, args.quiet)?;
+    output.save(&|writer| union.write_to(writer).map(drop))?;
+    // Keys that several filters hold were counted for each: the bits know better than the formula.
+    let params = union.params();
+    let keys = counted(params.expected_items(), "key");
+    let (blocks, probes) = (counted(params.blocks(), "block"), counted(params.probes(), "probe"));
+    let distinct = match union.estimated_keys() {
+        Some(distinct) => format!("about {distinct} distinct"),
+        None => "saturated".to_owned(),
+    };
+    let (bytes, rate) = (params.stored_bytes(), percent(union.estimated_false_positive_rate()));
+    let summary = match params.is_pass_all() {
+        true => params.to_string(),
+        false => format!(
+            "{keys}, {distinct} by the bits, {blocks}, {bytes} bytes stored, {probes}, {rate} false positives by the bits"
+        ),
+    };
+    output.report(summary, args.quiet);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -99,6 +99,14 @@ impl SizingArgs {
     }
 }
 
+/// So many of a noun: `1 key`, `2 keys`.
+pub(crate) fn counted(count: impl Into<u128>, noun: &str) -> String {
+    match count.into() {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
 /// A rate of 0 to 1 in percent, with four significant digits at most.
 pub(crate) fn percent(rate: f64) -> String {
     match rate * 100.0 {

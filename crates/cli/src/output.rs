@@ -1,15 +1,15 @@
 //! Writing: filters that appear whole or not at all, and text for standard output.
 //!
-//! A new filter is written to a file `.blocked-bloom-` and six letters and digits, in the directory of the one that it will replace. An error
-//! removes it. A run that is killed, or a machine that stops, may leave it behind: it is never read, and may be deleted.
+//! A new filter is written to a file in the directory of the one that it will replace. On Linux that file has no name until it is whole and
+//! on disk (`O_TMPFILE`): whatever ends the tool, Ctrl-C or the machine, the system frees what was written. Then it is linked to its name; or, where that
+//! name is taken, to `.blocked-bloom-` and six letters and digits and renamed, since a link does not replace a file. Only between these two
+//! calls can the end of the tool leave a file behind, and a whole one. Where a file system has no such files, the file has that second name from the
+//! start: an error removes it, a run that is killed leaves it. It is never read, and may be deleted.
 
-#[cfg(unix)]
-use std::fs::File;
-use std::fs::{self, OpenOptions, Permissions};
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-
-use blocked_bloom::BloomFilter;
 
 use crate::failure::{Failure, inform};
 
@@ -64,22 +64,32 @@ impl Output {
         Ok(Output { name, place })
     }
 
-    /// The path of the regular file that will be replaced, if there is one.
-    pub(crate) fn replaced(&self) -> Option<&Path> {
+    /// Whether this file would be replaced: `input` is its name, another one, or standard input that was redirected from it.
+    pub(crate) fn replaces(&self, input: &Path) -> bool {
         match &self.place {
-            Place::File(path, Some(_)) => Some(path),
-            _ => None,
+            Place::File(path, Some(_)) if input == Path::new(STDIO) => is_standard_input(path),
+            Place::File(path, Some(_)) => fs::canonicalize(input).is_ok_and(|input| input == *path),
+            _ => false,
         }
     }
 
-    /// Writes a native filter, and prints its summary unless `quiet`.
-    pub(crate) fn save_filter(&self, filter: &BloomFilter, quiet: bool) -> Result<(), Failure> {
-        let summary = (!quiet).then(|| filter.params().to_string());
-        self.save(&|writer| filter.write_to(writer).map(drop), summary.as_deref())
+    /// The error if this file, which is what the result is made of, would be replaced.
+    pub(crate) fn keep(&self, input: &Path, what: &str) -> Result<(), Failure> {
+        match self.replaces(input) {
+            true => Err(Failure::of(&self.name, format!("is {what} would replace"))),
+            false => Ok(()),
+        }
     }
 
-    /// Writes what `content` writes, and prints the summary.
-    pub(crate) fn save(&self, content: &Content<'_>, summary: Option<&str>) -> Result<(), Failure> {
+    /// Prints what was written, unless `quiet`.
+    pub(crate) fn report(&self, summary: impl Display, quiet: bool) {
+        if !quiet {
+            inform(format!("{}: {summary}", self.name));
+        }
+    }
+
+    /// Writes what `content` writes.
+    pub(crate) fn save(&self, content: &Content<'_>) -> Result<(), Failure> {
         let fail = |operation, error: io::Error| Failure::io(&self.name, operation, &error);
         match &self.place {
             Place::Stdout => {
@@ -95,11 +105,24 @@ impl Output {
                     .map_err(|(operation, error)| fail(operation, error))?;
             }
         }
-        if let Some(summary) = summary {
-            inform(format!("{}: {summary}", self.name));
-        }
         Ok(())
     }
+}
+
+/// Whether standard input was redirected from this file.
+#[cfg(unix)]
+fn is_standard_input(path: &Path) -> bool {
+    use std::os::{fd::AsFd, unix::fs::MetadataExt};
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let stdin = stdin.and_then(|file| file.metadata()).map(identity);
+    stdin.is_ok_and(|stdin| fs::metadata(path).map(identity).is_ok_and(|file| file == stdin))
+}
+
+/// Whether standard input was redirected from this file: not known.
+#[cfg(not(unix))]
+fn is_standard_input(_: &Path) -> bool {
+    false
 }
 
 type Content<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
@@ -117,6 +140,7 @@ fn step<T>(operation: &'static str, done: io::Result<T>) -> Step<T> {
 
 /// Writes beside the target and renames over it, so that no reader and no crash sees half a filter.
 fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
+    let parent = parent(path);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".blocked-bloom-");
     // A new file gets what the umask leaves, as from any tool, not the 0600 of temporary files.
@@ -126,19 +150,64 @@ fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>
     if permissions.is_none() {
         builder.permissions(new_file);
     }
-    let created = builder.tempfile_in(parent(path));
-    let mut file = step("create a temporary file beside it", created)?;
+    if let Some(file) = unnamed(parent) {
+        fill(&file, permissions, content)?;
+        // A new name is taken in one step.
+        let is_linked = permissions.is_none() && link(&file, path).is_ok();
+        if !is_linked {
+            let linked = builder.make_in(parent, |path| link(&file, path));
+            let linked = step("name the new file", linked)?;
+            step("rename the new file", linked.persist(path).map_err(|failed| failed.error))?;
+        }
+    } else {
+        let file = step("create a temporary file beside it", builder.tempfile_in(parent))?;
+        fill(file.as_file(), permissions, content)?;
+        step("rename the new file", file.persist(path).map_err(|failed| failed.error))?;
+    }
+    #[cfg(unix)]
+    step("flush its directory to disk", File::open(parent).and_then(|dir| dir.sync_all()))?;
+    Ok(())
+}
+
+/// Writes a file that is to be whole on disk before it gets its name.
+fn fill(file: &File, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     if let Some(permissions) = permissions {
-        let set = file.as_file().set_permissions(permissions.clone());
+        let set = file.set_permissions(permissions.clone());
         step("set the permissions of the new file", set)?;
     }
-    step("write", write(content, &mut file))?;
-    step("flush to disk", file.as_file().sync_all())?;
-    let renamed = file.persist(path).map_err(|failed| failed.error);
-    step("rename the new file", renamed)?;
-    #[cfg(unix)]
-    step("flush its directory to disk", File::open(parent(path)).and_then(|dir| dir.sync_all()))?;
-    Ok(())
+    step("write", write(content, file))?;
+    step("flush to disk", file.sync_all())
+}
+
+/// A file without a name, if the file system has such and [`link`] can name it.
+#[cfg(target_os = "linux")]
+fn unnamed(directory: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(directory, flags, Mode::from_raw_mode(0o666)).ok()?);
+    fs::symlink_metadata(descriptor(&file)).is_ok().then_some(file)
+}
+
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(CWD, descriptor(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// The name that the system gives to an open file.
+#[cfg(target_os = "linux")]
+fn descriptor(file: &File) -> String {
+    format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
 }
 
 /// Where a link to a file that does not exist would create it. There is no loop: that is another error than "not found".

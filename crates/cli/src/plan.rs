@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::levels::parse_level;
 use crate::failure::Failure;
-use crate::numbers::{parse_bits, parse_bytes, parse_keys, parse_rate, percent};
+use crate::numbers::{counted, parse_bits, parse_bytes, parse_keys, parse_rate, percent};
 use crate::output::print;
 
 const LADDER: [f64; 8] = [5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0];
@@ -244,7 +244,7 @@ fn table(keys: u64, choices: &[Choice]) -> String {
     rows.extend(choices.iter().map(Choice::row));
     let widths: [usize; 7] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
-    let mut text = format!("{keys} keys\n\n");
+    let mut text = format!("{}\n\n", counted(keys, "key"));
     let marks = choices.iter().map(|choice| choice.is_too_large());
     for (row, is_marked) in rows.iter().zip([false].into_iter().chain(marks)) {
         let cells = row.iter().zip(widths);

@@ -1,22 +1,25 @@
 //! `blocked-bloom planes`: a skip index over the lines of a text, as bit planes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use blocked_bloom::{Bitmask, FilterOptions, KeyHash, KeyHasher};
-use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Query, Shape};
+use blocked_bloom::{Bitmask, FilterOptions, KeyHasher};
+use blocked_bloom_planes::{PlanesError, PlanesLayout, PlanesOptions, Query, Shape, TextRows};
 use clap::Subcommand;
-use serde_json::json;
 
-use crate::facts::{Facts, sizes};
-use crate::failure::{Failure, inform};
+use crate::detect::{Evidence, PLANES_MAGIC};
+use crate::failure::{Failure, inform, warn};
+use crate::file_format::{Format, FormatArgs};
+use crate::formats::planes::queries;
+use crate::info::print_facts;
 use crate::keys::{self, Key, KeyFormat, KeyReader};
-use crate::mapping::Bytes;
-use crate::numbers::{parse_keys, parse_rate, percent};
+use crate::numbers::{counted, parse_keys, parse_rate, percent};
 use crate::output::{Output, STDIO, print};
 
 /// Bytes of the records that begin and end planes.
@@ -25,7 +28,7 @@ const RECORD: u64 = 64;
 /// Skip indexes over the lines of a text: which parts of it may have some words
 ///
 /// A row is a number of lines, its items are their words: runs of letters, digits, underscores and bytes that are not ASCII, as they are
-/// written. The index is of the package blocked-bloom-planes.
+/// written. The index says how many lines, and is of the package blocked-bloom-planes. info describes it, too.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -52,8 +55,8 @@ struct BuildArgs {
     output: Option<PathBuf>,
 
     /// Lines that are a row
-    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_keys)]
-    lines: u64,
+    #[arg(long, value_name = "N", default_value = "100")]
+    lines: NonZeroU32,
 
     /// Different words of a row, of which the size is for
     #[arg(long, value_name = "N", value_parser = parse_keys)]
@@ -62,6 +65,11 @@ struct BuildArgs {
     /// How often a row may have a word that it does not have, such as 1% or 0.001
     #[arg(long, value_name = "RATE", default_value = "0.1%", value_parser = parse_rate)]
     fpr: f64,
+
+    /// The number that tells this index from others, 0 to 2^64 - 1, so that a part of one is not taken for that of another: indexes of the same
+    /// text and tag are equal [default: a random one]
+    #[arg(long, value_name = "N")]
+    tag: Option<u64>,
 
     /// Print nothing about the finished index
     #[arg(short, long)]
@@ -72,6 +80,9 @@ struct BuildArgs {
 }
 
 /// Print the rows that may have all of some words
+///
+/// A word is divided as the text was: node-3 is in the rows that have node and 3. An index that does not say how its text was divided, of an earlier
+/// release or another program, is queried for the word as it is and for its parts.
 ///
 /// Of the index no more is read than the planes of these words. A few rows that are printed do not have them; what is not printed does
 /// not.
@@ -90,9 +101,13 @@ struct QueryArgs {
     #[arg(long)]
     any: bool,
 
-    /// Print the lines of rows of so many lines, for sed -n: 201,300p
-    #[arg(long, value_name = "N", value_parser = parse_keys)]
-    lines: Option<u64>,
+    /// Print the lines of the rows, for sed -n: 201,300p
+    #[arg(long)]
+    sed: bool,
+
+    /// Lines that are a row, for an index that does not say it; implies --sed. An error if the index says another number
+    #[arg(long, value_name = "N")]
+    lines: Option<NonZeroU32>,
 
     /// Print only the number of rows
     #[arg(long)]
@@ -118,25 +133,20 @@ pub(crate) fn run(args: &Args, verbose: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
-    line.split(move |byte| !is_word(byte)).filter(|word| !word.is_empty())
-}
-
 /// Replaces `items` by the hashes of the words of the next row; false at the end.
 fn read_row(
     reader: &mut KeyReader,
     key: &mut Key,
-    lines: u64,
+    text: TextRows,
     hasher: KeyHasher,
     items: &mut HashSet<u64>,
 ) -> Result<bool, Failure> {
     items.clear();
-    for line in 0..lines {
+    for line in 0..text.lines().get() {
         if !reader.read(key)? {
             return Ok(line > 0);
         }
-        items.extend(words(key.as_ref()).map(|word| hasher.hash(word)));
+        items.extend(text.words(key.as_ref()).map(|word| hasher.hash(word)));
     }
     Ok(true)
 }
@@ -153,44 +163,60 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::new(advice));
     }
     let output = Output::new(&path)?;
+    output.keep(&args.text, "the text, which the index")?;
     let name = keys::name(&args.text);
     let filters = FilterOptions::default();
     let hasher = filters.hasher().map_err(|error| Failure::of(&name, error))?;
+    let text = TextRows::new(args.lines);
     let (mut key, mut row) = (Key::default(), HashSet::new());
     let items = match args.items {
         Some(items) => items,
         None => {
             let mut reader = KeyReader::open(&args.text, args.format, !args.quiet)?;
             let mut most = 1;
-            while read_row(&mut reader, &mut key, args.lines, hasher, &mut row)? {
+            while read_row(&mut reader, &mut key, text, hasher, &mut row)? {
                 most = most.max(row.len() as u64);
             }
             most
         }
     };
     let shape = Shape::for_rate(items, args.fpr).map_err(|error| Failure::of(&name, error))?;
-    let options = PlanesOptions::for_filters(&filters, shape);
-    // Why writing ended, if it was not for the writer.
-    let failure = RefCell::new(None);
+    // The keys of a `RandomState` are random.
+    let tag = args.tag.unwrap_or_else(|| RandomState::new().hash_one(items));
+    let options = PlanesOptions::for_filters(&filters, shape).with_tag(tag).with_text(text);
+    // Why writing ended, if it was not for the writer; or rows and bytes.
+    let (failure, written) = (RefCell::new(None), Cell::new((0, 0)));
     let write = |writer: &mut dyn Write| -> io::Result<()> {
-        let written = write_rows(args, &options, hasher, writer);
-        written.map_err(|error| match error {
-            Stopped::Writer(error) => error,
-            Stopped::Other(other) => {
-                *failure.borrow_mut() = Some(other);
-                io::Error::other("the text could not be read")
+        match write_rows(args, &options, hasher, writer) {
+            Ok(rows_and_bytes) => {
+                written.set(rows_and_bytes);
+                Ok(())
             }
-        })
+            Err(Stopped::Writer(error)) => Err(error),
+            Err(Stopped::Other(other)) => {
+                *failure.borrow_mut() = Some(other);
+                Err(io::Error::other("the text could not be read"))
+            }
+        }
     };
-    let summary = format!(
-        "{shape} for {items} items a row, {} false positives",
-        percent(shape.false_positive_rate(items))
-    );
-    let saved = output.save(&write, (!args.quiet).then_some(&*summary));
-    match failure.into_inner() {
-        Some(failure) => Err(failure),
-        None => saved.map(|()| ExitCode::SUCCESS),
+    let saved = output.save(&write);
+    if let Some(failure) = failure.into_inner() {
+        return Err(failure);
     }
+    saved?;
+    let (rows, bytes) = written.get();
+    if rows == 0 {
+        warn(format!("{name}: no lines: no word is in an index of none"));
+    }
+    let rate = percent(shape.false_positive_rate(items));
+    let [rows, lines, items] =
+        [(rows, "row"), (u64::from(args.lines.get()), "line"), (items, "item")]
+            .map(|(n, noun)| counted(n, noun));
+    let summary = format!(
+        "{rows} of {lines}, {bytes} bytes stored, {shape} for {items} a row, {rate} false positives"
+    );
+    output.report(summary, args.quiet);
+    Ok(ExitCode::SUCCESS)
 }
 
 enum Stopped {
@@ -198,57 +224,140 @@ enum Stopped {
     Other(Failure),
 }
 
+/// Writes the index, and returns its rows and bytes.
 fn write_rows(
     args: &BuildArgs,
     options: &PlanesOptions,
     hasher: KeyHasher,
     writer: &mut dyn Write,
-) -> Result<(), Stopped> {
+) -> Result<(u64, u64), Stopped> {
     let other = |error: PlanesError| Stopped::Other(Failure::new(error));
-    let (mut key, mut row) = (Key::default(), HashSet::new());
+    let (text, mut key, mut row) = (TextRows::new(args.lines), Key::default(), HashSet::new());
     let mut builder = options.builder().map_err(other)?;
     let reader = KeyReader::open(&args.text, args.format, !args.quiet);
-    let mut reader = reader.map_err(Stopped::Other)?;
-    while read_row(&mut reader, &mut key, args.lines, hasher, &mut row).map_err(Stopped::Other)? {
+    let (mut reader, mut bytes) = (reader.map_err(Stopped::Other)?, 0);
+    let mut write = |piece: Vec<u8>| {
+        bytes += piece.len() as u64;
+        writer.write_all(&piece).map_err(Stopped::Writer)
+    };
+    while read_row(&mut reader, &mut key, text, hasher, &mut row).map_err(Stopped::Other)? {
         if let Some(group) = builder.append(row.iter().copied()).map_err(other)? {
-            writer.write_all(&group).map_err(Stopped::Writer)?;
+            write(group)?;
         }
     }
-    let rest = builder.finish().map_err(other)?;
-    writer.write_all(&rest).map_err(Stopped::Writer)
+    let rows = builder.rows();
+    write(builder.finish().map_err(other)?)?;
+    Ok((rows, bytes))
+}
+
+/// An index of which parts are read.
+struct Index {
+    name: String,
+    file: File,
+    length: u64,
+    bytes_read: u64,
+}
+
+impl Index {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let name = keys::name(path);
+        let file = File::open(path).map_err(|error| Failure::io(&name, "open", &error))?;
+        let metadata = file.metadata().map_err(|error| Failure::io(&name, "read", &error))?;
+        Ok(Index { name, file, length: metadata.len(), bytes_read: 0 })
+    }
+
+    fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, Failure> {
+        self.bytes_read += length;
+        let mut bytes = Vec::new();
+        let found = self.file.seek(SeekFrom::Start(offset));
+        let read = found.and_then(|_| (&self.file).take(length).read_to_end(&mut bytes));
+        read.map_err(|error| Failure::io(&self.name, "read", &error))?;
+        Ok(bytes)
+    }
+
+    /// Where everything is, or which other file this is.
+    fn layout(&mut self, path: &Path) -> Result<PlanesLayout, Failure> {
+        let head = self.read(0, RECORD)?;
+        let tail = self.read(self.length.saturating_sub(RECORD), RECORD)?;
+        if !head.starts_with(PLANES_MAGIC) {
+            let evidence = Evidence { path, head: &head, end: Some((&tail, self.length)) };
+            let message = match evidence.format() {
+                Some(format) => format!(
+                    "a filter of format {format}, not planes: look keys up in it by blocked-bloom query"
+                ),
+                None => "not planes: give an index that planes build wrote".to_owned(),
+            };
+            return Err(Failure::of(&self.name, message));
+        }
+        PlanesLayout::from_tail(&tail, self.length).map_err(|error| Failure::of(&self.name, error))
+    }
+
+    /// The lines of a row, if they are wanted: those that the index says.
+    fn lines(&self, layout: &PlanesLayout, args: &QueryArgs) -> Result<Option<u64>, Failure> {
+        let stored = layout.options().text().map(|text| text.lines());
+        let lines = match (stored, args.lines) {
+            (Some(stored), Some(given)) if stored != given => {
+                let message = format!("its rows are of {stored} lines, not {given}");
+                return Err(Failure::of(&self.name, message));
+            }
+            (None, None) if args.sed => {
+                let message = "the index does not say how many lines a row has: give --lines";
+                return Err(Failure::of(&self.name, message));
+            }
+            (stored, given) => stored.or(given),
+        };
+        let is_wanted = args.sed || args.lines.is_some();
+        Ok(lines.filter(|_| is_wanted).map(|lines| lines.get().into()))
+    }
 }
 
 fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
-    let name = keys::name(&args.index);
+    let mut index = Index::open(&args.index)?;
+    let layout = index.layout(&args.index)?;
+    let name = index.name.clone();
     let fail = |error: PlanesError| Failure::of(&name, error);
-    let mut file = File::open(&args.index).map_err(|error| Failure::io(&name, "open", &error))?;
-    let mut bytes_read = 0;
-    let mut read = |offset: u64, length: u64| -> Result<Vec<u8>, Failure> {
-        bytes_read += length;
-        let mut bytes = Vec::new();
-        let result = file.seek(SeekFrom::Start(offset));
-        let result = result.and_then(|_| (&file).take(length).read_to_end(&mut bytes));
-        result.map_err(|error| Failure::io(&name, "read", &error))?;
-        Ok(bytes)
-    };
-    let length =
-        std::fs::metadata(&args.index).map_err(|error| Failure::io(&name, "read", &error))?;
-    let length = length.len();
-    let tail = read(length.saturating_sub(RECORD), RECORD)?;
-    let layout = PlanesLayout::from_tail(&tail, length).map_err(fail)?;
-    let hasher = layout.options().hasher().map_err(|error| Failure::of(&name, error))?;
-    let hashes = args.words.iter().map(|word| hasher.hash(word));
-    let query = if args.any { Query::any(hashes) } else { Query::all(hashes) };
+    let (options, lines) = (layout.options(), index.lines(&layout, args)?);
+    let hasher = options.hasher().map_err(|error| Failure::of(&name, error))?;
+    if let (Some(text), words) = (options.text(), &args.words)
+        && let Some(word) = words.iter().find(|word| text.words(word.as_bytes()).next().is_none())
+    {
+        return Err(Failure::new(format!(
+            "no word in '{word}': words are letters, digits, underscores and what is not ASCII"
+        )));
+    }
+    // For each word queries of which a row satisfies at least one.
+    let words: Vec<Vec<Query>> =
+        args.words.iter().map(|word| queries(options, hasher, word.as_bytes())).collect();
     let (mut hits, mut count, mut text) = (Bitmask::new(), 0, String::new());
     for group in 0..layout.groups() {
-        let at = layout.locate(&query, group).map_err(fail)?;
-        let loaded = at.planes.iter().map(|at| read(at.offset, at.length));
+        let mut at = layout.locate(&Query::default(), group).map_err(fail)?;
+        for query in words.iter().flatten() {
+            at.planes.extend(layout.locate(query, group).map_err(fail)?.planes);
+        }
+        at.planes.sort_unstable_by_key(|plane| plane.plane);
+        at.planes.dedup();
+        let loaded = at.planes.iter().map(|at| index.read(at.offset, at.length));
         let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
         let opened = layout.open(&at, &loaded).map_err(fail)?;
-        opened.query(&query, &mut hits).map_err(fail)?;
+        let rows = layout.rows_of(group);
+        let len = (rows.end - rows.start) as usize;
+        let mut selected = vec![if args.any { 0 } else { u64::MAX }; len.div_ceil(64)];
+        for queries in &words {
+            let mut found = vec![0; selected.len()];
+            for query in queries {
+                opened.query(query, &mut hits).map_err(fail)?;
+                found.iter_mut().zip(hits.words()).for_each(|(found, hits)| *found |= hits);
+            }
+            let both = selected.iter_mut().zip(found);
+            both.for_each(|(selected, found)| match args.any {
+                true => *selected |= found,
+                false => *selected &= found,
+            });
+        }
+        hits.write(len, |words| words.copy_from_slice(&selected));
         count += hits.count_hits();
-        for row in hits.hits().map(|hit| layout.rows_of(group).start + hit as u64) {
-            text += &match args.lines {
+        for row in hits.hits().map(|hit| rows.start + hit as u64) {
+            text += &match lines {
                 _ if args.count => continue,
                 Some(lines) => {
                     let first = row.saturating_mul(lines);
@@ -262,6 +371,7 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
         text = format!("{count}\n");
     }
     if verbose {
+        let Index { bytes_read, length, .. } = index;
         inform(format!("{name}: read {bytes_read} of {length} bytes"));
     }
     print(&text)?;
@@ -269,46 +379,5 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
 }
 
 fn info(args: &InfoArgs) -> Result<ExitCode, Failure> {
-    let name = keys::name(&args.index);
-    let file = File::open(&args.index).map_err(|error| Failure::io(&name, "open", &error))?;
-    let bytes = Bytes::map(&file).map_err(|error| Failure::io(&name, "read", &error))?;
-    let planes = Planes::from_bytes(&bytes[..]).map_err(|error| Failure::of(&name, error))?;
-    let (layout, shape) = (planes.layout(), planes.shape());
-    let options = layout.options();
-    let seed = match options.key_hash() {
-        KeyHash::Xxh3 { seed } => Some(seed),
-        _ => None,
-    };
-    let facts = Facts {
-        json: json!({
-            "rows": layout.rows(),
-            "groups": layout.groups(),
-            "rows_in_a_group": options.group_rows(),
-            "blocks": shape.blocks(),
-            "block_bits": shape.block_bits(),
-            "probes": shape.probes(),
-            "planes": shape.planes(),
-            "liveness": options.has_liveness(),
-            "seed": seed,
-            "tag": options.tag(),
-            "stored_bytes": bytes.len(),
-        }),
-        rows: vec![
-            ("rows", layout.rows().to_string()),
-            ("shape", shape.to_string()),
-            ("groups", format!("{} of up to {} rows", layout.groups(), options.group_rows())),
-            ("liveness plane", if options.has_liveness() { "yes" } else { "no" }.to_owned()),
-            ("hash", options.key_hash().to_string()),
-            ("tag", options.tag().to_string()),
-            ("stored", sizes(bytes.len() as u64)),
-            ("checksums", "all right".to_owned()),
-        ],
-        list: None,
-    };
-    let text = match args.json {
-        true => format!("{:#}\n", facts.json),
-        false => facts.table(str::to_owned),
-    };
-    print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    print_facts(&args.index, &FormatArgs::of(Format::Planes), args.json)
 }

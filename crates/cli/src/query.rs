@@ -1,14 +1,14 @@
 //! `blocked-bloom query`: which keys may be present, or are certainly absent.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::failure::Failure;
 use crate::file_format::FormatArgs;
 use crate::formats;
 use crate::formats::lookup::LookupArgs;
-use crate::keys::{Key, KeyReader};
+use crate::keys::{Key, KeyReader, check_streams};
 use crate::output::{STDIO, print};
 use crate::stored::{Reading, Stored};
 
@@ -20,6 +20,8 @@ const BATCH_BYTES: usize = 8 << 20;
 ///
 /// Keys are printed as they were read, in the same order, with the same terminator. A few that may be
 /// present are not: info prints the rate. What is certainly absent is absent.
+///
+/// Of bit planes those lines are printed whose words some row may have; planes query says which rows.
 ///
 /// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in its file. Cassandra's keys are partition keys as the table
 /// stores them: text as it is; int, uuid and composite ones by --hex of their serialized bytes, an int as 4 bytes big-endian (42 is
@@ -54,12 +56,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let is_stdin = |path: &Path| path == Path::new(STDIO);
-    if is_stdin(&args.filter) && is_stdin(&args.keys) {
-        return Err(Failure::new(
-            "filter and keys cannot both come from standard input: give the keys as a file, as in blocked-bloom query - KEYS",
-        ));
-    }
+    check_streams("query", &args.filter, &args.keys)?;
     let reading = Reading { keys: Some(&args.keys), bar: None };
     let stored = Stored::read(&args.filter, &args.format, &reading)?;
     let mut lookup = formats::lookup(&stored, &args.lookup)?;

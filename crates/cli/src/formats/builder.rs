@@ -46,7 +46,8 @@ pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
     /// None if it was sized for its keys.
     pub(crate) fit: Option<Fit>,
-    /// Keys that it was looked up for and does not hold.
+    /// Keys that were looked up in it, none unless it was to be verified, and how many of them it does not hold.
+    pub(crate) verified: usize,
     pub(crate) missing: usize,
     /// Keys and geometry.
     pub(crate) summary: String,

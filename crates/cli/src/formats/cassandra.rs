@@ -4,7 +4,7 @@ use std::path::Path;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{
-    CassandraFilter, CassandraFilterRef, Hash128, Layout, Shape, hash_key,
+    CassandraFilter, CassandraFilterRef, Hash128, Layout, Shape, diagnose, hash_key,
 };
 use serde_json::json;
 
@@ -14,7 +14,17 @@ use crate::facts::{Bits, Facts, sizes};
 use crate::failure::{Failure, warn};
 use crate::file_format::describe_version_error;
 use crate::keys::Key;
+use crate::numbers::counted;
 use crate::stored::Stored;
+
+/// A version of the layout, as `--cassandra-version` takes it.
+pub(crate) fn version(layout: Layout) -> &'static str {
+    match layout {
+        Layout::UpTo2 => "la",
+        Layout::Since3 => "me",
+        _ => "nb",
+    }
+}
 
 /// The layout that the user gave, or else that of the version in the file's name.
 fn layout(path: &str, given: Option<Layout>) -> Result<Layout, Failure> {
@@ -39,7 +49,7 @@ pub(super) fn lookup<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup
     if filter.is_pass_all() {
         warn(format!("{name}: the file is empty: the answer is \"maybe\" for every key"));
     }
-    let mut is_warned = args.key_format.is_hex();
+    let (mut is_warned, mut is_suspected) = (args.key_format.is_hex(), false);
     Ok(in_batches(move |keys, hits| {
         if !is_warned && let Some(key) = keys.iter().find(|key| is_number_or_uuid(key.as_ref())) {
             is_warned = true;
@@ -50,7 +60,29 @@ pub(super) fn lookup<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup
             ));
         }
         filter.contains_batch(keys, hits);
+        if !is_suspected && hits.count_hits() == 0 {
+            is_suspected = warn_of_layout(stored, filter.layout(), keys);
+        }
     }))
+}
+
+/// Keys that are looked up in other layouts, at least and at most. That so many absent ones are all found there has a chance of one in a million
+/// at 1 %.
+const SUSPICIOUS: usize = 3;
+const DIAGNOSED: usize = 64;
+
+/// Warns if the keys, none of which was found, are all in the file if it is read in another layout than its name says.
+fn warn_of_layout(stored: &Stored, layout: Layout, keys: &[Key]) -> bool {
+    let keys = &keys[..keys.len().min(DIAGNOSED)];
+    let found = diagnose(&stored.bytes, keys).ok().and_then(|diagnosis| diagnosis.layout());
+    let Some(other) = found.filter(|&other| keys.len() >= SUSPICIOUS && other != layout) else {
+        return false;
+    };
+    let (name, count, version) = (&stored.name, keys.len(), version(other));
+    warn(format!(
+        "{name}: read as of {layout}, none of {count} keys is found; read as of {other}, all are: its name may be wrong, give --cassandra-version {version}"
+    ));
+    true
 }
 
 /// Whether a text is how a number or a UUID is written, whose serialized bytes are others.
@@ -173,8 +205,9 @@ impl Builder for PartitionKeys {
         Ok(Built {
             bytes: filter.into_bytes(),
             fit,
+            verified: hits.len(),
             missing: hits.count_misses(),
-            summary: format!("{layout}: {distinct} distinct keys, {shape}"),
+            summary: format!("{layout}: {}, {shape}", counted(distinct, "distinct key")),
         })
     }
 }

@@ -1,4 +1,5 @@
-//! What the classical filters of Guava, Spark and RedisBloom have in common: their description and the numbers of a finished one.
+//! What the classical filters of Guava, Spark and RedisBloom have in common: their description, which is that of a compact filter too, and
+//! the numbers of a finished one.
 
 use serde_json::{Map, Value, json};
 

@@ -12,6 +12,7 @@ use super::lookup::{Lookup, in_batches};
 use crate::facts::{Bits, Facts};
 use crate::failure::Failure;
 use crate::keys::Key;
+use crate::numbers::counted;
 use crate::stored::Stored;
 
 fn open(stored: &Stored) -> Result<GuavaFilterRef<'_>, Failure> {
@@ -89,8 +90,12 @@ impl Builder for Keys {
         Ok(Built {
             fit: classical::fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
             bytes: filter.into_bytes(),
+            verified: hits.len(),
             missing: hits.count_misses(),
-            summary: format!("{distinct} distinct keys, {words} words, {probes} probes"),
+            summary: format!(
+                "{}, {words} words, {probes} probes",
+                counted(distinct, "distinct key")
+            ),
         })
     }
 }

@@ -1,12 +1,13 @@
 //! Looking up, describing and building filters of every format: one module for each system.
 
 pub(crate) mod builder;
-mod cassandra;
+pub(crate) mod cassandra;
 mod classical;
 mod guava;
 pub(crate) mod lookup;
 pub(crate) mod native;
 mod parquet;
+pub(crate) mod planes;
 mod redis;
 mod removable;
 mod ribbon;
@@ -18,7 +19,7 @@ use self::builder::{BuildOptions, Builder};
 use self::lookup::{Lookup, LookupArgs};
 use crate::facts::Facts;
 use crate::failure::Failure;
-use crate::file_format::Format;
+use crate::file_format::{BuildFormat, Format};
 use crate::stored::Stored;
 
 /// Opens a filter for lookups.
@@ -26,6 +27,8 @@ pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Loo
     args.check(stored.format)?;
     match stored.format {
         Format::Native => native::lookup(stored, args),
+        Format::Compact => native::lookup_compact(stored),
+        Format::Planes => planes::lookup(stored),
         Format::Removable => removable::lookup(stored),
         Format::Ribbon => ribbon::lookup(stored),
         Format::RocksdbBlock => rocksdb::lookup_block(stored),
@@ -44,6 +47,8 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
     let sound = |facts| Ok((facts, None));
     match stored.format {
         Format::Native => native::describe(stored),
+        Format::Compact => sound(native::describe_compact(stored)?),
+        Format::Planes => sound(planes::describe(stored)?),
         Format::Removable => removable::describe(stored),
         Format::Ribbon => sound(ribbon::describe(stored)?),
         Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),
@@ -57,21 +62,21 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
     }
 }
 
-/// A builder of filters of another format than this crate's.
+/// A builder of filters of another format than that of Bloom filters of this project.
 pub(crate) fn builder(
-    format: Format,
+    format: BuildFormat,
     options: &BuildOptions<'_>,
 ) -> Result<Box<dyn Builder>, Failure> {
     match format {
-        Format::Removable => removable::builder(options),
-        Format::Ribbon => ribbon::builder(options),
-        Format::RocksdbBlock => rocksdb::builder(options),
-        Format::ParquetFilter => parquet::builder(options),
-        Format::Cassandra => cassandra::builder(options),
-        Format::Guava => Ok(guava::builder(options)),
-        Format::Spark => spark::builder(options),
-        Format::Redisbloom => redis::builder(options),
-        Format::Native | Format::RocksdbSst | Format::Parquet => {
+        BuildFormat::Removable => removable::builder(options),
+        BuildFormat::Ribbon => ribbon::builder(options),
+        BuildFormat::RocksdbBlock | BuildFormat::RocksdbRibbon => rocksdb::builder(options),
+        BuildFormat::ParquetFilter => parquet::builder(options),
+        BuildFormat::Cassandra => cassandra::builder(options),
+        BuildFormat::Guava => Ok(guava::builder(options)),
+        BuildFormat::Spark => spark::builder(options),
+        BuildFormat::Redisbloom => redis::builder(options),
+        BuildFormat::Native | BuildFormat::Compact => {
             Err(Failure::new(format!("no builder for format {format}")))
         }
     }

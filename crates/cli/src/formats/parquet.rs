@@ -379,6 +379,7 @@ impl Builder for Values {
         Ok(Built {
             bytes,
             fit,
+            verified: hits.len(),
             missing: hits.count_misses(),
             summary: format!(
                 "{distinct} distinct values of {physical_type}{default}, {blocks} blocks"

@@ -10,6 +10,7 @@ use super::lookup::{Lookup, in_batches};
 use crate::facts::{Bits, Facts, List};
 use crate::failure::Failure;
 use crate::keys::Key;
+use crate::numbers::counted;
 use crate::numbers::percent;
 use crate::stored::Stored;
 
@@ -123,8 +124,13 @@ impl Builder for Keys {
         Ok(Built {
             fit: classical::fit(self.expected_keys, distinct, bits(&filter), needed, rate),
             bytes: filter.to_bytes(),
+            verified: hits.len(),
             missing: hits.count_misses(),
-            summary: format!("{distinct} distinct keys, {links} links"),
+            summary: format!(
+                "{}, {}",
+                counted(distinct, "distinct key"),
+                counted(links as u64, "link")
+            ),
         })
     }
 }

@@ -10,7 +10,7 @@ use super::lookup::{Lookup, in_batches, warn_of_hash};
 use crate::facts::{DAMAGED, Facts, hash_parts, kernel, kernels, sizes};
 use crate::failure::Failure;
 use crate::keys::Key;
-use crate::numbers::percent;
+use crate::numbers::{counted, percent};
 use crate::stored::Stored;
 
 const VERSION: u16 = 1;
@@ -128,9 +128,12 @@ impl Builder for Hashes {
     fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
         let filter = RemovableFilter::from_hashes(&self.options, &self.hashes);
         let filter = filter.map_err(|error| match error {
-            RemovableError::Full { .. } => {
-                let advice = "is a key there more than 64 times? Give each once";
-                Failure::of(input, format!("{error} ({advice})"))
+            RemovableError::Full { inserted, taken, capacity } => {
+                let key = inserted + 1;
+                let advice = "is a key there more than 64 times, or 32 if its two lines are one? Give each once";
+                let full =
+                    format!("both of its lines are full, with {taken} of {capacity} lanes taken");
+                Failure::of(input, format!("key {key}: {full}: {advice}"))
             }
             error => Failure::of(input, error),
         })?;
@@ -139,7 +142,14 @@ impl Builder for Hashes {
             filter.contains_hashes(&self.hashes, &mut hits);
         }
         let (lines, load) = (filter.lines().len(), filter.load() * 100.0);
-        let summary = format!("{} keys, {lines} lines, load {load:.1} %", filter.keys_inserted());
-        Ok(Built { fit: None, missing: hits.count_misses(), summary, bytes: filter.to_bytes() })
+        let (keys, lines) = (counted(filter.keys_inserted(), "key"), counted(lines as u64, "line"));
+        let summary = format!("{keys}, {lines}, load {load:.1} %");
+        Ok(Built {
+            fit: None,
+            verified: hits.len(),
+            missing: hits.count_misses(),
+            summary,
+            bytes: filter.to_bytes(),
+        })
     }
 }

@@ -9,7 +9,7 @@ use super::lookup::{Lookup, in_batches, warn_of_hash};
 use crate::facts::{Facts, hash_parts, kernel, kernels, sizes};
 use crate::failure::Failure;
 use crate::keys::Key;
-use crate::numbers::percent;
+use crate::numbers::{counted, percent};
 use crate::stored::Stored;
 use crate::threads;
 
@@ -87,13 +87,15 @@ impl Builder for Keys {
 
     fn finish(self: Box<Self>, _: &str) -> Result<Built, Failure> {
         let keys = self.builder.len();
+        let verified = if self.verify { keys as usize } else { 0 };
         let filter = match self.verify {
             true => self.builder.finish_verified(),
             false => threads::pool(self.threads)?.install(|| self.builder.par_finish()),
         };
         let filter = filter.map_err(Failure::new)?;
         let (bits, rate) = (filter.bits_per_key(), percent(filter.expected_false_positive_rate()));
-        let summary = format!("{keys} keys, {bits:.2} bits per key, {rate} false positives");
-        Ok(Built { fit: None, missing: 0, summary, bytes: filter.as_bytes().to_vec() })
+        let summary =
+            format!("{}, {bits:.2} bits per key, {rate} false positives", counted(keys, "key"));
+        Ok(Built { fit: None, verified, missing: 0, summary, bytes: filter.as_bytes().to_vec() })
     }
 }

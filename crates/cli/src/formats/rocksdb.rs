@@ -12,7 +12,7 @@ use super::lookup::{Lookup, LookupArgs, Prefix, in_batches, one_by_one, pass_all
 use crate::facts::{Bits, Facts, List, kernel, sizes};
 use crate::failure::{Failure, warn};
 use crate::keys::Key;
-use crate::numbers::percent;
+use crate::numbers::{counted, percent};
 use crate::stored::Stored;
 
 fn open_block(stored: &Stored) -> Result<FilterBlock<'_>, Failure> {
@@ -457,13 +457,13 @@ impl Builder for Keys {
         }
         let shape = match block.kind() {
             FilterKind::FastLocalBloom { probes, blocks } => {
-                format!("{blocks} lines, {probes} probes")
+                format!("{}, {probes} probes", counted(blocks, "line"))
             }
             FilterKind::Ribbon { blocks, .. } => format!("Ribbon, {blocks} blocks of 128 slots"),
             kind => format!("{kind:?}"),
         };
-        let summary = format!("{keys} keys, {shape}");
-        Ok(Built { fit: None, missing: hits.count_misses(), summary, bytes })
+        let summary = format!("{}, {shape}", counted(keys as u64, "key"));
+        Ok(Built { fit: None, verified: hits.len(), missing: hits.count_misses(), summary, bytes })
     }
 }
 

@@ -11,6 +11,7 @@ use super::{classical, value};
 use crate::facts::{Bits, Facts};
 use crate::failure::Failure;
 use crate::keys::Key;
+use crate::numbers::counted;
 use crate::stored::Stored;
 
 fn open(stored: &Stored) -> Result<SparkFilterRef<'_>, Failure> {
@@ -132,9 +133,11 @@ impl Builder for Items {
         Ok(Built {
             fit: classical::fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
             bytes: filter.into_bytes(),
+            verified: hits.len(),
             missing: hits.count_misses(),
             summary: format!(
-                "version {version}: {distinct} distinct keys, {words} words, {probes} probes"
+                "version {version}: {}, {words} words, {probes} probes",
+                counted(distinct, "distinct key")
             ),
         })
     }

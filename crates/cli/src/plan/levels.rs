@@ -5,7 +5,7 @@ use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::numbers::{parse_keys, parse_rate, percent};
+use crate::numbers::{counted, parse_keys, parse_rate, percent};
 use crate::output::print;
 
 const EXPLANATION: &str = "\
@@ -61,6 +61,7 @@ pub(super) fn run_kinds(
     json: bool,
 ) -> Result<(), Failure> {
     let plan = KindPlan::for_budget(levels, budget, ribbon_query_cost).map_err(Failure::new)?;
+    let bloom_only = Plan::for_budget(levels, budget).map_err(Failure::new)?;
     let kind = |kind| match kind {
         FilterKind::None => "none",
         FilterKind::Bloom { .. } => "bloom",
@@ -81,6 +82,10 @@ pub(super) fn run_kinds(
             "budget_bytes": budget,
             "bytes": plan.bytes() as f64,
             "expected_cost": plan.expected_cost(),
+            "bloom_only": {
+                "bytes": bloom_only.bytes() as f64,
+                "expected_cost": bloom_only.expected_cost(),
+            },
             "levels": levels.collect::<Vec<Value>>(),
         });
         print(&format!("{all:#}\n"))?;
@@ -104,17 +109,16 @@ pub(super) fn run_kinds(
             level.expected_cost
         );
     }
-    text += &format!(
-        "{:>5}  {:>14}  {:>6}  {:>8}  {:>15}  {:>15}  {:>10.6}\n\n\
-         Costs are wasted reads and queries per lookup, in reads.\n",
-        "all",
-        "",
-        "",
-        "",
-        plan.bytes(),
-        "",
-        plan.expected_cost()
-    );
+    for (kind, bytes, cost) in [
+        ("", plan.bytes(), plan.expected_cost()),
+        ("bloom", bloom_only.bytes(), bloom_only.expected_cost()),
+    ] {
+        text += &format!(
+            "{:>5}  {:>14}  {kind:>6}  {:>8}  {bytes:>15}  {:>15}  {cost:>10.6}\n",
+            "all", "", "", ""
+        );
+    }
+    text += "\nCosts are wasted reads and queries per lookup, in reads. The last line is what Bloom filters alone cost in the same budget.\n";
     print(&text)?;
     Ok(())
 }
@@ -195,11 +199,12 @@ fn text(budget: u64, plans: &[(String, Plan)]) -> String {
         }
         rows.push(row);
     }
+    let count = rows.len() as u64 - 1;
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
         .collect();
     let mut text =
-        format!("{} levels, {budget} bytes ({})\n\n", rows.len() - 1, BinaryBytes(budget));
+        format!("{}, {budget} bytes ({})\n\n", counted(count, "level"), BinaryBytes(budget));
     for row in &rows {
         let cells: Vec<String> =
             row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();

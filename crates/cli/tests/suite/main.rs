@@ -12,6 +12,7 @@ mod classical;
 mod crash;
 mod detect;
 mod files;
+mod first_use;
 mod formats;
 mod input;
 mod limits;

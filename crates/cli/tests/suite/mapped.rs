@@ -39,7 +39,7 @@ fn a_length_that_the_header_does_not_give_is_an_error_before_reading() {
 fn large_filters_are_mapped() {
     let dir = Dir::new();
     dir.write("keys", "a\nb\nc\n");
-    dir.ok("build keys -o f -q --keys 80M");
+    dir.ok("build keys -o f -q --keys 80M --oversized");
     assert!(dir.read("f").len() > 100_000_000);
     for (args, status, stdout) in
         [("query f keys --count", 0, "3"), ("info f", 0, "block checksum                  ok")]

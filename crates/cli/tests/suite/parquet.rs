@@ -341,11 +341,13 @@ fn filters_are_built() {
     for (args, parts) in [
         ("--format parquet-filter --fpr 1", ["false-positive rate 1", "between 0 and 1"]),
         ("--format parquet-filter --bits-per-key 10", ["--bits-per-key", "not for parquet-filter"]),
-        ("--format parquet", ["parquet is only read", "--format parquet-filter"]),
         ("--type int32", ["--type is for parquet-filter", "not for native"]),
     ] {
         assert_parts(&dir.fails(&format!("build words -o f {args}")), &parts);
     }
+    let output = dir.run("build words -o f --format parquet");
+    assert_eq!(output.status.code(), Some(2));
+    assert_parts(&stderr(&output), &["'parquet' for '--format", "parquet-filter"]);
 }
 
 /// A column's name is whatever the file says.

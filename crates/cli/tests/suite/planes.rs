@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::tool::{Dir, stderr, text};
+use crate::fixtures::committed;
+use crate::tool::{Dir, assert_parts, stderr, text};
 
 /// 5,000 lines, of which every 700th names a rare word.
 fn log() -> String {
@@ -45,7 +46,8 @@ fn every_row_that_has_the_words_is_printed() {
         let count = text(dir.ok(&format!("planes query --count {any}app.log.planes {words}")));
         assert_eq!(count, format!("{}\n", rows.len()));
     }
-    let lines = text(dir.ok("planes query --lines 50 app.log.planes timeout_2105"));
+    let lines = text(dir.ok("planes query --sed app.log.planes timeout_2105"));
+    assert_eq!(text(dir.ok("planes query --lines 50 app.log.planes timeout_2105")), lines);
     assert!(lines.lines().any(|line| line == "2101,2150p"), "{lines}");
 
     let absent = dir.run("-v planes query app.log.planes no_such_word nor_this_one");
@@ -58,8 +60,9 @@ fn every_row_that_has_the_words_is_printed() {
 fn an_index_of_standard_input_is_that_of_the_file() {
     let dir = Dir::new();
     dir.write("app.log", log());
-    dir.ok("planes build -q --items 200 --fpr 1% app.log");
-    let piped = dir.run_with("planes build -q --items 200 --fpr 1% - -o piped.planes", log());
+    dir.ok("planes build -q --items 200 --fpr 1% --tag 7 app.log");
+    let args = "planes build -q --items 200 --fpr 1% --tag 7 - -o piped.planes";
+    let piped = dir.run_with(args, log());
     assert_eq!(piped.status.code(), Some(0));
     assert_eq!(dir.read("piped.planes"), dir.read("app.log.planes"));
     for args in ["planes build -", "planes build - --items 9", "planes build - -o out.planes"] {
@@ -100,4 +103,171 @@ fn info_verifies_and_damage_is_an_error() {
         dir.fails("planes build --max-key-bytes 64 --items 5 long.log").contains("--max-key-bytes")
     );
     assert!(!dir.names().contains(&"long.log.planes".to_owned()));
+}
+
+/// A log whose rows of ten lines each have words of their own, between characters that divide words.
+const TOKENS: [&str; 6] =
+    ["node-3", "/api/v1", "alice@example.com", "err-code=17", "disk_full", "gr\u{fc}n"];
+
+fn divided_log() -> String {
+    let line = |i: usize| match TOKENS.get(i / 10) {
+        Some(token) if i % 10 == 4 => format!("INFO id{i} {token}\n"),
+        _ => format!("INFO id{i} idle\n"),
+    };
+    (0..60).map(line).collect()
+}
+
+#[test]
+fn words_of_a_query_are_divided_as_the_text_was() {
+    let dir = Dir::new();
+    dir.write("app.log", divided_log());
+    dir.ok("planes build -q --lines 10 --fpr 0.001% app.log");
+    for (row, token) in TOKENS.into_iter().enumerate() {
+        for any in ["", "--any "] {
+            let found = text(dir.ok(&format!("planes query {any}app.log.planes {token}")));
+            assert_eq!(found, format!("{row}\n"), "{any}{token}");
+        }
+    }
+    // All of the words of each, of one or of the other; of a row that has one half, neither.
+    assert_eq!(text(dir.ok("planes query --any app.log.planes node-3 err-code=17")), "0\n3\n");
+    assert_eq!(dir.run("planes query app.log.planes node-3 err-code=17").status.code(), Some(1));
+    assert_eq!(dir.run("planes query --any app.log.planes node-17 api=3").status.code(), Some(1));
+    assert_parts(&dir.fails("planes query app.log.planes INFO --any -- -"), &["no word in '-'"]);
+}
+
+#[test]
+fn an_index_knows_the_lines_of_its_rows() {
+    let dir = Dir::new();
+    dir.write("app.log", divided_log());
+    dir.ok("planes build -q --lines 10 app.log");
+    assert_eq!(text(dir.ok("planes query --sed app.log.planes err-code")), "31,40p\n");
+    assert_eq!(text(dir.ok("planes query --lines 10 app.log.planes err-code")), "31,40p\n");
+    assert_parts(
+        &dir.fails("planes query --lines 5 app.log.planes err-code"),
+        &["app.log.planes: ", "rows are of 10 lines, not 5"],
+    );
+    let facts = dir.info("app.log.planes");
+    assert_eq!((&facts["lines_in_a_row"], &facts["tokenizer"]), (&10.into(), &"words".into()));
+    for lines in ["0", "4294967296", "-1"] {
+        let output = dir.run(&format!("planes build --lines {lines} app.log -o x"));
+        assert_eq!(output.status.code(), Some(2), "{lines}");
+        assert_parts(&stderr(&output), &["'--lines <N>'"]);
+    }
+}
+
+/// An index of version 1 says nothing of its text: no row of it is lost.
+#[test]
+fn an_index_of_the_first_version_is_queried_for_words_and_parts() {
+    let dir = Dir::new();
+    let golden = committed("../../../planes/tests/golden");
+    dir.copy(&golden.join("small.planes"), "old.planes");
+    // Its items are "item 0" to "item 39", and "all": whole, though a text would have been divided.
+    let info = dir.info("old.planes");
+    assert_eq!((&info["format_version"], &info["rows"]), (&1.into(), &40.into()));
+    assert!(info["lines_in_a_row"].is_null());
+    let query = |args: &[&str]| {
+        let mut command = assert_cmd::Command::new(crate::tool::TOOL);
+        let output = command.current_dir(dir.0.path()).args(args).output().unwrap();
+        (output.status.code(), text(output.stdout))
+    };
+    let (status, rows) = query(&["planes", "query", "old.planes", "item 7"]);
+    assert_eq!(status, Some(0));
+    assert!(rows.lines().any(|row| row == "7"), "{rows}");
+    let (_, lines) = query(&["planes", "query", "old.planes", "item 7", "--lines", "50"]);
+    assert!(lines.lines().any(|line| line == "351,400p"), "{lines}");
+    assert_parts(&dir.fails("planes query --sed old.planes all"), &["give --lines"]);
+    let found = dir.ok_with("query old.planes", "item 7\nitem 39\nno such item\n");
+    assert!(text(found).starts_with("item 7\nitem 39\n"));
+
+    // Built of divided lines by that release, as `planes build` did: made here by the library.
+    let options = blocked_bloom_planes::Shape::for_rate(20, 0.0001).unwrap();
+    let options = blocked_bloom_planes::PlanesOptions::new(options);
+    let hasher = options.hasher().unwrap();
+    let words = |line: &str| {
+        let words: Vec<u64> =
+            line.split([' ', '-', '/', '@', '.', '=']).map(|word| hasher.hash(word)).collect();
+        words
+    };
+    let rows: Vec<Vec<u64>> = TOKENS.iter().map(|line| words(line)).collect();
+    let planes = blocked_bloom_planes::Planes::from_hashes(&options, rows).unwrap();
+    dir.write("divided.planes", planes.as_bytes());
+    for (row, token) in TOKENS.into_iter().enumerate() {
+        let (_, found) = query(&["planes", "query", "divided.planes", token]);
+        assert!(found.lines().any(|line| line == row.to_string()), "{token}: {found}");
+    }
+}
+
+#[test]
+fn the_text_is_not_replaced_by_its_index() {
+    let dir = Dir::new();
+    dir.write("app.log", divided_log());
+    dir.write("empty.log", "");
+    let mut outputs = vec!["app.log", "./app.log"];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("app.log", dir.path("link")).unwrap();
+        std::os::unix::fs::symlink("link", dir.path("link2")).unwrap();
+        outputs.extend(["link", "link2"]);
+    }
+    for text in outputs.clone() {
+        for output in &outputs {
+            let message = dir.fails(&format!("planes build {text} -o {output}"));
+            assert_parts(&message, &["is the text, which the index would replace"]);
+        }
+    }
+    #[cfg(unix)]
+    for (args, what) in [("planes build --items 9", "the text"), ("build", "the file of keys")] {
+        let script = format!("\"$TOOL\" {args} - -o app.log < app.log");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script]).env("TOOL", crate::tool::TOOL);
+        let output = command.current_dir(dir.0.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert_parts(&stderr(&output), &["app.log: is ", what]);
+    }
+    assert_eq!(dir.read("app.log"), divided_log().into_bytes());
+    let built = dir.run("planes build empty.log");
+    assert_eq!(built.status.code(), Some(0));
+    assert_parts(&stderr(&built), &["warning: empty.log: no lines", "0 rows of 100 lines"]);
+}
+
+/// Keys of the text, by `query`: those lines whose words some row has.
+#[test]
+fn info_and_query_recognise_planes() {
+    let dir = Dir::new();
+    dir.write("app.log", divided_log());
+    dir.ok("planes build -q --lines 10 app.log -o index");
+    let facts = dir.info("index");
+    assert_eq!((&facts["format"], &facts["format_version"]), (&"planes".into(), &2.into()));
+    assert_eq!(text(dir.ok("info index")), text(dir.ok("planes info index")));
+    assert_parts(&text(dir.ok("info index")), &["planes, version 2", "words of 10 lines"]);
+    let looked_up = "node-3\nalice@example.com\nnode 17 err\nbob@example.com\n";
+    assert_eq!(text(dir.ok_with("query index", looked_up)), "node-3\nalice@example.com\n");
+    assert_eq!(
+        text(dir.ok_with("query - app.log --count", dir.read("index"))),
+        format!("{}\n", divided_log().lines().count())
+    );
+    // What is no index is named.
+    dir.ok("build app.log -o f -q");
+    for command in ["planes query f word", "planes info f"] {
+        let message = dir.fails(command);
+        assert!(message.is_ascii() && !message.contains("89, 49"), "{message}");
+    }
+    assert_parts(
+        &dir.fails("planes query f word"),
+        &["f: a filter of format native, not planes", "blocked-bloom query"],
+    );
+    assert_parts(&dir.fails("planes query app.log word"), &["app.log: not planes"]);
+}
+
+#[test]
+fn every_index_has_a_tag_of_its_own() {
+    let dir = Dir::new();
+    dir.write("app.log", divided_log());
+    let tag = |options: &str| {
+        dir.ok(&format!("planes build -q app.log -o index {options}"));
+        dir.info("index")["tag"].as_u64().unwrap()
+    };
+    assert_eq!((tag("--tag 0"), tag("--tag 18446744073709551615")), (0, u64::MAX));
+    let tags: BTreeSet<u64> = (0..8).map(|_| tag("")).collect();
+    assert!(tags.len() == 8 && !tags.contains(&0), "{tags:?}");
 }

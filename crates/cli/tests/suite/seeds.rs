@@ -10,9 +10,9 @@ const BUILDS: [(&str, u64); 10] = [
     ("--seed 7 --threads 2 --max-memory 100K", 7),
     ("--seed 7 --threads 2 --prefix fixed:6", 7),
     ("--seed 18446744073709551615 --verify", u64::MAX),
-    ("--kind ribbon --seed 7", 7),
-    ("--kind ribbon --seed 7 --threads 2", 7),
-    ("--kind ribbon --seed 7 --verify", 7),
+    ("--format ribbon --seed 7", 7),
+    ("--format ribbon --seed 7 --threads 2", 7),
+    ("--format ribbon --seed 7 --verify", 7),
     // Has no seed to give.
     ("--format removable", 0),
 ];
