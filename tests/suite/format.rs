@@ -94,6 +94,24 @@ fn every_truncation_and_extension_is_refused() {
     }
 }
 
+/// A checksum covers all bytes, however many there are.
+#[test]
+fn damage_behind_the_first_mebibyte_is_refused() {
+    let params = Sizing::MaxBytes(5 << 20).params(1_000_000).unwrap();
+    let bytes = BloomFilter::new(params, KeyHash::default()).unwrap().to_bytes();
+    assert_eq!(bytes[48..56], xxh3_64(&bytes[64..]).to_le_bytes());
+    let ends = (1_usize..=5).flat_map(|mebibytes| {
+        (-1_i64..=1).map(move |by| (mebibytes << 20).wrapping_add_signed(by as isize))
+    });
+    for at in ends.chain([3_000_000, bytes.len() - 1]).filter(|&at| at < bytes.len()) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let error = BloomFilter::from_bytes(&damaged).expect_err("a flipped bit");
+        let is_body = matches!(error, FormatError::Header(HeaderError::BodyChecksum { .. }));
+        assert!(is_body, "{at}: {error}");
+    }
+}
+
 #[test]
 fn every_flipped_bit_is_refused() {
     for bytes in specimens() {

@@ -141,6 +141,9 @@ fn step<T>(operation: &'static str, done: io::Result<T>) -> Step<T> {
 /// Writes beside the target and renames over it, so that no reader and no crash sees half a filter.
 fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     let parent = parent(path);
+    // Opened before there is anything to flush: a directory that cannot be flushed gets no new file.
+    #[cfg(unix)]
+    let directory = step("open its directory", File::open(parent))?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".blocked-bloom-");
     // A new file gets what the umask leaves, as from any tool, not the 0600 of temporary files.
@@ -165,7 +168,7 @@ fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>
         step("rename the new file", file.persist(path).map_err(|failed| failed.error))?;
     }
     #[cfg(unix)]
-    step("flush its directory to disk", File::open(parent).and_then(|dir| dir.sync_all()))?;
+    step("flush its directory to disk", directory.sync_all())?;
     Ok(())
 }
 

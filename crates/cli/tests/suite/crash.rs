@@ -377,6 +377,61 @@ fn a_pipe_that_nobody_reads_is_an_error() {
     outcome("a pipe closed by its reader", &format!("{failed} failed with status 2; no file left"));
 }
 
+/// Whatever ends the tool while it writes, the system frees what has no name.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_while_writing_leaves_nothing() {
+    for signal in [2, 15, 9] {
+        let dir = Dir::new();
+        dir.ok_with("build - -q -o old", "a\n");
+        for output in ["old", "new"] {
+            // It has its file, and waits for more of the text.
+            let mut command = spawned(&dir, &format!("planes build --items 9 -q - -o {output}"));
+            let mut running = command.stdin(Stdio::piped()).spawn().unwrap();
+            wait_for_temporary(dir.0.path(), &mut running);
+            let file = written(dir.0.path(), &running);
+            let kill = format!("kill -{signal} {}", running.id());
+            assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+            assert_eq!(running.wait().unwrap().signal(), Some(signal));
+            if file != Some(Written::Unnamed) {
+                outcome("an interrupt", "NOT RUN: this file system has no files without a name");
+                return;
+            }
+            assert_eq!(dir.names(), ["old"], "signal {signal}");
+            assert_eq!(dir.info("old")["format"], "native");
+        }
+    }
+    outcome("SIGINT, SIGTERM, SIGKILL while it writes", "the old file whole, no other left");
+}
+
+/// Where a file cannot get its name by `/proc`, it has one from the start.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_proc_a_file_has_its_name_from_the_start() {
+    let dir = Dir::new();
+    dir.write("keys", lines("key", 10_000));
+    dir.ok_with("build - -q -o f", "a\n");
+    let script = "mount -t tmpfs none /proc && mkfifo pipe && exec 3<>pipe || exit 9
+        \"$TOOL\" planes build --items 9 -q - -o new < pipe &
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+            ls -A | grep -q '^.blocked-bloom-' && break
+            sleep 0.2
+        done
+        kill -9 $!; wait $! 2> died
+        rm .blocked-bloom-* pipe died || exit 8
+        \"$TOOL\" build keys -q -o f && \"$TOOL\" build keys -q -o g && cmp f g || exit 7
+        trap '' XFSZ; ulimit -f 8; \"$TOOL\" build keys -q -o f && exit 6
+        [ \"$(ls -A | tr '\\n' ' ')\" = 'f g keys small ' ]";
+    fs::create_dir(dir.path("small")).unwrap();
+    let Some(done) = mounted(&dir, script) else {
+        outcome("without /proc", "NOT RUN: no file system may be mounted here");
+        return;
+    };
+    assert!(done.status.success(), "{:?}: {}", done.status.code(), stderr(&done));
+    assert_parts(&stderr(&done), &["error: f: cannot write: "]);
+    outcome("without /proc", "written by a temporary name");
+}
+
 /// A reader that opens the file again and again, while it is replaced, never sees a part.
 #[test]
 fn readers_see_whole_filters_while_they_are_replaced() {

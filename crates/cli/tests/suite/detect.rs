@@ -70,6 +70,33 @@ fn a_part_of_a_file_is_not_taken_for_a_filter() {
     }
 }
 
+/// The trailer of a filter block of RocksDB counts behind whole lines alone: at any other length it is a part of something else.
+#[test]
+fn a_trailer_behind_a_part_of_a_line_is_no_filter() {
+    let dir = Dir::new();
+    for (length, is_block) in [
+        (0, false),
+        (1, false),
+        (63, false),
+        (64, true),
+        (65, false),
+        (96, false),
+        (128, true),
+        (130, false),
+        (640, true),
+        (700, false),
+    ] {
+        let bytes = [vec![7; length], vec![0xff, 0, 6, 0, 0]].concat();
+        dir.write("block.filter", bytes);
+        match is_block {
+            true => assert_eq!(dir.info("block.filter")["format"], "rocksdb-block", "{length}"),
+            false => {
+                assert_parts(&dir.fails("info block.filter"), &["not a recognised filter file"])
+            }
+        }
+    }
+}
+
 /// Only what may be a number of probes makes a file of that name Cassandra's.
 #[test]
 fn other_formats_are_recognised_under_the_name_of_cassandras() {

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::fixtures::committed;
-use crate::tool::{Dir, TOOL, assert_parts, stderr, text};
+use crate::tool::{Dir, TOOL, assert_parts, lines, stderr, text};
 
 #[test]
 fn a_byte_order_mark_is_kept_and_warned_of() {
@@ -90,5 +90,26 @@ fn a_file_may_be_standard_input() {
         let output = run(script);
         assert_eq!(output.status.code(), Some(2), "{script}");
         assert_parts(&stderr(&output), &["not a recognised filter file", "give --format"]);
+    }
+}
+
+/// Keys are read in batches of 2^18, or of 8 MiB: equal neighbours count once where one ends, too.
+#[test]
+fn equal_neighbours_count_once_across_batches() {
+    let dir = Dir::new();
+    let full = lines("key", 1 << 18);
+    let last = format!("key{}\n", (1 << 18) - 1);
+    dir.write("many", format!("{full}{last}{last}end\n"));
+    dir.write(
+        "long",
+        ('a'..='i')
+            .map(|char| format!("{0}\n{0}\n", String::from(char).repeat(1 << 20)))
+            .collect::<String>(),
+    );
+    for (keys, distinct) in [("many", (1 << 18) + 1), ("long", 9)] {
+        for options in ["", "--keys 1M", "--max-memory 0"] {
+            dir.ok(&format!("build {keys} -q -o f {options}"));
+            assert_eq!(dir.info("f")["keys_inserted"], distinct, "{keys} {options}");
+        }
     }
 }

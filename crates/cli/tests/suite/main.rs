@@ -24,4 +24,5 @@ mod planes;
 mod prefix;
 mod removable;
 mod seeds;
+mod sync;
 mod terminal;

@@ -11,6 +11,10 @@ fn filters_are_built_described_and_looked_up() {
     let output = dir.run("build words.txt --format removable --verify");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_parts(&stderr(&output), &["removable", "104334 keys", "3727 lines", "load 87.5 %"]);
+    // Lookups of the finished filter are counted, so that none can be left out.
+    assert_parts(&stderr(&output), &["stored, 104334 keys looked up again"]);
+    let unverified = stderr(&dir.run("build words.txt --format removable"));
+    assert!(!unverified.contains("looked up"), "{unverified}");
     let stored = dir.read("words.txt.tags");
     let filter = RemovableFilter::from_bytes(&stored).unwrap();
     assert_eq!(filter.keys_inserted(), 104_334);
