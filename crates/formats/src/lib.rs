@@ -22,8 +22,8 @@
 //!
 //! # Formats
 //!
-//! One module and one feature per format, all of them default. Each has a borrowed reader, a writer, the hash of keys and an error of
-//! its own; none depends on another.
+//! One module and one feature per format, all of them default. Each has a reader that borrows, a writer and the hash of keys; none depends on
+//! another. The filters of Cassandra, Guava and Spark and the links of RedisBloom's are one type, `ClassicalFilter`.
 //!
 //! | module | bytes | read | written | batches |
 //! |---|---|---|---|---|
@@ -60,8 +60,8 @@ extern crate std;
 pub mod cassandra;
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
 mod classical;
-#[cfg(any(feature = "guava", feature = "spark"))]
-pub use classical::ClassicalError;
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
+pub use classical::{ClassicalError, ClassicalFilter, ClassicalShape};
 #[cfg(feature = "guava")]
 pub mod guava;
 #[cfg(any(feature = "cassandra", feature = "guava"))]
@@ -76,7 +76,14 @@ pub mod rocksdb;
 pub mod spark;
 #[cfg(any(feature = "parquet", feature = "rocksdb"))]
 mod varint;
-#[cfg(any(feature = "cassandra", feature = "parquet", feature = "rocksdb"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "guava",
+    feature = "parquet",
+    feature = "redis",
+    feature = "rocksdb",
+    feature = "spark"
+))]
 mod words;
 
 /// The code in the README compiles and runs; that of the guides, which are not packaged, does in `tests/guides` of the repository.
