@@ -7,9 +7,7 @@
 #![no_main]
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::cassandra::{
-    CassandraFilter, Hash128, Layout, hash_key,
-};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Hash128, Layout, hash_key};
 use libfuzzer_sys::fuzz_target;
 
 /// The numbers of the header, if the file is one.

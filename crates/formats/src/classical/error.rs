@@ -113,6 +113,7 @@ impl From<AllocError> for ClassicalError {
 }
 
 /// Checks that a rate is above 0 and below 1.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 pub(crate) fn check_rate(rate: f64) -> Result<(), ClassicalError> {
     match rate > 0.0 && rate < 1.0 {
         true => Ok(()),
@@ -121,10 +122,13 @@ pub(crate) fn check_rate(rate: f64) -> Result<(), ClassicalError> {
 }
 
 /// The bytes of a stored filter, for the numbers of its header.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
 
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 impl Fields<'_> {
+    #[cfg(feature = "cassandra")]
     pub(crate) fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -135,6 +139,7 @@ impl Fields<'_> {
     }
 
     /// The byte at an offset.
+    #[cfg(feature = "guava")]
     pub(crate) fn byte(self, at: usize) -> Result<u8, ClassicalError> {
         let [byte] = self.bytes(at)?;
         Ok(byte)
@@ -155,6 +160,7 @@ pub(crate) struct Number {
 
 impl Number {
     /// A number that the header has at this byte.
+    #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn stored(offset: u64, value: impl Into<i64>) -> Self {
         Number { offset: Some(offset), value: value.into() }
     }
@@ -165,6 +171,7 @@ impl Number {
     }
 
     /// The number, whatever it is.
+    #[cfg(feature = "spark")]
     pub(crate) fn value(self) -> i64 {
         self.value
     }

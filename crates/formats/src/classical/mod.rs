@@ -12,7 +12,10 @@ mod modulus;
 mod scheme;
 
 pub use error::ClassicalError;
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 pub(crate) use error::{Fields, Number, check_rate};
 pub use filter::ClassicalFilter;
 pub use scheme::ClassicalShape;
-pub(crate) use scheme::{Scheme, Walk, Words};
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
+pub(crate) use scheme::Words;
+pub(crate) use scheme::{Scheme, Walk};
