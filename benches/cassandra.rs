@@ -14,9 +14,7 @@ use std::hint::black_box;
 
 use benches::{ITERATION, Size, is_full};
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::cassandra::{
-    CassandraFilter, CassandraFilterRef, Hash128, Layout, hash_key,
-};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Hash128, Layout, hash_key};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// 125 KB, 12.5 MB and 100 MB.
@@ -50,10 +48,10 @@ fn query(criterion: &mut Criterion) {
                 hashes.extend((start..size.0.min(start + (1 << 16))).map(|i| hash_key(key(i))));
                 filter.insert_hashes(&hashes);
             }
-            filter.into_bytes()
+            filter.into_inner()
         });
         let filter = LazyCell::new(|| {
-            CassandraFilterRef::from_bytes(&file, Layout::Since4).expect("a whole file")
+            CassandraFilter::from_bytes(&file[..], Layout::Since4).expect("a whole file")
         });
         for (mix, first) in [("absent", size.0), ("present", 0)] {
             let keys = LazyCell::new(|| keys(first, size));

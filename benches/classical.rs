@@ -47,10 +47,9 @@ fn java_bit(words: &[u8], bit: u64) -> bool {
 
 impl Filter for GuavaFilter {
     fn naive(&self, key: &Key) -> bool {
-        let view = self.view();
-        let (shape, words) = (view.shape(), view.words());
+        let (shape, words) = (self.shape(), self.words());
         let guava::GuavaHash { mut h1, h2, .. } = guava::hash_key(key);
-        (0..shape.hash_functions()).all(|_| {
+        (0..shape.probes()).all(|_| {
             let bit = (h1 & u64::MAX >> 1) % shape.bits();
             h1 = h1.wrapping_add(h2);
             java_bit(words, bit)
@@ -58,21 +57,20 @@ impl Filter for GuavaFilter {
     }
 
     fn contains(&self, key: &Key) -> bool {
-        self.view().contains(key)
+        self.contains(key)
     }
 
     fn contains_batch(&self, keys: &[Key], hits: &mut Bitmask) {
-        self.view().contains_batch(keys, hits);
+        self.contains_batch(keys, hits);
     }
 }
 
 impl Filter for SparkFilter {
     fn naive(&self, key: &Key) -> bool {
-        let view = self.view();
-        let (shape, words) = (view.shape(), view.words());
-        let hash = shape.version().hash_long(i64::from_le_bytes(*key));
+        let (shape, words) = (self.shape(), self.words());
+        let hash = shape.scheme().hash_long(i64::from_le_bytes(*key));
         let mut sum = i64::from(hash.h1) * i64::from(i32::MAX);
-        (0..shape.hash_functions()).all(|_| {
+        (0..shape.probes()).all(|_| {
             sum = sum.wrapping_add(hash.h2.into());
             let number = if sum < 0 { !sum } else { sum } as u64;
             java_bit(words, number % shape.bits())
@@ -80,12 +78,12 @@ impl Filter for SparkFilter {
     }
 
     fn contains(&self, key: &Key) -> bool {
-        self.view().contains_long(i64::from_le_bytes(*key))
+        self.contains_long(i64::from_le_bytes(*key))
     }
 
     fn contains_batch(&self, keys: &[Key], hits: &mut Bitmask) {
         let longs: Vec<i64> = keys.iter().map(|&key| i64::from_le_bytes(key)).collect();
-        self.view().contains_longs(&longs, hits);
+        self.contains_longs(&longs, hits);
     }
 }
 
@@ -97,8 +95,9 @@ impl Filter for Chain {
         let Chain(filter, links) = self;
         let hash = filter.hash_key(key);
         filter.links().iter().zip(links).rev().any(|(link, bits)| {
-            (0..u64::from(link.hashes())).all(|i| {
-                let bit = hash.first().wrapping_add(hash.second().wrapping_mul(i)) % link.bits();
+            (0..u64::from(link.shape().probes())).all(|i| {
+                let bit =
+                    hash.first().wrapping_add(hash.second().wrapping_mul(i)) % link.shape().bits();
                 bits[(bit / 8) as usize] >> (bit % 8) & 1 == 1
             })
         })
@@ -143,7 +142,8 @@ fn redis(Size(keys, _): Size, capacity: u64) -> Box<dyn Filter> {
     let mut current = 0;
     for (_, data) in filter.dump().skip(1) {
         links[current].extend_from_slice(&data);
-        current += usize::from(links[current].len() as u64 * 8 == filter.links()[current].bits());
+        current +=
+            usize::from(links[current].len() as u64 * 8 == filter.links()[current].shape().bits());
     }
     Box::new(Chain(filter, links))
 }

@@ -22,8 +22,8 @@
 //!
 //! # Formats
 //!
-//! One module and one feature per format, all of them default. Each has a borrowed reader, a writer, the hash of keys and an error of
-//! its own; none depends on another.
+//! One module and one feature per format, all of them default. Each has a reader that borrows, a writer and the hash of keys; none depends on
+//! another. The filters of Cassandra, Guava and Spark and the links of RedisBloom's are one type, `ClassicalFilter`.
 //!
 //! | module | bytes | read | written | batches |
 //! |---|---|---|---|---|
@@ -69,8 +69,8 @@ macro_rules! ran {
 pub mod cassandra;
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
 mod classical;
-#[cfg(any(feature = "guava", feature = "spark"))]
-pub use classical::ClassicalError;
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "redis", feature = "spark"))]
+pub use classical::{ClassicalError, ClassicalFilter, ClassicalShape};
 #[cfg(feature = "guava")]
 pub mod guava;
 #[cfg(any(feature = "cassandra", feature = "guava"))]
@@ -88,7 +88,14 @@ mod varint;
 #[cfg(test)]
 #[path = "../tests/unit/watch.rs"]
 mod watch;
-#[cfg(any(feature = "cassandra", feature = "parquet", feature = "rocksdb"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "guava",
+    feature = "parquet",
+    feature = "redis",
+    feature = "rocksdb",
+    feature = "spark"
+))]
 mod words;
 
 #[cfg(not(test))]

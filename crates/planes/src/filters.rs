@@ -50,7 +50,8 @@ impl PlanesBuilder {
 impl Planes {
     /// A row for each filter of the core, all of the same blocks, probes and hash as the first: their answers, bit for bit.
     ///
-    /// Groups have as many rows as there are filters, rounded up to 512, but at most those of [`PlanesOptions::new`].
+    /// Groups have as many rows as there are filters, rounded up to 512, but at most those of [`PlanesOptions::new`]. Large planes are advised to be
+    /// on huge pages; those that [`PlanesBuilder::append_filter`] makes are not.
     ///
     /// # Errors
     ///

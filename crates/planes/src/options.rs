@@ -24,7 +24,7 @@ const DEFAULT_GROUP_BITS: u32 = 1 << 28;
 /// assert_eq!(builder.options().key_hash(), store.key_hash());
 /// # Ok::<(), blocked_bloom_planes::PlanesError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct PlanesOptions {
     pub(crate) shape: Shape,
     pub(crate) group_rows: u32,
@@ -32,21 +32,33 @@ pub struct PlanesOptions {
     pub(crate) liveness: bool,
     pub(crate) tag: u64,
     pub(crate) text: Option<TextRows>,
+    /// Not stored, and no part of equality.
+    pub(crate) huge_pages: bool,
 }
 
 impl PlanesOptions {
     /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of so many that a group has 32 MiB if that are fewer;
-    /// without a liveness plane, tag 0, of no text.
+    /// without a liveness plane, tag 0, of no text. Large planes in memory are advised to be on huge pages.
     pub fn new(shape: Shape) -> Self {
         let rows = (DEFAULT_GROUP_BITS / shape.planes()).min(DEFAULT_GROUP_ROWS);
         let group_rows = (rows - rows % GROUP_ROWS_STEP).max(GROUP_ROWS_STEP);
         let key_hash = KeyHash::default();
-        PlanesOptions { shape, group_rows, key_hash, liveness: false, tag: 0, text: None }
+        PlanesOptions {
+            shape,
+            group_rows,
+            key_hash,
+            liveness: false,
+            tag: 0,
+            text: None,
+            huge_pages: true,
+        }
     }
 
-    /// [`new`](Self::new), with the hash and seed that an engine's filters have: so that they are decided once.
+    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if these are advised to be on them: so that
+    /// they are decided once.
     pub fn for_filters(filters: &FilterOptions, shape: Shape) -> Self {
-        PlanesOptions::new(shape).with_key_hash(filters.key_hash())
+        let (key_hash, huge_pages) = (filters.key_hash(), filters.huge_pages());
+        PlanesOptions { key_hash, huge_pages, ..PlanesOptions::new(shape) }
     }
 
     /// Rows in a group: a multiple of 512 up to [`MAX_GROUP_ROWS`].
@@ -127,5 +139,25 @@ impl PlanesOptions {
     /// Of what text the rows are, if the planes say so.
     pub fn text(&self) -> Option<TextRows> {
         self.text
+    }
+
+    /// What is stored.
+    fn stored(&self) -> (Shape, u32, KeyHash, bool, u64, Option<TextRows>) {
+        (self.shape, self.group_rows, self.key_hash, self.liveness, self.tag, self.text)
+    }
+}
+
+/// Whether planes made with either are stored alike: huge pages do not matter.
+impl PartialEq for PlanesOptions {
+    fn eq(&self, other: &Self) -> bool {
+        self.stored() == other.stored()
+    }
+}
+
+impl Eq for PlanesOptions {}
+
+impl core::hash::Hash for PlanesOptions {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.stored().hash(state);
     }
 }

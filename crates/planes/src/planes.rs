@@ -322,7 +322,8 @@ impl Planes {
     fn copy_of(layout: PlanesLayout, bytes: &[u8]) -> Result<Self, PlanesError> {
         let blocks = bytes.len().div_ceil(BLOCK_BYTES);
         let blocks = u32::try_from(blocks).map_err(|_| PlanesError::alloc(bytes.len()))?;
-        let mut copy = PlanesBytes { buffer: BlockBuffer::zeroed(blocks, true)?, len: bytes.len() };
+        let buffer = BlockBuffer::zeroed(blocks, layout.options().huge_pages)?;
+        let mut copy = PlanesBytes { buffer, len: bytes.len() };
         copy.as_mut().copy_from_slice(bytes);
         Ok(Planes { layout, bytes: copy })
     }
@@ -337,8 +338,8 @@ impl<B> core::fmt::Debug for Planes<B> {
 
 /// The bytes of planes that were made of rows or [copied](Planes::to_planes).
 ///
-/// On huge pages where there are many: a query touches a few places far apart, and from memory, looking up where their pages are took
-/// as long as reading them.
+/// Advised to be on huge pages where there are many, unless the [options](PlanesOptions::for_filters) say otherwise: a query touches a few
+/// places far apart, and from memory, looking up where their pages are took as long as reading them.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesBytes, PlanesOptions, Shape};

@@ -338,7 +338,7 @@ impl<B> core::fmt::Debug for RibbonFilter<B> {
 /// assert_eq!(bytes.as_ref().len(), 64); // a header
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RibbonBytes {
     buffer: BlockBuffer,
     /// At most those of the buffer.
@@ -363,12 +363,5 @@ impl AsRef<[u8]> for RibbonBytes {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         &self.buffer.as_flattened()[..self.len]
-    }
-}
-
-/// The length, without the bytes.
-impl core::fmt::Debug for RibbonBytes {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("RibbonBytes").field("len", &self.len).finish()
     }
 }

@@ -135,7 +135,8 @@ impl Filter {
             Filter::Own(filter) => filter.memory_bytes(),
             Filter::Redis(filter) => {
                 let links = filter.links();
-                links.iter().map(|link| link.bits() / 8).sum::<u64>() + size_of_val(links) as u64
+                links.iter().map(|link| link.shape().bits() / 8).sum::<u64>()
+                    + size_of_val(links) as u64
             }
             Filter::Loading(loading) => loading.memory_bytes(),
         };

@@ -15,7 +15,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, Sizing};
-use blocked_bloom_formats::cassandra::{CassandraFilter, CassandraFilterRef, Layout as Words};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Layout as Words};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
@@ -139,8 +139,8 @@ fn run() -> Option<bool> {
 
     let mut table = CassandraFilter::new(Words::Since4, 1_000, 0.01).ok()?;
     keys.iter().for_each(|key| _ = table.insert(key));
-    let table_bytes = table.into_bytes();
-    let table = CassandraFilterRef::from_bytes(&table_bytes, Words::Since4).ok()?;
+    let table_bytes = table.into_inner();
+    let table = CassandraFilter::from_bytes(&table_bytes, Words::Since4).ok()?;
     all &= right(&|key| table.contains(key.to_le_bytes()));
     Some(all)
 }

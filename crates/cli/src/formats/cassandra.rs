@@ -4,7 +4,7 @@ use std::path::Path;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{
-    CassandraFilter, CassandraFilterRef, Hash128, Layout, Shape, diagnose, hash_key,
+    CassandraFilter, Hash128, Layout, Shape, diagnose, hash_key,
 };
 use serde_json::json;
 
@@ -38,9 +38,9 @@ fn layout(path: &str, given: Option<Layout>) -> Result<Layout, Failure> {
     })
 }
 
-fn open(stored: &Stored) -> Result<CassandraFilterRef<'_>, Failure> {
+fn open(stored: &Stored) -> Result<CassandraFilter<&[u8]>, Failure> {
     let layout = layout(&stored.name, stored.cassandra_version)?;
-    CassandraFilterRef::from_bytes(&stored.bytes, layout).map_err(|error| stored.damaged(error))
+    CassandraFilter::from_bytes(&stored.bytes[..], layout).map_err(|error| stored.damaged(error))
 }
 
 pub(super) fn lookup<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup<'a>, Failure> {
@@ -98,8 +98,8 @@ fn is_number_or_uuid(text: &[u8]) -> bool {
 
 pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let filter = open(stored)?;
-    let shape = filter.shape();
-    let (probes, words) = (shape.map(|shape| shape.hash_count()), shape.map(|shape| shape.words()));
+    let shape = (!filter.is_pass_all()).then(|| filter.shape());
+    let (probes, words) = (shape.map(|shape| shape.probes()), shape.map(|shape| shape.words()));
     let bits = Bits {
         fill_ratio: filter.fill_ratio(),
         keys: filter.estimated_keys(),
@@ -117,7 +117,7 @@ pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let json = json!({
         "file": stored.name,
         "format": stored.format.to_string(),
-        "layout": filter.layout().to_string(),
+        "layout": filter.shape().scheme().to_string(),
         "pass_all": filter.is_pass_all(),
         "stored_bytes": bytes,
         "words": words,
@@ -130,7 +130,7 @@ pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let rows = vec![
         ("file", stored.name.clone()),
         ("format", stored.format.to_string()),
-        ("layout", format!("{}, {source}", filter.layout())),
+        ("layout", format!("{}, {source}", filter.shape().scheme())),
         ("stored size", sizes(bytes)),
         ("probes", number(probes)),
         ("words of 8 bytes", number(words)),
@@ -187,23 +187,24 @@ impl Builder for PartitionKeys {
         filter.insert_hashes(&self.hashes);
         let mut hits = Bitmask::new();
         if self.verify {
-            filter.view().contains_hashes(&self.hashes, &mut hits);
+            filter.contains_hashes(&self.hashes, &mut hits);
         }
-        let shape = match filter.view().shape() {
-            Some(shape) => format!("{} words, {} probes", shape.words(), shape.hash_count()),
+        let given = (!filter.is_pass_all()).then(|| filter.shape());
+        let shape = match given {
+            Some(shape) => format!("{} words, {} probes", shape.words(), shape.probes()),
             None => "no filter at a chance of 1: an empty file".to_owned(),
         };
-        let fit = self.expected_keys.zip(filter.view().shape()).map(|(_, shape)| {
-            let needed = Shape::for_partitions(distinct, self.chance).ok().flatten();
+        let fit = self.expected_keys.zip(given).map(|(_, shape)| {
+            let needed = Shape::for_partitions(layout, distinct, self.chance).ok();
             Fit {
                 keys: distinct,
                 bytes: shape.stored_bytes(),
                 needed: needed.map(Shape::stored_bytes),
-                false_positive_rate: filter.view().estimated_false_positive_rate(),
+                false_positive_rate: filter.estimated_false_positive_rate(),
             }
         });
         Ok(Built {
-            bytes: filter.into_bytes(),
+            bytes: filter.into_inner(),
             fit,
             verified: hits.len(),
             missing: hits.count_misses(),

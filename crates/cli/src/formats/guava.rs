@@ -1,9 +1,7 @@
 //! Guava's filters.
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::guava::{
-    GuavaFilter, GuavaFilterRef, GuavaHash, Shape, Strategy, hash_key,
-};
+use blocked_bloom_formats::guava::{GuavaFilter, GuavaHash, Shape, Strategy, hash_key};
 use serde_json::json;
 
 use super::builder::{BuildOptions, Builder, Built, push};
@@ -15,8 +13,8 @@ use crate::keys::Key;
 use crate::numbers::counted;
 use crate::stored::Stored;
 
-fn open(stored: &Stored) -> Result<GuavaFilterRef<'_>, Failure> {
-    GuavaFilterRef::from_bytes(&stored.bytes).map_err(|error| stored.damaged(error))
+fn open(stored: &Stored) -> Result<GuavaFilter<&[u8]>, Failure> {
+    GuavaFilter::from_bytes(&stored.bytes[..]).map_err(|error| stored.damaged(error))
 }
 
 pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'_>, Failure> {
@@ -27,14 +25,14 @@ pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'_>, Failure> {
 pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let filter = open(stored)?;
     let shape = filter.shape();
-    let strategy = match shape.strategy() {
+    let strategy = match shape.scheme() {
         Strategy::Mitz32 => "MURMUR128_MITZ_32",
         Strategy::Mitz64 => "MURMUR128_MITZ_64",
         _ => "other",
     };
     let header = vec![
         ("strategy", "strategy", json!(strategy)),
-        ("probes", "probes", json!(shape.hash_functions())),
+        ("probes", "probes", json!(shape.probes())),
         ("words", "words of 8 bytes", json!(shape.words())),
     ];
     let bits = Bits {
@@ -86,10 +84,10 @@ impl Builder for Keys {
         let shape = view.shape();
         let needed = Shape::for_insertions(distinct, self.fpp).ok().map(Shape::stored_bytes);
         let rate = view.estimated_false_positive_rate();
-        let (words, probes) = (shape.words(), shape.hash_functions());
+        let (words, probes) = (shape.words(), shape.probes());
         Ok(Built {
             fit: classical::fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
-            bytes: filter.into_bytes(),
+            bytes: filter.into_inner(),
             verified: hits.len(),
             missing: hits.count_misses(),
             summary: format!(

@@ -25,8 +25,8 @@ pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'static>, Failure> {
 
 pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let filter = open(stored)?;
-    let bits: u64 = filter.links().iter().map(|link| link.bits()).sum();
-    let set = filter.links().iter().map(|link| link.fill_ratio() * link.bits() as f64);
+    let bits: u64 = filter.links().iter().map(|link| link.shape().bits()).sum();
+    let set = filter.links().iter().map(|link| link.fill_ratio() * link.shape().bits() as f64);
     let fill_ratio = set.sum::<f64>() / bits as f64;
     let heads =
         ["keys", "made for", "bits", "probes", "false positives, made for", "from the bits"];
@@ -36,16 +36,16 @@ pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
         list.lines.push(vec![
             link.size().to_string(),
             link.entries().to_string(),
-            link.bits().to_string(),
-            link.hashes().to_string(),
+            link.shape().bits().to_string(),
+            link.shape().probes().to_string(),
             percent(link.error_rate()),
             percent(rate),
         ]);
         links.push(json!({
             "keys": link.size(),
             "capacity": link.entries(),
-            "bits": link.bits(),
-            "probes": link.hashes(),
+            "bits": link.shape().bits(),
+            "probes": link.shape().probes(),
             "error_rate": link.error_rate(),
             "fill_ratio": link.fill_ratio(),
             "estimated_false_positive_rate": rate,
@@ -118,7 +118,8 @@ impl Builder for Keys {
             filter.contains_hashes(&self.hashes, &mut hits);
         }
         let links = filter.links().len();
-        let bits = |filter: &RedisFilter| filter.links().iter().map(|link| link.bits() / 8).sum();
+        let bits =
+            |filter: &RedisFilter| filter.links().iter().map(|link| link.shape().bits() / 8).sum();
         let needed = reserve(distinct).ok().map(|needed| bits(&needed));
         let rate = filter.estimated_false_positive_rate();
         Ok(Built {

@@ -2,7 +2,7 @@
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::parquet::{PhysicalType, Value};
-use blocked_bloom_formats::spark::{Shape, SparkFilter, SparkFilterRef, SparkHash, Version};
+use blocked_bloom_formats::spark::{Shape, SparkFilter, SparkHash, Version};
 use serde_json::json;
 
 use super::builder::{BuildOptions, Builder, Built, push};
@@ -14,8 +14,8 @@ use crate::keys::Key;
 use crate::numbers::counted;
 use crate::stored::Stored;
 
-fn open(stored: &Stored) -> Result<SparkFilterRef<'_>, Failure> {
-    SparkFilterRef::from_bytes(&stored.bytes).map_err(|error| stored.damaged(error))
+fn open(stored: &Stored) -> Result<SparkFilter<&[u8]>, Failure> {
+    SparkFilter::from_bytes(&stored.bytes[..]).map_err(|error| stored.damaged(error))
 }
 
 /// The type of keys: numbers, which Spark widens to 64 bits, or bytes, unless the user says otherwise.
@@ -50,7 +50,7 @@ pub(super) fn lookup<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup
     Ok(Box::new(move |keys| {
         hashes.clear();
         for (i, key) in keys.iter().enumerate() {
-            let hash = hash(filter.shape().version(), physical_type, key, is_hex);
+            let hash = hash(filter.shape().scheme(), physical_type, key, is_hex);
             hashes.push(hash.map_err(|problem| (i, problem))?);
         }
         filter.contains_hashes(&hashes, &mut hits);
@@ -61,11 +61,11 @@ pub(super) fn lookup<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup
 pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
     let filter = open(stored)?;
     let shape = filter.shape();
-    let version = shape.version();
+    let version = shape.scheme();
     let header = vec![
         ("version", "version", json!(version.number())),
         ("seed", "seed", json!(version.seed())),
-        ("probes", "probes", json!(shape.hash_functions())),
+        ("probes", "probes", json!(shape.probes())),
         ("words", "words of 8 bytes", json!(shape.words())),
     ];
     let bits = Bits {
@@ -128,11 +128,10 @@ impl Builder for Items {
         let needed =
             Shape::for_items(self.version, distinct, self.fpp).ok().map(Shape::stored_bytes);
         let rate = view.estimated_false_positive_rate();
-        let (version, words, probes) =
-            (self.version.number(), shape.words(), shape.hash_functions());
+        let (version, words, probes) = (self.version.number(), shape.words(), shape.probes());
         Ok(Built {
             fit: classical::fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
-            bytes: filter.into_bytes(),
+            bytes: filter.into_inner(),
             verified: hits.len(),
             missing: hits.count_misses(),
             summary: format!(

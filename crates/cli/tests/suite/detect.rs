@@ -114,14 +114,14 @@ fn other_formats_are_recognised_under_the_name_of_cassandras() {
     let mut bytes = dir.read(name);
     bytes[3] = 99;
     dir.write(name, &bytes);
-    assert_parts(&dir.fails(&format!("info {name}")), &["99 probes", "read as cassandra"]);
+    assert_parts(&dir.fails(&format!("info {name}")), &["probes 99", "read as cassandra"]);
     bytes[0] = 1;
     dir.write(name, &bytes);
     assert_parts(&dir.fails(&format!("info {name}")), &["not a recognised", "--format"]);
     assert_parts(&stderr(&dir.run(&format!("-v info {name}"))), &["no number of probes"]);
     for option in ["--format cassandra", "--cassandra-version nb"] {
         let message = dir.fails(&format!("info {name} {option}"));
-        assert_parts(&message, &["16777315 probes", "read as cassandra"]);
+        assert_parts(&message, &["probes 16777315", "read as cassandra"]);
     }
 }
 

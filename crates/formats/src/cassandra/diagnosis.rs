@@ -1,9 +1,9 @@
 //! Finds the layout of a file whose name is wrong, from keys that are known to be in it.
 
-use super::error::CassandraError;
+use super::filter::CassandraFilter;
 use super::hash::hash_key;
 use super::layout::Layout;
-use super::view::CassandraFilterRef;
+use crate::ClassicalError;
 
 /// How many known keys a file has in each layout: the result of [`diagnose`].
 ///
@@ -12,7 +12,7 @@ use super::view::CassandraFilterRef;
 /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
 /// assert_eq!(diagnosis.found(Layout::Since4), 3);
-/// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
@@ -39,7 +39,7 @@ impl Diagnosis {
     /// # use blocked_bloom_formats::cassandra::diagnose;
     /// // An empty file fits every layout.
     /// assert_eq!(diagnose(&[], &["apple"])?.layout(), None);
-    /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+    /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```
     pub fn layout(&self) -> Option<Layout> {
         let mut fitting = Layout::ALL.into_iter().filter(|&layout| self.found(layout) == self.keys);
@@ -58,7 +58,7 @@ impl Diagnosis {
 ///
 /// # Errors
 ///
-/// Those of [`CassandraFilterRef::from_bytes`].
+/// Those of [`CassandraFilter::from_bytes`].
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{Layout, diagnose};
@@ -67,15 +67,15 @@ impl Diagnosis {
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
 /// assert_eq!(diagnosis.layout(), Some(Layout::Since4));
 /// assert_ne!(diagnosis.layout(), Some(Layout::of_file_name(renamed)?));
-/// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn diagnose<K: AsRef<[u8]>>(
     bytes: &[u8],
     known_keys: &[K],
-) -> Result<Diagnosis, CassandraError> {
+) -> Result<Diagnosis, ClassicalError> {
     let mut found = [0; 3];
     for (found, layout) in found.iter_mut().zip(Layout::ALL) {
-        let filter = CassandraFilterRef::from_bytes(bytes, layout)?;
+        let filter = CassandraFilter::from_bytes(bytes, layout)?;
         *found = known_keys.iter().filter(|key| filter.contains_hash(hash_key(key))).count();
     }
     Ok(Diagnosis { keys: known_keys.len(), found })

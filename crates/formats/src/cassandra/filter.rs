@@ -1,122 +1,118 @@
-//! An owned `Filter.db` that keys are added to. Its bytes are always those of the file: header first, bits in the layout's order.
+//! The header of a `Filter.db`, and making, filling and opening one.
 
 use alloc::vec::Vec;
 
-use super::error::CassandraError;
 use super::hash::{Hash128, hash_key};
 use super::layout::Layout;
-use super::limits::HEADER_BYTES;
-use super::probe::Probes;
-use super::shape::Shape;
-use super::view::CassandraFilterRef;
-use crate::classical;
+use super::sizing::Shape;
+use crate::classical::{Fields, Scheme, Walk, Words};
+use crate::{ClassicalError, ClassicalFilter};
 
-/// A filter to which partition keys are added. Its bytes are those that Cassandra writes for the same keys, expected number of partitions
-/// and `bloom_filter_fp_chance`; the order of keys and repeated keys make no difference.
+/// A `Filter.db`, wherever its bytes are: those that Cassandra writes for the same keys, expected number of partitions and
+/// `bloom_filter_fp_chance`. Its scheme is the [`Layout`], which is always the caller's choice: the bytes do not say it.
 ///
-/// The layout is chosen first, because the bits of a key depend on it. Queries are methods of [`view`](Self::view).
-///
-/// ```
-/// use blocked_bloom_formats::cassandra::{CassandraFilter, CassandraFilterRef, Layout};
-/// let mut filter = CassandraFilter::new(Layout::Since4, 1_000, 0.01)?;
-/// for key in 0..1_000_i32 {
-///     filter.insert(key.to_be_bytes());
-/// }
-/// let file = filter.into_bytes();
-/// assert_eq!(file.len(), 8 + 157 * 8);
-/// let filter = CassandraFilterRef::from_bytes(&file, Layout::Since4)?;
-/// assert!(filter.contains(999_i32.to_be_bytes()));
-/// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct CassandraFilter {
-    layout: Layout,
-    /// None if every key may be present: then there are no bytes.
-    probes: Option<Probes>,
-    bytes: Vec<u8>,
+/// A key is the partition key as Cassandra serializes it: see [`composite_key`](super::composite_key). A file of no bytes is a filter that
+/// answers "maybe" to every key: Cassandra reads it so, and writes it at a chance of 1. Cassandra's `Digest` file is about the data, not
+/// the filter.
+pub type CassandraFilter<D = Vec<u8>> = ClassicalFilter<Layout, D>;
+
+impl Scheme for Layout {
+    type Hash = Hash128;
+
+    #[inline]
+    fn header_bytes(self) -> usize {
+        8
+    }
+
+    #[inline]
+    fn hash_key(self, key: &[u8]) -> Hash128 {
+        hash_key(key)
+    }
+
+    /// Which half of the hash is the first number and which the step changed with 3.0.
+    #[inline]
+    fn walk(self, Hash128 { h1, h2 }: Hash128) -> Walk {
+        match self {
+            Layout::UpTo2 => Walk { next: h1, step: h2 },
+            Layout::Since3 | Layout::Since4 => Walk { next: h2, step: h1 },
+        }
+    }
+
+    /// The position is the magnitude of Java's remainder, whose sign is that of the dividend. The magnitude of the smallest number is 2^63.
+    #[inline]
+    fn dividend(self, number: u64) -> u64 {
+        number.cast_signed().unsigned_abs()
+    }
+
+    #[inline]
+    fn byte_flip(self) -> u64 {
+        match self {
+            Layout::UpTo2 | Layout::Since3 => 56,
+            Layout::Since4 => 0,
+        }
+    }
+}
+
+impl Words for Layout {
+    /// Cassandra computes a key's positions into an array of this many.
+    const MAX_PROBES: u32 = 21;
+
+    fn header(self, probes: u32, words: u32) -> Vec<u8> {
+        [probes, words].map(u32::to_be_bytes).concat()
+    }
+
+    fn fields(self) -> [(&'static str, i64); 2] {
+        [("layout", self as i64), ("seed", 0)]
+    }
 }
 
 impl CassandraFilter {
     /// An empty filter, sized as Cassandra sizes it for an estimated number of partitions and the table's
     /// `bloom_filter_fp_chance`: see [`Shape::for_partitions`].
     ///
-    /// At a chance of 1 Cassandra writes no filter: then there are no bytes, and every key is "maybe".
-    ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_partitions`], and [`CassandraError::Alloc`] if the memory cannot be had.
-    pub fn new(layout: Layout, partitions: u64, fp_chance: f64) -> Result<Self, CassandraError> {
-        match Shape::for_partitions(partitions, fp_chance)? {
-            Some(shape) => Self::with_shape(layout, shape),
-            None => Ok(CassandraFilter { layout, probes: None, bytes: Vec::new() }),
-        }
-    }
-
-    /// An empty filter of this shape.
+    /// Those of [`Shape::for_partitions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
     ///
-    /// # Errors
-    ///
-    /// [`CassandraError::Alloc`] if the memory, up to 16 GiB, cannot be had.
-    pub fn with_shape(layout: Layout, shape: Shape) -> Result<Self, CassandraError> {
-        let [k, words] = [shape.hash_count(), shape.words()].map(u32::to_be_bytes);
-        let bytes = classical::zeroed(&[k, words].concat(), shape.bits() / 8)?;
-        Ok(CassandraFilter { layout, probes: Some(Probes::new(layout, shape)), bytes })
-    }
-
-    /// Adds a partition key as Cassandra serializes it: see [`composite_key`](super::composite_key). Returns true if it was
-    /// certainly not there before; never where there is no filter.
-    ///
-    /// Cost: one hash and a cache line per probe.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(hash_key(key))
-    }
-
-    /// Adds the key with this hash. Returns true if it was certainly not there before.
-    pub fn insert_hash(&mut self, hash: Hash128) -> bool {
-        match self.probes {
-            Some(probes) => classical::insert(&mut self.bytes[HEADER_BYTES..], probes, hash),
-            None => false,
-        }
-    }
-
-    /// Adds the keys with these hashes.
-    ///
-    /// Cost: cache lines of later keys are prefetched while bits are set. In a filter of 100 MB that takes about a third of the
-    /// time of single insertions: hash some thousand keys, then add them.
-    pub fn insert_hashes(&mut self, hashes: &[Hash128]) {
-        if let Some(probes) = self.probes {
-            classical::insert_all(&mut self.bytes[HEADER_BYTES..], probes, hashes);
-        }
-    }
-
-    /// The filter, borrowed: every query and the statistics.
-    pub fn view(&self) -> CassandraFilterRef<'_> {
-        CassandraFilterRef::of_parts(&self.bytes, self.layout, self.probes)
-    }
-
-    /// The bytes of the file; none at a chance of 1.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The bytes of the file, without a copy; none at a chance of 1.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    /// ```
+    /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
+    /// let mut filter = CassandraFilter::new(Layout::Since4, 1_000, 0.01)?;
+    /// for key in 0..1_000_i32 {
+    ///     filter.insert(key.to_be_bytes());
+    /// }
+    /// let file = filter.into_inner();
+    /// assert_eq!(file.len(), 8 + 157 * 8);
+    /// let filter = CassandraFilter::from_bytes(&file, Layout::Since4)?;
+    /// assert!(filter.contains(999_i32.to_be_bytes()));
+    /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+    /// ```
+    pub fn new(layout: Layout, partitions: u64, fp_chance: f64) -> Result<Self, ClassicalError> {
+        Self::with_shape(Shape::for_partitions(layout, partitions, fp_chance)?)
     }
 }
 
-impl<K: AsRef<[u8]>> Extend<K> for CassandraFilter {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| _ = self.insert(key));
-    }
-}
-
-/// The layout and the shape, without the bits.
-impl core::fmt::Debug for CassandraFilter {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("CassandraFilter")
-            .field("layout", &self.layout)
-            .field("shape", &self.probes.map(Probes::shape))
-            .finish()
+impl<D: AsRef<[u8]>> CassandraFilter<D> {
+    /// Opens the bytes of a `Filter.db`. Cost: reads the header.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassicalError::Truncated`] for 1 to 7 bytes; [`ClassicalError::OutOfRange`] unless there are 1 to 21 probes and 1 to 2^31 - 1 words;
+    /// [`ClassicalError::Length`] unless the words are as many as the header says and nothing follows. Bytes that fail must not be used to
+    /// answer "absent".
+    ///
+    /// ```
+    /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
+    /// let filter = CassandraFilter::from_bytes(bytes, Layout::of_file_name("nb-1-big-Filter.db")?)?;
+    /// assert!(filter.contains("apple") && !filter.contains("granite"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_bytes(bytes: D, layout: Layout) -> Result<Self, ClassicalError> {
+        let header = Fields(bytes.as_ref());
+        let shape = match header.is_empty() {
+            true => Shape::of(layout, 0, 0, 0),
+            false => Shape::checked(layout, header.number(0)?, header.number(4)?)?,
+        };
+        Self::open(shape, bytes)
     }
 }

@@ -91,21 +91,6 @@ impl Layout {
         }
         Self::of_version(version)
     }
-
-    /// What to exclusive-or a position with: 56, which reverses the bytes of each word, where they are stored reversed, else 0.
-    #[inline]
-    pub(super) fn byte_flip(self) -> u64 {
-        match self {
-            Layout::UpTo2 | Layout::Since3 => 56,
-            Layout::Since4 => 0,
-        }
-    }
-
-    /// Whether the first half of the hash is the first probe and the second the step, not the other way round.
-    #[inline]
-    pub(super) fn starts_with_h1(self) -> bool {
-        self == Layout::UpTo2
-    }
 }
 
 fn is_number(text: &str) -> bool {

@@ -6,24 +6,23 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`CassandraFilterRef`] | a borrowed `Filter.db`, queried by keys or hashes |
-//! | [`CassandraFilter`] | one to which keys are added, sized as Cassandra sizes it ([`Shape`]) |
+//! | [`CassandraFilter`] | a `Filter.db`, queried by keys or hashes; in memory of its own, keys are added to it, sized as Cassandra sizes it ([`Shape`]) |
 //! | [`Layout`], [`diagnose`] | how a file is to be read, by its name or by known keys |
 //! | [`hash_key`], [`composite_key`] | the hash of a partition key, and the bytes of one of several columns |
 //!
 //! ```
 //! use blocked_bloom::Bitmask;
-//! use blocked_bloom_formats::cassandra::{CassandraFilterRef, Layout};
+//! use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 //!
 //! # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
 //! let layout = Layout::of_file_name("data/store/fruit-6d1e/nb-1-big-Filter.db")?;
-//! let filter = CassandraFilterRef::from_bytes(bytes, layout)?;
+//! let filter = CassandraFilter::from_bytes(bytes, layout)?;
 //! assert!(filter.contains("apple"));
 //!
 //! let mut hits = Bitmask::new();
 //! filter.contains_batch(&["apple", "granite", "cherry"], &mut hits);
 //! assert!(hits.hits().eq([0, 2]));
-//! # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod diagnosis;
@@ -32,10 +31,7 @@ mod filter;
 mod hash;
 mod key;
 mod layout;
-mod limits;
-mod probe;
-mod shape;
-mod view;
+mod sizing;
 
 pub use diagnosis::{Diagnosis, diagnose};
 pub use error::CassandraError;
@@ -43,5 +39,4 @@ pub use filter::CassandraFilter;
 pub use hash::{Hash128, hash_key};
 pub use key::composite_key;
 pub use layout::Layout;
-pub use shape::Shape;
-pub use view::CassandraFilterRef;
+pub use sizing::Shape;

@@ -1,6 +1,7 @@
 //! Batches over filters that outgrow the cache: when which cache lines of which key are prefetched and tested.
 
-use super::bit_array::{BitArray, Scheme, Walk};
+use super::bit_array::BitArray;
+use super::scheme::{Scheme, Walk};
 
 /// Keys that go through a stage together.
 const GROUP: usize = 32;
@@ -37,7 +38,7 @@ impl Group {
     ) {
         self.len = 0;
         for (key, (index, hash)) in self.keys.iter_mut().zip(hashes) {
-            let mut rest = array.scheme().walk(hash);
+            let mut rest = array.walk(hash);
             let first = array.first(&mut rest);
             first.into_iter().for_each(|position| array.prefetch(position));
             *key = Key { index, first, rest };

@@ -1,15 +1,15 @@
-//! Why Guava's or Spark's bytes cannot be read, or a filter cannot be sized or merged; and the check of a number's range.
+//! Why a classical filter cannot be read, sized or merged; the numbers of a header, and the check of their ranges.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::AllocError;
 
-/// Why a filter of Guava's or Spark's cannot be read, sized or merged. Offsets count from its first byte.
+/// Why a classical filter cannot be read, sized or merged. Offsets count from its first byte.
 ///
 /// ```
 /// # #[cfg(feature = "guava")] {
-/// use blocked_bloom_formats::{ClassicalError, guava::GuavaFilterRef};
-/// let error = GuavaFilterRef::from_bytes(&[1, 5, 0, 0, 0, 2, 0, 0]).unwrap_err();
+/// use blocked_bloom_formats::{ClassicalError, guava::GuavaFilter};
+/// let error = GuavaFilter::from_bytes([1, 5, 0, 0, 0, 2, 0, 0]).unwrap_err();
 /// assert_eq!(error, ClassicalError::Length { found: 8, expected: 22 });
 /// assert_eq!(error.to_string(), "8 bytes in all, expected 22: the filter is truncated");
 /// # }
@@ -26,7 +26,7 @@ pub enum ClassicalError {
     OutOfRange {
         /// Where the header has it. None for what the caller gave.
         offset: Option<u64>,
-        /// `strategy`, `version`, `hash functions`, `words`, `items` or `bits`.
+        /// `strategy`, `version`, `probes`, `words`, `items` or `bits`.
         field: &'static str,
         /// The number.
         found: i64,
@@ -47,7 +47,14 @@ pub enum ClassicalError {
         /// The false-positive rate given.
         rate: f64,
     },
-    /// The other filter has another strategy, version or seed, or other numbers of hash functions or words.
+    /// Lower than the lowest rate that Cassandra has a size for.
+    RateTooLow {
+        /// The false-positive rate given.
+        rate: f64,
+        /// The lowest.
+        least: f64,
+    },
+    /// The other filter has another strategy, version, seed or layout, or other numbers of probes or words.
     Mismatch {
         /// Which of these.
         field: &'static str,
@@ -79,6 +86,9 @@ impl Display for ClassicalError {
             Self::RateOutOfRange { rate } => {
                 write!(f, "false-positive rate {rate}: give a number above 0 and below 1")
             }
+            Self::RateTooLow { rate, least } => {
+                write!(f, "false-positive rate {rate:e}: the lowest is {least:e}")
+            }
             Self::Mismatch { field, found, expected } => {
                 write!(f, "{field} {found} of the filter to be added, expected {expected}")
             }
@@ -87,11 +97,57 @@ impl Display for ClassicalError {
     }
 }
 
-impl core::error::Error for ClassicalError {}
+impl core::error::Error for ClassicalError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Alloc(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 impl From<AllocError> for ClassicalError {
     fn from(error: AllocError) -> Self {
         ClassicalError::Alloc(error)
+    }
+}
+
+/// Checks that a rate is above 0 and below 1.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
+pub(crate) fn check_rate(rate: f64) -> Result<(), ClassicalError> {
+    match rate > 0.0 && rate < 1.0 {
+        true => Ok(()),
+        false => Err(ClassicalError::RateOutOfRange { rate }),
+    }
+}
+
+/// The bytes of a stored filter, for the numbers of its header.
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
+
+#[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
+impl Fields<'_> {
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes<const N: usize>(self, at: usize) -> Result<[u8; N], ClassicalError> {
+        let bytes = self.0.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.copied().ok_or(ClassicalError::Truncated { offset: self.0.len() as u64 })
+    }
+
+    /// The byte at an offset.
+    #[cfg(feature = "guava")]
+    pub(crate) fn byte(self, at: usize) -> Result<u8, ClassicalError> {
+        let [byte] = self.bytes(at)?;
+        Ok(byte)
+    }
+
+    /// The signed big-endian number of four bytes at an offset.
+    pub(crate) fn number(self, at: usize) -> Result<Number, ClassicalError> {
+        Ok(Number::stored(at as u64, i32::from_be_bytes(self.bytes(at)?)))
     }
 }
 
@@ -104,6 +160,7 @@ pub(crate) struct Number {
 
 impl Number {
     /// A number that the header has at this byte.
+    #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn stored(offset: u64, value: impl Into<i64>) -> Self {
         Number { offset: Some(offset), value: value.into() }
     }

@@ -1,23 +1,22 @@
 //! Remainders by a number that is known in advance, without a division.
 
 /// Divides by a number of bits that is known in advance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modulus {
-    /// 1 to 2^63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Modulus {
+    /// 0 to 2^63.
     divisor: u64,
     /// `(2^64 - 1) / divisor`, rounded down.
     reciprocal: u64,
 }
 
 impl Modulus {
-    /// `divisor` is 1 to 2^63; 0 is taken for 1.
-    pub(crate) fn new(divisor: u64) -> Self {
-        let divisor = divisor.max(1);
-        Modulus { divisor, reciprocal: u64::MAX / divisor }
+    /// `divisor` is 0 to 2^63; nothing is divided by 0.
+    pub(super) fn new(divisor: u64) -> Self {
+        Modulus { divisor, reciprocal: u64::MAX / divisor.max(1) }
     }
 
-    #[cfg(feature = "redis")]
-    pub(crate) fn divisor(self) -> u64 {
+    #[inline]
+    pub(super) fn divisor(self) -> u64 {
         self.divisor
     }
 
@@ -27,7 +26,7 @@ impl Modulus {
     /// `x * (1 + r) / (d * 2^64) <= x / 2^64 < 1`. Rounded down it is the quotient or one less, so the remainder is off by nothing or
     /// by one `d`, and below `2 d <= 2^64`. A 64-bit division takes 10 to 40 cycles, this takes 8.
     #[inline]
-    pub(crate) fn remainder(self, dividend: u64) -> u64 {
+    pub(super) fn remainder(self, dividend: u64) -> u64 {
         let quotient = ((u128::from(dividend) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = dividend - quotient * self.divisor;
         if remainder >= self.divisor { remainder - self.divisor } else { remainder }

@@ -1,31 +1,106 @@
-//! A filter of Guava's in memory of its own, to be filled. The bytes are the stored ones at every moment.
+//! Strategies and the header of a stored filter, and how Guava sizes.
 
 use alloc::vec::Vec;
 
 use super::hash::{GuavaHash, hash_key};
-use super::shape::{HEADER_BYTES, Probes, Shape};
-use super::view::GuavaFilterRef;
-use crate::ClassicalError;
-use crate::classical;
+use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
+use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter to which keys are added. Its bytes are those that Guava writes after the same insertions; the order of keys and repeated keys
-/// make no difference. Queries are methods of [`view`](Self::view).
+/// A filter of Guava's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the same insertions.
+pub type GuavaFilter<D = Vec<u8>> = ClassicalFilter<Strategy, D>;
+
+/// Strategy, hash functions ([`probes`](ClassicalShape::probes), 1 to 255) and words of a filter.
+pub type Shape = ClassicalShape<Strategy>;
+
+/// How positions are computed from a key's hash: the first byte of a stored filter.
 ///
 /// ```
-/// use blocked_bloom_formats::guava::GuavaFilter;
-/// // BloomFilter.create(Funnels.longFunnel(), 1000, 0.01)
-/// let mut filter = GuavaFilter::new(1_000, 0.01)?;
-/// for id in 0..1_000_i64 {
-///     filter.insert(id.to_le_bytes());
-/// }
-/// assert!(filter.view().contains(999_i64.to_le_bytes()));
-/// assert_eq!(filter.into_bytes()[..6], [1, 7, 0, 0, 0, 150]);
+/// use blocked_bloom_formats::guava::{GuavaFilter, Strategy};
+/// assert_eq!(GuavaFilter::new(10, 0.01)?.shape().scheme(), Strategy::Mitz64);
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct GuavaFilter {
-    probes: Probes,
-    bytes: Vec<u8>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// `MURMUR128_MITZ_32`, 0: the halves of the first half, as numbers of 32 bits. Guava's before 17.0; such filters have a usable
+    /// range of 2^31 bits.
+    Mitz32,
+    /// `MURMUR128_MITZ_64`, 1: both halves, as numbers of 64 bits.
+    Mitz64,
+}
+
+impl Scheme for Strategy {
+    type Hash = GuavaHash;
+
+    #[inline]
+    fn header_bytes(self) -> usize {
+        6
+    }
+
+    #[inline]
+    fn hash_key(self, key: &[u8]) -> GuavaHash {
+        hash_key(key)
+    }
+
+    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` does so with the halves of the first half, one step ahead.
+    #[inline]
+    fn walk(self, hash: GuavaHash) -> Walk {
+        match self {
+            Strategy::Mitz64 => Walk { next: hash.h1, step: hash.h2 },
+            Strategy::Mitz32 => {
+                let (low, high) = (hash.h1 as u32, (hash.h1 >> 32) as u32);
+                Walk { next: low.wrapping_add(high).into(), step: high.into() }
+            }
+        }
+    }
+
+    /// `Mitz64` clears the sign bit; `Mitz32`, of whose numbers the lowest 32 bits count, inverts negative ones.
+    #[inline]
+    fn dividend(self, number: u64) -> u64 {
+        match self {
+            Strategy::Mitz64 => number & u64::MAX >> 1,
+            Strategy::Mitz32 => {
+                let number = (number as u32).cast_signed();
+                (number ^ number >> 31).cast_unsigned().into()
+            }
+        }
+    }
+}
+
+impl Words for Strategy {
+    const MAX_PROBES: u32 = 255;
+
+    fn header(self, probes: u32, words: u32) -> Vec<u8> {
+        [&[self as u8, probes as u8][..], &words.to_be_bytes()].concat()
+    }
+
+    fn fields(self) -> [(&'static str, i64); 2] {
+        [("strategy", self as i64), ("seed", 0)]
+    }
+}
+
+impl Shape {
+    /// The shape that `BloomFilter.create` gives a filter for so many insertions and this `fpp` (0.03 unless the program gives one):
+    /// `-n ln(p) / ln(2)^2` bits, cut to a whole number and then rounded up to words, and `-log2(p)` hash functions, rounded. No
+    /// insertions are taken for one, as Guava does.
+    ///
+    /// Guava up to 31 computed the hash functions from the cut number of bits: of filters for up to 152 keys, some have one more or less
+    /// (65 of 3,000 shapes), and its `isCompatible` is then false. For the shape of a filter that is there, take
+    /// [its own](ClassicalFilter::shape).
+    ///
+    /// # Errors
+    ///
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1; [`ClassicalError::OutOfRange`] if there would be no bit, more
+    /// than 2^31 - 1 words, or more than 255 hash functions: Guava throws then.
+    pub fn for_insertions(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
+        check_rate(fpp)?;
+        let ln2 = core::f64::consts::LN_2;
+        let bits = -(insertions.max(1) as f64) * libm::log(fpp) / (ln2 * ln2);
+        let probes = libm::round(-libm::log(fpp) / ln2).max(1.0);
+        // Conversion saturates.
+        let words = Number::given((bits as u64).div_ceil(64));
+        Self::checked(Strategy::Mitz64, Number::given(probes as i64), words)
+    }
 }
 
 impl GuavaFilter {
@@ -34,116 +109,46 @@ impl GuavaFilter {
     /// # Errors
     ///
     /// Those of [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
-    pub fn new(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
-        Self::with_shape(Shape::for_insertions(insertions, fpp)?)
-    }
-
-    /// An empty filter of this shape.
-    ///
-    /// # Errors
-    ///
-    /// [`ClassicalError::Alloc`] if the memory, up to 16 GiB, cannot be had.
-    pub fn with_shape(shape: Shape) -> Result<Self, ClassicalError> {
-        let bytes = classical::zeroed(&shape.header(), shape.bits() / 8)?;
-        Ok(GuavaFilter { probes: Probes::new(shape), bytes })
-    }
-
-    fn words(&mut self) -> &mut [u8] {
-        &mut self.bytes[HEADER_BYTES..]
-    }
-
-    /// Adds a key: the bytes that the program's `Funnel` makes of it. Returns true if it was certainly not there before.
-    ///
-    /// Cost: one hash and a cache line per hash function.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(hash_key(key))
-    }
-
-    /// Adds the key with this hash. Returns true if it was certainly not there before.
-    pub fn insert_hash(&mut self, hash: GuavaHash) -> bool {
-        let probes = self.probes;
-        classical::insert(self.words(), probes, hash)
-    }
-
-    /// Adds the keys with these hashes. Cost: cache lines of later keys are prefetched while bits are set.
-    pub fn insert_hashes(&mut self, hashes: &[GuavaHash]) {
-        let probes = self.probes;
-        classical::insert_all(self.words(), probes, hashes);
-    }
-
-    /// Adds every key of another filter of the same shape, Guava's `putAll`. That both programs have the same `Funnel` is for the caller
-    /// to know.
-    ///
-    /// # Errors
-    ///
-    /// [`ClassicalError::Mismatch`] if the strategy, the hash functions or the words differ. The filter is then unchanged.
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;
-    /// let mut filters = [GuavaFilter::new(100, 0.01)?, GuavaFilter::new(100, 0.01)?];
-    /// filters[0].insert("apple");
-    /// filters[1].insert("banana");
-    /// let [mut filter, other] = filters;
-    /// filter.union_with(other.view())?;
-    /// assert!(filter.view().contains("apple") && filter.view().contains("banana"));
+    /// // BloomFilter.create(Funnels.longFunnel(), 1000, 0.01)
+    /// let mut filter = GuavaFilter::new(1_000, 0.01)?;
+    /// for id in 0..1_000_i64 {
+    ///     filter.insert(id.to_le_bytes());
+    /// }
+    /// assert!(filter.contains(999_i64.to_le_bytes()));
+    /// assert_eq!(filter.into_inner()[..6], [1, 7, 0, 0, 0, 150]);
     /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```
-    pub fn union_with(&mut self, other: GuavaFilterRef<'_>) -> Result<(), ClassicalError> {
-        let numbers = |shape: Shape| {
-            [
-                ("strategy", shape.strategy() as i64),
-                ("hash functions", shape.hash_functions().into()),
-                ("words", shape.words().into()),
-            ]
-        };
-        let own = numbers(self.probes.shape());
-        for ((field, expected), (_, found)) in own.into_iter().zip(numbers(other.shape())) {
-            if found != expected {
-                return Err(ClassicalError::Mismatch { field, found, expected });
-            }
-        }
-        classical::merge(self.words(), other.words());
-        Ok(())
-    }
-
-    /// The filter, borrowed: every query and the statistics.
-    pub fn view(&self) -> GuavaFilterRef<'_> {
-        GuavaFilterRef::of_words(&self.bytes[HEADER_BYTES..], self.probes)
-    }
-
-    /// What `writeTo` writes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// What `writeTo` writes, without a copy.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub fn new(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
+        Self::with_shape(Shape::for_insertions(insertions, fpp)?)
     }
 }
 
-impl<K: AsRef<[u8]>> Extend<K> for GuavaFilter {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| _ = self.insert(key));
-    }
-}
-
-impl GuavaFilterRef<'_> {
-    /// A copy that owns its words and can be added to, merged into and written.
+impl<D: AsRef<[u8]>> GuavaFilter<D> {
+    /// Opens the bytes of one filter, and nothing after it. Cost: reads the header.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Alloc`] if the memory cannot be had.
-    pub fn to_filter(&self) -> Result<GuavaFilter, ClassicalError> {
-        let mut copy = GuavaFilter::with_shape(self.shape())?;
-        copy.words().copy_from_slice(self.words());
-        Ok(copy)
-    }
-}
-
-/// The shape, without the bits.
-impl core::fmt::Debug for GuavaFilter {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("GuavaFilter").field("shape", &self.probes.shape()).finish()
+    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`] unless the strategy is 0 or 1, there are 1
+    /// to 255 hash functions, and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the header says and
+    /// nothing follows. Bytes that fail must not be used to answer "absent".
+    ///
+    /// ```
+    /// use blocked_bloom_formats::guava::GuavaFilter;
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/guava/guava_mitz64_n1000_fpp0.03.bin"));
+    /// let filter = GuavaFilter::from_bytes(bytes)?;
+    /// assert!(filter.contains("k0") && !filter.contains("durian"));
+    /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+    /// ```
+    pub fn from_bytes(bytes: D) -> Result<Self, ClassicalError> {
+        let header = Fields(bytes.as_ref());
+        let (kind, probes, words) = (header.byte(0)?, header.byte(1)?, header.number(2)?);
+        let strategy = match Number::stored(0, kind.cast_signed()).within("strategy", 0, 1)? {
+            0 => Strategy::Mitz32,
+            _ => Strategy::Mitz64,
+        };
+        Self::open(Shape::checked(strategy, Number::stored(1, probes), words)?, bytes)
     }
 }

@@ -35,7 +35,7 @@ impl GuavaHash {
 /// use blocked_bloom_formats::guava::{GuavaFilter, hash_key};
 /// let mut filter = GuavaFilter::new(10, 0.01)?;
 /// filter.insert_hash(hash_key("apple"));
-/// assert!(filter.view().contains("apple"));
+/// assert!(filter.contains("apple"));
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 #[inline]

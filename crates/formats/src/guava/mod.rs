@@ -1,7 +1,7 @@
 //! Guava's `BloomFilter`, as `writeTo` stores it: a classical Bloom filter of Java programs.
 //!
 //! The bytes do not say what a key is: a `Funnel` of the program's makes bytes of it, which are hashed by MurmurHash3 (128 bits, seed 0).
-//! [`GuavaFilterRef`] and [`GuavaFilter`] take those bytes:
+//! [`GuavaFilter`] takes those bytes:
 //!
 //! | funnel | bytes of a key |
 //! |---|---|
@@ -14,14 +14,14 @@
 //!
 //! ```
 //! use blocked_bloom::Bitmask;
-//! use blocked_bloom_formats::guava::{GuavaFilter, GuavaFilterRef};
+//! use blocked_bloom_formats::guava::GuavaFilter;
 //!
 //! // BloomFilter.create(Funnels.stringFunnel(UTF_8), 1000, 0.03)
 //! let mut filter = GuavaFilter::new(1_000, 0.03)?;
 //! filter.extend(["apple", "cherry"]);
-//! let stored = filter.into_bytes(); // what BloomFilter.readFrom takes
+//! let stored = filter.into_inner(); // what BloomFilter.readFrom takes
 //!
-//! let filter = GuavaFilterRef::from_bytes(&stored)?;
+//! let filter = GuavaFilter::from_bytes(&stored)?;
 //! let mut hits = Bitmask::new();
 //! filter.contains_batch(&["apple", "banana", "cherry"], &mut hits);
 //! assert!(hits.hits().eq([0, 2]));
@@ -35,10 +35,6 @@
 
 mod filter;
 mod hash;
-mod shape;
-mod view;
 
-pub use filter::GuavaFilter;
+pub use filter::{GuavaFilter, Shape, Strategy};
 pub use hash::{GuavaHash, hash_key};
-pub use shape::{Shape, Strategy};
-pub use view::GuavaFilterRef;

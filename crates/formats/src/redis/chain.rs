@@ -59,18 +59,14 @@ impl RedisFilter {
             return Err(RedisError::Rate { offset: None, field: "error", found: error_rate });
         }
         let options = FORCE_64 | NO_ROUND | scaling;
-        let links = vec![Link::new(capacity, tightened, options)?];
+        let links = vec![Link::reserve(capacity, tightened, options)?];
         Ok(RedisFilter { options, growth, links })
     }
 
     /// The hashes of a key, of the width that this filter has.
     #[inline]
     pub fn hash_key(&self, key: impl AsRef<[u8]>) -> RedisHash {
-        if self.options & FORCE_64 != 0 {
-            RedisHash::of_64_bits(key.as_ref())
-        } else {
-            RedisHash::of_32_bits(key.as_ref())
-        }
+        RedisHash::of_key(key.as_ref(), self.options & FORCE_64 != 0)
     }
 
     /// `BF.EXISTS`: whether the key may be present; false means certainly absent.
@@ -85,7 +81,7 @@ impl RedisFilter {
     #[inline]
     pub fn contains_hash(&self, hash: RedisHash) -> bool {
         // Most keys are in the newest link, which is the largest.
-        self.links.iter().rev().any(|link| link.array().contains(hash))
+        self.links.iter().rev().any(|link| link.contains_hash(hash))
     }
 
     /// `BF.MEXISTS`: looks up every key; `hits` then has one bit per key. Batches may have any length. If a key panics when it is read, the
@@ -103,9 +99,9 @@ impl RedisFilter {
         hits.write(hashes.len(), |words| self.look_up(hashes.iter().copied(), words));
     }
 
-    fn look_up(&self, mut hashes: impl Iterator<Item = RedisHash>, words: &mut [u64]) {
+    fn look_up(&self, mut hashes: impl ExactSizeIterator<Item = RedisHash>, words: &mut [u64]) {
         if let [link] = &self.links[..] {
-            return link.array().contains_all(hashes, words);
+            return link.look_up(hashes, words);
         }
         words.fill(0);
         // Keys that no link had so far, and their places.
@@ -116,7 +112,7 @@ impl RedisFilter {
             left.extend((0..).zip(hashes.by_ref().take(64 * words.len())));
             for link in self.links.iter().rev() {
                 let answers = &mut answers[..left.len().div_ceil(64)];
-                link.array().contains_all(left.iter().map(|&(_, hash)| hash), answers);
+                link.look_up(left.iter().map(|&(_, hash)| hash), answers);
                 let mut i = 0;
                 left.retain(|&(place, _)| {
                     let hit = answers[i / 64] >> (i % 64) & 1;
@@ -154,7 +150,7 @@ impl RedisFilter {
             self.links.push(self.next_link()?);
         }
         if let Some(link) = self.links.last_mut() {
-            link.insert(hash);
+            link.insert_hash(hash);
         }
         Ok(true)
     }
@@ -170,7 +166,7 @@ impl RedisFilter {
         let mut added = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if let Some(&later) = hashes.get(i + DISTANCE) {
-                self.newest().array().prefetch_all(later);
+                self.newest().prefetch_hash(later);
             }
             added += u64::from(self.insert_hash(hash)?);
         }
@@ -187,7 +183,7 @@ impl RedisFilter {
             return Err(RedisError::Full { capacity: newest.entries() });
         }
         let entries = newest.entries().saturating_mul(self.growth.into());
-        Link::new(entries, newest.error_rate() * 0.5, self.options)
+        Link::reserve(entries, newest.error_rate() * 0.5, self.options)
     }
 
     /// The links, oldest first; at least one.

@@ -7,7 +7,8 @@ use blocked_bloom::AllocError;
 
 use super::chain::RedisFilter;
 use super::error::{RedisError, in_range};
-use super::link::{ENTRIES_IS_BITS, FORCE_64, Facts, LINK_BYTES, Link, NO_ROUND, NO_SCALING};
+use super::link::{ENTRIES_IS_BITS, FORCE_64, Facts, LINK_BYTES, NO_ROUND, NO_SCALING};
+use crate::ClassicalFilter;
 
 /// Bytes of a header before the links: keys in all, number of links, options, growth.
 const FIXED_BYTES: usize = 20;
@@ -40,7 +41,7 @@ impl RedisFilter {
                 return Err(RedisError::Truncated { offset: 0, expected });
             }
         };
-        let expected = facts.iter().map(Facts::bytes).fold(0, u64::saturating_add);
+        let expected = facts.iter().map(|link| link.stored_bytes()).fold(0, u64::saturating_add);
         let mut found = 0_u64;
         let mut links = Vec::new();
         let mut bytes = Vec::new();
@@ -62,7 +63,7 @@ impl RedisFilter {
             if iterator != expected {
                 return Err(RedisError::Order { iterator, expected });
             }
-            let most = current.map_or(0, |link| link.bytes() - bytes.len() as u64);
+            let most = current.map_or(0, |link| link.stored_bytes() - bytes.len() as u64);
             if data.len() as u64 > most {
                 let found = data.len() as u64;
                 return Err(RedisError::AcrossLinks { iterator, found, most });
@@ -71,9 +72,9 @@ impl RedisFilter {
             bytes.try_reserve(data.len()).map_err(|_| error)?;
             bytes.extend_from_slice(data);
             if let Some(link) = current
-                && link.bytes() == bytes.len() as u64
+                && link.stored_bytes() == bytes.len() as u64
             {
-                links.push(Link::of_parts(link, core::mem::take(&mut bytes)));
+                links.push(ClassicalFilter::of(link, core::mem::take(&mut bytes)));
                 current = facts.next();
             }
         }
@@ -88,7 +89,7 @@ impl RedisFilter {
     /// The first is the header; the others are the bits, 16 MiB at most and borrowed.
     pub fn dump(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
         let mut end = 1;
-        let chunks = self.links.iter().flat_map(|link| link.bytes().chunks(CHUNK_BYTES));
+        let chunks = self.links.iter().flat_map(|link| link.as_bytes().chunks(CHUNK_BYTES));
         let chunks = chunks.map(move |chunk| {
             end += chunk.len() as i64;
             (end, Cow::Borrowed(chunk))
@@ -101,7 +102,7 @@ impl RedisFilter {
         for number in [self.links.len() as u32, self.options, self.growth] {
             header.extend(number.to_le_bytes());
         }
-        self.links.iter().for_each(|link| header.extend(link.facts().write()));
+        self.links.iter().for_each(|link| header.extend(link.shape().write()));
         header
     }
 
@@ -175,7 +176,7 @@ fn read_header(header: &[u8]) -> Result<(u32, u32, Vec<Facts>), RedisError> {
     let (links, _) = links.as_chunks();
     let start = |i: usize| (FIXED_BYTES + i * LINK_BYTES) as u64;
     let links: Result<Vec<Facts>, RedisError> =
-        links.iter().enumerate().map(|(i, link)| Facts::read(link, start(i))).collect();
+        links.iter().enumerate().map(|(i, link)| Facts::read(link, start(i), options)).collect();
     let links = links?;
     let sum = links.iter().try_fold(0_u64, |sum, link| sum.checked_add(link.size()));
     let sum = sum.unwrap_or(u64::MAX);

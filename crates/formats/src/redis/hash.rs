@@ -34,14 +34,13 @@ impl RedisHash {
         self.second
     }
 
+    /// Of 64 bits, or of 32.
     #[inline]
-    pub(super) fn of_64_bits(key: &[u8]) -> Self {
-        let first = murmur2_64(key, 0xc6a4_a793_5bd1_e995);
-        RedisHash { first, second: murmur2_64(key, first) }
-    }
-
-    #[inline]
-    pub(super) fn of_32_bits(key: &[u8]) -> Self {
+    pub(super) fn of_key(key: &[u8], is_64: bool) -> Self {
+        if is_64 {
+            let first = murmur2_64(key, 0xc6a4_a793_5bd1_e995);
+            return RedisHash { first, second: murmur2_64(key, first) };
+        }
         let first = murmur2_32(key, 0x9747_b28c);
         RedisHash { first: first.into(), second: murmur2_32(key, first).into() }
     }

@@ -7,7 +7,8 @@ use blocked_bloom::AllocError;
 use super::error::{RedisError, in_range};
 use super::hash::RedisHash;
 use super::log::ln;
-use crate::classical::{self, BitArray, Modulus, Scheme, Walk};
+use crate::classical::{Scheme, Walk};
+use crate::{ClassicalFilter, ClassicalShape};
 
 /// Bytes that a header has for a link.
 pub(super) const LINK_BYTES: usize = 53;
@@ -34,36 +35,41 @@ const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 /// let mut filter = RedisFilter::new(100, 0.01, Some(2))?;
 /// filter.insert("apple")?;
 /// let link = &filter.links()[0];
-/// assert_eq!((link.size(), link.entries(), link.hashes(), link.bits()), (1, 100, 8, 1152));
+/// assert_eq!((link.size(), link.entries()), (1, 100));
+/// assert_eq!((link.shape().probes(), link.shape().bits()), (8, 1152));
 /// assert_eq!(link.error_rate(), 0.005); // half of what was reserved, since links to come add to it
 /// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
 /// ```
-#[derive(Clone, PartialEq)]
-pub struct Link {
-    facts: Facts,
-    /// As many bits as the facts say.
-    bytes: Vec<u8>,
-}
+pub type Link<D = Vec<u8>> = ClassicalFilter<LinkScheme, D>;
 
-/// What a header says of a link.
+/// What a header says of a link, beside probes and bits.
+pub(super) type Facts = ClassicalShape<LinkScheme>;
+
+/// What a header says of a link beside probes and bits, and the width of its hashes.
+///
+/// ```
+/// use blocked_bloom_formats::ClassicalShape;
+/// use blocked_bloom_formats::redis::{LinkScheme, RedisFilter};
+/// let filter = RedisFilter::new(100, 0.01, None)?;
+/// let shape: ClassicalShape<LinkScheme> = filter.links()[0].shape();
+/// assert!(shape.false_positive_rate(100) < 0.01);
+/// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Facts {
-    /// A multiple of 8, below 2^63.
-    bits: u64,
+pub struct LinkScheme {
     size: u64,
     error: f64,
     bits_per_entry: f64,
-    /// 1 to 1,076.
-    hashes: u32,
     entries: u64,
     /// The logarithm of the bits that probes fall on, or 0: all of them.
     n2: u8,
-    modulus: Modulus,
+    /// Whether hashes have 64 bits, not 32.
+    is_64: bool,
 }
 
 impl Facts {
     /// The link that RedisBloom makes for so many entries and this error rate.
-    fn new(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
+    fn reserve(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
         if !(error > 0.0 && error < 1.0) {
             return Err(RedisError::Rate { offset: None, field: "error", found: error });
         }
@@ -90,15 +96,18 @@ impl Facts {
         if bits > 1 << 62 {
             return Err(AllocError::new(bits / 8).into());
         }
-        let bits = bits.next_multiple_of(64);
-        let hashes = hashes(bits_per_entry);
-        let modulus = modulus(bits, n2);
-        Ok(Facts { bits, size: 0, error, bits_per_entry, hashes, entries, n2, modulus })
+        let is_64 = options & FORCE_64 != 0;
+        let scheme = LinkScheme { size: 0, error, bits_per_entry, entries, n2, is_64 };
+        Ok(scheme.with_bits(bits.next_multiple_of(64)))
     }
 
-    /// What the bytes of a header say of a link, which begin at this offset of it. The conditions are RedisBloom's, and that the numbers of
+    /// What the bytes of a header with these options say of a link, which begin at this offset of it. The conditions are RedisBloom's, and that the numbers of
     /// bits per entry and of bits are such as can be.
-    pub(super) fn read(bytes: &[u8; LINK_BYTES], offset: u64) -> Result<Self, RedisError> {
+    pub(super) fn read(
+        bytes: &[u8; LINK_BYTES],
+        offset: u64,
+        options: u32,
+    ) -> Result<Self, RedisError> {
         let number = |at: usize| {
             let (bytes, _) = bytes[at..].split_first_chunk().unwrap_or((&[0; 8], &[]));
             u64::from_le_bytes(*bytes)
@@ -121,36 +130,33 @@ impl Facts {
         check(40, "hashes", stored_hashes.into(), expected.into(), expected.into())?;
         let n2 = bytes[LINK_BYTES - 1];
         check(52, "n2", n2.into(), 0, bits.ilog2().into())?;
-        let (size, entries) = (number(16), number(44));
-        let modulus = modulus(bits, n2);
-        Ok(Facts { bits, size, error, bits_per_entry, hashes: expected, entries, n2, modulus })
+        let (size, entries, is_64) = (number(16), number(44), options & FORCE_64 != 0);
+        let scheme = LinkScheme { size, error, bits_per_entry, entries, n2, is_64 };
+        Ok(scheme.with_bits(bits))
     }
 
-    pub(super) fn write(&self) -> [u8; LINK_BYTES] {
+    pub(super) fn write(self) -> [u8; LINK_BYTES] {
         let mut bytes = [0; LINK_BYTES];
+        let LinkScheme { size, error, bits_per_entry, entries, n2, .. } = self.scheme;
         let fields = [
-            (0, self.bits / 8),
-            (8, self.bits),
-            (16, self.size),
-            (24, self.error.to_bits()),
-            (32, self.bits_per_entry.to_bits()),
+            (0, self.stored_bytes()),
+            (8, self.bits()),
+            (16, size),
+            (24, error.to_bits()),
+            (32, bits_per_entry.to_bits()),
             // Its upper half is overwritten by the entries.
-            (40, self.hashes.into()),
-            (44, self.entries),
+            (40, self.probes().into()),
+            (44, entries),
         ];
         for (at, number) in fields {
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
-        bytes[LINK_BYTES - 1] = self.n2;
+        bytes[LINK_BYTES - 1] = n2;
         bytes
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bits / 8
-    }
-
-    pub(super) fn size(&self) -> u64 {
-        self.size
+    pub(super) fn size(self) -> u64 {
+        self.scheme.size
     }
 }
 
@@ -158,23 +164,27 @@ fn hashes(bits_per_entry: f64) -> u32 {
     libm::ceil(LN_2 * bits_per_entry) as u32
 }
 
-fn modulus(bits: u64, n2: u8) -> Modulus {
-    Modulus::new(if n2 == 0 { bits } else { 1 << n2 })
+impl LinkScheme {
+    /// A multiple of 8, below 2^63.
+    fn with_bits(self, bits: u64) -> Facts {
+        let used = if self.n2 == 0 { bits } else { 1 << self.n2 };
+        Facts::of(self, hashes(self.bits_per_entry), bits, used)
+    }
 }
 
 /// The sum of a key's two hashes, the second as often as there were probes before, modulo the bits. RedisBloom computes it in 32 bits for
 /// some links, and that is the same: those have a power of two of bits below 2^32.
-impl Scheme for Facts {
+impl Scheme for LinkScheme {
     type Hash = RedisHash;
 
     #[inline]
-    fn probes(self) -> u32 {
-        self.hashes
+    fn header_bytes(self) -> usize {
+        0
     }
 
     #[inline]
-    fn bits(self) -> u64 {
-        self.modulus.divisor()
+    fn hash_key(self, key: &[u8]) -> RedisHash {
+        RedisHash::of_key(key, self.is_64)
     }
 
     #[inline]
@@ -183,101 +193,54 @@ impl Scheme for Facts {
     }
 
     #[inline]
-    fn position(self, number: u64) -> u64 {
-        self.modulus.remainder(number)
+    fn dividend(self, number: u64) -> u64 {
+        number
+    }
+
+    #[inline]
+    fn byte_flip(self) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn added(&mut self) {
+        self.size = self.size.saturating_add(1);
     }
 }
 
 impl Link {
-    pub(super) fn new(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
-        let facts = Facts::new(entries, error, options)?;
-        Ok(Link { facts, bytes: classical::zeroed(&[], facts.bytes())? })
+    pub(super) fn reserve(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
+        Ok(ClassicalFilter::empty(Facts::reserve(entries, error, options)?, &[])?)
     }
+}
 
-    /// As many bytes as the facts say.
-    pub(super) fn of_parts(facts: Facts, bytes: Vec<u8>) -> Self {
-        Link { facts, bytes }
-    }
-
-    #[inline]
-    pub(super) fn array(&self) -> BitArray<'_, Facts> {
-        BitArray::new(&self.bytes, self.facts)
-    }
-
-    pub(super) fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
+impl<D> Link<D> {
     /// Checks that the bits are as many as the entries take: a dump may say otherwise, and a link that is a multiple of such would claim memory
     /// that nothing has come for.
     pub(super) fn check_entries(&self) -> Result<(), RedisError> {
-        let Facts { entries, bits, bits_per_entry, .. } = self.facts;
-        let most = ((bits as f64 + 64.0) / bits_per_entry) as u64;
+        let LinkScheme { entries, bits_per_entry, .. } = self.shape.scheme;
+        let most = ((self.shape.bits() as f64 + 64.0) / bits_per_entry) as u64;
         in_range(None, "capacity", entries, 0, most)
     }
 
     /// Whether it holds as many keys as it was made for.
     pub(super) fn is_full(&self) -> bool {
-        self.facts.size >= self.facts.entries
-    }
-
-    /// Adds a key that is certainly not there.
-    pub(super) fn insert(&mut self, hash: RedisHash) {
-        if classical::insert(&mut self.bytes, self.facts, hash) {
-            self.facts.size = self.facts.size.saturating_add(1);
-        }
+        self.size() >= self.entries()
     }
 
     /// Keys that were added to it, without those that were, or seemed, there.
     pub fn size(&self) -> u64 {
-        self.facts.size
+        self.shape.scheme.size
     }
 
     /// Keys that it was made for.
     pub fn entries(&self) -> u64 {
-        self.facts.entries
+        self.shape.scheme.entries
     }
 
     /// The false-positive rate that it was made for: half of the one before's. That of the first is half of what was reserved, unless the
     /// filter does not scale.
     pub fn error_rate(&self) -> f64 {
-        self.facts.error
-    }
-
-    /// Bits per key, 1 to 1,076.
-    pub fn hashes(&self) -> u32 {
-        self.facts.hashes
-    }
-
-    /// Bits that it has; old filters with a power of two of them use no more than that.
-    pub fn bits(&self) -> u64 {
-        self.facts.bits
-    }
-
-    /// Fraction of bits that are set, 0 to 1. Cost: reads every byte.
-    pub fn fill_ratio(&self) -> f64 {
-        self.array().fill_ratio()
-    }
-
-    /// False-positive rate that it really has, from its bits. Cost: reads every byte.
-    pub fn estimated_false_positive_rate(&self) -> f64 {
-        self.array().estimated_false_positive_rate()
-    }
-}
-
-/// What the header says, without the bits.
-impl core::fmt::Debug for Link {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Link")
-            .field("size", &self.size())
-            .field("entries", &self.entries())
-            .field("error_rate", &self.error_rate())
-            .field("hashes", &self.hashes())
-            .field("bits", &self.bits())
-            .finish()
+        self.shape.scheme.error
     }
 }

@@ -41,4 +41,4 @@ mod log;
 pub use chain::RedisFilter;
 pub use error::RedisError;
 pub use hash::RedisHash;
-pub use link::Link;
+pub use link::{Link, LinkScheme};

@@ -1,29 +1,144 @@
-//! A filter of Spark's in memory of its own, to be filled. The bytes are the stored ones at every moment.
+//! Versions and the header of a stored filter, and how Spark sizes.
 
 use alloc::vec::Vec;
 
-use super::hash::SparkHash;
-use super::shape::{Probes, Shape, Version};
-use super::view::SparkFilterRef;
-use crate::ClassicalError;
-use crate::classical;
+use blocked_bloom::Bitmask;
 
-/// A filter to which keys are added. Its bytes are those that Spark writes after the same insertions; the order of keys and repeated keys
-/// make no difference. Queries are methods of [`view`](Self::view).
+use super::hash::SparkHash;
+use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
+use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
+
+/// A filter of Spark's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the same insertions.
+pub type SparkFilter<D = Vec<u8>> = ClassicalFilter<Version, D>;
+
+/// Version, hash functions ([`probes`](ClassicalShape::probes), 1 to 1,074) and words of a filter.
+pub type Shape = ClassicalShape<Version>;
+
+/// The version of a filter: how keys are hashed and where their bits are. It hands out the hashes of keys.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
-/// // BloomFilter.create(1000, 0.01) of Spark 4.1
-/// let mut filter = SparkFilter::new(Version::V2 { seed: 0 }, 1_000, 0.01)?;
-/// assert!(filter.insert_long(7) && filter.insert("seven"));
-/// assert!(filter.view().contains_long(7) && !filter.view().contains_long(8));
-/// assert_eq!(filter.into_bytes().len(), 16 + 150 * 8);
+/// let filter = SparkFilter::new(Version::V1, 100, 0.03)?;
+/// let hash = filter.shape().scheme().hash_long(7);
+/// assert!(!filter.contains_hash(hash));
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct SparkFilter {
-    probes: Probes,
-    bytes: Vec<u8>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Version {
+    /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and a good deal below, keys crowd.
+    V1,
+    /// The default since 4.1: positions in 64 bits, and a seed.
+    V2 {
+        /// The seed of the hash, 0 unless the program gives one.
+        seed: i32,
+    },
+}
+
+impl Version {
+    /// The seed of the hash: 0 in version 1.
+    pub fn seed(self) -> i32 {
+        match self {
+            Version::V1 => 0,
+            Version::V2 { seed } => seed,
+        }
+    }
+
+    /// The number that the header has: 1 or 2.
+    pub fn number(self) -> u32 {
+        match self {
+            Version::V1 => 1,
+            Version::V2 { .. } => 2,
+        }
+    }
+}
+
+impl Scheme for Version {
+    type Hash = SparkHash;
+
+    /// Version, hash functions, the seed in version 2, and words, four bytes each.
+    #[inline]
+    fn header_bytes(self) -> usize {
+        match self {
+            Version::V1 => 12,
+            Version::V2 { .. } => 16,
+        }
+    }
+
+    #[inline]
+    fn hash_key(self, key: &[u8]) -> SparkHash {
+        self.hash_bytes(key)
+    }
+
+    /// The first number is one step from where it begins: from the first hash, in version 2 times 2^31 - 1.
+    #[inline]
+    fn walk(self, hash: SparkHash) -> Walk {
+        let [h1, h2] = [hash.h1, hash.h2].map(i64::from);
+        let base = match self {
+            Version::V1 => h1,
+            Version::V2 { .. } => h1 * i64::from(i32::MAX),
+        };
+        Walk { next: base.wrapping_add(h2).cast_unsigned(), step: h2.cast_unsigned() }
+    }
+
+    /// Negative numbers are inverted, in version 1 as numbers of 32 bits.
+    #[inline]
+    fn dividend(self, number: u64) -> u64 {
+        let number = match self {
+            Version::V1 => i64::from((number as u32).cast_signed()),
+            Version::V2 { .. } => number.cast_signed(),
+        };
+        (number ^ number >> 63).cast_unsigned()
+    }
+}
+
+impl Words for Version {
+    /// As many as the smallest rate that a number of 64 bits can be (2^-1074) takes. Spark has no limit; a damaged number would make a lookup
+    /// take seconds.
+    const MAX_PROBES: u32 = 1074;
+
+    fn header(self, probes: u32, words: u32) -> Vec<u8> {
+        let [version, seed] = [self.number(), self.seed().cast_unsigned()];
+        match self {
+            Version::V1 => [version, probes, words].map(u32::to_be_bytes).concat(),
+            Version::V2 { .. } => [version, probes, seed, words].map(u32::to_be_bytes).concat(),
+        }
+    }
+
+    fn fields(self) -> [(&'static str, i64); 2] {
+        [("version", self.number().into()), ("seed", self.seed().into())]
+    }
+}
+
+impl Shape {
+    /// The shape that `BloomFilter.create(expectedNumItems, fpp)` gives a filter (`fpp` is 0.03 unless the program gives one):
+    /// `-n ln(p) / ln(2)^2` bits, cut to a whole number, and [of those](Self::for_bits) hash functions and words.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1, and those of [`for_bits`](Self::for_bits).
+    pub fn for_items(version: Version, items: u64, fpp: f64) -> Result<Self, ClassicalError> {
+        check_rate(fpp)?;
+        let ln2 = core::f64::consts::LN_2;
+        // Conversion saturates.
+        let bits = (-(items as f64) * libm::log(fpp) / (ln2 * ln2)) as u64;
+        Self::for_bits(version, items, bits)
+    }
+
+    /// The shape that `BloomFilter.create(expectedNumItems, numBits)` gives a filter: `m / n ln(2)` hash functions, rounded, at least one,
+    /// and the bits rounded up to words.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassicalError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and for more than 1,074 hash functions or
+    /// 2^31 - 1 words.
+    pub fn for_bits(version: Version, items: u64, bits: u64) -> Result<Self, ClassicalError> {
+        Number::given(items).within("items", 1, i64::MAX - 1)?;
+        Number::given(bits).within("bits", 1, i64::from(i32::MAX) * 64)?;
+        let probes = libm::round(bits as f64 / items as f64 * core::f64::consts::LN_2).max(1.0);
+        let words = Number::given(bits.div_ceil(64));
+        Self::checked(version, Number::given(probes as i64), words)
+    }
 }
 
 impl SparkFilter {
@@ -32,134 +147,63 @@ impl SparkFilter {
     /// # Errors
     ///
     /// Those of [`Shape::for_items`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    ///
+    /// ```
+    /// use blocked_bloom_formats::spark::{SparkFilter, Version};
+    /// // BloomFilter.create(1000, 0.01) of Spark 4.1
+    /// let mut filter = SparkFilter::new(Version::V2 { seed: 0 }, 1_000, 0.01)?;
+    /// assert!(filter.insert_long(7) && filter.insert("seven"));
+    /// assert!(filter.contains_long(7) && !filter.contains_long(8));
+    /// assert_eq!(filter.into_inner().len(), 16 + 150 * 8);
+    /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+    /// ```
     pub fn new(version: Version, items: u64, fpp: f64) -> Result<Self, ClassicalError> {
         Self::with_shape(Shape::for_items(version, items, fpp)?)
     }
 
-    /// An empty filter of this shape.
-    ///
-    /// # Errors
-    ///
-    /// [`ClassicalError::Alloc`] if the memory, up to 16 GiB, cannot be had.
-    pub fn with_shape(shape: Shape) -> Result<Self, ClassicalError> {
-        let [version, k, words] = [shape.version().number(), shape.hash_functions(), shape.words()];
-        let header = match shape.version() {
-            Version::V1 => [version, k, words].map(u32::to_be_bytes).concat(),
-            Version::V2 { seed } => {
-                [version, k, seed.cast_unsigned(), words].map(u32::to_be_bytes).concat()
-            }
-        };
-        let bytes = classical::zeroed(&header, shape.bits() / 8)?;
-        Ok(SparkFilter { probes: Probes::new(shape), bytes })
-    }
-
-    fn version(&self) -> Version {
-        self.probes.shape().version()
-    }
-
-    fn words(&mut self) -> &mut [u8] {
-        let start = self.version().header_bytes();
-        &mut self.bytes[start..]
-    }
-
-    /// Adds bytes, as `putBinary` does, and `putString` the UTF-8 of text. Returns true if they were certainly not there before.
-    ///
-    /// Cost: two hashes and a cache line per hash function.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.version().hash_bytes(key))
-    }
-
     /// Adds a number, as `putLong` does. Returns true if it was certainly not there before.
     pub fn insert_long(&mut self, key: i64) -> bool {
-        self.insert_hash(self.version().hash_long(key))
+        self.insert_hash(self.shape.scheme().hash_long(key))
     }
+}
 
-    /// Adds the key with this hash, which must be of the filter's [`Version`]. Returns true if it was certainly not there before.
-    pub fn insert_hash(&mut self, hash: SparkHash) -> bool {
-        let probes = self.probes;
-        classical::insert(self.words(), probes, hash)
-    }
-
-    /// Adds the keys with these hashes. Cost: cache lines of later keys are prefetched while bits are set.
-    pub fn insert_hashes(&mut self, hashes: &[SparkHash]) {
-        let probes = self.probes;
-        classical::insert_all(self.words(), probes, hashes);
-    }
-
-    /// Adds every key of another filter of the same shape, Spark's `mergeInPlace`.
+impl<D: AsRef<[u8]>> SparkFilter<D> {
+    /// Opens the bytes of one filter, and nothing after it. Cost: reads the header.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Mismatch`] if the version, the seed, the hash functions or the words differ. The filter is then unchanged.
+    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`] unless the version is 1 or 2, there are 1
+    /// to 1,074 hash functions (Spark has no limit), and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the
+    /// header says and nothing follows. Bytes that fail must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
-    /// let mut parts = [1, 2].map(|_| SparkFilter::new(Version::V1, 100, 0.01).expect("a legal size"));
-    /// parts[0].insert_long(1);
-    /// parts[1].insert_long(2);
-    /// let [mut filter, other] = parts;
-    /// filter.union_with(other.view())?;
-    /// assert!(filter.view().contains_long(1) && filter.view().contains_long(2));
+    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/spark/spark_V2_n5000_fpp0.001.bin"));
+    /// let filter = SparkFilter::from_bytes(bytes)?;
+    /// assert_eq!(filter.shape().scheme(), Version::V2 { seed: 12345 });
+    /// assert!(filter.contains("k0") && filter.contains_long(1_234_567_891_006));
+    /// assert!(!filter.contains("durian"));
     /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
     /// ```
-    pub fn union_with(&mut self, other: SparkFilterRef<'_>) -> Result<(), ClassicalError> {
-        let numbers = |shape: Shape| {
-            [
-                ("version", shape.version().number().into()),
-                ("seed", shape.version().seed().into()),
-                ("hash functions", shape.hash_functions().into()),
-                ("words", shape.words().into()),
-            ]
+    pub fn from_bytes(bytes: D) -> Result<Self, ClassicalError> {
+        let header = Fields(bytes.as_ref());
+        let version = match header.number(0)?.within("version", 1, 2)? {
+            1 => Version::V1,
+            _ => Version::V2 { seed: header.number(8)?.value() as i32 },
         };
-        let own = numbers(self.probes.shape());
-        for ((field, expected), (_, found)) in own.into_iter().zip(numbers(other.shape())) {
-            if found != expected {
-                return Err(ClassicalError::Mismatch { field, found, expected });
-            }
-        }
-        classical::merge(self.words(), other.words());
-        Ok(())
+        let words = header.number(version.header_bytes() - 4)?;
+        Self::open(Shape::checked(version, header.number(4)?, words)?, bytes)
     }
 
-    /// The filter, borrowed: every query and the statistics.
-    pub fn view(&self) -> SparkFilterRef<'_> {
-        SparkFilterRef::of_words(&self.bytes[self.version().header_bytes()..], self.probes)
+    /// Whether this number may have been added by `putLong`, or a smaller integral type's: false means certainly not.
+    #[inline]
+    pub fn contains_long(&self, key: i64) -> bool {
+        self.contains_hash(self.shape.scheme().hash_long(key))
     }
 
-    /// What `writeTo` writes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// What `writeTo` writes, without a copy.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-}
-
-/// Adds bytes, as [`SparkFilter::insert`] does.
-impl<K: AsRef<[u8]>> Extend<K> for SparkFilter {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| _ = self.insert(key));
-    }
-}
-
-impl SparkFilterRef<'_> {
-    /// A copy that owns its words and can be added to, merged into and written.
-    ///
-    /// # Errors
-    ///
-    /// [`ClassicalError::Alloc`] if the memory cannot be had.
-    pub fn to_filter(&self) -> Result<SparkFilter, ClassicalError> {
-        let mut copy = SparkFilter::with_shape(self.shape())?;
-        copy.words().copy_from_slice(self.words());
-        Ok(copy)
-    }
-}
-
-/// The shape, without the bits.
-impl core::fmt::Debug for SparkFilter {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SparkFilter").field("shape", &self.probes.shape()).finish()
+    /// Looks up numbers, as [`contains_batch`](Self::contains_batch) does bytes.
+    pub fn contains_longs(&self, keys: &[i64], hits: &mut Bitmask) {
+        let hashes = keys.iter().map(|&key| self.shape.scheme().hash_long(key));
+        hits.write(keys.len(), |words| self.look_up(hashes, words));
     }
 }

@@ -1,6 +1,6 @@
 //! The hash of a key: Spark's variant of MurmurHash3_x86_32, twice.
 
-use super::shape::Version;
+use super::filter::Version;
 
 /// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the second has the first for a seed.
 ///

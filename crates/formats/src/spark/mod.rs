@@ -8,14 +8,14 @@
 //!
 //! ```
 //! use blocked_bloom::Bitmask;
-//! use blocked_bloom_formats::spark::{SparkFilter, SparkFilterRef, Version};
+//! use blocked_bloom_formats::spark::{SparkFilter, Version};
 //!
 //! // BloomFilter.create(1000, 0.03) of Spark 4.1
 //! let mut filter = SparkFilter::new(Version::V2 { seed: 0 }, 1_000, 0.03)?;
 //! (0..1_000).for_each(|id| _ = filter.insert_long(id));
-//! let stored = filter.into_bytes(); // what BloomFilter.readFrom takes
+//! let stored = filter.into_inner(); // what BloomFilter.readFrom takes
 //!
-//! let filter = SparkFilterRef::from_bytes(&stored)?;
+//! let filter = SparkFilter::from_bytes(&stored)?;
 //! assert!(filter.contains_long(999));
 //! let mut hits = Bitmask::new();
 //! filter.contains_longs(&[7, -1, 8], &mut hits);
@@ -30,10 +30,6 @@
 
 mod filter;
 mod hash;
-mod shape;
-mod view;
 
-pub use filter::SparkFilter;
+pub use filter::{Shape, SparkFilter, Version};
 pub use hash::SparkHash;
-pub use shape::{Shape, Version};
-pub use view::SparkFilterRef;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Link, RedisFilter};
+use super::RedisFilter;
 use crate::watch::{events, lines};
 
 /// Bytes of an array that outgrows the cache.
@@ -14,17 +14,17 @@ fn additions_to_a_chain_prefetch_in_its_newest_link() {
     let mut filter = RedisFilter::new(1_000, 0.001, Some(2)).unwrap();
     let hash = |filter: &RedisFilter, key: u64| filter.hash_key(key.to_le_bytes());
     let mut key = 0;
-    while filter.links().last().map_or(0, Link::bits) < 8 * LARGE {
+    while filter.links().last().map_or(0, |link| link.shape().bits()) < 8 * LARGE {
         filter.insert_hash(hash(&filter, key)).unwrap();
         key += 1;
     }
     assert!(filter.links().len() > 1);
     let hashes: Vec<_> = (key..key + 100).map(|key| hash(&filter, key)).collect();
-    let newest = |filter: &RedisFilter| filter.links().last().unwrap().array().bytes().as_ptr();
+    let newest = |filter: &RedisFilter| filter.links().last().unwrap().as_bytes().as_ptr();
     let before = newest(&filter);
-    let array = filter.links().last().unwrap().array();
+    let link = filter.links().last().unwrap().view();
     let expected =
-        lines(&events(|| hashes[16..].iter().for_each(|&hash| array.prefetch_all(hash))));
+        lines(&events(|| hashes[16..].iter().for_each(|&hash| link.prefetch_hash(hash))));
     assert!(expected.len() >= 84 * 10);
     let found = lines(&events(|| _ = filter.insert_hashes(&hashes).unwrap()));
     assert!(newest(&filter) == before && found == expected);

@@ -3,38 +3,43 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::bit_array::insert_all;
-use super::{BitArray, Scheme, Walk};
+use super::bit_array::BitArray;
+use super::{ClassicalFilter, ClassicalShape, Scheme, Walk};
 use crate::watch::{Event, events, lines, note};
 
 /// Eight bits for a byte, and an event for each position that is computed: where a line is prefetched, and where a bit is read or set.
-#[derive(Clone, Copy)]
-struct Watched {
-    probes: u32,
-    bytes: u64,
-}
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Watched;
 
 const POSITION: Event = Event::Ran("position");
 
 impl Scheme for Watched {
     type Hash = u64;
 
-    fn probes(self) -> u32 {
-        self.probes
+    fn header_bytes(self) -> usize {
+        0
     }
 
-    fn bits(self) -> u64 {
-        8 * self.bytes
+    fn hash_key(self, key: &[u8]) -> u64 {
+        key.len() as u64
     }
 
     fn walk(self, hash: u64) -> Walk {
         Walk { next: hash, step: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    fn position(self, number: u64) -> u64 {
+    fn dividend(self, number: u64) -> u64 {
         note(POSITION);
-        number % self.bits()
+        number
     }
+
+    fn byte_flip(self) -> u64 {
+        0
+    }
+}
+
+fn shape(probes: u32, bytes: usize) -> ClassicalShape<Watched> {
+    ClassicalShape::of(Watched, probes, 8 * bytes as u64, 8 * bytes as u64)
 }
 
 fn hashes(count: u64) -> Vec<u64> {
@@ -42,10 +47,10 @@ fn hashes(count: u64) -> Vec<u64> {
 }
 
 /// The lines of a key's probes.
-fn of_key(bytes: &[u8], scheme: Watched, hash: u64) -> Vec<usize> {
-    let walk = scheme.walk(hash);
-    (0..u64::from(scheme.probes))
-        .map(|i| walk.next.wrapping_add(i.wrapping_mul(walk.step)) % scheme.bits() / 8)
+fn of_key(bytes: &[u8], probes: u32, hash: u64) -> Vec<usize> {
+    let walk = Watched.walk(hash);
+    (0..u64::from(probes))
+        .map(|i| walk.next.wrapping_add(i.wrapping_mul(walk.step)) % (8 * bytes.len() as u64) / 8)
         .map(|byte| (bytes.as_ptr().addr() + byte as usize) / 64)
         .collect()
 }
@@ -61,10 +66,9 @@ fn batches_prefetch_group_by_group() {
         for count in [0, 1, 31, 32, 33, 64, 100] {
             let hashes = hashes(count);
             let mut words = vec![0; hashes.len().div_ceil(64)];
-            let scheme = Watched { probes, bytes: LARGE as u64 };
             for present in [true, false] {
                 let bytes = vec![if present { 0xff } else { 0 }; LARGE];
-                let array = BitArray::new(&bytes, scheme);
+                let array = BitArray::new(&bytes, shape(probes, LARGE));
                 let found = events(|| array.contains_all(hashes.iter().copied(), &mut words));
                 let mut expected = Vec::new();
                 let groups: Vec<&[u64]> = hashes.chunks(32).collect();
@@ -73,7 +77,7 @@ fn batches_prefetch_group_by_group() {
                 let first = probes.min(2) as usize;
                 for i in 0..groups.len() + 2 {
                     for &hash in group(Some(i)) {
-                        let lines = of_key(&bytes, scheme, hash);
+                        let lines = of_key(&bytes, probes, hash);
                         expected.extend(vec![POSITION; first]);
                         // A key's only line twice.
                         expected.extend([0, first - 1].map(|i| Event::Line(lines[i])));
@@ -82,7 +86,7 @@ fn batches_prefetch_group_by_group() {
                         continue;
                     }
                     for &hash in group(i.checked_sub(1)) {
-                        for &line in &of_key(&bytes, scheme, hash)[first..] {
+                        for &line in &of_key(&bytes, probes, hash)[first..] {
                             expected.extend([POSITION, Event::Line(line)]);
                         }
                     }
@@ -92,7 +96,7 @@ fn batches_prefetch_group_by_group() {
                 assert_eq!(found, expected, "{probes} probes, {count} keys, {present}");
             }
             let bytes = vec![0xff; SMALL];
-            let array = BitArray::new(&bytes, Watched { probes, bytes: SMALL as u64 });
+            let array = BitArray::new(&bytes, shape(probes, SMALL));
             let found = events(|| array.contains_all(hashes.iter().copied(), &mut words));
             assert!(lines(&found).is_empty());
         }
@@ -104,13 +108,12 @@ fn batches_prefetch_group_by_group() {
 fn insertions_prefetch_the_lines_of_later_keys() {
     for count in [0, 1, 15, 16, 17, 100] {
         let (hashes, probes) = (hashes(count), 5);
-        let mut bytes = vec![0; LARGE];
-        let scheme = Watched { probes, bytes: LARGE as u64 };
+        let mut filter = ClassicalFilter::of(shape(probes, LARGE), vec![0; LARGE]);
         let start = hashes.iter().take(16);
         let later = hashes.iter().skip(16).map(Some).chain([None; 16]).take(hashes.len());
         let mut expected = Vec::new();
         let prefetch = |expected: &mut Vec<Event>, hash: u64| {
-            for line in of_key(&bytes, scheme, hash) {
+            for line in of_key(filter.as_bytes(), probes, hash) {
                 expected.extend([POSITION, Event::Line(line)]);
             }
         };
@@ -119,10 +122,9 @@ fn insertions_prefetch_the_lines_of_later_keys() {
             later.into_iter().for_each(|&hash| prefetch(&mut expected, hash));
             expected.extend(vec![POSITION; probes as usize]);
         }
-        let found = events(|| insert_all(&mut bytes, scheme, &hashes));
+        let found = events(|| filter.insert_hashes(&hashes));
         assert_eq!(found, expected, "{count} keys");
-        let mut bytes = vec![0; SMALL];
-        let scheme = Watched { probes, bytes: SMALL as u64 };
-        assert!(lines(&events(|| insert_all(&mut bytes, scheme, &hashes))).is_empty());
+        let mut filter = ClassicalFilter::of(shape(probes, SMALL), vec![0; SMALL]);
+        assert!(lines(&events(|| filter.insert_hashes(&hashes))).is_empty());
     }
 }

@@ -160,3 +160,24 @@ fn planes_of_another_hash_are_refused() {
         assert!(names.iter().all(|name| text.contains(name)), "{text}");
     }
 }
+
+/// A row of 2^19 planes takes 32 MiB: so much that no memory is used again.
+#[cfg(target_os = "linux")]
+#[test]
+fn planes_are_not_on_huge_pages_if_the_filters_of_the_store_are_not() {
+    let shape = Shape::new(1 << 10, 512, 2).unwrap();
+    let make = |huge_pages: bool| {
+        let store = FilterOptions::default().with_huge_pages(huge_pages);
+        let options = PlanesOptions::for_filters(&store, shape);
+        let planes = Planes::from_hashes(&options, [[7]]).unwrap();
+        let copies = [planes.to_planes().unwrap(), planes.view().to_planes().unwrap()];
+        let [copy, of_view] = copies;
+        [planes.clone(), planes, copy, of_view]
+    };
+    let [advised, not_advised] = [true, false].map(make);
+    let starts = |planes: &[Planes; 4]| planes.each_ref().map(|planes| planes.as_bytes().as_ptr());
+    crate::huge_pages::check_advice(&starts(&advised), &starts(&not_advised));
+    // Nothing of it is stored.
+    assert_eq!(advised[0].as_bytes(), not_advised[0].as_bytes());
+    assert_eq!(advised[0].layout(), not_advised[0].layout());
+}

@@ -6,6 +6,9 @@ mod damage;
 mod delete;
 mod filters;
 mod golden;
+#[cfg(target_os = "linux")]
+#[path = "../../../../tests/suite/common/huge_pages.rs"]
+mod huge_pages;
 mod naive;
 mod query;
 mod ranged;

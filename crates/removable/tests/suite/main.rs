@@ -2,6 +2,9 @@
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+#[cfg(target_os = "linux")]
+#[path = "../../../../tests/suite/common/huge_pages.rs"]
+mod huge_pages;
 mod naive;
 
 mod damage;

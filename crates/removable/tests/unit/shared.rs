@@ -6,6 +6,7 @@ use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
 use super::word::{Word, contains, insert, remove};
+use crate::RemovableOptions;
 
 const TAG: u16 = 0x8001;
 
@@ -116,4 +117,13 @@ fn a_reader_finds_a_copy_wherever_the_writer_is() {
         }
     }
     assert_eq!(interleavings, 64 * 70);
+}
+
+#[test]
+fn readers_look_up_in_the_lines_that_the_filter_had() {
+    let filter = RemovableOptions::new(1_000).empty_filter().unwrap();
+    let before = filter.lines().as_ptr().addr();
+    let writer = filter.into_writer();
+    assert_eq!(writer.reader.0.lines.blocks().as_ptr().addr(), before);
+    assert_eq!(writer.reader().clone().0.lines.blocks().as_ptr().addr(), before);
 }

@@ -158,7 +158,15 @@ fn options_of_an_engine() {
         let error = with(sizing).builder().finish().unwrap_err();
         assert!(matches!(error, RibbonError::Rate { .. }), "{sizing:?}");
     }
-    assert_ne!(RibbonOptions::from(&filters.clone().with_huge_pages(false)), ribbon);
+    for huge_pages in [true, false] {
+        let options = RibbonOptions::from(&filters.clone().with_huge_pages(huge_pages));
+        assert_eq!(options == ribbon, huge_pages);
+        let filter = options.builder().finish().unwrap();
+        for filter in [filter.clone(), filter] {
+            let text = format!("{:?}", filter.into_inner());
+            assert!(text.contains(&format!("huge_pages: {huge_pages}")), "{text}");
+        }
+    }
     assert_eq!(
         RibbonOptions::from(&FilterOptions::new(Sizing::FalsePositiveRate(0.01))),
         RibbonOptions::new(0.01)

@@ -6,9 +6,9 @@ pub(crate) mod naive;
 mod real;
 
 use blocked_bloom::Bitmask;
+use blocked_bloom_formats::ClassicalError;
 use blocked_bloom_formats::cassandra::{
-    CassandraError, CassandraFilter, CassandraFilterRef, Hash128, Layout, Shape, composite_key,
-    diagnose, hash_key,
+    CassandraError, CassandraFilter, Hash128, Layout, Shape, composite_key, diagnose, hash_key,
 };
 
 use crate::common::Random;
@@ -52,7 +52,7 @@ fn answers_are_those_of_a_naive_reading() {
         for words in [1, 2, 3, 7, 64, 141, 1_000, 40_000] {
             for hash_count in [1, 2, 3, 5, 10, 21] {
                 let bytes = file(hash_count, words, &mut random);
-                let filter = CassandraFilterRef::from_bytes(&bytes, layout).unwrap();
+                let filter = CassandraFilter::from_bytes(&bytes, layout).unwrap();
                 let keys: Vec<_> = (0..200).map(|i| random_key(&mut random, i % 40)).collect();
                 let mut answers = Bitmask::new();
                 filter.contains_batch(&keys, &mut answers);
@@ -76,7 +76,7 @@ fn hashes_at_the_ends_of_the_signed_range() {
     for layout in Layout::ALL {
         for words in [1, 3, 1_000] {
             let bytes = file(5, words, &mut random);
-            let filter = CassandraFilterRef::from_bytes(&bytes, layout).unwrap();
+            let filter = CassandraFilter::from_bytes(&bytes, layout).unwrap();
             for (h1, h2) in ends.iter().flat_map(|&h1| ends.map(|h2| (h1, h2))) {
                 let expected = naive::contains(&bytes, layout, (h1, h2));
                 assert_eq!(filter.contains_hash(Hash128::new(h1, h2)), expected, "{h1:x} {h2:x}");
@@ -93,7 +93,7 @@ fn batches_of_every_length_are_answered_as_single_keys_are() {
         for hash_count in [1, 2, 3, 5, 21] {
             for layout in Layout::ALL {
                 let bytes = file(hash_count, words, &mut random);
-                let filter = CassandraFilterRef::from_bytes(&bytes, layout).unwrap();
+                let filter = CassandraFilter::from_bytes(&bytes, layout).unwrap();
                 let keys: Vec<_> = (0..200).map(|_| random_key(&mut random, 9)).collect();
                 let hashes: Vec<_> = keys.iter().map(hash_key).collect();
                 let mut answers = Bitmask::new();
@@ -131,23 +131,23 @@ fn the_writer_writes_what_a_naive_one_does() {
                 .collect();
             let hashes: Vec<_> = keys.iter().map(|key| naive::murmur3(key)).collect();
             let expected = naive::write(layout, hash_count, words, &hashes);
-            let shape = Shape::new(hash_count as i32, words as i32).unwrap();
-            let mut written = CassandraFilter::with_shape(layout, shape).unwrap();
+            let shape = Shape::new(layout, hash_count, words).unwrap();
+            let mut written = CassandraFilter::with_shape(shape).unwrap();
             // In another order, half of them twice.
             written.extend(keys.iter().rev());
             written.extend(keys.iter().step_by(2));
             assert!(keys.iter().all(|key| written.view().contains(key)));
             assert_eq!(
-                written.into_bytes(),
+                written.into_inner(),
                 expected,
                 "{layout}, {hash_count} probes, {words} words"
             );
 
-            let mut written = CassandraFilter::with_shape(layout, shape).unwrap();
+            let mut written = CassandraFilter::with_shape(shape).unwrap();
             let hashes: Vec<_> = keys.iter().map(hash_key).collect();
             let (few, many) = hashes.split_at(3);
             [few, &[], many].into_iter().for_each(|hashes| written.insert_hashes(hashes));
-            assert_eq!(written.into_bytes(), expected, "hashes: {layout}, {hash_count} probes");
+            assert_eq!(written.into_inner(), expected, "hashes: {layout}, {hash_count} probes");
         }
     }
 }
@@ -160,7 +160,7 @@ fn the_committed_file_keeps_its_bytes() {
     assert_eq!(keys.lines().count(), 40);
     let mut written = CassandraFilter::new(Layout::Since4, 40, 0.01).unwrap();
     written.extend(keys.lines());
-    assert_eq!(written.into_bytes(), stored);
+    assert_eq!(written.into_inner(), stored);
 
     let hashes: Vec<_> = keys.lines().map(|key| naive::murmur3(key.as_bytes())).collect();
     assert_eq!(naive::write(Layout::Since4, 5, 7, &hashes), stored);
@@ -177,7 +177,7 @@ fn diagnosis_tells_every_layout_from_the_others_or_says_nothing() {
         let keys: Vec<_> = (0..50).map(|_| random_key(&mut random, 12)).collect();
         let mut written = CassandraFilter::new(layout, 50, 0.01).unwrap();
         written.extend(&keys);
-        let bytes = written.into_bytes();
+        let bytes = written.into_inner();
         assert_eq!(diagnose(&bytes, &keys).unwrap().layout(), Some(layout));
         assert_eq!(diagnose(&bytes, &keys[..0]).unwrap().layout(), None);
         let mut with_a_stranger = keys.clone();
@@ -193,33 +193,34 @@ fn every_truncation_and_extension_is_an_error() {
     for (hash_count, words) in [(5, 1), (1, 2), (21, 40)] {
         let bytes = file(hash_count, words, &mut Random(7));
         for layout in Layout::ALL {
-            assert!(!CassandraFilterRef::from_bytes(&bytes, layout).unwrap().is_pass_all());
+            assert!(!CassandraFilter::from_bytes(&bytes, layout).unwrap().is_pass_all());
             for length in 1..bytes.len() {
-                let error = CassandraFilterRef::from_bytes(&bytes[..length], layout).unwrap_err();
+                let error = CassandraFilter::from_bytes(&bytes[..length], layout).unwrap_err();
                 let (found, expected) = (length as u64, bytes.len() as u64);
                 if length < 8 {
-                    assert_eq!(error, CassandraError::TooShort { found });
+                    assert_eq!(error, ClassicalError::Truncated { offset: found });
                 } else {
-                    assert_eq!(error, CassandraError::Length { found, expected });
+                    assert_eq!(error, ClassicalError::Length { found, expected });
+                    assert!(error.to_string().contains("truncated"), "{error}");
                 }
-                assert!(error.to_string().contains("truncated"), "{error}");
             }
             for extra in [1, 7, 8, 64] {
                 let mut longer = bytes.clone();
                 longer.resize(bytes.len() + extra, 0);
-                let error = CassandraFilterRef::from_bytes(&longer, layout).unwrap_err();
+                let error = CassandraFilter::from_bytes(&longer, layout).unwrap_err();
                 assert!(error.to_string().contains("followed by other bytes"), "{error}");
             }
         }
     }
     // What is left of a file cut to nothing rules out nothing.
-    let empty = CassandraFilterRef::from_bytes(&[], Layout::UpTo2).unwrap();
+    let empty = CassandraFilter::from_bytes(&[], Layout::UpTo2).unwrap();
     assert!(empty.is_pass_all() && empty.contains("") && empty.contains("anything"));
     let mut hits = Bitmask::new();
     empty.contains_batch(&[[0]; 70], &mut hits);
     assert_eq!(hits.words(), [u64::MAX, 0x3f]);
     assert_eq!((empty.fill_ratio(), empty.estimated_false_positive_rate()), (1.0, 1.0));
-    assert_eq!((empty.shape(), empty.estimated_keys()), (None, None));
+    assert_eq!((empty.shape().probes(), empty.shape().bits()), (0, 0));
+    assert_eq!((empty.shape().stored_bytes(), empty.estimated_keys()), (0, None));
 }
 
 /// Within the words every bit pattern is a filter: such damage is answered from, as Cassandra would, and by no panic.
@@ -232,7 +233,7 @@ fn every_flipped_byte_is_an_error_or_answered_as_it_stands() {
             for flip in 1..=255 {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
-                match CassandraFilterRef::from_bytes(&damaged, layout) {
+                match CassandraFilter::from_bytes(&damaged, layout) {
                     Ok(filter) => {
                         assert!(at == 3 || at >= 8, "byte {at}");
                         for key in &keys {
@@ -240,10 +241,11 @@ fn every_flipped_byte_is_an_error_or_answered_as_it_stands() {
                             assert_eq!(filter.contains(key), expected);
                         }
                     }
-                    Err(CassandraError::HashCount { .. }) => assert!(at < 4),
-                    Err(CassandraError::WordCount { .. } | CassandraError::Length { .. }) => {
-                        assert!((4..8).contains(&at));
-                    }
+                    Err(ClassicalError::OutOfRange { offset, field, .. }) => match field {
+                        "probes" => assert!(at < 4 && offset == Some(0)),
+                        _ => assert!((4..8).contains(&at) && offset == Some(4)),
+                    },
+                    Err(ClassicalError::Length { .. }) => assert!((4..8).contains(&at)),
                     Err(other) => panic!("byte {at}: {other}"),
                 }
             }
@@ -256,38 +258,45 @@ fn absurd_headers_are_errors() {
     let open = |hash_count: i32, words: i32, rest: usize| {
         let mut bytes = [hash_count.to_be_bytes(), words.to_be_bytes()].concat();
         bytes.resize(8 + rest, 0xff);
-        CassandraFilterRef::from_bytes(&bytes, Layout::Since4).map(|filter| filter.contains("key"))
+        CassandraFilter::from_bytes(&bytes, Layout::Since4).map(|filter| filter.contains("key"))
+    };
+    let out_of_range = |offset, field, found: i32, most| {
+        let found = found.into();
+        Err(ClassicalError::OutOfRange { offset: Some(offset), field, found, least: 1, most })
     };
     for found in [0, -1, 22, 0x100, i32::MIN, i32::MAX] {
-        assert_eq!(open(found, 1, 8), Err(CassandraError::HashCount { found }));
+        assert_eq!(open(found, 1, 8), out_of_range(0, "probes", found, 21));
     }
     for found in [0, -1, i32::MIN] {
-        assert_eq!(open(5, found, 0), Err(CassandraError::WordCount { found }));
+        assert_eq!(open(5, found, 0), out_of_range(4, "words", found, 0x7fff_ffff));
     }
     for (words, expected) in
         [(i32::MAX, 8 + (u64::from(u32::MAX) >> 1) * 8), (1 << 29, 8 + (1 << 32))]
     {
-        assert_eq!(open(5, words, 0), Err(CassandraError::Length { found: 8, expected }));
-        assert_eq!(open(5, words, 64), Err(CassandraError::Length { found: 72, expected }));
+        assert_eq!(open(5, words, 0), Err(ClassicalError::Length { found: 8, expected }));
+        assert_eq!(open(5, words, 64), Err(ClassicalError::Length { found: 72, expected }));
     }
     assert_eq!((open(1, 1, 8), open(21, 1, 8)), (Ok(true), Ok(true)));
 }
 
 #[test]
 fn sizes_that_are_errors() {
-    let size = Shape::for_partitions;
+    let size = |partitions, fp_chance| Shape::for_partitions(Layout::Since4, partitions, fp_chance);
     for fp_chance in [0.0, -0.01, 1.000_000_1, f64::INFINITY, f64::NEG_INFINITY] {
-        assert_eq!(size(1, fp_chance), Err(CassandraError::ChanceOutOfRange { fp_chance }));
+        assert_eq!(size(1, fp_chance), Err(ClassicalError::RateOutOfRange { rate: fp_chance }));
     }
-    assert!(matches!(size(1, f64::NAN), Err(CassandraError::ChanceOutOfRange { .. })));
+    assert!(matches!(size(1, f64::NAN), Err(ClassicalError::RateOutOfRange { .. })));
     let below = 6.71e-5_f64.next_down();
-    assert_eq!(size(1, below), Err(CassandraError::ChanceUnreachable { fp_chance: below }));
+    assert_eq!(size(1, below), Err(ClassicalError::RateTooLow { rate: below, least: 6.71e-5 }));
     assert!(size(1, 6.71e-5).is_ok());
     // 2^31 - 1 words hold 13,743,895,338 partitions of ten bits and the twenty bits on top, not one more.
-    assert_eq!(size(13_743_895_338, 0.01).unwrap().unwrap().words(), i32::MAX as u32);
-    assert_eq!(size(13_743_895_339, 0.01), Err(CassandraError::TooManyWords { words: 1 << 31 }));
-    assert!(matches!(size(u64::MAX, 0.01), Err(CassandraError::TooManyWords { .. })));
-    assert_eq!(size(u64::MAX, 1.0), Ok(None));
+    assert_eq!(size(13_743_895_338, 0.01).unwrap().words(), i32::MAX as u32);
+    let most = i32::MAX.into();
+    let words =
+        |found| ClassicalError::OutOfRange { offset: None, field: "words", found, least: 1, most };
+    assert_eq!(size(13_743_895_339, 0.01), Err(words(1 << 31)));
+    assert_eq!(size(u64::MAX, 0.01), Err(words(1 << 58)));
+    assert_eq!(size(u64::MAX, 1.0).unwrap().stored_bytes(), 0);
 }
 
 /// Around entries of the table: the chance itself still gets its row, the next smaller number the row after it.
@@ -301,8 +310,8 @@ fn sizes_at_the_edges_of_the_table() {
         (0.00819, (7, 157), (5, 173)),
     ] {
         let size = |fp_chance| {
-            let shape = Shape::for_partitions(1_000, fp_chance).unwrap().unwrap();
-            (shape.hash_count(), shape.words())
+            let shape = Shape::for_partitions(Layout::UpTo2, 1_000, fp_chance).unwrap();
+            (shape.probes(), shape.words())
         };
         assert_eq!((size(fp_chance), size(f64::next_down(fp_chance))), (at, below), "{fp_chance}");
     }
@@ -314,7 +323,7 @@ fn statistics_are_those_of_a_classical_filter() {
     written.extend((0..20_000_u32).map(u32::to_be_bytes));
     written.extend((0..20_000_u32).map(u32::to_be_bytes));
     let filter = written.view();
-    let shape = filter.shape().unwrap();
+    let shape = filter.shape();
     assert!((19_600..20_400).contains(&filter.estimated_keys().unwrap()));
     let estimated = filter.estimated_false_positive_rate();
     assert!((estimated / shape.false_positive_rate(20_000) - 1.0).abs() < 0.05);
@@ -326,7 +335,7 @@ fn statistics_are_those_of_a_classical_filter() {
     let mut none = CassandraFilter::new(Layout::Since3, 20_000, 1.0).unwrap();
     assert!(!none.insert("apple") && !none.insert_hash(hash_key("apple")));
     none.insert_hashes(&[hash_key("banana"); 40]);
-    assert!(none.view().is_pass_all() && none.into_bytes().is_empty());
+    assert!(none.view().is_pass_all() && none.into_inner().is_empty());
 }
 
 /// New is what was certainly absent before, and filters are equal by what they hold.
@@ -345,10 +354,10 @@ fn insertions_say_what_was_new() {
             present += usize::from(was_there);
         }
         assert!((1..100).contains(&present), "{present}");
-        let file = written.clone().into_bytes();
-        assert_eq!(CassandraFilterRef::from_bytes(&file, layout), Ok(written.view()));
+        let file = written.clone().into_inner();
+        assert_eq!(CassandraFilter::from_bytes(&file[..], layout), Ok(written.view()));
         let other = if layout == Layout::Since4 { Layout::Since3 } else { Layout::Since4 };
-        assert_ne!(CassandraFilterRef::from_bytes(&file, other), Ok(written.view()));
+        assert_ne!(CassandraFilter::from_bytes(&file[..], other), Ok(written.view()));
     }
 }
 

@@ -5,9 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::cassandra::{
-    CassandraFilter, CassandraFilterRef, Layout, Shape, diagnose, hash_key,
-};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Layout, Shape, diagnose, hash_key};
 
 use super::naive;
 use crate::fixtures::{external, unhex};
@@ -42,7 +40,7 @@ fn queries(path: &Path) -> Vec<Query> {
 fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraFilter) -> usize {
     let name = path.display();
     let bytes = std::fs::read(path).unwrap();
-    let filter = CassandraFilterRef::from_bytes(&bytes, layout).unwrap();
+    let filter = CassandraFilter::from_bytes(&bytes, layout).unwrap();
     let keys: Vec<&[u8]> = queries.iter().map(|query| &query.key[..]).collect();
     let mut hits = Bitmask::new();
     filter.contains_batch(&keys, &mut hits);
@@ -55,7 +53,7 @@ fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraF
     }
     written.extend(queries.iter().filter(|query| query.added).map(|it| &it.key));
     assert_eq!(written.view().shape(), filter.shape(), "{name}");
-    assert!(written.into_bytes() == bytes, "{name}: the writer's bytes differ");
+    assert!(written.into_inner() == bytes, "{name}: the writer's bytes differ");
     queries.len()
 }
 
@@ -88,8 +86,9 @@ fn every_answer_of_every_fixture() {
             println!("{name}: named {named}, is {layout}: {diagnosis:?}");
             mislabelled.push(version.clone());
         }
-        let shape = Shape::new(hash_count.parse().unwrap(), words.parse().unwrap()).unwrap();
-        let written = CassandraFilter::with_shape(layout, shape).unwrap();
+        let (probes, words) = (hash_count.parse().unwrap(), words.parse().unwrap());
+        let shape = Shape::new(layout, probes, words).unwrap();
+        let written = CassandraFilter::with_shape(shape).unwrap();
         answers += check(&path, layout, &queries, written);
         files += 1;
     }
@@ -153,16 +152,16 @@ fn cassandras_own_large_goldens() {
             std::fs::File::open(folder.join(format!("utils.BloomFilter1000-{version}.bin.gz")));
         let mut stored = Vec::new();
         flate2::read::GzDecoder::new(file.unwrap()).read_to_end(&mut stored).unwrap();
-        let filter = CassandraFilterRef::from_bytes(&stored, layout).unwrap();
+        let filter = CassandraFilter::from_bytes(&stored, layout).unwrap();
         let keys: Vec<[u8; 4]> = (0..2_000_i32).map(i32::to_be_bytes).collect();
         let mut hits = Bitmask::new();
         filter.contains_batch(&keys, &mut hits);
         assert!(hits.hits().eq(0..1_000), "{version}");
         assert!(keys.iter().enumerate().all(|(i, key)| filter.contains(key) == (i < 1_000)));
 
-        let mut written = CassandraFilter::with_shape(layout, filter.shape().unwrap()).unwrap();
+        let mut written = CassandraFilter::with_shape(filter.shape()).unwrap();
         written.extend(&keys[..1_000]);
-        assert!(written.into_bytes() == stored, "{version}: the writer's bytes differ");
+        assert!(written.into_inner() == stored, "{version}: the writer's bytes differ");
         assert_eq!(diagnose(&stored, &keys[..3]).unwrap().layout(), Some(layout));
     }
 }
@@ -172,13 +171,10 @@ fn sizes_are_cassandras() {
     let Some(folder) = external("cassandra") else { return };
     let specs = rows(&folder.join("generated/spec.csv"));
     for row in &specs {
-        let shape = Shape::for_partitions(row[1].parse().unwrap(), row[0].parse().unwrap());
-        let shape = shape.unwrap().unwrap();
-        assert_eq!(
-            [shape.hash_count().to_string(), shape.words().to_string()],
-            row[2..],
-            "{row:?}"
-        );
+        let shape =
+            Shape::for_partitions(Layout::Since4, row[1].parse().unwrap(), row[0].parse().unwrap());
+        let shape = shape.unwrap();
+        assert_eq!([shape.probes().to_string(), shape.words().to_string()], row[2..], "{row:?}");
     }
     assert_eq!(specs.len(), 102);
 
@@ -195,9 +191,9 @@ fn sizes_are_cassandras() {
     let mut sizes = 0;
     for fp_chance in chances.filter(|chance| (6.71e-5..1.0).contains(chance)) {
         for partitions in [0, 1, 77, 1_000_000] {
-            let shape = Shape::for_partitions(partitions, fp_chance).unwrap().unwrap();
+            let shape = Shape::for_partitions(Layout::Since3, partitions, fp_chance).unwrap();
             let expected = naive::size(&table, partitions, fp_chance);
-            assert_eq!((shape.hash_count(), u64::from(shape.words())), expected, "{fp_chance}");
+            assert_eq!((shape.probes(), u64::from(shape.words())), expected, "{fp_chance}");
             sizes += 1;
         }
     }

@@ -2,7 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a run shows what it covered")]
 
 use blocked_bloom_formats::ClassicalError;
-use blocked_bloom_formats::guava::{GuavaFilter, GuavaFilterRef, Shape, Strategy, hash_key};
+use blocked_bloom_formats::guava::{GuavaFilter, Shape, Strategy, hash_key};
 
 use super::{check_batches, keys, naive, rows, words};
 use crate::common::Random;
@@ -10,8 +10,8 @@ use crate::fixtures::{committed, unhex};
 
 const STRATEGIES: [Strategy; 2] = [Strategy::Mitz32, Strategy::Mitz64];
 
-fn file(strategy: Strategy, k: u8, count: u32, random: &mut Random) -> Vec<u8> {
-    let mut bytes = vec![strategy as u8, k];
+fn file(strategy: Strategy, k: u32, count: u32, random: &mut Random) -> Vec<u8> {
+    let mut bytes = vec![strategy as u8, k as u8];
     bytes.extend(count.to_be_bytes());
     bytes.extend(words(random, count as usize));
     bytes
@@ -26,7 +26,7 @@ fn guavas_answers_and_bytes() {
         let folder = committed("guava");
         let bytes = std::fs::read(folder.join(format!("{name}.bin"))).unwrap();
         let rows = rows(&folder.join(format!("{name}.csv")));
-        let filter = GuavaFilterRef::from_bytes(&bytes).unwrap();
+        let filter = GuavaFilter::from_bytes(&bytes).unwrap();
         assert_eq!(filter.shape(), Shape::for_insertions(insertions, fpp).unwrap());
         let keys: Vec<Vec<u8>> = rows.iter().map(|row| unhex(&row[0])).collect();
         let expected: Vec<bool> = rows.iter().map(|row| row[2] == "1").collect();
@@ -58,7 +58,7 @@ fn answers_are_those_of_a_naive_reading() {
         for count in [1, 2, 3, 7, 64, 141, 1_000, 40_000] {
             for k in [1, 2, 3, 5, 10, 255] {
                 let bytes = file(strategy, k, count, &mut random);
-                let filter = GuavaFilterRef::from_bytes(&bytes).unwrap();
+                let filter = GuavaFilter::from_bytes(&bytes).unwrap();
                 let keys = keys(&mut random, 200);
                 let expected = naive::guava::answers(&bytes, &keys).unwrap();
                 for (key, &expected) in keys.iter().zip(&expected) {
@@ -93,7 +93,7 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
                 let hash = naive::guava::murmur3(key);
                 let mut is_new = false;
                 let all = 64 * u64::from(count);
-                for bit in naive::guava::bits(strategy as u8, k.into(), all, hash) {
+                for bit in naive::guava::bits(strategy as u8, k, all, hash) {
                     let (byte, mask) = ((bit as usize / 8) ^ 7, 1 << (bit % 8));
                     is_new |= expected[byte] & mask == 0;
                     expected[byte] |= mask;
@@ -108,9 +108,9 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
                 part
             });
             let other = parts[1].clone();
-            parts[0].union_with(other.view()).unwrap();
+            parts[0].union_with(&other).unwrap();
             assert_eq!(parts[0].as_bytes(), written.as_bytes());
-            let copy = GuavaFilterRef::from_bytes(written.as_bytes()).unwrap();
+            let copy = GuavaFilter::from_bytes(written.as_bytes()).unwrap();
             assert_eq!(copy.to_filter().unwrap(), written);
         }
     }
@@ -121,15 +121,15 @@ fn what_cannot_be_merged_changes_nothing() {
     let shape = Shape::new(Strategy::Mitz64, 5, 10).unwrap();
     let mut filter = GuavaFilter::with_shape(shape).unwrap();
     let others = [
-        (shape.with_strategy(Strategy::Mitz32), "strategy", 0, 1),
-        (Shape::new(Strategy::Mitz64, 6, 10).unwrap(), "hash functions", 6, 5),
+        (Shape::new(Strategy::Mitz32, 5, 10).unwrap(), "strategy", 0, 1),
+        (Shape::new(Strategy::Mitz64, 6, 10).unwrap(), "probes", 6, 5),
         (Shape::new(Strategy::Mitz64, 5, 11).unwrap(), "words", 11, 10),
     ];
     for (other, field, found, expected) in others {
         let mut other = GuavaFilter::with_shape(other).unwrap();
         other.insert("apple");
         let error = ClassicalError::Mismatch { field, found, expected };
-        assert_eq!(filter.union_with(other.view()), Err(error));
+        assert_eq!(filter.union_with(&other), Err(error));
         assert_eq!(filter.view().fill_ratio(), 0.0);
     }
 }
@@ -138,7 +138,7 @@ fn what_cannot_be_merged_changes_nothing() {
 fn truncations_extensions_and_absurd_headers_are_errors() {
     let bytes = file(Strategy::Mitz64, 5, 4, &mut Random(3));
     for length in 0..bytes.len() {
-        let error = GuavaFilterRef::from_bytes(&bytes[..length]).unwrap_err();
+        let error = GuavaFilter::from_bytes(&bytes[..length]).unwrap_err();
         let (found, expected) = (length as u64, bytes.len() as u64);
         assert_eq!(
             error,
@@ -149,15 +149,15 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
         );
     }
     let longer = [&bytes[..], &[0]].concat();
-    let error = GuavaFilterRef::from_bytes(&longer).unwrap_err();
+    let error = GuavaFilter::from_bytes(&longer).unwrap_err();
     assert!(error.to_string().ends_with("followed by other bytes"));
     let open = |header: [u8; 6]| {
         let bytes = [&header[..], &[0; 64]].concat();
-        GuavaFilterRef::from_bytes(&bytes).unwrap_err().to_string()
+        GuavaFilter::from_bytes(&bytes).unwrap_err().to_string()
     };
     assert_eq!(open([2, 5, 0, 0, 0, 8]), "byte 0: strategy 2, expected 0 to 1");
     assert_eq!(open([255, 5, 0, 0, 0, 8]), "byte 0: strategy -1, expected 0 to 1");
-    assert_eq!(open([1, 0, 0, 0, 0, 8]), "byte 1: hash functions 0, expected 1 to 255");
+    assert_eq!(open([1, 0, 0, 0, 0, 8]), "byte 1: probes 0, expected 1 to 255");
     assert_eq!(open([1, 5, 0, 0, 0, 0]), "byte 2: words 0, expected 1 to 2147483647");
     assert_eq!(open([1, 5, 255, 0, 0, 0]), "byte 2: words -16777216, expected 1 to 2147483647");
     assert!(open([1, 5, 0x7f, 255, 255, 255]).starts_with("70 bytes in all, expected 17179869182"));
@@ -167,7 +167,7 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
 fn sizes_are_guavas() {
     let size = |n, fpp| {
         let shape = Shape::for_insertions(n, fpp).unwrap();
-        (shape.hash_functions(), shape.words())
+        (shape.probes(), shape.words())
     };
     // -n ln(p) / ln(2)^2 bits by hand; -log2(p) rounded.
     assert_eq!(size(1_000, 0.03), (5, 115));
@@ -182,7 +182,7 @@ fn sizes_are_guavas() {
         assert!(matches!(error, ClassicalError::RateOutOfRange { .. }), "{rate}");
     }
     let error = |n, fpp| Shape::for_insertions(n, fpp).unwrap_err().to_string();
-    assert_eq!(error(10, 1e-100), "hash functions 332, expected 1 to 255");
+    assert_eq!(error(10, 1e-100), "probes 332, expected 1 to 255");
     assert_eq!(error(1, 0.7), "words 0, expected 1 to 2147483647");
     assert!(error(u64::MAX, 0.5).starts_with("words "));
     let most = Shape::new(Strategy::Mitz64, 1, i32::MAX as u32).unwrap();

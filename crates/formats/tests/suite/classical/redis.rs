@@ -205,7 +205,10 @@ fn a_loaded_chain_of_an_early_version_grows_by_its_rules() {
     assert!(filter.insert("apple").unwrap() && filter.contains("apple"));
     let link = &filter.links()[1];
     // 20 entries of 7.68 bits are 153.6, so 256 bits; the spare 102 are 13 entries more.
-    assert_eq!((link.bits(), link.entries(), link.size(), link.hashes()), (256, 33, 1, 6));
+    assert_eq!(
+        (link.shape().bits(), link.entries(), link.size(), link.shape().probes()),
+        (256, 33, 1, 6)
+    );
     let file = filter.to_bytes();
     assert_eq!(file[16 + 20 + 53 + 52], 8);
     assert_eq!(answers(&file, &[b"apple".to_vec()]), Some(vec![true]));
@@ -346,7 +349,7 @@ fn reservations_that_are_errors() {
     assert!(matches!(reserve(u64::MAX, 0.01, Some(2)), Err(RedisError::Alloc(_))));
     // One bit at least.
     let mut tiny = reserve(1, 0.999, None).unwrap();
-    assert_eq!((tiny.links()[0].bits(), tiny.links()[0].hashes()), (64, 1));
+    assert_eq!((tiny.links()[0].shape().bits(), tiny.links()[0].shape().probes()), (64, 1));
     assert!(tiny.insert("").unwrap() && tiny.contains(""));
 }
 

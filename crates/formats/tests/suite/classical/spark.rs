@@ -2,7 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a run shows what it covered")]
 
 use blocked_bloom_formats::ClassicalError;
-use blocked_bloom_formats::spark::{Shape, SparkFilter, SparkFilterRef, SparkHash, Version};
+use blocked_bloom_formats::spark::{Shape, SparkFilter, SparkHash, Version};
 
 use super::naive::spark::{Key, answers, bits};
 use super::{check_batches, keys, rows, words};
@@ -13,7 +13,7 @@ const VERSIONS: [Version; 3] = [Version::V1, Version::V2 { seed: 0 }, Version::V
 
 fn file(version: Version, k: u32, count: u32, random: &mut Random) -> Vec<u8> {
     let shape = Shape::new(version, k, count).unwrap();
-    let mut bytes = SparkFilter::with_shape(shape).unwrap().into_bytes();
+    let mut bytes = SparkFilter::with_shape(shape).unwrap().into_inner();
     let start = bytes.len() - 8 * count as usize;
     bytes[start..].copy_from_slice(&words(random, count as usize));
     bytes
@@ -46,7 +46,7 @@ fn sparks_answers_and_bytes() {
         let folder = committed("spark");
         let bytes = std::fs::read(folder.join(format!("{name}.bin"))).unwrap();
         let rows = rows(&folder.join(format!("{name}.csv")));
-        let filter = SparkFilterRef::from_bytes(&bytes).unwrap();
+        let filter = SparkFilter::from_bytes(&bytes).unwrap();
         assert_eq!(filter.shape(), Shape::for_items(version, items, fpp).unwrap());
         let key = |row: &Vec<String>| match &row[0][..] {
             "bin" => Key::Bytes(unhex(&row[1])),
@@ -88,7 +88,7 @@ fn answers_are_those_of_a_naive_reading() {
         for count in [1, 2, 3, 7, 64, 141, 1_000, 40_000] {
             for k in [1, 2, 3, 5, 10, 300] {
                 let bytes = file(version, k, count, &mut random);
-                let filter = SparkFilterRef::from_bytes(&bytes).unwrap();
+                let filter = SparkFilter::from_bytes(&bytes).unwrap();
                 let keys = mixed(&mut random, 200);
                 let expected = answers(&bytes, &keys).unwrap();
                 let hashes: Vec<_> = keys.iter().map(|key| hash(version, key)).collect();
@@ -112,7 +112,7 @@ fn batches_of_numbers_and_of_bytes_are_answered_as_single_keys_are() {
     for version in VERSIONS {
         for count in [100, 40_000] {
             let bytes = file(version, 3, count, &mut random);
-            let filter = SparkFilterRef::from_bytes(&bytes).unwrap();
+            let filter = SparkFilter::from_bytes(&bytes).unwrap();
             let numbers: Vec<i64> = (0..150).map(|i| random.next() as i64 >> (i % 64)).collect();
             let expected: Vec<bool> =
                 numbers.iter().map(|&key| filter.contains_long(key)).collect();
@@ -152,9 +152,9 @@ fn the_writer_sets_the_bits_of_a_naive_one() {
                 part
             });
             let other = parts[1].clone();
-            parts[0].union_with(other.view()).unwrap();
+            parts[0].union_with(&other).unwrap();
             assert_eq!(parts[0].as_bytes(), written.as_bytes());
-            let copy = SparkFilterRef::from_bytes(written.as_bytes()).unwrap();
+            let copy = SparkFilter::from_bytes(written.as_bytes()).unwrap();
             assert_eq!(copy.to_filter().unwrap(), written);
         }
     }
@@ -167,14 +167,14 @@ fn what_cannot_be_merged_changes_nothing() {
     let others = [
         ((Version::V1, 5, 10), "version", 1, 2),
         ((seeded(-4), 5, 10), "seed", -4, 3),
-        ((seeded(3), 6, 10), "hash functions", 6, 5),
+        ((seeded(3), 6, 10), "probes", 6, 5),
         ((seeded(3), 5, 11), "words", 11, 10),
     ];
     for ((version, k, count), field, found, expected) in others {
         let mut other = SparkFilter::with_shape(Shape::new(version, k, count).unwrap()).unwrap();
         other.extend(["apple"]);
         let error = ClassicalError::Mismatch { field, found, expected };
-        assert_eq!(filter.union_with(other.view()), Err(error));
+        assert_eq!(filter.union_with(&other), Err(error));
         assert_eq!(filter.view().fill_ratio(), 0.0);
     }
 }
@@ -185,7 +185,7 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
         let bytes = file(version, 5, 4, &mut Random(3));
         let header = bytes.len() - 32;
         for length in 0..bytes.len() {
-            let error = SparkFilterRef::from_bytes(&bytes[..length]).unwrap_err();
+            let error = SparkFilter::from_bytes(&bytes[..length]).unwrap_err();
             let (found, expected) = (length as u64, bytes.len() as u64);
             if length < header {
                 assert_eq!(error, ClassicalError::Truncated { offset: found });
@@ -194,19 +194,19 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
             }
         }
         let longer = [&bytes[..], &[0]].concat();
-        let error = SparkFilterRef::from_bytes(&longer).unwrap_err();
+        let error = SparkFilter::from_bytes(&longer).unwrap_err();
         assert!(error.to_string().ends_with("followed by other bytes"));
     }
     let open = |header: &[i32]| {
         let header: Vec<u8> = header.iter().flat_map(|number| number.to_be_bytes()).collect();
         let bytes = [&header[..], &[0; 64]].concat();
-        SparkFilterRef::from_bytes(&bytes).unwrap_err().to_string()
+        SparkFilter::from_bytes(&bytes).unwrap_err().to_string()
     };
     assert_eq!(open(&[0, 5, 8]), "byte 0: version 0, expected 1 to 2");
     assert_eq!(open(&[3, 5, 8]), "byte 0: version 3, expected 1 to 2");
-    assert_eq!(open(&[1, 0, 8]), "byte 4: hash functions 0, expected 1 to 1074");
-    assert_eq!(open(&[1, i32::MAX, 8]), "byte 4: hash functions 2147483647, expected 1 to 1074");
-    assert_eq!(open(&[1, -1, 8]), "byte 4: hash functions -1, expected 1 to 1074");
+    assert_eq!(open(&[1, 0, 8]), "byte 4: probes 0, expected 1 to 1074");
+    assert_eq!(open(&[1, i32::MAX, 8]), "byte 4: probes 2147483647, expected 1 to 1074");
+    assert_eq!(open(&[1, -1, 8]), "byte 4: probes -1, expected 1 to 1074");
     assert_eq!(open(&[1, 5, 0]), "byte 8: words 0, expected 1 to 2147483647");
     assert_eq!(open(&[2, 5, 0, -8]), "byte 12: words -8, expected 1 to 2147483647");
     assert!(open(&[2, 5, 0, i32::MAX]).starts_with("80 bytes in all, expected 17179869192"));
@@ -216,7 +216,7 @@ fn truncations_extensions_and_absurd_headers_are_errors() {
 fn sizes_are_sparks() {
     let size = |n, fpp| {
         let shape = Shape::for_items(Version::V1, n, fpp).unwrap();
-        (shape.hash_functions(), shape.words())
+        (shape.probes(), shape.words())
     };
     assert_eq!(size(1_000, 0.03), (5, 115));
     assert_eq!(size(5_000, 0.001), (10, 1_124));
@@ -225,7 +225,7 @@ fn sizes_are_sparks() {
     assert_eq!(size(1_000_000, 0.5), (1, 22_543));
     let of_bits = |n, bits| {
         let shape = Shape::for_bits(Version::V1, n, bits).unwrap();
-        (shape.hash_functions(), shape.words())
+        (shape.probes(), shape.words())
     };
     assert_eq!((of_bits(1_000, 1), of_bits(10, 640)), ((1, 1), (44, 10)));
     for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN] {
@@ -236,5 +236,5 @@ fn sizes_are_sparks() {
     assert!(error(0, 10).starts_with("items 0, expected 1 to "));
     assert!(error(10, 0).starts_with("bits 0, expected 1 to 137438953408"));
     assert!(error(10, 137_438_953_409).starts_with("bits 137438953409, "));
-    assert_eq!(error(1, 10_000), "hash functions 6931, expected 1 to 1074");
+    assert_eq!(error(1, 10_000), "probes 6931, expected 1 to 1074");
 }

@@ -4,9 +4,9 @@
 use std::fs;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::guava::{GuavaFilter, GuavaFilterRef};
+use blocked_bloom_formats::guava::GuavaFilter;
 use blocked_bloom_formats::redis::RedisFilter;
-use blocked_bloom_formats::spark::{SparkFilter, SparkFilterRef, Version};
+use blocked_bloom_formats::spark::{SparkFilter, Version};
 
 use super::campaign::{Case, Expected, Outcome, Report};
 use super::foreign::numbered;
@@ -44,12 +44,12 @@ fn guava_filters() {
     let stored = |keys: &[Vec<u8>]| {
         let mut filter = GuavaFilter::new(40, 0.01).unwrap();
         filter.extend(keys);
-        filter.into_bytes()
+        filter.into_inner()
     };
     let (added, others) = (numbered("a", 40), numbered("b", 40));
     let files = [stored(&added), stored(&others)];
     let queries = [added, numbered("n", 40)].concat();
-    let look_up = |bytes: &[u8]| match GuavaFilterRef::from_bytes(bytes) {
+    let look_up = |bytes: &[u8]| match GuavaFilter::from_bytes(bytes) {
         Err(error) => refused(error),
         Ok(filter) => {
             let mut hits = Bitmask::new();
@@ -80,17 +80,17 @@ fn spark_filters() {
         let stored = |keys: &[Key]| {
             let mut filter = SparkFilter::new(version, 40, 0.01).unwrap();
             keys.iter().for_each(|key| _ = filter.insert_hash(hash(key)));
-            filter.into_bytes()
+            filter.into_inner()
         };
         let (added, others) = (keys("a"), keys("other"));
         let files = [stored(&added), stored(&others)];
         let absent = numbered("n", 40).into_iter().map(Key::Bytes);
         let queries: Vec<Key> = added.into_iter().chain(absent).collect();
-        let look_up = |bytes: &[u8]| match SparkFilterRef::from_bytes(bytes) {
+        let look_up = |bytes: &[u8]| match SparkFilter::from_bytes(bytes) {
             Err(error) => refused(error),
             Ok(filter) => {
                 // The version of the damaged bytes, not the one that was.
-                let version = filter.shape().version();
+                let version = filter.shape().scheme();
                 let hash = |key: &Key| match key {
                     Key::Bytes(bytes) => version.hash_bytes(bytes),
                     Key::Long(number) => version.hash_long(*number),
@@ -146,8 +146,8 @@ fn no_filter_is_taken_for_another_format() {
     };
     let opens = |bytes: &[u8]| {
         [
-            GuavaFilterRef::from_bytes(bytes).is_ok(),
-            SparkFilterRef::from_bytes(bytes).is_ok(),
+            GuavaFilter::from_bytes(bytes).is_ok(),
+            SparkFilter::from_bytes(bytes).is_ok(),
             RedisFilter::from_bytes(bytes).is_ok(),
         ]
     };

@@ -4,7 +4,7 @@
 use std::fs;
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::cassandra::{CassandraFilter, CassandraFilterRef, Layout};
+use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
 
 use super::campaign::{Case, Expected, Outcome};
@@ -127,10 +127,10 @@ fn cassandra_filters() {
     let keys: Vec<Vec<u8>> = keys.lines().map(|key| key.as_bytes().to_vec()).collect();
     let mut filter = CassandraFilter::new(Layout::Since4, 40, 0.01).unwrap();
     numbered("b", 40).iter().for_each(|key| _ = filter.insert(key));
-    let other = filter.into_bytes();
+    let other = filter.into_inner();
     assert_eq!((bytes.len(), keys.len()), (other.len(), 40));
     let queries = [keys, numbered("n", 100)].concat();
-    let look_up = |bytes: &[u8]| match CassandraFilterRef::from_bytes(bytes, Layout::Since4) {
+    let look_up = |bytes: &[u8]| match CassandraFilter::from_bytes(bytes, Layout::Since4) {
         Err(error) => {
             assert!(!error.to_string().is_empty());
             Outcome::refused()

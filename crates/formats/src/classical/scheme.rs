@@ -1,0 +1,200 @@
+//! What differs between the systems' classical filters: where a key's bits are, and what is stored before them.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Debug, Formatter};
+
+use super::error::{ClassicalError, Number};
+use super::modulus::Modulus;
+
+/// Where the bits of a key are in the filters of a system, and which bytes come before them. Nobody else can implement it, since this module
+/// is private.
+///
+/// ```
+/// use blocked_bloom_formats::ClassicalFilter;
+/// # #[cfg(feature = "guava")] {
+/// use blocked_bloom_formats::guava::{Strategy, hash_key};
+/// let filter: ClassicalFilter<Strategy> = ClassicalFilter::<Strategy>::new(100, 0.01)?;
+/// assert!(!filter.contains_hash(hash_key("apple")));
+/// # }
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
+pub trait Scheme: Copy + Debug + PartialEq {
+    /// What the positions of a key are computed from.
+    type Hash: Copy;
+
+    /// Bytes before the bits, unless there are no bits.
+    fn header_bytes(self) -> usize;
+
+    /// The hash of a key of bytes.
+    fn hash_key(self, key: &[u8]) -> Self::Hash;
+
+    /// The numbers that the positions of a key are computed from.
+    fn walk(self, hash: Self::Hash) -> Walk;
+
+    /// What of a number of the walk is divided by the number of bits; the remainder is the position.
+    fn dividend(self, number: u64) -> u64;
+
+    /// What to exclusive-or a position with, to have bit `position % 8` of byte `position / 8`: 56, which reverses the bytes of each word,
+    /// where words are big-endian, or 0.
+    #[inline]
+    fn byte_flip(self) -> u64 {
+        56
+    }
+
+    /// Counts a key that was added and certainly new, where the header says how many there are.
+    #[inline]
+    fn added(&mut self) {}
+}
+
+/// The numbers that the positions of a key are computed from: an arithmetic sequence modulo 2^64. All these formats use double hashing
+/// (Kirsch and Mitzenmacher 2006).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    pub(crate) next: u64,
+    pub(crate) step: u64,
+}
+
+impl Walk {
+    #[inline]
+    pub(super) fn advance(&mut self) -> u64 {
+        let number = self.next;
+        self.next = number.wrapping_add(self.step);
+        number
+    }
+}
+
+/// A scheme whose filters are words of 64 bits behind a header.
+pub trait Words: Scheme {
+    /// Most probes of a key.
+    const MAX_PROBES: u32;
+
+    /// The header of a filter with so many probes and words.
+    fn header(self, probes: u32, words: u32) -> Vec<u8>;
+
+    /// What filters must have in common to be merged, by name.
+    fn fields(self) -> [(&'static str, i64); 2];
+}
+
+/// Scheme, probes and bits: what the header of a stored filter says.
+///
+/// ```
+/// # #[cfg(feature = "guava")] {
+/// use blocked_bloom_formats::guava::{Shape, Strategy};
+/// let shape = Shape::for_insertions(1_000, 0.03)?;
+/// assert_eq!((shape.scheme(), shape.probes(), shape.words()), (Strategy::Mitz64, 5, 115));
+/// assert_eq!(shape.stored_bytes(), 6 + 115 * 8);
+/// # }
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClassicalShape<S> {
+    pub(crate) scheme: S,
+    /// At least 1, or 0 and no bits: then every key passes.
+    probes: u32,
+    /// A multiple of 8.
+    bits: u64,
+    /// Divides by the bits that probes fall on: all of them, but in old links of RedisBloom.
+    modulus: Modulus,
+}
+
+impl<S: Words> ClassicalShape<S> {
+    /// A shape of so many probes and words of 64 bits, 1 to 2^31 - 1.
+    ///
+    /// # Errors
+    ///
+    /// [`ClassicalError::OutOfRange`] for other numbers of words, or of probes than 1 to 255 (Guava), 1,074 (Spark) or 21 (Cassandra).
+    pub fn new(scheme: S, probes: u32, words: u32) -> Result<Self, ClassicalError> {
+        Self::checked(scheme, Number::given(probes), Number::given(words))
+    }
+
+    pub(crate) fn checked(
+        scheme: S,
+        probes: Number,
+        words: Number,
+    ) -> Result<Self, ClassicalError> {
+        let probes = probes.within("probes", 1, S::MAX_PROBES.into())? as u32;
+        let bits = 64 * words.within("words", 1, i32::MAX.into())? as u64;
+        Ok(ClassicalShape::of(scheme, probes, bits, bits))
+    }
+
+    /// Words of 64 bits.
+    pub fn words(self) -> u32 {
+        (self.bits / 64) as u32
+    }
+
+    pub(super) fn header(self) -> Vec<u8> {
+        if self.bits == 0 { Vec::new() } else { self.scheme.header(self.probes, self.words()) }
+    }
+
+    /// What filters must have in common to be merged, by name.
+    pub(super) fn fields(self) -> [(&'static str, i64); 4] {
+        let [first, second] = self.scheme.fields();
+        [first, second, ("probes", self.probes.into()), ("words", self.words().into())]
+    }
+}
+
+impl<S: Scheme> ClassicalShape<S> {
+    /// Probes fall on the first `used` bits, 1 to 2^63 of them; of no bits, none does.
+    pub(crate) fn of(scheme: S, probes: u32, bits: u64, used: u64) -> Self {
+        ClassicalShape { scheme, probes, bits, modulus: Modulus::new(used) }
+    }
+
+    /// How keys are hashed and where their bits are.
+    pub fn scheme(self) -> S {
+        self.scheme
+    }
+
+    /// Bits per key; 0 if there are no bits, and every key passes.
+    #[inline]
+    pub fn probes(self) -> u32 {
+        self.probes
+    }
+
+    /// Bits of the filter. Probes may fall on all of them, but in old links of RedisBloom's on the largest power of two that the link says.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.bits
+    }
+
+    #[inline]
+    pub(super) fn used_bits(self) -> u64 {
+        self.modulus.divisor()
+    }
+
+    /// Bytes before the bits.
+    #[inline]
+    pub(super) fn start(self) -> usize {
+        if self.bits == 0 { 0 } else { self.scheme.header_bytes() }
+    }
+
+    /// Bytes of a stored filter of this shape: the header and the bits, at most 16 GiB but for RedisBloom's links, which have no header.
+    #[inline]
+    pub fn stored_bytes(self) -> u64 {
+        self.start() as u64 + self.bits / 8
+    }
+
+    /// The false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k` probes, `n` keys and `m` bits (Bloom 1970,
+    /// with the usual approximation). Filters of a few words have more, and so have those of Spark's version 1 with many millions of
+    /// keys, whose positions come from 32 bits.
+    pub fn false_positive_rate(self, keys: u64) -> f64 {
+        let set = f64::from(self.probes) * keys as f64;
+        let fill = -libm::expm1(-set / self.used_bits() as f64);
+        libm::pow(fill, self.probes.into())
+    }
+
+    /// The position of a number of a walk: bit `position % 8` of byte `position / 8`.
+    #[inline]
+    pub(super) fn position(self, number: u64) -> u64 {
+        self.modulus.remainder(self.scheme.dividend(number)) ^ self.scheme.byte_flip()
+    }
+}
+
+impl<S: Debug> Debug for ClassicalShape<S> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClassicalShape")
+            .field("scheme", &self.scheme)
+            .field("probes", &self.probes)
+            .field("bits", &self.bits)
+            .finish()
+    }
+}
