@@ -74,7 +74,7 @@ fn every_kernel_says_which_hashes_were_new() {
             // The key that a later one repeats is one to 64 places before it.
             let mut hashes: Vec<u64> = (1..=length as u64)
                 .map(|i| {
-                    (i + u64::from(probes) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i << 25
+                    ((i + u64::from(probes)) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i << 25
                 })
                 .collect();
             for i in (0..length).filter(|i| i % 3 == 0) {
