@@ -262,6 +262,9 @@ impl Args {
                 "{format} is only read: --format {part} builds the filter for such a file"
             )));
         }
+        if format == Format::Growing {
+            return Err(Failure::new("growing filters are what dedup --state writes, not build"));
+        }
         if let Some(path) = &self.output
             && is_cassandra_name(path)
             && format != Cassandra

@@ -3,6 +3,7 @@
 pub(crate) mod builder;
 mod cassandra;
 mod classical;
+pub(crate) mod growing;
 mod guava;
 pub(crate) mod lookup;
 pub(crate) mod native;
@@ -26,6 +27,7 @@ pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Loo
     args.check(stored.format)?;
     match stored.format {
         Format::Native => native::lookup(stored, args),
+        Format::Growing => growing::lookup(stored),
         Format::Removable => removable::lookup(stored),
         Format::Ribbon => ribbon::lookup(stored),
         Format::RocksdbBlock => rocksdb::lookup_block(stored),
@@ -44,6 +46,7 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
     let sound = |facts| Ok((facts, None));
     match stored.format {
         Format::Native => native::describe(stored),
+        Format::Growing => sound(growing::describe(stored)?),
         Format::Removable => removable::describe(stored),
         Format::Ribbon => sound(ribbon::describe(stored)?),
         Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),
@@ -71,7 +74,7 @@ pub(crate) fn builder(
         Format::Guava => Ok(guava::builder(options)),
         Format::Spark => spark::builder(options),
         Format::Redisbloom => redis::builder(options),
-        Format::Native | Format::RocksdbSst | Format::Parquet => {
+        Format::Native | Format::Growing | Format::RocksdbSst | Format::Parquet => {
             Err(Failure::new(format!("no builder for format {format}")))
         }
     }
