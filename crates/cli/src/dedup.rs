@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", default_value = STDIO)]
     files: Vec<PathBuf>,
 
-    /// Bytes of memory for the filter, beside a megabyte for reading and writing: as many lines as it then is for at --fpr; suffixes K, M, G, KiB, MiB
+    /// Bytes of memory for the filter, beside some megabytes for reading and writing: as many lines as it then is for at --fpr; suffixes K, M, G, KiB, MiB
     /// and GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "keys")]
     memory: Option<u64>,
