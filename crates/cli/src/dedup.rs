@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use indicatif::ProgressBar;
 use memchr::{memchr, memchr_iter};
 
 use self::input::Input;
@@ -134,7 +135,9 @@ impl Args {
         match fs::metadata(path) {
             Ok(file) if !file.is_file() => fail("is no regular file, which --state is"),
             Ok(_) => {
-                let stored = Stored::read(path, &FormatArgs::default(), &Reading::default())?;
+                let hidden = ProgressBar::hidden();
+                let reading = Reading { bar: self.quiet.then_some(&hidden), keys: None };
+                let stored = Stored::read(path, &FormatArgs::default(), &reading)?;
                 Ok((Seen::open(&stored, self)?, Some(output)))
             }
             Err(_) => Ok((Seen::new(self)?, Some(output))),
@@ -165,8 +168,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Err(Stopped::Writer(error)) => return Err(Failure::io("standard output", "write", &error)),
     }
-    if args.count {
-        print(&format!("{}\n", work.selected()))?;
+    if args.count && !print(&format!("{}\n", work.selected()))? {
+        return match state {
+            None => Ok(ExitCode::SUCCESS),
+            Some(_) => Err(Failure::of("standard output", "nobody reads it: --state is as it was")),
+        };
     }
     if let Some(state) = state {
         work.seen.save(&state, args.quiet)?;

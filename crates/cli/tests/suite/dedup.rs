@@ -455,10 +455,15 @@ fn a_closed_pipe_ends_quietly_unless_there_is_a_state() {
     };
     assert_eq!(closed("dedup keys"), (Some(0), String::new()));
     assert_eq!(closed("dedup --count keys -q"), (Some(0), String::new()));
-    let (code, message) = closed("dedup keys --state seen");
-    assert_eq!(code, Some(2));
-    assert_parts(&message, &["error: standard output: cannot write: Broken pipe"]);
-    assert!(dir.read("seen") == before);
+    for (args, part) in [
+        ("dedup keys --state seen", "cannot write: Broken pipe"),
+        ("dedup --count keys --state seen", "nobody reads it: --state is as it was"),
+    ] {
+        let (code, message) = closed(args);
+        assert_eq!(code, Some(2), "{args}");
+        assert_parts(&message, &[&format!("error: standard output: {part}")]);
+        assert!(dir.read("seen") == before, "{args}");
+    }
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = running(&dir, "dedup keys --state seen").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
