@@ -124,9 +124,9 @@ impl Args {
         memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
     }
 
-    /// The filter, and where it will be written.
-    fn state(&self) -> Result<(Seen, Option<Output>), Failure> {
-        let Some(path) = &self.state else { return Ok((Seen::new(self)?, None)) };
+    /// The filter, and where it will be written. The input has so many bytes, or 0 if that is not known.
+    fn state(&self, input_bytes: u64) -> Result<(Seen, Option<Output>), Failure> {
+        let Some(path) = &self.state else { return Ok((Seen::new(self, input_bytes)?, None)) };
         let fail = |message| Err(Failure::of(&path.display().to_string(), message));
         if path == Path::new(STDIO) {
             return fail("--state is a file, which is read and written");
@@ -140,7 +140,7 @@ impl Args {
                 let stored = Stored::read(path, &FormatArgs::default(), &reading)?;
                 Ok((Seen::open(&stored, self)?, Some(output)))
             }
-            Err(_) => Ok((Seen::new(self)?, Some(output))),
+            Err(_) => Ok((Seen::new(self, input_bytes)?, Some(output))),
         }
     }
 }
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     check_files(args, &stdout)?;
     let progress = !args.quiet && (args.count || !stdout.is_terminal());
     let mut input = Input::new(&args.files, args.terminator(), args.max_line_bytes, progress)?;
-    let (seen, state) = args.state()?;
+    let (seen, state) = args.state(input.total_bytes())?;
     let mut work = Work {
         args,
         seen,

@@ -37,7 +37,9 @@ pub(super) struct Input<'a> {
     /// Whether the last call to `read` gave fewer bytes than it could have: what follows may have to be waited for.
     pub(super) is_drained: bool,
     bar: ProgressBar,
+    /// Bytes that were read, and those of all files, or 0 if they are not known.
     bytes: u64,
+    total_bytes: u64,
 }
 
 impl<'a> Input<'a> {
@@ -51,8 +53,9 @@ impl<'a> Input<'a> {
         let lengths =
             files.iter().map(|path| length(path)).collect::<Result<Option<Vec<_>>, _>>()?;
         let first = files.first().map_or_else(String::new, |path| keys::name(path));
-        let bar = match lengths {
-            Some(lengths) => progress_bar(&first, lengths.iter().sum(), progress),
+        let total_bytes = lengths.map(|lengths| lengths.iter().sum());
+        let bar = match total_bytes {
+            Some(bytes) => progress_bar(&first, bytes, progress),
             None if progress => stream_progress(&first),
             None => ProgressBar::hidden(),
         };
@@ -69,6 +72,7 @@ impl<'a> Input<'a> {
             is_drained: false,
             bar,
             bytes: 0,
+            total_bytes: total_bytes.unwrap_or(0),
         })
     }
 
@@ -116,6 +120,10 @@ impl<'a> Input<'a> {
             }
             return Ok(Some(&self.buffer[..self.given]));
         }
+    }
+
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
     /// To be told how many lines the last piece had, so that an error can name one.

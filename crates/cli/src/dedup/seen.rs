@@ -21,8 +21,12 @@ use crate::stored::Stored;
 
 pub(super) const DEFAULT_RATE: f64 = 0.001;
 
-/// Lines that the first filter of a chain is for: 2.5 MB at a rate of 0.1 %.
-const FIRST_KEYS: u64 = 1_000_000;
+/// Lines that the first filter of a chain is for, at least and at most: 2.5 MB and 160 MB at a rate of 0.1 %.
+const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
+
+/// Bytes of the input for each line of the first filter, which then takes a hundredth of what is read: of lines of 50 bytes, half of them
+/// distinct, there are two or three filters instead of four to ten, each of which costs a cache line per line.
+const BYTES_OF_LINE: u64 = 256;
 
 /// What was seen.
 pub(super) struct Seen {
@@ -41,8 +45,8 @@ enum Filter {
 }
 
 impl Seen {
-    /// An empty filter, as large as the options say.
-    pub(super) fn new(args: &Args) -> Result<Self, Failure> {
+    /// An empty filter, as large as the options say, for an input of so many bytes, or 0.
+    pub(super) fn new(args: &Args, input_bytes: u64) -> Result<Self, Failure> {
         let (filter, capacity) = match Shape::of(args)? {
             Shape::Fixed(params) => {
                 let filter = BloomFilter::new(params, KeyHash::default()).map_err(Failure::new)?;
@@ -50,7 +54,8 @@ impl Seen {
             }
             Shape::Growing(rate) => {
                 let options = FilterOptions::new(Sizing::FalsePositiveRate(rate));
-                let options = ScalableOptions::for_filters(&options, FIRST_KEYS);
+                let first = (input_bytes / BYTES_OF_LINE).clamp(FIRST_KEYS[0], FIRST_KEYS[1]);
+                let options = ScalableOptions::for_filters(&options, first);
                 let filter = options.map_err(Failure::new)?.build().map_err(Failure::new)?;
                 (Filter::Growing(filter), u64::MAX)
             }
