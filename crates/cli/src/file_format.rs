@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// How a file is recognised, for the help, and for `-v` where one was not: the rules of `detect`.
 pub(crate) const RECOGNISED: &str = "  \
-  native, ribbon, removable, planes and parquet begin with a magic number, parquet-filter with its header
+  native, growing, ribbon, removable, planes and parquet begin with a magic number, parquet-filter with its header
   rocksdb-sst ends with a magic number
   rocksdb-block ends with ff 00 k 00 00 after a multiple of 64 bytes; LegacyBloom and Ribbon have no mark
   cassandra is named as in nb-1-big-Filter.db, and begins with a number of probes
@@ -23,6 +23,8 @@ pub(crate) enum Format {
     Native,
     /// This tool's own without a header, for containers that have a checksum of their own: blocks and eight bytes
     Compact,
+    /// A filter that grows, a chain of filters: what dedup writes that was given no size
+    Growing,
     /// This tool's own static filter, smaller and slower
     Ribbon,
     /// A filter that keys can be removed from, of blocked-bloom-removable

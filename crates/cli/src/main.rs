@@ -1,11 +1,12 @@
 //! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
 //!
-//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`, `merge`, `plan`, `planes`, `bench`); what is known of each
+//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`, `merge`, `dedup`, `plan`, `planes`, `bench`); what is known of each
 //! format (`formats`); files (`stored`, `mapping`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`,
 //! `terminal`).
 
 mod bench;
 mod build;
+mod dedup;
 mod detect;
 mod diagnose;
 mod facts;
@@ -48,6 +49,7 @@ EXAMPLES:
   blocked-bloom query orders.parquet --column customer.id < ids.txt
   blocked-bloom build --format rocksdb-block words.txt
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
+  blocked-bloom dedup --memory 1G --state seen.bloom today.log > new.log   lines that were not there before, today or any day
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
   blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
   blocked-bloom planes build --lines 100 app.log   a skip index, and then planes query app.log.planes timeout
@@ -81,6 +83,7 @@ enum Command {
     Info(info::Args),
     Diagnose(diagnose::Args),
     Merge(merge::Args),
+    Dedup(dedup::Args),
     Plan(plan::Args),
     Planes(planes::Args),
     Bench(bench::Args),
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Dedup(args) => dedup::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Planes(args) => planes::run(&args, verbose),
         Command::Bench(args) => bench::run(&args),

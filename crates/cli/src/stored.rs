@@ -167,7 +167,7 @@ impl Source {
 }
 
 /// Standard input as a file, which may be a regular one.
-fn stdin() -> io::Result<File> {
+pub(crate) fn stdin() -> io::Result<File> {
     #[cfg(windows)]
     let owned = std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned();
     #[cfg(not(windows))]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, stderr};
 
 use clap::builder::styling::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 /// For damage; clap prints `error:` in it.
 pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
@@ -39,6 +39,15 @@ pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressB
     let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
     let style = ProgressStyle::with_template(template);
     ProgressBar::new(bytes)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_message(printable(name))
+        .with_finish(ProgressFinish::AndClear)
+}
+
+/// A count of the bytes read from a stream, whose length nobody knows. Hidden until it is given a target to draw to.
+pub(crate) fn stream_progress(name: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {binary_bytes}, {binary_bytes_per_sec}");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         .with_message(printable(name))
         .with_finish(ProgressFinish::AndClear)

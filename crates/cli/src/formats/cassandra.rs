@@ -61,7 +61,7 @@ pub(super) fn lookup<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup
         }
         filter.contains_batch(keys, hits);
         if !is_suspected && hits.count_hits() == 0 {
-            is_suspected = warn_of_layout(stored, filter.layout(), keys);
+            is_suspected = warn_of_layout(stored, filter.shape().scheme(), keys);
         }
     }))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod builder;
 pub(crate) mod cassandra;
 mod classical;
+pub(crate) mod growing;
 mod guava;
 pub(crate) mod lookup;
 pub(crate) mod native;
@@ -29,6 +30,7 @@ pub(crate) fn lookup<'a>(stored: &'a Stored, args: &'a LookupArgs) -> Result<Loo
         Format::Native => native::lookup(stored, args),
         Format::Compact => native::lookup_compact(stored),
         Format::Planes => planes::lookup(stored),
+        Format::Growing => growing::lookup(stored),
         Format::Removable => removable::lookup(stored),
         Format::Ribbon => ribbon::lookup(stored),
         Format::RocksdbBlock => rocksdb::lookup_block(stored),
@@ -49,6 +51,7 @@ pub(crate) fn describe(stored: &Stored) -> Result<(Facts, Option<Failure>), Fail
         Format::Native => native::describe(stored),
         Format::Compact => sound(native::describe_compact(stored)?),
         Format::Planes => sound(planes::describe(stored)?),
+        Format::Growing => sound(growing::describe(stored)?),
         Format::Removable => removable::describe(stored),
         Format::Ribbon => sound(ribbon::describe(stored)?),
         Format::RocksdbBlock => sound(rocksdb::describe_block(stored)?),

@@ -379,16 +379,13 @@ fn files_that_are_no_filters_are_errors() {
 fn other_containers_of_the_library_are_named() {
     let dir = Dir::new();
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (file, golden, part) in [
-        ("index", "lsm/tests/golden/partitions.index", "partitioned"),
-        ("chain", "scalable/tests/golden/scalable.bloom", "growing"),
-    ] {
-        dir.copy(&packages.join(golden), file);
-        for command in ["info", "query"] {
-            let message = dir.fails(&format!("{command} {file}"));
-            assert_parts(&message, &[&format!("{file}: this is "), part, "docs/format.md"]);
-        }
+    dir.copy(&packages.join("lsm/tests/golden/partitions.index"), "index");
+    for command in ["info", "query"] {
+        let message = dir.fails(&format!("{command} index"));
+        assert_parts(&message, &["index: this is ", "partitioned", "docs/format.md"]);
     }
+    dir.copy(&packages.join("scalable/tests/golden/scalable.bloom"), "chain");
+    assert_eq!(dir.info("chain")["format"], "growing");
 }
 
 #[test]

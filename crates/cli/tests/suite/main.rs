@@ -10,6 +10,7 @@ mod basics;
 mod bench;
 mod classical;
 mod crash;
+mod dedup;
 mod detect;
 mod files;
 mod first_use;

@@ -85,6 +85,12 @@ fn long_work_shows_its_progress() {
     dir.ok("build small -o few -q");
     for (command, parts) in [
         ("build keys -o g", vec!["keys ", " of 19.92 MiB"]),
+        ("dedup keys > /dev/null", vec!["keys ", " of 19.92 MiB"]),
+        ("dedup --count keys small", vec!["keys ", " of 19.92 MiB"]),
+        (
+            "plan > /dev/null 2>&1; cat keys | \"$TOOL\" dedup --count",
+            vec!["standard input ", "MiB, "],
+        ),
         ("query few keys --count", vec!["keys ", " of 19.92 MiB"]),
         ("query few keys > /dev/null", vec!["keys ", " of 19.92 MiB"]),
         ("query f small", vec!["f ", " of 35.76 MiB"]),

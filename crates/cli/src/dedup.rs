@@ -1,0 +1,355 @@
+//! `blocked-bloom dedup`: lines that were certainly not there before.
+
+mod input;
+mod seen;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use indicatif::ProgressBar;
+use memchr::{memchr, memchr_iter};
+
+use self::input::Input;
+use self::seen::Seen;
+use crate::failure::{Failure, inform, warn};
+use crate::file_format::FormatArgs;
+use crate::keys;
+use crate::numbers::{parse_bytes, parse_key_bytes, parse_keys, parse_rate, percent};
+use crate::output::{Output, STDIO, print};
+use crate::stored::{Reading, Stored};
+
+/// Lines that are looked up at a time.
+const BATCH: usize = 2048;
+
+/// Bytes of lines that are written at a time.
+const WRITTEN: usize = 256 << 10;
+
+/// Print the lines that were not there before
+///
+/// The first of equal lines is printed, in the order of the input; the others are dropped. A line that was seen is never printed again.
+/// A few that were not are dropped, too: they are taken for one that was, at the rate that --fpr limits. How many that were is estimated
+/// at the end, on standard error.
+///
+/// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and it never takes more. With neither
+/// it grows, by filters that are each twice as large as the one before. A filter of fixed size with more lines than it is for goes on, with a
+/// warning and a rising rate.
+///
+/// A line is its bytes without the line feed, which the last line of a file need not have; it is printed with one. A carriage return is part of
+/// the line, and NUL bytes are.
+///
+/// Exit status: 0, or 2 after an error; then --state is as it was before.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Files of lines, one after another, or - for standard input
+    #[arg(value_name = "FILE", default_value = STDIO)]
+    files: Vec<PathBuf>,
+
+    /// Bytes of memory for the filter, beside some megabytes for reading and writing: as many lines as it then is for at --fpr; suffixes K, M, G, KiB, MiB
+    /// and GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "keys")]
+    memory: Option<u64>,
+
+    /// Distinct lines that the filter is for, at --fpr. Suffixes K, M and G
+    #[arg(long, value_name = "N", value_parser = parse_keys)]
+    keys: Option<u64>,
+
+    /// Highest false-positive rate: the chance that a line which was not there before is dropped. 0.001 and 0.1% are the same [default: 0.1%]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    fpr: Option<f64>,
+
+    /// File of the filter, to go on with another day: read if it exists, and replaced whole when all lines are printed. info and query
+    /// read it, too
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+
+    /// Print the other lines instead: those that were there before
+    #[arg(long)]
+    duplicates: bool,
+
+    /// Print only the number of lines
+    #[arg(long)]
+    count: bool,
+
+    /// Compare no more than this field of the lines, the first being 1. Lines without it have an empty one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    field: Option<u32>,
+
+    /// Byte that ends a field, such as , or \t [default: \t]
+    #[arg(long, value_name = "BYTE", value_parser = parse_delimiter, requires = "field")]
+    delimiter: Option<u8>,
+
+    /// Lines end with a NUL byte instead of a line feed
+    #[arg(long)]
+    null: bool,
+
+    /// Longest line, in bytes: a longer one is an error, before it is in memory. Suffixes K, M, G, KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_key_bytes)]
+    max_line_bytes: u64,
+
+    /// Print neither the progress bar nor what was dropped
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match (text, text.as_bytes()) {
+        ("\\t", _) => Ok(b'\t'),
+        (_, &[byte]) => Ok(byte),
+        _ => Err("give one byte, or \\t for a tab".to_owned()),
+    }
+}
+
+impl Args {
+    fn is_sized(&self) -> bool {
+        self.memory.is_some() || self.keys.is_some() || self.fpr.is_some()
+    }
+
+    fn terminator(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+
+    /// What is compared of a line.
+    fn key<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        let Some(field) = self.field else { return line };
+        let delimiter = self.delimiter.unwrap_or(b'\t');
+        let mut rest = line;
+        for _ in 1..field {
+            match memchr(delimiter, rest) {
+                Some(at) => rest = &rest[at + 1..],
+                None => return &[],
+            }
+        }
+        memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
+    }
+
+    /// The filter, and where it will be written. The input has so many bytes, or 0 if that is not known.
+    fn state(&self, input_bytes: u64) -> Result<(Seen, Option<Output>), Failure> {
+        let Some(path) = &self.state else { return Ok((Seen::new(self, input_bytes)?, None)) };
+        let fail = |message| Err(Failure::of(&path.display().to_string(), message));
+        if path == Path::new(STDIO) {
+            return fail("--state is a file, which is read and written");
+        }
+        let output = Output::new(path)?;
+        match fs::metadata(path) {
+            Ok(file) if !file.is_file() => fail("is no regular file, which --state is"),
+            Ok(_) => {
+                let hidden = ProgressBar::hidden();
+                let reading = Reading { bar: self.quiet.then_some(&hidden), keys: None };
+                let stored = Stored::read(path, &FormatArgs::default(), &reading)?;
+                Ok((Seen::open(&stored, self)?, Some(output)))
+            }
+            Err(_) => Ok((Seen::new(self, input_bytes)?, Some(output))),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let stdout = stdout().map_err(|error| Failure::io("standard output", "open", &error))?;
+    check_files(args, &stdout)?;
+    let progress = !args.quiet && (args.count || !stdout.is_terminal());
+    let mut input = Input::new(&args.files, args.terminator(), args.max_line_bytes, progress)?;
+    let (seen, state) = args.state(input.total_bytes())?;
+    let mut work = Work {
+        args,
+        seen,
+        out: BufWriter::with_capacity(WRITTEN, stdout),
+        lines: 0,
+        new: 0,
+        returns: 0,
+    };
+    match work.take_all(&mut input) {
+        Ok(()) => {}
+        Err(Stopped::Failure(failure)) => return Err(failure),
+        // A reader that has seen enough. What it did not read must not be taken for seen another day.
+        Err(Stopped::Writer(error)) if error.kind() == ErrorKind::BrokenPipe && state.is_none() => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(Stopped::Writer(error)) => return Err(Failure::io("standard output", "write", &error)),
+    }
+    if args.count && !print(&format!("{}\n", work.selected()))? {
+        return match state {
+            None => Ok(ExitCode::SUCCESS),
+            Some(_) => Err(Failure::of("standard output", "nobody reads it: --state is as it was")),
+        };
+    }
+    if let Some(state) = state {
+        work.seen.save(&state, args.quiet)?;
+    }
+    work.warn_of_returns();
+    if !args.quiet {
+        inform(work.summary());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Standard output without a buffer of the library's, which looks for the last line feed.
+fn stdout() -> io::Result<File> {
+    #[cfg(windows)]
+    let owned = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+    #[cfg(not(windows))]
+    let owned = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
+    owned.map(File::from)
+}
+
+/// Checks that no file is both read and written: an input that is the state would be replaced, one that is the output would grow for ever.
+fn check_files(args: &Args, stdout: &File) -> Result<(), Failure> {
+    let state = args.state.as_deref().and_then(|state| fs::canonicalize(state).ok());
+    let is_output = |path: &Path| is_same_file(path, stdout).unwrap_or(false);
+    for path in args.files.iter().chain(&args.state) {
+        if is_output(path) {
+            return Err(Failure::of(&keys::name(path), "is also the standard output"));
+        }
+    }
+    for path in &args.files {
+        if state.is_some() && fs::canonicalize(path).ok() == state {
+            return Err(Failure::of(
+                &keys::name(path),
+                "is also the --state, which would replace it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an open file is the regular file with this name.
+fn is_same_file(path: &Path, file: &File) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (left, right) = (input::metadata(path)?, file.metadata()?);
+        Ok(left.is_file() && (left.dev(), left.ino()) == (right.dev(), right.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, file);
+        Ok(false)
+    }
+}
+
+/// Why not all lines were read.
+enum Stopped {
+    Writer(io::Error),
+    Failure(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Stopped::Failure(failure)
+    }
+}
+
+struct Work<'a> {
+    args: &'a Args,
+    seen: Seen,
+    out: BufWriter<File>,
+    lines: u64,
+    /// Of these, that were certainly not there before.
+    new: u64,
+    /// Lines that end in a carriage return.
+    returns: u64,
+}
+
+impl Work<'_> {
+    fn take_all(&mut self, input: &mut Input<'_>) -> Result<(), Stopped> {
+        let mut is_overfull = false;
+        while let Some(piece) = input.next_piece()? {
+            let before = self.lines;
+            if let Some((line, found)) = self.take(piece)? {
+                return Err(input.line_too_long(line, found).into());
+            }
+            input.count(self.lines - before);
+            if input.is_drained {
+                // Whoever types the lines, or makes them one by one, should see the answers.
+                self.out.flush().map_err(Stopped::Writer)?;
+            }
+            if !is_overfull && let Some(warning) = self.seen.overfull() {
+                is_overfull = true;
+                input.without_bar(|| warn(warning));
+            }
+        }
+        self.out.flush().map_err(Stopped::Writer)
+    }
+
+    /// Looks up lines, each of which ends with the terminator, and writes those that are selected. Ends before a line that is too long:
+    /// gives its position in the piece, and its length.
+    fn take(&mut self, piece: &[u8]) -> Result<Option<(u64, usize)>, Stopped> {
+        let most = usize::try_from(self.args.max_line_bytes).unwrap_or(usize::MAX);
+        let mut keys = [[].as_slice(); BATCH];
+        let mut starts = [0; BATCH + 1];
+        let (mut len, mut lines) = (0, 0);
+        for end in memchr_iter(self.args.terminator(), piece) {
+            let line = &piece[starts[len]..end];
+            if line.len() > most {
+                return Ok(Some((lines + len as u64, line.len())));
+            }
+            self.returns += u64::from(line.last() == Some(&b'\r'));
+            keys[len] = self.args.key(line);
+            len += 1;
+            starts[len] = end + 1;
+            if len == BATCH {
+                self.take_batch(piece, &keys, &starts)?;
+                (lines, len, starts[0]) = (lines + BATCH as u64, 0, end + 1);
+            }
+        }
+        self.take_batch(piece, &keys[..len], &starts[..=len])?;
+        Ok(None)
+    }
+
+    /// Takes lines whose bytes are between these `starts` in the piece.
+    fn take_batch(
+        &mut self,
+        piece: &[u8],
+        keys: &[&[u8]],
+        starts: &[usize],
+    ) -> Result<(), Stopped> {
+        let new = self.seen.insert(keys)?;
+        self.lines += keys.len() as u64;
+        self.new += new.count_hits() as u64;
+        if self.args.count {
+            return Ok(());
+        }
+        let unwanted = if self.args.duplicates { u64::MAX } else { 0 };
+        for (i, &word) in new.words().iter().enumerate() {
+            let starts = &starts[64 * i..];
+            let used = u64::MAX >> (64 - (starts.len() - 1).min(64));
+            let mut wanted = (word ^ unwanted) & used;
+            // Lines that follow each other are written at once.
+            while wanted != 0 {
+                let from = wanted.trailing_zeros();
+                let to = from + (wanted >> from).trailing_ones();
+                let lines = &piece[starts[from as usize]..starts[to as usize]];
+                self.out.write_all(lines).map_err(Stopped::Writer)?;
+                wanted &= u64::MAX.checked_shl(to).unwrap_or(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines that are printed.
+    fn selected(&self) -> u64 {
+        if self.args.duplicates { self.lines - self.new } else { self.new }
+    }
+
+    fn warn_of_returns(&self) {
+        let Work { lines, returns, .. } = self;
+        if *returns > 0 && returns < lines {
+            warn(format!(
+                "{returns} of {lines} lines end in a carriage return, which is part of the line, and the others do not (tr -d '\\r' removes it)"
+            ));
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Work { lines, new, seen, .. } = self;
+        let dropped = lines - new;
+        let (wrong, rate) = seen.probably_wrong();
+        let wrong = wrong.min(dropped as f64);
+        let wrong = if wrong < 10.0 { format!("{wrong:.2}") } else { format!("{wrong:.0}") };
+        format!(
+            "{lines} lines, {new} not there before, {dropped} dropped, of which probably {wrong} were not there before either (false positives: {} now)",
+            percent(rate)
+        )
+    }
+}

@@ -1,0 +1,357 @@
+//! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored, and how often it was probably wrong.
+
+use std::f64::consts::LN_2;
+use std::io::{self, Write};
+
+use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::{
+    Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, MAX_RECOMMENDED_BLOCKS,
+    Params, Sizing,
+};
+use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
+use indicatif::BinaryBytes;
+
+use super::Args;
+use crate::failure::Failure;
+use crate::file_format::Format;
+use crate::formats::{growing, native};
+use crate::numbers::percent;
+use crate::output::Output;
+use crate::stored::Stored;
+
+pub(super) const DEFAULT_RATE: f64 = 0.001;
+
+/// Lines that the first filter of a chain is for, at least and at most: 2.5 MB and 160 MB at a rate of 0.1 %.
+const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
+
+/// Bytes of the input for each line of the first filter, which then takes a hundredth of what is read: of lines of 50 bytes, half of them
+/// distinct, there are two or three filters instead of four to ten, each of which costs a cache line per line.
+const BYTES_OF_LINE: u64 = 256;
+
+/// What was seen.
+pub(super) struct Seen {
+    filter: Filter,
+    /// Lines that each filter of the chain had taken when it was opened, or the one that there is, and those that its bits are of.
+    before: Vec<(u64, f64)>,
+    /// Distinct lines that a fixed filter is for.
+    capacity: u64,
+    new: Bitmask,
+}
+
+enum Filter {
+    /// With its distinct keys: it counts every key that was added, also for the second time.
+    Fixed(BloomFilter, u64),
+    Growing(ScalableBloomFilter),
+}
+
+impl Seen {
+    /// An empty filter, as large as the options say, for an input of so many bytes, or 0.
+    pub(super) fn new(args: &Args, input_bytes: u64) -> Result<Self, Failure> {
+        let (filter, capacity) = match Shape::of(args)? {
+            Shape::Fixed(params) => {
+                let filter = BloomFilter::new(params, KeyHash::default()).map_err(Failure::new)?;
+                (Filter::Fixed(filter, 0), params.expected_items())
+            }
+            Shape::Growing(rate) => {
+                let options = FilterOptions::new(Sizing::FalsePositiveRate(rate));
+                let first = (input_bytes / BYTES_OF_LINE).clamp(FIRST_KEYS[0], FIRST_KEYS[1]);
+                let options = ScalableOptions::for_filters(&options, first);
+                let filter = options.map_err(Failure::new)?.build().map_err(Failure::new)?;
+                (Filter::Growing(filter), u64::MAX)
+            }
+        };
+        Ok(Seen { filter, before: Vec::new(), capacity, new: Bitmask::new() })
+    }
+
+    /// The filter that another run wrote, or build, if it is what the options say.
+    pub(super) fn open(stored: &Stored, args: &Args) -> Result<Self, Failure> {
+        let fail = |problem: String| Failure::of(&stored.name, problem);
+        let wanted = args.is_sized().then(|| Shape::of(args)).transpose()?;
+        let differs = |wanted: Shape, found: &str| Err(fail(wanted.differs_from(found, args)));
+        let bits_of = |filter: BloomFilter<&[Block]>| {
+            let keys = filter.keys_inserted();
+            (keys, filter.estimated_keys().unwrap_or(keys) as f64)
+        };
+        let (filter, before, capacity) = match stored.format {
+            Format::Native => {
+                let opened = native::open(stored)?;
+                let (params, contents) = (opened.params(), opened.contents());
+                if opened.is_pass_all() || contents != FilterContents::WholeKeys {
+                    let message = format!("takes no lines, as a filter of {contents}: {params}");
+                    return Err(fail(message));
+                }
+                let capacity = match wanted {
+                    None => half_full(params),
+                    Some(Shape::Fixed(wanted)) if describe(wanted) == describe(params) => {
+                        wanted.expected_items()
+                    }
+                    Some(wanted) => return differs(wanted, &describe(params)),
+                };
+                let filter = opened.to_filter().map_err(|error| fail(error.to_string()))?;
+                let before = vec![bits_of(filter.view())];
+                (Filter::Fixed(filter, opened.keys_inserted()), before, capacity)
+            }
+            Format::Growing => {
+                let opened = growing::open(stored)?;
+                let rate = opened.false_positive_rate();
+                match wanted {
+                    Some(Shape::Growing(wanted)) if wanted == rate => {}
+                    None => {}
+                    Some(wanted) => return differs(wanted, &growing_at(rate)),
+                }
+                let filter = opened.to_filter().map_err(|error| fail(error.to_string()))?;
+                let before = filter.links().iter().map(|link| bits_of(link.view())).collect();
+                (Filter::Growing(filter), before, u64::MAX)
+            }
+            format => {
+                let others = "dedup goes on with native and growing ones";
+                return Err(fail(format!("a filter of format {format}: {others}")));
+            }
+        };
+        let seen = Seen { filter, before, capacity, new: Bitmask::new() };
+        seen.key_hash().hasher().map_err(|error| fail(error.to_string()))?;
+        Ok(seen)
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        match &self.filter {
+            Filter::Fixed(filter, _) => filter.key_hash(),
+            Filter::Growing(filter) => filter.key_hash(),
+        }
+    }
+
+    /// Adds lines; a bit for each that was certainly not seen before.
+    pub(super) fn insert(&mut self, lines: &[&[u8]]) -> Result<&Bitmask, Failure> {
+        match &mut self.filter {
+            Filter::Fixed(filter, distinct) => {
+                filter.insert_batch_new(lines, &mut self.new).map_err(Failure::new)?;
+                *distinct += self.new.count_hits() as u64;
+            }
+            Filter::Growing(filter) => {
+                let inserted = filter.insert_batch_new(lines, &mut self.new);
+                inserted.map_err(|error| Failure::of("the filter cannot grow", error))?;
+            }
+        }
+        Ok(&self.new)
+    }
+
+    /// Distinct lines in the filter.
+    fn distinct(&self) -> u64 {
+        match &self.filter {
+            Filter::Fixed(_, distinct) => *distinct,
+            Filter::Growing(filter) => filter.keys_inserted(),
+        }
+    }
+
+    /// The warning that a filter of fixed size has more lines than it is for; None if it has not.
+    pub(super) fn overfull(&self) -> Option<String> {
+        let (distinct, capacity) = (self.distinct(), self.capacity);
+        (distinct > capacity).then(|| {
+            let rate = percent(self.probably_wrong().1);
+            format!(
+                "more than the {capacity} distinct lines that the filter is for: from now on more than {rate} of all new lines are dropped: \
+                 give more --memory or --keys, or neither for a filter that grows"
+            )
+        })
+    }
+
+    /// How many lines that were not seen have probably been taken for seen ones since the filter was made or opened, and the chance of that
+    /// for the next one.
+    ///
+    /// A line that is dropped has all its bits set already: the bits are those of the lines that were taken and of those that were dropped by
+    /// mistake, `1 / (1 - rate)` for each one taken, which is summed step by step. In a chain the filters before the last one are full, and their
+    /// rates stay.
+    pub(super) fn probably_wrong(&self) -> (f64, f64) {
+        const STEPS: u64 = 64;
+        let links: Vec<(Params, u64)> = match &self.filter {
+            Filter::Fixed(filter, distinct) => vec![(filter.params(), *distinct)],
+            Filter::Growing(filter) => {
+                filter.links().iter().map(|link| (link.params(), link.keys_inserted())).collect()
+            }
+        };
+        let (mut wrong, mut others_right) = (0.0, 1.0);
+        for (i, (params, after)) in links.into_iter().enumerate() {
+            let (before, mut keys) = self.before.get(i).map_or((0, 0.0), |&before| before);
+            let right = |keys: f64| (1.0 - params.false_positive_rate_at(keys as u64)).max(1e-9);
+            let step = (after - before) as f64 / STEPS as f64;
+            for _ in 0..STEPS {
+                let midway = right(keys + step / 2.0 / right(keys));
+                keys += step / midway;
+                wrong += step * (1.0 / (others_right * midway) - 1.0);
+            }
+            others_right *= right(keys);
+        }
+        (wrong, 1.0 - others_right)
+    }
+
+    /// Writes the filter, and prints what it is unless `quiet`.
+    pub(super) fn save(&self, output: &Output, quiet: bool) -> Result<(), Failure> {
+        let (distinct, rate) = (self.distinct(), percent(self.probably_wrong().1));
+        let (bytes, left) = match &self.filter {
+            Filter::Fixed(filter, _) => {
+                (filter.memory_bytes(), format!(", for {} lines", self.capacity))
+            }
+            Filter::Growing(filter) => (filter.memory_bytes(), ", grows".to_owned()),
+        };
+        let summary = format!(
+            "{distinct} distinct lines in {}{left}, {rate} false positives",
+            BinaryBytes(bytes)
+        );
+        let write = |writer: &mut dyn Write| match &self.filter {
+            Filter::Fixed(filter, distinct) => {
+                let header = with_keys(filter.stored_header(), *distinct);
+                writer.write_all(&header.map_err(io::Error::other)?)?;
+                writer.write_all(filter.blocks().as_flattened())
+            }
+            Filter::Growing(filter) => filter.write_to(writer).map(drop),
+        };
+        output.save(&write)?;
+        output.report(summary, quiet);
+        Ok(())
+    }
+}
+
+/// The header of a native filter with another number of keys: `docs/format.md`.
+fn with_keys(header: [u8; HEADER_BYTES], keys: u64) -> Result<[u8; HEADER_BYTES], HeaderError> {
+    let mut header = Header::read(&header, native::MAGIC, native::VERSION)?;
+    header.put(32, &keys.to_le_bytes());
+    Ok(header.seal())
+}
+
+/// What a filter is to be.
+enum Shape {
+    /// With the keys that it is for.
+    Fixed(Params),
+    /// With the highest rate.
+    Growing(f64),
+}
+
+impl Shape {
+    fn of(args: &Args) -> Result<Self, Failure> {
+        let rate = args.fpr.unwrap_or(DEFAULT_RATE);
+        if rate >= 1.0 {
+            return Err(Failure::new("--fpr 1 drops every line: give less"));
+        }
+        let by_rate = |keys| Sizing::FalsePositiveRate(rate).params(keys);
+        let (keys, blocks) = match (args.memory, args.keys) {
+            (Some(bytes), _) => {
+                let blocks = most_blocks(bytes)?;
+                by_rate(1).map_err(Failure::new)?;
+                // The most lines that so many blocks are enough for.
+                let (mut low, mut high) = (1, u64::from(blocks) * 512);
+                while low < high {
+                    let middle = low + (high - low).div_ceil(2);
+                    match by_rate(middle) {
+                        Ok(params) if params.blocks() <= blocks => low = middle,
+                        _ => high = middle - 1,
+                    }
+                }
+                (low, blocks)
+            }
+            (None, Some(keys)) => {
+                let blocks = by_rate(keys).map_err(Failure::new)?.blocks();
+                (keys, even(blocks.into(), |values, blocks| values / blocks))
+            }
+            (None, None) => return Ok(Shape::Growing(rate)),
+        };
+        let params = Sizing::MaxBytes(bytes_of(blocks)).params(keys);
+        params.map(Shape::Fixed).map_err(Failure::new)
+    }
+
+    /// What is wrong with a filter of another shape, described by `found`.
+    fn differs_from(&self, found: &str, args: &Args) -> String {
+        let wanted = match self {
+            Shape::Fixed(params) => describe(*params),
+            Shape::Growing(rate) => growing_at(*rate),
+        };
+        let options = [
+            ("--memory", args.memory.is_some()),
+            ("--keys", args.keys.is_some()),
+            ("--fpr", args.fpr.is_some()),
+        ];
+        let options = options.iter().filter(|option| option.1).map(|option| option.0);
+        let options = options.collect::<Vec<_>>().join(" and ");
+        format!(
+            "{found}, but by {options} it would be {wanted}: leave {options} out to go on with it"
+        )
+    }
+}
+
+fn describe(params: Params) -> String {
+    format!("a filter of {} blocks and {} probes", params.blocks(), params.probes())
+}
+
+fn growing_at(rate: f64) -> String {
+    format!("a filter that grows and has up to {} false positives", percent(rate))
+}
+
+fn bytes_of(blocks: u32) -> u64 {
+    HEADER_BYTES as u64 + 64 * u64::from(blocks)
+}
+
+/// The blocks of the largest filter in so many bytes of memory.
+fn most_blocks(bytes: u64) -> Result<u32, Failure> {
+    match bytes / 64 {
+        0 => Err(Failure::new(format!("--memory {bytes}: give 64 bytes or more"))),
+        blocks @ ..=VALUES => Ok(even(blocks, u64::div_ceil)),
+        _ => Err(Failure::new(format!("--memory {bytes}: a filter has 256 GiB at most"))),
+    }
+}
+
+/// Values of the part of a hash that chooses the block.
+const VALUES: u64 = 1 << 32;
+
+/// So many blocks, or if they are more than 2^28 (16 GiB) a number of them that gives each the same share of the [`VALUES`] by which
+/// blocks are chosen; `divide` rounds the share, and with it the blocks up or down.
+///
+/// With other numbers some blocks would get one value more than others, of 16 or fewer, and the rate would be higher than predicted. With
+/// these, of which 17 are above 2^28, the filter is what several filters of 16 GiB or less would be that are chosen by the first bits of the
+/// hash. Price: up to half of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
+fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
+    let even = match blocks <= MAX_RECOMMENDED_BLOCKS.into() {
+        true => blocks,
+        false => VALUES / divide(VALUES, blocks),
+    };
+    u32::try_from(even).unwrap_or(u32::MAX)
+}
+
+/// Keys with which half of the bits of a filter are set, as they are when the number of probes is the best one.
+fn half_full(params: Params) -> u64 {
+    (f64::from(params.blocks()) * 512.0 * LN_2 / f64::from(params.probes())) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{even, most_blocks};
+
+    /// Of the values that choose blocks, every block gets the same number, or one of them one more.
+    #[test]
+    fn more_than_16_gib_are_shared_evenly() {
+        let first_of = |block: u64, blocks: u32| (block << 32).div_ceil(u64::from(blocks));
+        for wanted in [1 << 28, (1 << 28) + 1, 300_000_000, 1 << 30, 1_500_000_000, 1 << 32] {
+            for (blocks, is_up) in [
+                (even(wanted, |values, blocks| values / blocks), true),
+                (even(wanted, u64::div_ceil), false),
+            ] {
+                let (found, most) = (u64::from(blocks), u32::MAX.into());
+                let is_right = if is_up { found >= wanted.min(most) } else { found <= wanted };
+                assert!(is_right, "{wanted} {blocks}");
+                assert!(wanted == 1 << 28 || blocks >= 1 << 28);
+                let share = (1_u64 << 32) / u64::from(blocks);
+                let larger = (0..u64::from(blocks)).step_by(9_973).map(|block| {
+                    let values = first_of(block + 1, blocks) - first_of(block, blocks);
+                    assert!(values == share || values == share + 1, "{blocks} {block}");
+                    values - share
+                });
+                // 2^32 modulo the blocks, of which less than one in a million have a value more.
+                assert!(larger.sum::<u64>() <= 1, "{blocks}");
+                assert!((1 << 32) - share * u64::from(blocks) < 17, "{blocks}");
+            }
+        }
+        assert_eq!(even(1_000, u64::div_ceil), 1_000);
+        let blocks = |bytes| most_blocks(bytes).ok();
+        assert_eq!([blocks(63), blocks(64), blocks(17 << 30)], [None, Some(1), Some(1 << 28)]);
+        assert_eq!([blocks(64 << 30), blocks(256 << 30)], [Some(1 << 30), Some(u32::MAX)]);
+        assert_eq!(blocks((256 << 30) + 64), None);
+    }
+}
