@@ -33,6 +33,8 @@ unsafe impl GlobalAlloc for Bounded {
 #[global_allocator]
 static ALLOCATOR: Bounded = Bounded;
 
+type Append<'r> = &'r dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>;
+
 /// The row that would complete the group is not appended, and not counted: once there is memory, it can be, and the bytes are as if nothing had
 /// happened.
 #[test]
@@ -47,7 +49,7 @@ fn a_group_that_there_is_no_memory_for_is_an_error() {
     let mut found = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         if i % 512 == 511 {
-            let appends: [&dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>; 3] = [
+            let appends: [Append<'_>; 3] = [
                 &|builder| builder.append(*row).err(),
                 &|builder| builder.append_pass_all().err(),
                 &|builder| builder.append_all(&[*row]).err(),
