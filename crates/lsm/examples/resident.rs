@@ -87,6 +87,7 @@ fn level_of(key: u64) -> usize {
 }
 
 /// What decides which filters are in memory.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Memory {
     Set(ResidentSet, Vec<Arc<FilterSlot>>),
     /// An LRU that loads what is missed: filters with the time of their last use, and the tables by that.

@@ -377,6 +377,8 @@ impl ResidentPlanner {
     fn age(&mut self, seconds: f64) {
         /// Standard deviations that chance explains.
         const CHANCE: f32 = 3.5;
+        /// Weight of the expected lookups, where a window in which all runs were counted has their number.
+        const EXPECTED: f64 = 5e-4;
         let (seconds, window) = (seconds as f32, self.options.window());
         let most = window * MEMORY;
         let (mut seen, mut shares) = (0.0, 0.0);
@@ -401,9 +403,8 @@ impl ResidentPlanner {
                 shares += f64::from(unit.table.run_share * (1.0 - unit.unseen));
             }
         }
-        if shares > 1e-6 {
-            self.per_run = seen / shares;
-        }
+        // What was expected counts as little, so that a tick right after the start does not take silence for evidence.
+        self.per_run = (seen + EXPECTED * self.options.expected_lookups) / (shares + EXPECTED);
     }
 
     /// What a load costs, in reads: it is made of the whole filter, whatever part is kept.
