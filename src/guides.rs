@@ -51,6 +51,7 @@ shown!(guava, include_str!("../docs/guava.md"));
 shown!(planes, include_str!("../docs/planes.md"));
 shown!(redis, include_str!("../docs/redis.md"));
 shown!(removable, include_str!("../docs/removable.md"));
+shown!(resident, include_str!("../docs/resident.md"));
 shown!(spark, include_str!("../docs/spark.md"));
 shown!(ribbon, include_str!("../docs/ribbon.md"));
 shown!(datafusion, include_str!("../docs/datafusion.md"));

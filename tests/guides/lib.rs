@@ -26,6 +26,8 @@ mod documents {
     struct Redis;
     #[doc = include_str!("../../docs/removable.md")]
     struct Removable;
+    #[doc = include_str!("../../docs/resident.md")]
+    struct Resident;
     #[doc = include_str!("../../docs/ribbon.md")]
     struct Ribbon;
     #[doc = include_str!("../../docs/rocksdb.md")]

@@ -7,6 +7,8 @@
 mod word;
 
 mod removable;
+#[cfg(crossbeam_loom)]
+mod resident;
 
 use core::sync::atomic::Ordering::Relaxed;
 

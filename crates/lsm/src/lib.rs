@@ -5,6 +5,8 @@
 //! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every flush.
 //! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions that the engine loads one by one, and the
 //!   index that says which bytes a key needs.
+//! - [`TableFilter`]: the opened filter of a table, whatever its kind.
+//! - [`ResidentSet`] (`std`): which filters are in memory under a budget, by what they save; [`ResidentPlanner`] decides.
 //! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent keys pass too often.
 //!
 //! ```
@@ -37,12 +39,15 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | `std` in the core; without it both crates are `no_std` with `alloc` |
+//! | `std` | yes | the resident set, and `std` in the core; without it both crates are `no_std` with `alloc` |
+//! | `rocksdb` | no | filter blocks of RocksDB as filters of tables |
 //! | `serde` | no | `Serialize` and `Deserialize` for levels, plans and policies |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod error;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -50,6 +55,8 @@ mod metrics;
 mod partition;
 mod plan;
 mod policy;
+mod resident;
+mod table;
 
 pub use error::PlanError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -60,6 +67,11 @@ pub use partition::{
 };
 pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
 pub use policy::{FilterChoice, FilterPolicy};
+#[cfg(feature = "std")]
+#[cfg_attr(docsrs, doc(cfg(feature = "std")))]
+pub use resident::{Answer, FilterPin, FilterSlot, ResidentSet, ResidentSnapshot, WantedLoad};
+pub use resident::{MergeInput, ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
+pub use table::{TableFilter, TableFilterError};
 
 /// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]

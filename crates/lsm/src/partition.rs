@@ -14,6 +14,7 @@ use blocked_bloom::{
 };
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
+pub(crate) use bytes::MAGIC as INDEX_MAGIC;
 pub use bytes::PartitionLocation;
 use bytes::{Facts, Parts};
 
@@ -157,6 +158,11 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// Bytes of all partitions together, without the index.
     pub fn stored_bytes(&self) -> u64 {
         self.facts.stored_bytes
+    }
+
+    /// Bytes of the index itself.
+    pub fn index_bytes(&self) -> u64 {
+        self.length as u64
     }
 
     /// What the keys were hashed with.

@@ -7,7 +7,7 @@ use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::probe::BLOCK_BYTES;
 use blocked_bloom::{AllocError, FilterContents, KeyHash};
 
-const MAGIC: [u8; 8] = *b"\x89BBPART\n";
+pub(crate) const MAGIC: [u8; 8] = *b"\x89BBPART\n";
 const VERSION: u16 = 1;
 
 /// Where the header has the checksum of entries and separators.

@@ -1,0 +1,374 @@
+//! One opened filter of a table, whatever its kind.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Display, Formatter};
+
+use blocked_bloom::{
+    AllocError, Bitmask, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored,
+};
+#[cfg(feature = "rocksdb")]
+use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
+use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
+
+use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
+
+const BLOOM_MAGIC: &[u8] = b"\x89BBLOOM\n";
+const RIBBON_MAGIC: &[u8] = b"\x89BBRIBN\n";
+
+/// The length of a compact filter leaves this when divided by 64; that of every other container leaves 0 or begins with a magic.
+const COMPACT_REST: usize = 8;
+
+/// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and [`KindPlan`](crate::KindPlan) decide on.
+///
+/// [`from_bytes`](Self::from_bytes) finds the kind; lookups answer "maybe" wherever nothing is known. `B` owns the stored bytes: a
+/// mapping, an `Arc<[u8]>`, a `Vec<u8>`.
+///
+/// ```
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom_lsm::TableFilter;
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let mut builder = options.builder();
+/// builder.extend(["apple", "banana"])?;
+/// let stored = builder.finish()?.to_bytes();
+///
+/// let (filter, error) = TableFilter::open_or_pass_all(stored, options.key_hash());
+/// if let Some(error) = error {
+///     eprintln!("the table is read as if it had no filter: {error}");
+/// }
+/// let hasher = options.hasher()?;
+/// assert!(filter.contains_hash(hasher.hash("apple")) && !filter.contains_hash(hasher.hash("cherry")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum TableFilter<B = Vec<u8>> {
+    /// No filter, or one that cannot be used: every answer is "maybe".
+    None(KeyHash),
+    /// A Bloom filter in memory of its own: one that was just built, or a copy that begins at a cache line.
+    Owned(BloomFilter),
+    /// A Bloom filter in its stored bytes, of the full or the compact form; a pass-all filter too.
+    Bloom(BloomFilter<Stored<B>>),
+    /// A Ribbon filter.
+    Ribbon(RibbonFilter<B>),
+    /// The index of a filter in partitions. Only a key tells the partition, so that hashes are answered "maybe": [locate] the key's, and
+    /// look it up in that partition's filter, which is a `TableFilter` of its own.
+    ///
+    /// [locate]: PartitionIndex::locate
+    Partitioned(PartitionIndex<B>),
+    /// A filter block of RocksDB, without the five bytes that follow it in a file. Its kind is decoded at every lookup; what is no such
+    /// block answers "maybe".
+    #[cfg(feature = "rocksdb")]
+    Rocksdb(B),
+}
+
+impl<B: AsRef<[u8]>> TableFilter<B> {
+    /// Opens stored bytes of the kind that their magic names, and verifies their checksums; no bytes are no filter.
+    ///
+    /// The compact form of a Bloom filter, known by its length, has no checksum: its container has, and must have checked it. Cost: reads
+    /// everything once, of an index of partitions the index.
+    ///
+    /// # Errors
+    ///
+    /// [`TableFilterError`] for what is damaged, unknown, or of another hash or seed than `key_hash`.
+    pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, TableFilterError> {
+        let stored = bytes.as_ref();
+        let mismatch = |found| FormatError::HashMismatch { found, expected: key_hash };
+        Ok(if stored.is_empty() {
+            TableFilter::None(key_hash)
+        } else if stored.starts_with(BLOOM_MAGIC) {
+            TableFilter::Bloom(BloomFilter::from_bytes(bytes)?.require_key_hash(key_hash)?)
+        } else if stored.starts_with(RIBBON_MAGIC) {
+            let filter = RibbonFilter::from_bytes(bytes).map_err(TableFilterError::Ribbon)?;
+            let filter = filter.require_key_hash(key_hash);
+            TableFilter::Ribbon(filter.map_err(TableFilterError::Ribbon)?)
+        } else if stored.starts_with(&INDEX_MAGIC) {
+            let index = PartitionIndex::from_bytes(bytes).map_err(TableFilterError::Partition)?;
+            if index.key_hash() != key_hash {
+                return Err(mismatch(index.key_hash()).into());
+            }
+            TableFilter::Partitioned(index)
+        } else if stored.len() % 64 == COMPACT_REST {
+            TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes)?.require_key_hash(key_hash)?)
+        } else {
+            let mut found = [0; 8];
+            let length = stored.len().min(8);
+            found[..length].copy_from_slice(&stored[..length]);
+            return Err(TableFilterError::Unknown { found, length: stored.len() as u64 });
+        })
+    }
+
+    /// [`from_bytes`](Self::from_bytes) that never fails: what cannot be used answers "maybe", and comes with the error for the log.
+    pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<TableFilterError>) {
+        match TableFilter::from_bytes(bytes, key_hash) {
+            Ok(filter) => (filter, None),
+            Err(error) => (TableFilter::None(key_hash), Some(error)),
+        }
+    }
+
+    /// Opens a filter block of RocksDB: its Bloom filters of both formats and Ribbon. A block has no magic and no checksum, so that
+    /// [`from_bytes`](Self::from_bytes) cannot find it: whoever reads the SST file knows, and has verified the checksum behind it.
+    ///
+    /// Hashes are those of `blocked_bloom_formats::rocksdb::hash_key`.
+    ///
+    /// # Errors
+    ///
+    /// [`TableFilterError::Rocksdb`] for bytes that are no filter block.
+    #[cfg(feature = "rocksdb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rocksdb")))]
+    pub fn from_rocksdb_block(bytes: B) -> Result<Self, TableFilterError> {
+        FilterBlock::from_bytes(bytes.as_ref()).map_err(TableFilterError::Rocksdb)?;
+        Ok(TableFilter::Rocksdb(bytes))
+    }
+
+    /// Whether the key with this hash may be present: false means certainly absent. Cost: that of the kind, a cache line for Bloom.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_hash(hash),
+            TableFilter::Bloom(filter) => filter.contains_hash(hash),
+            TableFilter::Ribbon(filter) => filter.contains_hash(hash),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => FilterBlock::from_bytes(block.as_ref())
+                .map_or(true, |filter| filter.contains_hash(hash)),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
+        }
+    }
+
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent.
+    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_hashes(hashes, hits),
+            TableFilter::Bloom(filter) => filter.contains_hashes(hashes, hits),
+            TableFilter::Ribbon(filter) => filter.contains_hashes(hashes, hits),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => match FilterBlock::from_bytes(block.as_ref()) {
+                Ok(filter) => filter.contains_hashes(hashes, hits),
+                Err(_) => all_hits(hashes.len(), hits),
+            },
+            TableFilter::None(_) | TableFilter::Partitioned(_) => all_hits(hashes.len(), hits),
+        }
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) into the caller's words: hash `i` is bit `i % 64` of `words[i / 64]`.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is one word per 64 hashes, rounded up; nothing is written then.
+    pub fn contains_hashes_into(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
+        let mut hits = Bitmask::new();
+        self.contains_hashes(hashes, &mut hits);
+        words.copy_from_slice(hits.words());
+        Ok(())
+    }
+
+    /// Prefetches what [`contains_hash`](Self::contains_hash) reads for this hash.
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        match self {
+            TableFilter::Owned(filter) => filter.prefetch_hash(hash),
+            TableFilter::Bloom(filter) => filter.prefetch_hash(hash),
+            TableFilter::Ribbon(filter) => filter.prefetch_hash(hash),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => {
+                if let Ok(filter) = FilterBlock::from_bytes(block.as_ref()) {
+                    filter.prefetch_hash(hash);
+                }
+            }
+            TableFilter::None(_) | TableFilter::Partitioned(_) => {}
+        }
+    }
+
+    /// Which hashes the filter is of.
+    pub fn key_hash(&self) -> KeyHash {
+        match self {
+            TableFilter::None(key_hash) => *key_hash,
+            TableFilter::Owned(filter) => filter.key_hash(),
+            TableFilter::Bloom(filter) => filter.key_hash(),
+            TableFilter::Ribbon(filter) => filter.key_hash(),
+            TableFilter::Partitioned(index) => index.key_hash(),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(_) => blocked_bloom_formats::rocksdb::KEY_HASH,
+        }
+    }
+
+    /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of RocksDB; 0 for no filter.
+    pub fn memory_bytes(&self) -> u64 {
+        match self {
+            TableFilter::None(_) => 0,
+            TableFilter::Owned(filter) => filter.memory_bytes(),
+            TableFilter::Bloom(filter) => filter.memory_bytes(),
+            TableFilter::Ribbon(filter) => filter.memory_bytes(),
+            TableFilter::Partitioned(index) => index.index_bytes(),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.as_ref().len() as u64,
+        }
+    }
+
+    /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is answered "maybe".
+    pub fn expected_false_positive_rate(&self) -> f64 {
+        match self {
+            TableFilter::Owned(filter) => filter.expected_false_positive_rate(),
+            TableFilter::Bloom(filter) => filter.expected_false_positive_rate(),
+            TableFilter::Ribbon(filter) => filter.expected_false_positive_rate(),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => {
+                let block = FilterBlock::from_bytes(block.as_ref()).ok();
+                let ribbon = block.and_then(|block| block.ribbon());
+                let bloom = block.and_then(|block| block.view());
+                ribbon
+                    .map(|ribbon| ribbon.expected_false_positive_rate())
+                    .or(bloom.map(|bloom| bloom.estimated_false_positive_rate()))
+                    .unwrap_or(1.0)
+            }
+            TableFilter::None(_) | TableFilter::Partitioned(_) => 1.0,
+        }
+    }
+
+    /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes at any place a block may be in two.
+    /// Ribbon filters and indexes stay where they are.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError`] if there is no memory for the copy.
+    pub fn into_own_memory(self) -> Result<Self, AllocError> {
+        Ok(match self {
+            TableFilter::Bloom(filter) => TableFilter::Owned(filter.to_filter()?),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => {
+                match FilterBlock::from_bytes(block.as_ref()).ok().and_then(|block| block.view()) {
+                    Some(view) => TableFilter::Owned(view.to_filter()?),
+                    None => TableFilter::Rocksdb(block),
+                }
+            }
+            other => other,
+        })
+    }
+}
+
+fn all_hits(len: usize, hits: &mut Bitmask) {
+    hits.write(len, |words| words.fill(u64::MAX));
+}
+
+impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_hashes_into(hashes, words)
+    }
+
+    fn prefetch_hash(&self, hash: u64) {
+        self.prefetch_hash(hash);
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        self.key_hash()
+    }
+}
+
+/// The kind, and what tells one filter from another, without its contents.
+impl<B: AsRef<[u8]>> fmt::Debug for TableFilter<B> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (kind, inner): (&str, &dyn fmt::Debug) = match self {
+            TableFilter::None(key_hash) => ("None", key_hash),
+            TableFilter::Owned(filter) => ("Owned", filter),
+            TableFilter::Bloom(filter) => ("Bloom", filter),
+            TableFilter::Ribbon(filter) => ("Ribbon", filter),
+            TableFilter::Partitioned(index) => ("Partitioned", index),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => ("Rocksdb", &block.as_ref().len()),
+        };
+        f.debug_tuple(kind).field(inner).finish()
+    }
+}
+
+/// A filter that was just built.
+impl<B> From<BloomFilter> for TableFilter<B> {
+    fn from(filter: BloomFilter) -> Self {
+        TableFilter::Owned(filter)
+    }
+}
+
+/// Why the filter of a table cannot be used. Then answer "maybe".
+///
+/// ```
+/// use blocked_bloom::KeyHash;
+/// use blocked_bloom_lsm::{TableFilter, TableFilterError};
+/// let error = TableFilter::from_bytes(b"no filter", KeyHash::default()).unwrap_err();
+/// assert_eq!(error, TableFilterError::Unknown { found: *b"no filte", length: 9 });
+/// assert_eq!(error.to_string(), "9 bytes that begin with 6e6f2066696c7465: no filter of a kind that is known");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TableFilterError {
+    /// Neither a magic that is known nor the length of a compact filter.
+    Unknown {
+        /// The first eight bytes, zeros behind fewer.
+        found: [u8; 8],
+        /// Bytes in all.
+        length: u64,
+    },
+    /// A Bloom filter that is damaged, or any filter of another hash or seed.
+    Bloom(FormatError),
+    /// A Ribbon filter that is damaged, or of another hash or seed.
+    Ribbon(RibbonError),
+    /// A damaged index of partitions.
+    Partition(PartitionError),
+    /// No filter block of RocksDB.
+    #[cfg(feature = "rocksdb")]
+    Rocksdb(RocksdbError),
+    /// No memory for the copy that a [`ResidentSet`](crate::ResidentOptions) keeps.
+    Alloc(AllocError),
+}
+
+impl Display for TableFilterError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { found, length } => {
+                let found = u64::from_be_bytes(*found);
+                write!(
+                    f,
+                    "{length} bytes that begin with {found:016x}: no filter of a kind that is known"
+                )
+            }
+            Self::Bloom(error) => error.fmt(f),
+            Self::Ribbon(error) => error.fmt(f),
+            Self::Partition(error) => error.fmt(f),
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb(error) => error.fmt(f),
+            Self::Alloc(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TableFilterError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Unknown { .. } => None,
+            Self::Bloom(error) => Some(error),
+            Self::Ribbon(error) => Some(error),
+            Self::Partition(error) => Some(error),
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb(error) => Some(error),
+            Self::Alloc(error) => Some(error),
+        }
+    }
+}
+
+impl From<FormatError> for TableFilterError {
+    fn from(error: FormatError) -> Self {
+        Self::Bloom(error)
+    }
+}
+
+impl From<AllocError> for TableFilterError {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}

@@ -1,0 +1,205 @@
+//! One opened filter whatever its kind: found by its bytes, answering as the filter itself, and "maybe" where nothing is known.
+
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom_lsm::{
+    FilterChoice, FilterKind, FilterPolicy, KindPlan, Level, PartitionedFilterBuilder, TableFilter,
+    TableFilterError,
+};
+use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
+
+use crate::common::Random;
+
+const KEYS: u32 = 3_000;
+
+fn options() -> FilterOptions {
+    FilterOptions::new(Sizing::BitsPerKey(10.0))
+}
+
+fn bloom(options: &FilterOptions) -> BloomFilter {
+    let mut builder = options.builder();
+    builder.extend((0..KEYS).map(u32::to_be_bytes)).unwrap();
+    builder.finish().unwrap()
+}
+
+fn ribbon(options: &FilterOptions) -> Vec<u8> {
+    let mut builder = RibbonOptions::from(options).builder();
+    builder.extend((0..KEYS).map(u32::to_be_bytes)).unwrap();
+    builder.finish().unwrap().as_bytes().to_vec()
+}
+
+fn index(options: &FilterOptions) -> Vec<u8> {
+    let mut builder = PartitionedFilterBuilder::new(options.clone(), 1_024).unwrap();
+    for key in 0..KEYS {
+        builder.insert(key.to_be_bytes()).unwrap();
+    }
+    builder.finish().unwrap().1
+}
+
+/// Hashes of all keys, and of as many others.
+fn hashes(options: &FilterOptions) -> Vec<u64> {
+    let hasher = options.hasher().unwrap();
+    (0..2 * KEYS).map(|key| hasher.hash(key.to_be_bytes())).collect()
+}
+
+/// Every way to look up agrees with `expected`, one by one, in batches and as a `dyn`.
+fn assert_answers(filter: &TableFilter<Vec<u8>>, hashes: &[u64], expected: impl Fn(u64) -> bool) {
+    let expected: Vec<bool> = hashes.iter().map(|&hash| expected(hash)).collect();
+    for (&hash, &expected) in hashes.iter().zip(&expected) {
+        filter.prefetch_hash(hash);
+        assert_eq!(filter.contains_hash(hash), expected);
+    }
+    for count in [0, 1, 63, 64, 65, hashes.len()] {
+        let mut hits = Bitmask::new();
+        filter.contains_hashes(&hashes[..count], &mut hits);
+        assert!(hits.iter().eq(expected[..count].iter().copied()));
+        let mut words = vec![7; count.div_ceil(64)];
+        let dynamic: &dyn Filter = filter;
+        dynamic.contains_hashes_into(&hashes[..count], &mut words).unwrap();
+        assert_eq!(words, hits.words());
+        words.push(7);
+        assert!(dynamic.contains_hashes_into(&hashes[..count], &mut words).is_err());
+    }
+}
+
+#[test]
+fn each_kind_is_found_by_its_bytes_and_answers_as_itself() {
+    let options = options();
+    let (hashes, key_hash) = (hashes(&options), options.key_hash());
+    let bloom = bloom(&options);
+    let open = |bytes: &[u8]| TableFilter::from_bytes(bytes.to_vec(), key_hash).unwrap();
+
+    let full = open(&bloom.to_bytes());
+    assert!(matches!(full, TableFilter::Bloom(_)));
+    let compact = open(&bloom.to_compact_bytes().unwrap());
+    assert!(matches!(compact, TableFilter::Bloom(_)));
+    for filter in [full, compact, bloom.clone().into()] {
+        assert_answers(&filter, &hashes, |hash| bloom.contains_hash(hash));
+        assert_eq!(filter.memory_bytes(), bloom.memory_bytes());
+        assert_eq!(filter.expected_false_positive_rate(), bloom.expected_false_positive_rate());
+        let owned = filter.into_own_memory().unwrap();
+        assert!(matches!(owned, TableFilter::Owned(_)));
+        assert_answers(&owned, &hashes, |hash| bloom.contains_hash(hash));
+    }
+
+    let bytes = ribbon(&options);
+    let direct = RibbonFilter::from_bytes(bytes.clone()).unwrap();
+    let filter = open(&bytes);
+    assert!(matches!(filter, TableFilter::Ribbon(_)));
+    assert_answers(&filter, &hashes, |hash| direct.contains_hash(hash));
+    assert_eq!(filter.memory_bytes(), direct.memory_bytes());
+
+    let bytes = index(&options);
+    let filter = open(&bytes);
+    assert_eq!(filter.memory_bytes(), bytes.len() as u64);
+    let TableFilter::Partitioned(found) = &filter else { panic!("{filter:?}") };
+    assert_eq!(found.keys_inserted(), u64::from(KEYS));
+    assert_answers(&filter, &hashes, |_| true);
+
+    let none = open(&[]);
+    assert!(matches!(none, TableFilter::None(_)));
+    assert_answers(&none, &hashes, |_| true);
+    let pass_all = BloomFilter::pass_all(key_hash).to_bytes();
+    assert_answers(&open(&pass_all), &hashes, |_| true);
+}
+
+#[test]
+fn what_policies_and_plans_decide_is_opened() {
+    let policy = FilterPolicy::new(options())
+        .with_sizings([Sizing::BitsPerKey(10.0), Sizing::BitsPerKey(0.0)])
+        .with_partitions(2_048, 1_024);
+    let key_hash = policy.options().key_hash();
+    let stored = |level, keys| match policy.for_table(level, keys) {
+        FilterChoice::Whole(options) => bloom(&options).to_bytes(),
+        FilterChoice::Partitioned { options, .. } => index(&options),
+        _ => Vec::new(),
+    };
+    let kind = |level, keys| TableFilter::from_bytes(stored(level, keys), key_hash).unwrap();
+    assert!(matches!(kind(0, 1_000), TableFilter::Bloom(_)));
+    assert!(matches!(kind(0, 100_000), TableFilter::Partitioned(_)));
+    assert!(matches!(kind(1, 1_000), TableFilter::None(_)));
+
+    let plan = KindPlan::for_budget(&[Level::new(1_000_000)], 1_200_000, 0.0032).unwrap();
+    assert!(matches!(plan.levels()[0].kind, FilterKind::Ribbon { .. }));
+    let ribbon = TableFilter::from_bytes(ribbon(policy.options()), key_hash).unwrap();
+    assert!(matches!(ribbon, TableFilter::Ribbon(_)));
+}
+
+#[test]
+fn another_seed_is_an_error_for_every_kind() {
+    let expected = KeyHash::Xxh3 { seed: 7 };
+    let options = options();
+    let found = options.key_hash();
+    let stored =
+        [bloom(&options).to_bytes(), bloom(&options).to_compact_bytes().unwrap(), index(&options)];
+    for bytes in stored {
+        let error = TableFilter::from_bytes(bytes, expected).unwrap_err();
+        assert_eq!(error, FormatError::HashMismatch { found, expected }.into());
+    }
+    let error = TableFilter::from_bytes(ribbon(&options), expected).unwrap_err();
+    assert!(matches!(error, TableFilterError::Ribbon(_)));
+}
+
+/// Every flipped bit and every truncation of the kinds that have checksums is an error, and what stands in says "maybe".
+#[test]
+fn damage_never_says_absent() {
+    let options = options();
+    let (key_hash, hasher) = (options.key_hash(), options.hasher().unwrap());
+    let present = hasher.hash(5_u32.to_be_bytes());
+    let mut random = Random(1);
+    let mut seen = 0;
+    for stored in [bloom(&options).to_bytes(), ribbon(&options), index(&options)] {
+        for case in 0..2_000 {
+            let mut bytes = stored.clone();
+            if case % 2 == 0 {
+                // The first bytes too, by which the kind is found.
+                let limit = if case % 4 == 0 { 64 } else { bytes.len() as u64 };
+                bytes[(random.next() % limit) as usize] ^= 1 << (random.next() % 8);
+            } else {
+                bytes.truncate((random.next() % bytes.len() as u64) as usize);
+            }
+            let (filter, error) = TableFilter::open_or_pass_all(bytes, key_hash);
+            assert!(filter.contains_hash(present));
+            // No bytes are no filter.
+            seen += usize::from(error.is_some());
+        }
+    }
+    assert!(seen > 5_990, "{seen} errors");
+}
+
+#[test]
+fn errors_say_what_was_found() {
+    let key_hash = KeyHash::default();
+    let error = TableFilter::from_bytes([1, 2, 3], key_hash).unwrap_err();
+    assert_eq!(error, TableFilterError::Unknown { found: [1, 2, 3, 0, 0, 0, 0, 0], length: 3 });
+    assert_eq!(
+        error.to_string(),
+        "3 bytes that begin with 0102030000000000: no filter of a kind that is known"
+    );
+    let mut stored = bloom(&options()).to_bytes();
+    stored[70] ^= 1;
+    let error = TableFilter::from_bytes(stored, key_hash).unwrap_err();
+    assert!(std::error::Error::source(&error).is_some());
+    assert!(matches!(error, TableFilterError::Bloom(_)));
+}
+
+/// Blocks of RocksDB are opened where the caller says so, and never guessed: any bytes can be one.
+#[cfg(feature = "rocksdb")]
+#[test]
+fn blocks_of_rocksdb_answer_as_themselves() {
+    use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, KEY_HASH, hash_key};
+    let mut builder = FilterBlockBuilder::new(10.0).unwrap();
+    builder.extend((0..KEYS).map(u32::to_be_bytes));
+    let block = builder.finish().unwrap();
+    let hashes: Vec<u64> = (0..2 * KEYS).map(|key| hash_key(key.to_be_bytes())).collect();
+    let direct = FilterBlock::from_bytes(&block).unwrap();
+    assert!(TableFilter::from_bytes(block.clone(), KEY_HASH).is_err());
+    let filter = TableFilter::from_rocksdb_block(block.clone()).unwrap();
+    assert_eq!(filter.key_hash(), KEY_HASH);
+    assert!((0.002..0.03).contains(&filter.expected_false_positive_rate()));
+    assert_answers(&filter, &hashes, |hash| direct.contains_hash(hash));
+    let owned = filter.into_own_memory().unwrap();
+    assert!(matches!(owned, TableFilter::Owned(_)));
+    assert_answers(&owned, &hashes, |hash| direct.contains_hash(hash));
+    assert!(TableFilter::from_rocksdb_block(Vec::new()).is_err());
+    assert_answers(&TableFilter::Rocksdb(vec![1]), &hashes, |_| true);
+}
