@@ -1,8 +1,9 @@
 //! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO [keys]`: CPU time of two servers, one with this module and one
 //! with RedisBloom, for commands of few items, by one client that sends many of them in a pipeline.
 //!
-//! The time is what the kernel counts for the server's threads, user and system. Rounds are interleaved, so that noise affects both alike, and so do those that
-//! go first; every round has keys of its own. The ratio is the median of those of the rounds.
+//! The time is what the kernel counts for the server's threads, user and system. Both servers run on one CPU, the client on another, where `taskset` can say so:
+//! CPUs of a guest differ. Rounds are interleaved, so that noise affects both alike; every round has keys of its own, and the other module goes first. The
+//! ratio is the median of those of the rounds.
 
 #[path = "shared/client.rs"]
 mod client;
@@ -10,6 +11,7 @@ mod client;
 mod server;
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use client::{Client, key};
 use server::{Server, call, command};
@@ -44,6 +46,15 @@ impl Module {
     }
 }
 
+/// Has a process run on one CPU.
+fn pin(process: u32, cpu: &str) {
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-a", "-c", "-p", cpu, &process.to_string()]).stdout(Stdio::null());
+    if !taskset.status().is_ok_and(|status| status.success()) {
+        println!("process {process} is not pinned to a CPU: no taskset, or no CPU {cpu}");
+    }
+}
+
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
@@ -59,6 +70,8 @@ fn main() {
         Module { server, client }
     };
     let mut modules = [start(Server::start(&[])), start(Server::start_with(Path::new(&path), &[]))];
+    pin(std::process::id(), "0");
+    modules.iter().for_each(|module| pin(module.server.process(), "1"));
     // New keys come on top of these.
     let most_new = ROUNDS * COMMANDS * 10 * 8;
     for module in &mut modules {

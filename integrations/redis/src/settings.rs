@@ -113,9 +113,12 @@ pub(crate) fn register(context: &Context) -> bool {
     let functions =
         unsafe { (raw::RedisModule_RegisterStringConfig, raw::RedisModule_LoadConfigs) };
     let (Some(register), Some(load)) = functions else { return true };
+    // SAFETY: the same. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here, and does not.
+    let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
+    let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED as u32 } else { 0 };
     for setting in &ALL {
         let default = CString::new((setting.read)(&settings())).unwrap_or_default();
-        for flags in [raw::REDISMODULE_CONFIG_UNPREFIXED as u32, 0] {
+        for flags in [unprefixed, 0] {
             // SAFETY: called while the module is loaded; names and values end with 0, and the server copies them; the private data is static.
             let status = unsafe {
                 register(

@@ -124,6 +124,10 @@ impl Server {
         self.client("?protocol=resp3").get_connection().unwrap()
     }
 
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Nanoseconds that the server's threads have run.
     pub(crate) fn cpu_nanoseconds(&self) -> u64 {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
