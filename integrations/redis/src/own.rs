@@ -24,8 +24,8 @@ const FLAG_FIXED: u32 = 1;
 /// How much of the rate the first link gets of a filter that grows, and of one that does not.
 ///
 /// Who reserves says how many keys there will be, so most filters have one link, and it should have the size for what was asked. With two thirds
-/// it takes 10.9 bits for a key at 1 %, RedisBloom 11.0, and a filter of the whole rate 10.0; a link behind it gets 15 % of the last third, and takes 18.3 bits
-/// for a key, where it took 15.0 when every link left 85 % of the rate to later ones, and the first 14.5.
+/// it takes 10.9 bits for a key at 1 %, where RedisBloom's takes 11.0, one of half the rate 11.5, and a filter of the whole rate 9.9. A link behind it gets 15 % of
+/// the last third, and takes 17.4 bits for a key: 14.9 if the first one gets 15 % of the rate too, but then that takes 14.5.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
 const ONLY_SHARE: f64 = 0.95;
 
@@ -127,22 +127,33 @@ impl Own {
         }
     }
 
-    /// Looks up a few keys, one by one, whose lines are prefetched: less than what a batch takes before its first key. False, without a call, for other
-    /// filters than those of one link, and for more keys.
+    /// Looks up a few keys, one by one, whose lines are prefetched: less than what a batch takes before its first key. False, without a call, for more
+    /// keys.
     #[inline]
     pub(crate) fn contains_few<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         mut hit: impl FnMut(bool),
     ) -> bool {
-        let One { link, .. } = &self.body else { return false };
-        let (Ok(hasher), true) = (link.hasher(), keys.len() <= FEW) else { return false };
+        let hasher = match &self.body {
+            One { link, .. } => link.hasher(),
+            Chain(chain) => chain.hasher(),
+        };
+        let (Ok(hasher), true) = (hasher, keys.len() <= FEW) else { return false };
         let mut hashes = [0; FEW];
         for (key, hash) in keys.iter().zip(&mut hashes) {
             *hash = hasher.hash(key);
-            link.prefetch_hash(*hash);
+            match &self.body {
+                One { link, .. } => link.prefetch_hash(*hash),
+                Chain(chain) => chain.prefetch_hash(*hash),
+            }
         }
-        hashes[..keys.len()].iter().for_each(|&hash| hit(link.contains_hash(hash)));
+        for &hash in &hashes[..keys.len()] {
+            hit(match &self.body {
+                One { link, .. } => link.contains_hash(hash),
+                Chain(chain) => chain.contains_hash(hash),
+            });
+        }
         true
     }
 
@@ -162,19 +173,28 @@ impl Own {
         }
     }
 
-    /// Adds a key, and returns whether it is new, unless that takes more than one look at the filter: then [`add`](Self::add) does it.
+    /// Adds a key, and returns whether it is new, unless that takes another link: then [`add`](Self::add) does it.
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
-        let One { link, .. } = &mut self.body else { return None };
-        let hash = link.hasher().ok()?.hash(key);
-        if link.contains_hash(hash) {
-            return Some(false);
+        let left = self.capacity_left();
+        let is_new = match &mut self.body {
+            One { link, .. } => {
+                let hash = link.hasher().ok()?.hash(key);
+                if link.contains_hash(hash) {
+                    return Some(false);
+                }
+                if left == 0 {
+                    return None;
+                }
+                link.insert_hash(hash).ok()
+            }
+            Chain(chain) if left > 0 => chain.insert(key).ok(),
+            Chain(chain) => return chain.contains(key).then_some(false),
+        };
+        if is_new == Some(true) {
+            self.stored_headers.take();
         }
-        if link.keys_inserted() >= self.keys.into() {
-            return None;
-        }
-        self.stored_headers.take();
-        link.insert_hash(hash).ok()
+        is_new
     }
 
     /// Adds keys in their order. A link is made for a key that is not there, if its bytes may be taken.
