@@ -22,8 +22,8 @@ use crate::probe::{BLOCK_BYTES, Block};
 /// make others.
 ///
 /// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a large filter then misses the
-/// translation cache less (`benches/NOTES.md`). It is advice: where it is not taken, nothing else changes. Such memory comes as zeroed
-/// pages where the allocator has them (`calloc`): then making the buffer takes microseconds, and a page costs when it is first used.
+/// translation cache less (`benches/NOTES.md`). It is advice: where it is not taken, nothing else changes. From 64 MiB
+/// on memory comes as pages of zeros where the allocator has them (`calloc`): making the buffer takes microseconds, and a page costs when it is first used.
 ///
 /// ```
 /// use blocked_bloom::BlockBuffer;
@@ -38,7 +38,7 @@ pub struct BlockBuffer {
     start: NonNull<Block>,
     len: u32,
     allocated: u32,
-    /// Bytes of the allocation before `start`: 0, unless it has huge pages.
+    /// Bytes of the allocation before `start`: 0 below [`LAZY`].
     before: u32,
     huge_pages: bool,
 }
@@ -51,21 +51,21 @@ unsafe impl Sync for BlockBuffer {}
 /// Size and alignment of a huge page on x86-64 and aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Of so many blocks. That of large ones has as many bytes more as put their start on a huge page, and the alignment that `calloc` gives: with a
-/// greater one Rust's system allocator writes the zeros itself.
+/// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary of one: at most a 32nd.
+const LAZY: usize = 32 * HUGE_PAGE;
+
+/// Of so many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
+/// `calloc` gives: with a greater one Rust's system allocator writes the zeros itself.
 fn layout(blocks: u32) -> Result<Layout, AllocError> {
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
     let error = AllocError { bytes };
     let bytes = usize::try_from(bytes).map_err(|_| error)?;
-    let layout = match has_huge_pages(bytes) {
-        true => Layout::from_size_align(bytes.saturating_add(HUGE_PAGE), 8),
-        false => Layout::from_size_align(bytes, BLOCK_BYTES),
+    let (size, align) = match bytes {
+        LAZY.. if cfg!(target_os = "linux") => (bytes.saturating_add(HUGE_PAGE), 8),
+        HUGE_PAGE.. if cfg!(target_os = "linux") => (bytes, HUGE_PAGE),
+        _ => (bytes, BLOCK_BYTES),
     };
-    layout.map_err(|_| error)
-}
-
-fn has_huge_pages(bytes: usize) -> bool {
-    cfg!(target_os = "linux") && bytes >= HUGE_PAGE
+    Layout::from_size_align(size, align).map_err(|_| error)
 }
 
 /// Advises huge pages before the memory is first touched: for whole pages only, since the last part of one may belong to others.
@@ -130,9 +130,9 @@ impl BlockBuffer {
             before = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
             // SAFETY: `before < HUGE_PAGE`, and `layout` has so many bytes more than the blocks.
             start = unsafe { memory.add(before) };
-            if huge_pages {
-                advise(start, len as usize * BLOCK_BYTES);
-            }
+        }
+        if huge_pages {
+            advise(start, len as usize * BLOCK_BYTES);
         }
         let start = start.cast();
         Ok(BlockBuffer { start, len, allocated: len, before: before as u32, huge_pages })

@@ -29,7 +29,7 @@ fn keeping_few_blocks_gives_memory_back() {
 
 #[test]
 fn blocks_that_the_allocator_moves_are_the_same() {
-    for blocks in [1, 3, 32_767, 32_768, 70_000] {
+    for blocks in [1, 3, 32_767, 32_768, 70_000, 1_048_575, 1_048_576] {
         let mut buffer = BlockBuffer::zeroed(blocks, true).unwrap();
         assert!(buffer.iter().all(|block| *block == [0; 64]));
         for (number, block) in buffer.iter_mut().enumerate() {

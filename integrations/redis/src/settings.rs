@@ -115,7 +115,7 @@ pub(crate) fn register(context: &Context) -> bool {
     let (Some(register), Some(load)) = functions else { return true };
     // SAFETY: the same. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here, and does not.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
-    let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED as u32 } else { 0 };
+    let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
     for setting in &ALL {
         let default = CString::new((setting.read)(&settings())).unwrap_or_default();
         for flags in [unprefixed, 0] {

@@ -65,7 +65,9 @@ fn a_filter_is_continued_with_its_hash_and_rate() {
     }
     assert!((0..12_000).all(|i| filter.contains(key(i))));
     assert_eq!(filter.links().len(), 3);
-    assert!(filter.links()[0].keys_inserted() == 1_000 && filter.links()[1].keys_inserted() == 3_000);
+    assert!(
+        filter.links()[0].keys_inserted() == 1_000 && filter.links()[1].keys_inserted() == 3_000
+    );
     let before = filter.clone();
     filter.reallocate();
     assert!(filter == before);
@@ -75,7 +77,7 @@ fn a_filter_is_continued_with_its_hash_and_rate() {
     assert_eq!(error, expected);
     let error = growing.with_growth(1).continue_from(first.view()).unwrap_err();
     assert_eq!(error, ScalableError::GrowthOutOfRange { growth: 1 });
-    let options = options.with_prefixes(PrefixExtractor::FixedLength(2));
+    let options = options.with_prefixes(PrefixExtractor::fixed(2));
     let mut builder = options.builder();
     builder.insert(key(1)).unwrap();
     let prefixes = builder.finish().unwrap();

@@ -115,9 +115,12 @@ fn made(connection: &mut Connection, name: &str) -> (f64, u64, String) {
     (rate, capacity, reply(connection, &["BF.INFO", name, "EXPANSION"]))
 }
 
+/// Load arguments, and what they make.
+type ArgumentLine<'a> = (&'a [&'a str], (f64, u64, &'a str));
+
 #[test]
 fn load_arguments_are_those_of_redisbloom() {
-    let argument_lines: [(&[&str], (f64, u64, &str)); 5] = [
+    let argument_lines: [ArgumentLine<'_>; 5] = [
         (&[], (0.01, 100, "[2]")),
         (&["ERROR_RATE", "0.02", "INITIAL_SIZE", "200"], (0.02, 200, "[2]")),
         (&["initial_size", "1000", "CF_MAX_EXPANSIONS", "3"], (0.01, 1_000, "[2]")),
