@@ -61,7 +61,7 @@ impl ScalableBloomFilter {
     /// fragmented ([`BlockBuffer::reallocate`](blocked_bloom::BlockBuffer::reallocate)).
     pub fn reallocate(&mut self) {
         self.links.iter_mut().for_each(BloomFilter::reallocate);
-        let mut links = alloc::vec::Vec::new();
+        let mut links = Vec::new();
         if links.try_reserve_exact(self.links.len()).is_ok() {
             links.append(&mut self.links);
             self.links = links;
