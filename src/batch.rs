@@ -75,11 +75,7 @@ pub fn contains_batch_into<F: Filter + ?Sized, K: AsRef<[u8]>>(
     look_up_in(filter, keys, words, KeyHasher::hash_keys)
 }
 
-/// [`contains_batch_into`] for integers, whose keys are their little-endian bytes.
-///
-/// # Errors
-///
-/// As `contains_batch_into`.
+/// [`contains_batch_into`] for integers, whose keys are their little-endian bytes; with its errors.
 pub fn contains_u64s_into<F: Filter + ?Sized>(
     filter: &F,
     keys: &[u64],

@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
-use alloc::alloc::{alloc, dealloc, handle_alloc_error};
+use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error, realloc};
 use core::alloc::Layout;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -22,7 +22,8 @@ use crate::probe::{BLOCK_BYTES, Block};
 /// make others.
 ///
 /// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a large filter then misses the
-/// translation cache less (`benches/NOTES.md`). It is advice: where it is not taken, nothing else changes.
+/// translation cache less (`benches/NOTES.md`). It is advice: where it is not taken, nothing else changes. From 64 MiB
+/// on memory comes as pages of zeros where the allocator has them (`calloc`): making the buffer takes microseconds, and a page costs when it is first used.
 ///
 /// ```
 /// use blocked_bloom::BlockBuffer;
@@ -35,8 +36,10 @@ use crate::probe::{BLOCK_BYTES, Block};
 pub struct BlockBuffer {
     /// Start of `allocated` blocks, all initialised, of which the first `len` are in use. Owned.
     start: NonNull<Block>,
-    len: usize,
-    allocated: usize,
+    len: u32,
+    allocated: u32,
+    /// Bytes of the allocation before `start`: 0 below [`LAZY`].
+    before: u32,
     huge_pages: bool,
 }
 
@@ -48,13 +51,21 @@ unsafe impl Sync for BlockBuffer {}
 /// Size and alignment of a huge page on x86-64 and aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-fn layout(blocks: usize) -> Result<Layout, AllocError> {
-    let error = AllocError { bytes: blocks as u64 * BLOCK_BYTES as u64 };
-    let bytes = blocks.checked_mul(BLOCK_BYTES).ok_or(error)?;
-    // So that the first huge page is whole.
-    let align =
-        if cfg!(target_os = "linux") && bytes >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_BYTES };
-    Layout::from_size_align(bytes, align).map_err(|_| error)
+/// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary of one: at most a 32nd.
+const LAZY: usize = 32 * HUGE_PAGE;
+
+/// Of so many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
+/// `calloc` gives: with a greater one Rust's system allocator writes the zeros itself.
+fn layout(blocks: u32) -> Result<Layout, AllocError> {
+    let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
+    let error = AllocError { bytes };
+    let bytes = usize::try_from(bytes).map_err(|_| error)?;
+    let (size, align) = match bytes {
+        LAZY.. if cfg!(target_os = "linux") => (bytes.saturating_add(HUGE_PAGE), 8),
+        HUGE_PAGE.. if cfg!(target_os = "linux") => (bytes, HUGE_PAGE),
+        _ => (bytes, BLOCK_BYTES),
+    };
+    Layout::from_size_align(size, align).map_err(|_| error)
 }
 
 /// Advises huge pages before the memory is first touched: for whole pages only, since the last part of one may belong to others.
@@ -77,44 +88,54 @@ impl BlockBuffer {
     ///
     /// [`AllocError`] if there is no memory.
     pub fn zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
-        let (start, len) = Self::allocate(blocks, huge_pages)?;
-        // SAFETY: `start` begins as many blocks, just allocated.
-        unsafe { start.as_ptr().write_bytes(0, len) };
-        Ok(BlockBuffer { start, len, allocated: len, huge_pages })
+        // SAFETY: the function is called with a layout of at least one block: its size is not zero.
+        Self::allocate(blocks, huge_pages, |layout| unsafe { alloc_zeroed(layout) })
     }
 
     /// [`zeroed`](Self::zeroed) by the threads of the current rayon pool: each page is first touched, and so made, by one of those
     /// that will fill it.
     #[cfg(feature = "rayon")]
     pub(crate) fn par_zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
+        use alloc::alloc::alloc;
         use core::mem::MaybeUninit;
 
         use rayon::prelude::*;
 
-        let (start, len) = Self::allocate(blocks, huge_pages)?;
+        // SAFETY: as in `zeroed`. Every block is written before anything reads one.
+        let buffer = Self::allocate(blocks, huge_pages, |layout| unsafe { alloc(layout) })?;
         // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; that they are not initialised is what
         // `MaybeUninit` says.
-        let fresh: &mut [MaybeUninit<Block>] =
-            unsafe { core::slice::from_raw_parts_mut(start.as_ptr().cast(), len) };
+        let fresh: &mut [MaybeUninit<Block>] = unsafe {
+            core::slice::from_raw_parts_mut(buffer.start.as_ptr().cast(), buffer.len as usize)
+        };
         fresh.par_chunks_mut(HUGE_PAGE / BLOCK_BYTES).for_each(|page| {
             watch!(arrive("zero"));
             page.fill(MaybeUninit::new([0; BLOCK_BYTES]));
         });
-        Ok(BlockBuffer { start, len, allocated: len, huge_pages })
+        Ok(buffer)
     }
 
-    /// Memory for at least one block, not initialised.
-    fn allocate(blocks: u32, huge_pages: bool) -> Result<(NonNull<Block>, usize), AllocError> {
-        let error = AllocError { bytes: u64::from(blocks) * BLOCK_BYTES as u64 };
-        let len = usize::try_from(blocks.max(1)).map_err(|_| error)?;
+    /// At least one block, in what `take` allocates for a layout, which is not empty.
+    fn allocate(
+        blocks: u32,
+        huge_pages: bool,
+        take: impl FnOnce(Layout) -> *mut u8,
+    ) -> Result<Self, AllocError> {
+        let len = blocks.max(1);
         let layout = layout(len)?;
-        // SAFETY: the layout is of at least one block: its size is not zero.
-        let start = unsafe { alloc(layout) };
-        let start = NonNull::new(start).ok_or(error)?;
-        if huge_pages {
-            advise(start, layout.size());
+        let memory = NonNull::new(take(layout));
+        let memory = memory.ok_or(AllocError { bytes: u64::from(len) * BLOCK_BYTES as u64 })?;
+        let (mut start, mut before) = (memory, 0);
+        if layout.align() < BLOCK_BYTES {
+            before = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
+            // SAFETY: `before < HUGE_PAGE`, and `layout` has so many bytes more than the blocks.
+            start = unsafe { memory.add(before) };
         }
-        Ok((start.cast(), len))
+        if huge_pages {
+            advise(start, len as usize * BLOCK_BYTES);
+        }
+        let start = start.cast();
+        Ok(BlockBuffer { start, len, allocated: len, before: before as u32, huge_pages })
     }
 
     /// A copy of the blocks, on huge pages if that is wanted and can be had; one block of zeros if there are none.
@@ -135,11 +156,23 @@ impl BlockBuffer {
     /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of aligned memory would do the
     /// same, and the alignment may have to change. Without memory for the copy the blocks stay where they are.
     pub fn keep_first(&mut self, blocks: u32) {
-        self.len = (blocks as usize).clamp(1, self.len);
+        self.len = blocks.clamp(1, self.len);
         if self.len <= self.allocated / 2
             && let Ok(copy) = BlockBuffer::copy_of(self, self.huge_pages)
         {
             *self = copy;
+        }
+    }
+
+    /// Has the allocator move blocks of less than 2 MiB, by `realloc` to the same size: for programs whose allocator knows which memory is
+    /// fragmented. Larger ones stay where they are, as do all without memory for the move.
+    pub fn reallocate(&mut self) {
+        if let Ok(layout) = layout(self.allocated)
+            && layout.align() == BLOCK_BYTES
+        {
+            // SAFETY: `start` was allocated with this layout, as `before` is 0 then, and the size, which is not zero, remains.
+            let moved = unsafe { realloc(self.start.as_ptr().cast(), layout, layout.size()) };
+            self.start = NonNull::new(moved).map_or(self.start, NonNull::cast);
         }
     }
 }
@@ -150,7 +183,7 @@ impl Deref for BlockBuffer {
     fn deref(&self) -> &[Block] {
         // SAFETY: `start` points at `allocated >= len` initialised blocks that live as long as `self`; `&self` keeps them
         // from being written.
-        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
     }
 }
 
@@ -164,15 +197,17 @@ impl AsRef<[Block]> for BlockBuffer {
 impl DerefMut for BlockBuffer {
     fn deref_mut(&mut self) -> &mut [Block] {
         // SAFETY: as in `deref`; `&mut self` makes this the only slice.
-        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
     }
 }
 
 impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
-            // SAFETY: `zeroed` allocated `start` with the layout of `allocated` blocks, which never changes.
-            unsafe { dealloc(self.start.as_ptr().cast(), layout) }
+            let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.before as usize);
+            // SAFETY: `allocate` got the memory that begins `before` bytes ahead of `start` for the layout of `allocated` blocks, and
+            // neither changes but for `reallocate`, which keeps the layout and has `before` 0.
+            unsafe { dealloc(memory, layout) }
         }
     }
 }
@@ -304,7 +339,7 @@ impl AtomicBuffer {
         // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self` and are written only as atomic
         // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `layout` has an
         // alignment that is a multiple of 64 and so of an `AtomicBlock`'s (second assertion).
-        unsafe { core::slice::from_raw_parts(start, self.0.len) }
+        unsafe { core::slice::from_raw_parts(start, self.0.len as usize) }
     }
 }
 

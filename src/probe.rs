@@ -104,29 +104,12 @@ pub fn contains(block: &Block, hash: u64, probes: u32) -> bool {
 /// ```
 #[inline]
 pub fn insert(block: &mut Block, hash: u64, probes: u32) -> bool {
-    // By words, of which processors have instructions that test and set a bit; as 64-bit words are no faster, 32 serve all machines.
-    let (words, _) = block.as_chunks_mut();
-    let mut all = 1;
+    let mut new = 0;
     for bit in bits(hash, probes) {
-        let word = &mut words[(bit / 32) as usize];
-        let before = u32::from_le_bytes(*word);
-        all &= before >> (bit % 32);
-        *word = (before | 1 << (bit % 32)).to_le_bytes();
+        let byte = &mut block[(bit / 8) as usize];
+        let set = 1 << (bit % 8);
+        new |= !*byte & set;
+        *byte |= set;
     }
-    all & 1 == 0
-}
-
-/// The bits of `hash` as a block of their own. Depends on the high half of the hash and on `probes` only.
-///
-/// ```
-/// use blocked_bloom::probe::{insert, mask};
-/// let mut block = [0; 64];
-/// insert(&mut block, 7 << 32, 6);
-/// assert_eq!(mask(7 << 32, 6), block);
-/// ```
-#[inline]
-pub fn mask(hash: u64, probes: u32) -> Block {
-    let mut block = [0; BLOCK_BYTES];
-    insert(&mut block, hash, probes);
-    block
+    new != 0
 }

@@ -213,11 +213,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         self.look_up_keys(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
     pub fn contains_batch_into<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -235,11 +231,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         self.look_up_u64s(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
     pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         LengthError::check(keys.len(), words)?;
         self.look_up_u64s(keys, words);

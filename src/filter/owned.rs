@@ -157,6 +157,11 @@ impl BloomFilter {
         kernel.insert_into(self.tile(), probes, hashes, new);
     }
 
+    /// Has the allocator move the blocks: see [`BlockBuffer::reallocate`].
+    pub fn reallocate(&mut self) {
+        self.data.reallocate();
+    }
+
     /// Removes every key. A pass-all filter stays pass-all.
     pub fn clear(&mut self) {
         self.meta.keys_inserted = 0;

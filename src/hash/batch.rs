@@ -60,11 +60,8 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The fastest way from keys to hashes.
-    ///
-    /// # Errors
-    ///
-    /// As [`hash_batch_into`](Self::hash_batch_into).
+    /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The fastest way from keys to hashes. With the errors of
+    /// [`hash_batch_into`](Self::hash_batch_into).
     ///
     /// ```
     /// use blocked_bloom::KeyHasher;
@@ -81,11 +78,7 @@ impl KeyHasher {
     }
 
     /// Hashes keys of one width that lie one after the other: those of 4 and 8 bytes without a copy, others as
-    /// [`hash_batch_into`](Self::hash_batch_into).
-    ///
-    /// # Errors
-    ///
-    /// As [`hash_batch_into`](Self::hash_batch_into).
+    /// [`hash_batch_into`](Self::hash_batch_into), and with its errors.
     ///
     /// ```
     /// use blocked_bloom::KeyHasher;

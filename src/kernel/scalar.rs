@@ -46,34 +46,17 @@ pub(super) fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 }
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
-    match probes {
-        _ if new.is_empty() => fill::<0, false>(tile, probes, hashes, new),
-        6 => fill::<6, true>(tile, probes, hashes, new),
-        _ => fill::<0, true>(tile, probes, hashes, new),
-    }
-}
-
-/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0: of a loop of known length, all variables are in registers. If `NEW`, says which
-/// hashes were new.
-#[inline(never)]
-fn fill<const PROBES: u32, const NEW: bool>(
-    tile: Tile<'_>,
-    probes: u32,
-    hashes: &[u64],
-    new: &mut [u64],
-) {
-    let probes = if PROBES > 0 { PROBES } else { probes };
     let mut ahead = tile.ahead_of(hashes);
-    for (word, keys) in hashes.chunks(64).enumerate() {
+    let mut new = new.iter_mut();
+    for hashes in hashes.chunks(64) {
         let mut bits = 0;
-        for (i, &hash) in keys.iter().enumerate() {
+        for (i, &hash) in hashes.iter().enumerate() {
             ahead.advance(1);
             watch!(ran("scalar"));
             let index = tile.index(hash);
             bits |= u64::from(probe::insert(&mut tile.blocks[index], hash, probes)) << i;
         }
-        if NEW {
-            new[word] = bits;
-        }
+        // There are no words, or one for each.
+        new.by_ref().take(1).for_each(|word| *word = bits);
     }
 }

@@ -386,7 +386,8 @@ fn the_oracle_is_the_documented_probe_scheme() {
             assert_eq!(u128::from(bit), hi * power % (1 << 32) / (1 << 23));
             power = power * 0x9e37_79b9 % (1 << 32);
         }
-        let mask = probe::mask(hash, 30);
+        let mut mask = [0; 64];
+        probe::insert(&mut mask, hash, 30);
         for bit in 0..512_u32 {
             let set = mask[(bit / 8) as usize] / (1 << (bit % 8)) % 2 == 1;
             assert_eq!(set, bits.contains(&bit));

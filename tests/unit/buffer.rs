@@ -26,3 +26,18 @@ fn keeping_few_blocks_gives_memory_back() {
         assert_eq!(buffer.allocated, allocated, "{kept} of {blocks} blocks");
     }
 }
+
+#[test]
+fn blocks_that_the_allocator_moves_are_the_same() {
+    for blocks in [1, 3, 32_767, 32_768, 70_000, 1_048_575, 1_048_576] {
+        let mut buffer = BlockBuffer::zeroed(blocks, true).unwrap();
+        assert!(buffer.iter().all(|block| *block == [0; 64]));
+        for (number, block) in buffer.iter_mut().enumerate() {
+            block[60..].copy_from_slice(&(number as u32).to_le_bytes());
+        }
+        let before = buffer.to_vec();
+        buffer.reallocate();
+        assert_eq!(*buffer, before, "{blocks} blocks");
+        assert!(buffer.as_ptr().addr().is_multiple_of(64), "{blocks} blocks");
+    }
+}

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use blocked_bloom::{
-    AllocError, Block, BlockBuffer, BloomFilter, Kernel, KeyError, KeyHash, KeyHasher,
-    MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing,
+    AllocError, Block, BlockBuffer, BloomFilter, FilterContents, Kernel, KeyError, KeyHash,
+    KeyHasher, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing,
 };
 
 use crate::error::ScalableError;
@@ -64,6 +64,48 @@ impl ScalableOptions {
         let filter = ScalableBloomFilter { shape, kernel: Kernel::default(), links: Vec::new() };
         filter.next_link()?;
         Ok(filter)
+    }
+
+    /// A filter that goes on where this one ends: `first` becomes the first link, for the options' number of keys, whatever rate it was
+    /// sized for. What it leaves of the options' rate is that of the links to come.
+    ///
+    /// For filters that are expected not to grow, whose one link gets more of the rate than [`build`](Self::build) gives it; and, with a borrowed
+    /// link, to store a plain filter as a growing one. Copies no block.
+    ///
+    /// # Errors
+    ///
+    /// [`ScalableError::HashMismatch`] unless the filter is of the options' hash, [`ScalableError::Key`] if it holds prefixes, and those of
+    /// [`build`](Self::build) for options out of range.
+    ///
+    /// ```
+    /// use blocked_bloom::{FilterOptions, Sizing};
+    /// use blocked_bloom_scalable::ScalableOptions;
+    /// let sizing = Sizing::FalsePositiveRate(0.005);
+    /// let mut filter = FilterOptions::new(sizing).empty_filter(100)?;
+    /// filter.insert("apple")?;
+    /// let filter = ScalableOptions::new(0.01, 100).continue_from(filter)?;
+    /// assert_eq!((filter.keys_inserted(), filter.capacity_left()), (1, 99));
+    /// assert!(filter.contains("apple"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn continue_from<D>(
+        self,
+        first: BloomFilter<D>,
+    ) -> Result<ScalableBloomFilter<D>, ScalableError> {
+        let shape = self.checked()?;
+        let (left, right) = (shape.key_hash, first.key_hash());
+        if left != right {
+            return Err(ScalableError::HashMismatch { left, right });
+        }
+        if first.contents() != FilterContents::WholeKeys {
+            return Err(KeyError::NoPrefix { contents: first.contents() }.into());
+        }
+        let mut links = Vec::new();
+        let error = AllocError::new(size_of::<BloomFilter<D>>() as u64);
+        links.try_reserve_exact(1).map_err(|_| error)?;
+        let kernel = first.kernel();
+        links.push(first);
+        Ok(ScalableBloomFilter { shape, kernel, links })
     }
 }
 

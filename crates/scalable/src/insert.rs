@@ -1,5 +1,7 @@
 //! Adding: a key goes into the newest link, and only if no link may have it. Whatever fails loses nothing.
 
+use alloc::vec::Vec;
+
 use blocked_bloom::{AllocError, Bitmask, BloomFilter, HashError, KeyHasher};
 
 use crate::error::ScalableError;
@@ -47,11 +49,23 @@ impl ScalableBloomFilter {
     fn grow(&mut self) -> Result<(), ScalableError> {
         let params = self.next_link()?;
         let error = AllocError::new(size_of::<BloomFilter>() as u64);
-        self.links.try_reserve(1).map_err(|_| error)?;
+        // Exact: there are few links, each much larger than its place, and small filters have one or two.
+        self.links.try_reserve_exact(1).map_err(|_| error)?;
         let link = BloomFilter::new(params, self.shape.key_hash)?;
         self.links.push(link.with_kernel(self.kernel));
         self.shape.items = params.expected_items();
         Ok(())
+    }
+
+    /// Has the allocator move the blocks of links of less than 2 MiB, and moves the list of links: for programs whose allocator knows which memory is
+    /// fragmented ([`BlockBuffer::reallocate`](blocked_bloom::BlockBuffer::reallocate)).
+    pub fn reallocate(&mut self) {
+        self.links.iter_mut().for_each(BloomFilter::reallocate);
+        let mut links = Vec::new();
+        if links.try_reserve_exact(self.links.len()).is_ok() {
+            links.append(&mut self.links);
+            self.links = links;
+        }
     }
 
     /// Adds every key.

@@ -2,31 +2,22 @@
 //! million keys: 1,000 keys by `BF.MEXISTS`, by `BF.EXISTS` in a pipeline, and beside them what the filter
 //! itself takes for them in this program, and `MGET` of as many keys that are not there. Rounds are interleaved, so that noise affects all cases alike.
 
+#[path = "shared/client.rs"]
+mod client;
 #[path = "../tests/suite/server.rs"]
 mod server;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Instant;
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;
 
+use client::{Client, key};
 use server::{Server, call, command};
 
 const BATCH: u64 = 1_000;
 const ROUNDS: usize = 201;
-
-fn key(i: u64) -> [u8; 16] {
-    // 16 hexadecimal digits that do not repeat.
-    let mut key = [0; 16];
-    let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for (digit, byte) in key.iter_mut().enumerate() {
-        *byte = b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize];
-    }
-    key
-}
 
 /// The times of one case, in microseconds.
 struct Case {
@@ -50,26 +41,6 @@ impl Case {
     }
 }
 
-/// A client that reads replies and does not decode them, which takes the redis crate longer than the server needs for a key.
-struct Client(TcpStream);
-
-impl Client {
-    /// Sends commands, and reads until so many lines have come: replies are a line for each number, and one for an array.
-    fn send(&mut self, packed: &[u8], lines: usize) {
-        self.0.write_all(packed).unwrap();
-        let (mut left, mut buffer) = (lines, [0; 16 << 10]);
-        while left > 0 {
-            let bytes = self.0.read(&mut buffer).unwrap();
-            assert!(
-                bytes > 0 && buffer[0] != b'-',
-                "{}",
-                String::from_utf8_lossy(&buffer[..bytes])
-            );
-            left -= buffer[..bytes].iter().filter(|byte| **byte == b'\n').count();
-        }
-    }
-}
-
 /// Microseconds that the server counts for a command, per call, since its statistics were reset.
 fn server_time(connection: &mut Connection, name: &str) -> f64 {
     let info: String = call(connection, &["INFO", "commandstats"]);
@@ -83,8 +54,7 @@ fn main() {
         std::env::args().nth(1).map_or(10_000_000, |keys| keys.parse().expect("a number of keys"));
     let server = Server::start(&[]).expect("redis-server");
     let mut connection = server.connect();
-    let mut client = Client(TcpStream::connect(("127.0.0.1", server.port)).unwrap());
-    client.0.set_nodelay(true).unwrap();
+    let mut client = Client::new(server.port);
     for (name, of, items) in [("reserved", "BF.RESERVE", keys), ("grown", "BF.RESERVE", keys / 100)]
     {
         call::<()>(&mut connection, &[of, name, "0.01", &items.to_string()]);

@@ -2,25 +2,48 @@
 //!
 //! `redis_module::alloc::RedisAlloc` is not used for two reasons: it takes memory by `RedisModule_Alloc`, which ends the server when there is none,
 //! where a filter that is too large has to be an error; and it relies on the server's allocator to align what is a multiple of the alignment, as
-//! jemalloc mostly does and others do not.
+//! jemalloc does and others do not.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use redis_module::raw;
 
 /// What every allocator of a server aligns to.
 const SERVER_ALIGN: usize = 8;
 
+/// What blocks are aligned to.
+const LINE: usize = 64;
+
+/// Whether the server's allocator aligns to [`LINE`] what is a multiple of it: whoever looks first decides, and it never changes, since memory is given back as it
+/// was taken.
+static ALIGNS_LINES: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+thread_local! {
+    /// While the server defragments a key: its context.
+    static DEFRAGMENTS: Cell<*mut raw::RedisModuleDefragCtx> = const { Cell::new(null_mut()) };
+}
+
 /// The server's allocator, with alignment and with null if there is no memory.
 pub(crate) struct ServerMemory;
 
-/// Bytes from the server, or null; also before the module is initialised.
-fn take(bytes: usize) -> *mut u8 {
-    // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls anything else of the module.
-    let alloc = unsafe { raw::RedisModule_TryAlloc.or(raw::RedisModule_Alloc) };
-    // SAFETY: functions of the server's interface, of which nothing is required but a size.
-    alloc.map_or(null_mut(), |alloc| unsafe { alloc(bytes) }.cast())
+/// Bytes from the server, zeros if wanted, or null; also before the module is initialised.
+fn take(bytes: usize, zeros: bool) -> *mut u8 {
+    // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls anything else of the module. All are functions of its
+    // interface, of which nothing is required but a size.
+    unsafe {
+        let taken = if zeros {
+            raw::RedisModule_TryCalloc.or(raw::RedisModule_Calloc).map(|calloc| calloc(1, bytes))
+        } else {
+            raw::RedisModule_TryAlloc.or(raw::RedisModule_Alloc).map(|alloc| alloc(bytes))
+        };
+        taken.unwrap_or(null_mut()).cast()
+    }
 }
 
 /// Whether want of memory is an error, and not the end of the server.
@@ -29,49 +52,134 @@ pub(crate) fn can_fail() -> bool {
     unsafe { raw::RedisModule_TryAlloc }.is_some()
 }
 
-/// Gives back what [`take`] gave.
+/// Says which allocator the server has: small filters take 64 bytes less where it aligns.
+///
+/// jemalloc has classes of sizes, in which a multiple of 64 up to 512 is itself and all larger ones are multiples of 128. What is smaller than 16 KiB lies in
+/// slabs of whole pages at multiples of its class, so at multiples of 64; what is larger begins at a multiple of 64 within a page.
+pub(crate) fn set_allocator(name: &[u8]) {
+    let aligns = if name.starts_with(b"jemalloc") { YES } else { NO };
+    let _ = ALIGNS_LINES.compare_exchange(UNKNOWN, aligns, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Whether memory of this alignment is what the server gave, and not within it.
+fn is_plain(align: usize) -> bool {
+    if align <= SERVER_ALIGN {
+        return true;
+    }
+    let known = ALIGNS_LINES.compare_exchange(UNKNOWN, NO, Ordering::Relaxed, Ordering::Relaxed);
+    align == LINE && known == Err(YES)
+}
+
+/// Bytes that the server counts for the value of a key, or for another allocation of alignment 8 or less.
 ///
 /// # Safety
 ///
-/// `pointer` came from [`take`] and is not used any more.
-unsafe fn give_back(pointer: *mut u8) {
-    // SAFETY: as in `take`.
-    if let Some(free) = unsafe { raw::RedisModule_Free } {
-        // SAFETY: the caller's promise: memory of the server, given back once.
-        unsafe { free(pointer.cast()) }
+/// `start` was allocated so by this allocator, and not given back.
+pub(crate) unsafe fn bytes_of(start: *const u8) -> usize {
+    // SAFETY: as in `take`; the caller's promise.
+    unsafe { raw::RedisModule_MallocSize.map_or(0, |size| size(start.cast_mut().cast())) }
+}
+
+/// Bytes that the server counts for blocks on cache lines.
+///
+/// # Safety
+///
+/// The memory of `blocks` was allocated by this allocator, with alignment 64, and not given back.
+pub(crate) unsafe fn bytes_of_lines(blocks: *const u8) -> usize {
+    // SAFETY: the caller's promise, and that of `start_of`.
+    unsafe { bytes_of(start_of(blocks.cast_mut(), LINE)) }
+}
+
+/// Runs what reallocates the memory of a key to the same size, which the server then moves out of memory that is fragmented.
+pub(crate) fn defragment(context: *mut raw::RedisModuleDefragCtx, work: impl FnOnce()) {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            DEFRAGMENTS.set(null_mut());
+        }
+    }
+    let _reset = Reset;
+    DEFRAGMENTS.set(context);
+    work();
+}
+
+/// The server's start of an allocation of this alignment.
+///
+/// # Safety
+///
+/// This allocator gave `block` for a layout of this alignment, and it was not given back.
+unsafe fn start_of(block: *mut u8, align: usize) -> *mut u8 {
+    if is_plain(align) {
+        return block;
+    }
+    // SAFETY: `allocate` wrote the start before the block.
+    unsafe { block.cast::<*mut u8>().sub(1).read() }
+}
+
+/// Memory for the layout, of zeros if wanted, or null.
+fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
+    let (size, align) = (layout.size(), layout.align());
+    if is_plain(align) {
+        return take(size.next_multiple_of(align.max(SERVER_ALIGN)), zeros);
+    }
+    // Cannot overflow: a layout is at most `isize::MAX`, alignment included.
+    let start = take(size + align, zeros);
+    if start.is_null() {
+        return start;
+    }
+    let before = align - start.addr() % align;
+    // SAFETY: `SERVER_ALIGN <= before <= align`, so the block and the pointer before it lie in the `size + align` bytes; the pointer's place is
+    // a multiple of 8.
+    unsafe {
+        let block = start.add(before);
+        block.cast::<*mut u8>().sub(1).write(start);
+        block
     }
 }
 
 // SAFETY: memory comes from the server's allocator, which any thread may use. Where the layout is of a greater alignment than the server's, there
 // are `align` more bytes: the block begins at the next multiple of `align` behind the start, at least 8 bytes from it since both are multiples of
-// 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout and so takes the same branch.
+// 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout, and what `is_plain` says of it never changes, so it takes the same branch.
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let (size, align) = (layout.size(), layout.align());
-        if align <= SERVER_ALIGN {
-            return take(size.next_multiple_of(SERVER_ALIGN));
-        }
-        // Cannot overflow: a layout is at most `isize::MAX`, alignment included.
-        let start = take(size + align);
-        if start.is_null() {
-            return start;
-        }
-        let before = align - start.addr() % align;
-        // SAFETY: `SERVER_ALIGN <= before <= align`, so the block and the pointer before it lie in the `size + align` bytes; the pointer's place is
-        // a multiple of 8.
-        unsafe {
-            let block = start.add(before);
-            block.cast::<*mut u8>().sub(1).write(start);
-            block
-        }
+        allocate(layout, false)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        allocate(layout, true)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if layout.align() <= SERVER_ALIGN {
-            // SAFETY: the caller's promise, and `alloc` gave what `take` gave.
-            return unsafe { give_back(block) };
+        // SAFETY: as in `take`.
+        if let Some(free) = unsafe { raw::RedisModule_Free } {
+            // SAFETY: the caller's promise: memory of the server, given back once.
+            unsafe { free(start_of(block, layout.align()).cast()) }
         }
-        // SAFETY: `alloc` wrote the start before the block.
-        unsafe { give_back(block.cast::<*mut u8>().sub(1).read()) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let context = DEFRAGMENTS.get();
+        if !context.is_null() && size == layout.size() {
+            if !is_plain(layout.align()) {
+                return block;
+            }
+            // SAFETY: the server's context of the callback that runs, and memory of the server, of which nobody keeps the pointer if it is moved. What it is
+            // moved to is of the same class of sizes, and so aligned alike.
+            let moved = unsafe {
+                raw::RedisModule_DefragAlloc
+                    .map_or(null_mut(), |move_to| move_to(context, block.cast()))
+            };
+            return if moved.is_null() { block } else { moved.cast() };
+        }
+        let Ok(new) = Layout::from_size_align(size, layout.align()) else { return null_mut() };
+        let moved = allocate(new, false);
+        if !moved.is_null() {
+            // SAFETY: two allocations, each of at least as many bytes; the old one is given back once, with its layout.
+            unsafe {
+                moved.copy_from_nonoverlapping(block, layout.size().min(size));
+                self.dealloc(block, layout);
+            }
+        }
+        moved
     }
 }

@@ -4,18 +4,17 @@ use std::ffi::{c_int, c_long};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redis_module::raw;
-use redis_module::{
-    Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisString, RedisValue, Status,
-};
+use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, RedisValue};
 
-use crate::allocator;
+use crate::arguments::{self, Argument};
 use crate::data_type::FILTER;
 use crate::dump::Loading;
 use crate::filter::{
     AddError, Added, Filter, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve,
 };
 use crate::memory;
-use crate::own::Own;
+use crate::own::{CreateError, FEW, Own};
+use crate::settings::settings;
 
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
 const EXISTS: RedisError = RedisError::Str("ERR item exists");
@@ -27,18 +26,25 @@ const LOADING: RedisError = RedisError::Str("ERR filter is not completely loaded
 const BAD_DATA: RedisError = RedisError::Str("ERR received bad data");
 
 /// A command: its reply, or the error that it replies.
-type Command = fn(&Context, &[RedisString]) -> RedisResult;
+type Command = fn(&Context, &[Argument]) -> RedisResult;
 
 /// Runs a command; a panic is an error of the reply. No command replies before all that can fail is done.
-fn run(command: Command, context: &Context, arguments: Vec<RedisString>) -> RedisResult {
-    let result = catch_unwind(AssertUnwindSafe(|| command(context, &arguments)));
-    result.unwrap_or(Err(RedisError::Str("ERR internal error of the module, see the server's log")))
+fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
+    let result = catch_unwind(AssertUnwindSafe(|| command(context, arguments)));
+    let panicked = RedisError::Str("ERR internal error of the module, see the server's log");
+    context.reply(result.unwrap_or(Err(panicked))) as c_int
 }
 
 macro_rules! commands {
     ($($name:ident = $command:expr;)*) => {$(
-        pub(crate) fn $name(context: &Context, arguments: Vec<RedisString>) -> RedisResult {
-            run($command, context, arguments)
+        pub(crate) unsafe extern "C" fn $name(
+            context: *mut raw::RedisModuleCtx,
+            argv: *mut *mut raw::RedisModuleString,
+            argc: c_int,
+        ) -> c_int {
+            // SAFETY: Redis passes the arguments of the command that runs, which ends with this function.
+            let arguments = unsafe { arguments::arguments(argv, argc) };
+            run($command, &Context::new(context), arguments)
         }
     )*};
 }
@@ -52,47 +58,32 @@ commands! {
     mult_exists = bf_mexists;
     info = bf_info;
     card = bf_card;
+    debug = bf_debug;
     scan_dump = bf_scandump;
     load_chunk = bf_loadchunk;
 }
 
-/// Called once, when the module is loaded.
-pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
-    if !arguments.is_empty() {
-        context.log_warning("the module takes no arguments");
-        return Status::Err;
-    }
-    if !allocator::can_fail() {
-        context.log_warning("the module is for Redis 7.0 and later");
-        return Status::Err;
-    }
-    // A file that ends too early is an error of loading it, not the end of the server.
-    context.set_module_options(redis_module::ModuleOptions::HANDLE_IO_ERRORS);
-    Status::Ok
-}
-
 /// `BF.RESERVE key error_rate capacity [EXPANSION expansion] [NONSCALING]`
-fn bf_reserve(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     let ([_, name, error_rate, capacity, options @ ..], 4..=7) = (arguments, arguments.len())
     else {
         return Err(RedisError::WrongArity);
     };
-    let error_rate = error_rate.parse_float().map_err(|_| RedisError::Str("ERR bad error rate"))?;
+    let error_rate = error_rate.float().ok_or(RedisError::Str("ERR bad error rate"))?;
     if !is_rate(error_rate) {
         return Err(RedisError::Str("ERR error rate must be in the range (0.000000, 1.000000)"));
     }
-    let capacity = capacity.parse_integer().map_err(|_| RedisError::Str("ERR bad capacity"))?;
+    let capacity = capacity.integer().ok_or(RedisError::Str("ERR bad capacity"))?;
     if !(1..=MAX_CAPACITY).contains(&capacity) {
         return Err(RedisError::Str("ERR capacity must be in the range [1, 1073741824]"));
     }
     let (mut expansion, mut is_fixed) = (None, false);
     let mut options = options.iter();
     while let Some(option) = options.next() {
-        if is(option, "EXPANSION") {
+        if option.is("EXPANSION") {
             let value = options.next().ok_or(RedisError::Str("ERR no expansion"))?;
-            let value = value.parse_integer().map_err(|_| RedisError::Str("ERR bad expansion"))?;
-            expansion = Some(value);
-        } else if is(option, "NONSCALING") {
+            expansion = Some(value.integer().ok_or(RedisError::Str("ERR bad expansion"))?);
+        } else if option.is("NONSCALING") {
             is_fixed = true;
         } else {
             return Err(RedisError::Str("Unknown argument received"));
@@ -101,16 +92,16 @@ fn bf_reserve(context: &Context, arguments: &[RedisString]) -> RedisResult {
     if is_fixed && expansion.is_some_and(|expansion| expansion != 0) {
         return Err(RedisError::Str("Nonscaling filters cannot expand"));
     }
-    let default = Reserve::default();
+    let says_expansion = is_fixed || expansion.is_some();
     let expansion = match (is_fixed, expansion) {
         (true, _) => 0,
-        (false, None) => default.expansion,
+        (false, None) => settings().expansion,
         (false, Some(expansion @ 0..=MAX_EXPANSION)) => expansion as u64,
         (false, Some(_)) => {
             return Err(RedisError::Str("ERR expansion must be in the range [0, 32768]"));
         }
     };
-    let key = context.open_key_writable(name);
+    let key = name.open_writable(context);
     if key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)?.is_some() {
         return Err(EXISTS);
     }
@@ -120,16 +111,37 @@ fn bf_reserve(context: &Context, arguments: &[RedisString]) -> RedisResult {
         expansion,
     };
     key.set_value(&FILTER, create(context, &reserve)?)?;
-    context.replicate_verbatim();
+    if says_expansion || expansion == Reserve::BUILT_IN.expansion {
+        context.replicate_verbatim();
+    } else {
+        let [error_rate, capacity, expansion] = [
+            reserve.error_rate.to_string(),
+            reserve.capacity.to_string(),
+            reserve.expansion.to_string(),
+        ];
+        let words = [&error_rate[..], &capacity, "EXPANSION", &expansion].map(str::as_bytes);
+        let arguments: Vec<&[u8]> = [name.as_slice()].into_iter().chain(words).collect();
+        context.replicate("BF.RESERVE", &arguments[..]);
+    }
     REDIS_OK
 }
 
 /// `BF.ADD key item`
-fn bf_add(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_add(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, item] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let added = add_items(context, name, &[item.as_slice()], Some(Reserve::default()))?;
+    let key = name.open_writable(context);
+    if let Some(filter) = key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)?
+        && let Some(is_new) = filter.add_one(item.as_slice())
+    {
+        if is_new {
+            context.replicate_verbatim();
+        }
+        return Ok(RedisValue::Bool(is_new));
+    }
+    drop(key);
+    let added = add_items(context, name, std::slice::from_ref(item), Some(settings()))?;
     match added.is_new.first() {
         Some(&is_new) => Ok(RedisValue::Bool(is_new)),
         None => Err(RedisError::Str(FULL)),
@@ -137,43 +149,43 @@ fn bf_add(context: &Context, arguments: &[RedisString]) -> RedisResult {
 }
 
 /// `BF.MADD key item [item ...]`
-fn bf_madd(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_madd(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, items @ ..] = arguments else {
         return Err(RedisError::WrongArity);
     };
     if items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let added = add_items(context, name, &slices(items), Some(Reserve::default()))?;
+    let added = add_items(context, name, items, Some(settings()))?;
     Ok(reply_added(context, &added))
 }
 
 /// `BF.INSERT key [CAPACITY capacity] [ERROR error] [EXPANSION expansion] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
-fn bf_insert(context: &Context, arguments: &[RedisString]) -> RedisResult {
-    let [_, name, options @ ..] = arguments else {
+fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
+    let ([_, name, options @ ..], 4..) = (arguments, arguments.len()) else {
         return Err(RedisError::WrongArity);
     };
-    let (mut reserve, mut creates, mut is_fixed) = (Reserve::default(), true, false);
+    let (mut reserve, mut creates, mut is_fixed) = (settings(), true, false);
     let mut options = options.iter();
     loop {
         let option = options.next().ok_or(RedisError::WrongArity)?;
-        if is(option, "ITEMS") {
+        if option.is("ITEMS") {
             break;
-        } else if is(option, "NOCREATE") {
+        } else if option.is("NOCREATE") {
             creates = false;
-        } else if is(option, "NONSCALING") {
+        } else if option.is("NONSCALING") {
             is_fixed = true;
-        } else if is(option, "CAPACITY") {
-            let value = options.next().ok_or(RedisError::WrongArity)?.parse_integer().ok();
+        } else if option.is("CAPACITY") {
+            let value = options.next().ok_or(RedisError::WrongArity)?.integer();
             let value = value.filter(|value| (1..=MAX_CAPACITY).contains(value));
             reserve.capacity = value.ok_or(RedisError::Str("Bad capacity"))? as u64;
-        } else if is(option, "ERROR") {
-            let value = options.next().ok_or(RedisError::WrongArity)?.parse_float().ok();
+        } else if option.is("ERROR") {
+            let value = options.next().ok_or(RedisError::WrongArity)?.float();
             let value = value.filter(|&value| is_rate(value));
             reserve.error_rate =
                 value.ok_or(RedisError::Str("Bad error rate"))?.min(MAX_ERROR_RATE);
-        } else if is(option, "EXPANSION") {
-            let value = options.next().ok_or(RedisError::WrongArity)?.parse_integer().ok();
+        } else if option.is("EXPANSION") {
+            let value = options.next().ok_or(RedisError::WrongArity)?.integer();
             let value = value.filter(|value| (0..=MAX_EXPANSION).contains(value));
             reserve.expansion = value.ok_or(RedisError::Str("Bad expansion"))? as u64;
         } else {
@@ -183,37 +195,48 @@ fn bf_insert(context: &Context, arguments: &[RedisString]) -> RedisResult {
     if is_fixed {
         reserve.expansion = 0;
     }
-    let items = slices(options.as_slice());
+    let items = options.as_slice();
     if items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let added = add_items(context, name, &items, creates.then_some(reserve))?;
+    let added = add_items(context, name, items, creates.then_some(reserve))?;
     Ok(reply_added(context, &added))
 }
 
 /// `BF.EXISTS key item`
-fn bf_exists(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_exists(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, item] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = context.open_key(name);
+    let key = name.open(context);
     let filter = key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)?;
     let hit = filter.map_or(Some(false), |filter| filter.contains(item.as_slice()));
     hit.map(RedisValue::Bool).ok_or(LOADING)
 }
 
 /// `BF.MEXISTS key item [item ...]`
-fn bf_mexists(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_mexists(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, items @ ..] = arguments else {
         return Err(RedisError::WrongArity);
     };
     if items.is_empty() {
         return Err(RedisError::WrongArity);
     }
-    let key = context.open_key(name);
+    let key = name.open(context);
     match key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)? {
         Some(filter) => {
-            let hits = filter.contains_batch(&slices(items)).ok_or(LOADING)?;
+            // Before the first reply nothing can fail.
+            let (mut replies, mut count) = ([false; FEW], 0);
+            let quick = filter.contains_few(items, |hit| {
+                replies[count] = hit;
+                count += 1;
+            });
+            if quick {
+                reply_array(context, count);
+                replies[..count].iter().for_each(|&hit| reply_bool(context, hit));
+                return Ok(RedisValue::NoReply);
+            }
+            let hits = filter.contains_batch(items).ok_or(LOADING)?;
             reply_array(context, hits.len());
             hits.iter().for_each(|hit| reply_bool(context, hit));
         }
@@ -226,24 +249,24 @@ fn bf_mexists(context: &Context, arguments: &[RedisString]) -> RedisResult {
 }
 
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
-fn bf_info(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_info(context: &Context, arguments: &[Argument]) -> RedisResult {
     let ([_, name, wanted @ ..], 2..=3) = (arguments, arguments.len()) else {
         return Err(RedisError::WrongArity);
     };
-    let key = context.open_key(name);
+    let key = name.open(context);
     let filter = complete(key.get_value(&FILTER))?.ok_or(NOT_FOUND)?;
     let number = |number: u64| RedisValue::Integer(number.min(i64::MAX as u64) as i64);
     let expansion =
         filter.expansion().map_or(RedisValue::Null, |expansion| number(expansion.into()));
     let mut fields = vec![
         ("CAPACITY", "Capacity", number(filter.capacity())),
-        ("SIZE", "Size", number(filter.memory_bytes())),
+        ("SIZE", "Size", number(filter.size())),
         ("FILTERS", "Number of filters", number(filter.links() as u64)),
         ("ITEMS", "Number of items inserted", number(filter.keys())),
         ("EXPANSION", "Expansion rate", expansion),
     ];
     if let [wanted] = wanted {
-        fields.retain(|(argument, ..)| is(wanted, argument));
+        fields.retain(|(argument, ..)| wanted.is(argument));
         if fields.is_empty() {
             return Err(RedisError::Str("Invalid information value"));
         }
@@ -261,24 +284,66 @@ fn bf_info(context: &Context, arguments: &[RedisString]) -> RedisResult {
 }
 
 /// `BF.CARD key`
-fn bf_card(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_card(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = context.open_key(name);
+    let key = name.open(context);
     let keys = complete(key.get_value(&FILTER))?.map_or(0, Filter::keys);
     Ok(RedisValue::Integer(keys.min(i64::MAX as u64) as i64))
 }
 
+/// `BF.DEBUG key`
+fn bf_debug(context: &Context, arguments: &[Argument]) -> RedisResult {
+    let [_, name] = arguments else {
+        return Err(RedisError::WrongArity);
+    };
+    let key = name.open(context);
+    let filter = complete(key.get_value(&FILTER))?.ok_or(NOT_FOUND)?;
+    let mut lines = vec![format!("size:{}", filter.keys())];
+    lines.extend(filter.shapes().iter().map(|link| {
+        format!(
+            "bytes:{} bits:{} hashes:{} hashwidth:{} capacity:{} size:{} ratio:{}",
+            link.bytes,
+            8 * link.bytes,
+            link.hashes,
+            link.hash_bits,
+            link.capacity,
+            link.size,
+            short(link.rate),
+        )
+    }));
+    Ok(RedisValue::Array(lines.into_iter().map(RedisValue::BulkString).collect()))
+}
+
+/// A rate with six digits at most, as C's `%g` prints it.
+fn short(rate: f64) -> String {
+    let exponential = format!("{rate:.5e}");
+    let (digits, exponent) = exponential.split_once('e').unwrap_or((&exponential, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let trim = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => digits.to_string(),
+    };
+    match exponent {
+        -4..6 => trim(&format!("{rate:.*}", (5 - exponent) as usize)),
+        _ => format!(
+            "{}e{}{:02}",
+            trim(digits),
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        ),
+    }
+}
+
 /// `BF.SCANDUMP key iterator`
-fn bf_scandump(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_scandump(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, iterator] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let key = context.open_key(name);
+    let key = name.open(context);
     let filter = complete(key.get_value(&FILTER))?.ok_or(NOT_FOUND)?;
-    let iterator =
-        iterator.parse_integer().map_err(|_| RedisError::Str("Second argument must be numeric"))?;
+    let iterator = iterator.integer().ok_or(RedisError::Str("Second argument must be numeric"))?;
     let (next, data) = match iterator {
         0 => (1, filter.header()),
         _ => filter.piece(iterator).unwrap_or_default(),
@@ -290,15 +355,17 @@ fn bf_scandump(context: &Context, arguments: &[RedisString]) -> RedisResult {
 }
 
 /// `BF.LOADCHUNK key iterator data`
-fn bf_loadchunk(context: &Context, arguments: &[RedisString]) -> RedisResult {
+fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
     let [_, name, iterator, data] = arguments else {
         return Err(RedisError::WrongArity);
     };
-    let iterator = iterator
-        .parse_integer()
-        .map_err(|_| RedisError::Str("ERR Second argument must be numeric"))?;
-    let begin = || Loading::begin(data.as_slice()).map_err(|error| RedisError::Str(error.text()));
-    let key = context.open_key_writable(name);
+    let iterator =
+        iterator.integer().ok_or(RedisError::Str("ERR Second argument must be numeric"))?;
+    let begin = || {
+        let loading = Loading::begin(data.as_slice()).map(Box::new);
+        loading.map_err(|error| RedisError::Str(error.text()))
+    };
+    let key = name.open_writable(context);
     match key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)? {
         None if iterator == 1 => key.set_value(&FILTER, Filter::Loading(begin()?))?,
         None => return Err(NOT_FOUND),
@@ -318,17 +385,8 @@ fn bf_loadchunk(context: &Context, arguments: &[RedisString]) -> RedisResult {
     REDIS_OK
 }
 
-/// Whether an argument is this word, in capitals or not.
-fn is(argument: &RedisString, word: &str) -> bool {
-    argument.as_slice().eq_ignore_ascii_case(word.as_bytes())
-}
-
 fn is_rate(rate: f64) -> bool {
     rate > 0.0 && rate < 1.0
-}
-
-fn slices(items: &[RedisString]) -> Vec<&[u8]> {
-    items.iter().map(RedisString::as_slice).collect()
 }
 
 /// The filter of a key that is there, unless it is still being loaded.
@@ -339,34 +397,38 @@ fn complete(value: Result<Option<&Filter>, RedisError>) -> Result<Option<&Filter
     }
 }
 
-/// A filter in which its first keys will have memory.
+/// An empty filter.
 fn create(context: &Context, reserve: &Reserve) -> Result<Filter, RedisError> {
-    let filter = Filter::Own(Own::new(reserve).map_err(|_| CANNOT_CREATE)?);
-    match memory::has(context, filter.bytes_to_grow(1)) {
-        true => Ok(filter),
-        false => Err(NO_MEMORY),
-    }
+    let own = Own::new(reserve, |bytes| memory::has(context, bytes));
+    own.map(Filter::Own).map_err(|error| match error {
+        CreateError::Shape => CANNOT_CREATE,
+        CreateError::Memory => NO_MEMORY,
+    })
 }
 
 /// Adds items to the filter of this name, which is made if there is none and `creates` says what it shall be.
 fn add_items(
     context: &Context,
-    name: &RedisString,
-    items: &[&[u8]],
+    name: &Argument,
+    items: &[Argument],
     creates: Option<Reserve>,
 ) -> Result<Added, RedisError> {
-    let key = context.open_key_writable(name);
+    let may_take = |bytes| memory::has(context, bytes);
+    let key = name.open_writable(context);
     let Some(filter) = key.get_value::<Filter>(&FILTER).map_err(|_| RedisError::WrongType)? else {
-        let mut filter = create(context, &creates.ok_or(NOT_FOUND)?)?;
-        let added = filter.add(items).ok_or(LOADING)?.map_err(|error| failed(context, &error))?;
+        let reserve = creates.ok_or(NOT_FOUND)?;
+        let mut filter = create(context, &reserve)?;
+        let added = filter.add(items, may_take).ok_or(LOADING)?;
+        let added = added.map_err(|error| failed(context, &error))?;
         key.set_value(&FILTER, filter)?;
-        context.replicate_verbatim();
+        if settings() == Reserve::BUILT_IN {
+            context.replicate_verbatim();
+        } else {
+            replicate_as_made(context, name, items, &reserve);
+        }
         return Ok(added);
     };
-    if !memory::has(context, filter.bytes_to_grow(items.len())) {
-        return Err(CANNOT_ADD);
-    }
-    match filter.add(items).ok_or(LOADING)? {
+    match filter.add(items, may_take).ok_or(LOADING)? {
         Ok(added) => {
             // Otherwise the filter is what it was.
             if added.is_new.contains(&true) {
@@ -378,12 +440,27 @@ fn add_items(
             // What other servers have must be what this one has.
             if error.before > 0 {
                 let mut arguments = vec![name.as_slice()];
-                arguments.extend_from_slice(&items[..error.before]);
+                arguments.extend(items[..error.before].iter().map(Argument::as_slice));
                 context.replicate("BF.MADD", &arguments[..]);
             }
             Err(failed(context, &error))
         }
     }
+}
+
+/// Sends a command that made a filter with everything that it was made of, for servers of which the settings are others.
+fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], reserve: &Reserve) {
+    let [rate, capacity, expansion] = [
+        reserve.error_rate.to_string(),
+        reserve.capacity.to_string(),
+        reserve.expansion.to_string(),
+    ];
+    let words = ["CAPACITY", &capacity, "ERROR", &rate, "EXPANSION", &expansion, "ITEMS"]
+        .map(str::as_bytes);
+    let mut arguments = vec![name.as_slice()];
+    arguments.extend(words);
+    arguments.extend(items.iter().map(Argument::as_slice));
+    context.replicate("BF.INSERT", &arguments[..]);
 }
 
 /// The error for keys that could not be added. Ends the server where it must not be one: a replica, or a server that reads its AOF, would later answer

@@ -10,8 +10,9 @@ use std::ptr::null_mut;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
+use crate::allocator;
 use crate::dump::Loading;
-use crate::filter::Filter;
+use crate::filter::{Filter, move_box};
 
 /// Of the pieces that an RDB file has.
 const ENCODING: i32 = 1;
@@ -36,9 +37,8 @@ pub(crate) static FILTER: RedisType = RedisType::new(
         aux_save: None,
         aux_save_triggers: 0,
         unlink: None,
-        copy: None,
-        // A filter is a few large pieces of memory, between which nothing is lost.
-        defrag: None,
+        copy: Some(copy),
+        defrag: Some(defrag),
         mem_usage2: None,
         free_effort2: None,
         unlink2: None,
@@ -62,8 +62,9 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Option<Filter> {
     if raw::load_signed(rdb).ok()? != 1 {
         return None;
     }
-    let mut filter =
-        Filter::Loading(Loading::begin(raw::load_string_buffer(rdb).ok()?.as_ref()).ok()?);
+    let mut filter = Filter::Loading(Box::new(
+        Loading::begin(raw::load_string_buffer(rdb).ok()?.as_ref()).ok()?,
+    ));
     loop {
         let iterator = raw::load_signed(rdb).ok()?;
         match (iterator, &mut filter) {
@@ -150,14 +151,52 @@ unsafe extern "C" fn aof_rewrite(
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
-    catch_unwind(AssertUnwindSafe(|| filter.memory_bytes() as usize)).unwrap_or_default()
+    // SAFETY: the same.
+    let bytes = AssertUnwindSafe(|| unsafe { filter.memory_bytes() } as usize);
+    catch_unwind(bytes).unwrap_or_default()
 }
 
 /// Pages to give back: above 64, Redis frees the key of `UNLINK` in another thread.
 unsafe extern "C" fn free_effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
-    catch_unwind(AssertUnwindSafe(|| (filter.memory_bytes() / 4096) as usize)).unwrap_or(1).max(1)
+    catch_unwind(AssertUnwindSafe(|| (filter.size() / 4096) as usize)).unwrap_or(1).max(1)
+}
+
+/// `COPY`: the value of the new key, or null, and then the command is an error.
+unsafe extern "C" fn copy(
+    _from: *mut raw::RedisModuleString,
+    _to: *mut raw::RedisModuleString,
+    value: *const c_void,
+) -> *mut c_void {
+    // SAFETY: as in `rdb_save`.
+    let filter = unsafe { filter(value) };
+    let copy = catch_unwind(AssertUnwindSafe(|| filter.copy().map(Box::new)));
+    copy.ok().flatten().map_or(null_mut(), |copy| Box::into_raw(copy).cast())
+}
+
+/// Has the server move what is not large out of fragmented memory: the value, the lists, and the blocks of links of less than 2 MiB. Always done at once.
+unsafe extern "C" fn defrag(
+    context: *mut raw::RedisModuleDefragCtx,
+    _key: *mut raw::RedisModuleString,
+    value: *mut *mut c_void,
+) -> c_int {
+    let moved = catch_unwind(AssertUnwindSafe(|| {
+        allocator::defragment(context, || {
+            // SAFETY: Redis passes the place of a key's value, a box of a filter, and runs nothing else that uses it; the place gets what the box becomes.
+            unsafe {
+                let mut filter: Box<Filter> = Box::from_raw((*value).cast());
+                filter.reallocate();
+                move_box(&mut filter);
+                *value = Box::into_raw(filter).cast();
+            }
+        });
+    }));
+    // What moves memory does not panic.
+    if moved.is_err() {
+        std::process::abort();
+    }
+    0
 }
 
 unsafe extern "C" fn free(value: *mut c_void) {

@@ -175,7 +175,8 @@ impl Loading {
                     })
                 });
                 let replies = std::iter::once((1, &self.header[..])).chain(links);
-                RedisFilter::load(replies).map(Filter::Redis).map_err(|error| match error {
+                let loaded = RedisFilter::load(replies).map(Box::new);
+                loaded.map(Filter::Redis).map_err(|error| match error {
                     FormatError::Alloc(_) => LoadError::Memory,
                     _ => LoadError::BadData,
                 })

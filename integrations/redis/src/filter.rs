@@ -1,8 +1,11 @@
 //! What a key of the module's type holds: a filter of its own, one of RedisBloom's that was loaded, or one that is still being loaded.
 
-use blocked_bloom::Bitmask;
-use blocked_bloom_formats::redis::{RedisError as FormatError, RedisFilter};
+use std::alloc::{Layout, realloc};
 
+use blocked_bloom::{Bitmask, BloomFilter};
+use blocked_bloom_formats::redis::{Link, RedisError as FormatError, RedisFilter};
+
+use crate::allocator::bytes_of;
 use crate::dump::Loading;
 use crate::own::Own;
 
@@ -14,7 +17,7 @@ pub(crate) const MAX_EXPANSION: i64 = 32_768;
 pub(crate) const MAX_ERROR_RATE: f64 = 0.25;
 
 /// What `BF.RESERVE` and `BF.INSERT` may say of a filter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reserve {
     pub(crate) error_rate: f64,
     pub(crate) capacity: u64,
@@ -22,11 +25,9 @@ pub(crate) struct Reserve {
     pub(crate) expansion: u64,
 }
 
-/// What `BF.ADD` makes of a key that is not there.
-impl Default for Reserve {
-    fn default() -> Self {
-        Reserve { error_rate: 0.01, capacity: 100, expansion: 2 }
-    }
+impl Reserve {
+    /// What `BF.ADD` makes of a key that is not there, unless the settings say something else.
+    pub(crate) const BUILT_IN: Reserve = Reserve { error_rate: 0.01, capacity: 100, expansion: 2 };
 }
 
 /// What adding keys did.
@@ -50,9 +51,12 @@ pub(crate) struct AddError {
 pub(crate) enum Filter {
     Own(Own),
     /// RedisBloom's, which answers, grows and is dumped as there.
-    Redis(RedisFilter),
-    Loading(Loading),
+    Redis(Box<RedisFilter>),
+    Loading(Box<Loading>),
 }
+
+// A class of sizes of jemalloc: a filter of few keys takes this, and 192 bytes of blocks.
+const _: () = assert!(size_of::<Filter>() <= 112);
 
 impl Filter {
     /// Whether the key may be present; none while the filter is being loaded.
@@ -64,8 +68,14 @@ impl Filter {
         }
     }
 
+    /// Looks up a few keys where that is quick, and calls `hit` for each; otherwise, without a call, false: then [`contains_batch`](Self::contains_batch) does it.
+    #[inline]
+    pub(crate) fn contains_few<K: AsRef<[u8]>>(&self, keys: &[K], hit: impl FnMut(bool)) -> bool {
+        matches!(self, Filter::Own(filter) if filter.contains_few(keys, hit))
+    }
+
     /// Looks up every key by the batch kernels; none while the filter is being loaded.
-    pub(crate) fn contains_batch(&self, keys: &[&[u8]]) -> Option<Bitmask> {
+    pub(crate) fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Option<Bitmask> {
         let mut hits = Bitmask::new();
         match self {
             Filter::Own(filter) => filter.contains_batch(keys, &mut hits),
@@ -75,21 +85,25 @@ impl Filter {
         Some(hits)
     }
 
-    /// Adds keys in their order; none while the filter is being loaded.
-    pub(crate) fn add(&mut self, keys: &[&[u8]]) -> Option<Result<Added, AddError>> {
+    /// Adds a key, and returns whether it is new, where that is quick; otherwise [`add`](Self::add) does it.
+    #[inline]
+    pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         match self {
-            Filter::Own(filter) => Some(filter.add(keys)),
-            Filter::Redis(filter) => Some(add_to_redis(filter, keys)),
-            Filter::Loading(_) => None,
+            Filter::Own(filter) => filter.add_one(key),
+            _ => None,
         }
     }
 
-    /// Bytes of the links that adding so many keys may make, or of the first of them; 0 if they fit.
-    pub(crate) fn bytes_to_grow(&self, keys: usize) -> u64 {
+    /// Adds keys in their order; none while the filter is being loaded. `may_take` says whether there is memory for the link that a new key needs.
+    pub(crate) fn add<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        may_take: impl Fn(u64) -> bool,
+    ) -> Option<Result<Added, AddError>> {
         match self {
-            Filter::Own(filter) => filter.bytes_to_grow(keys),
-            Filter::Redis(filter) => redis_bytes_to_grow(filter, keys),
-            Filter::Loading(_) => 0,
+            Filter::Own(filter) => Some(filter.add(keys, may_take)),
+            Filter::Redis(filter) => Some(add_to_redis(filter, keys, may_take)),
+            Filter::Loading(_) => None,
         }
     }
 
@@ -111,10 +125,10 @@ impl Filter {
         }
     }
 
-    /// Links that there are; an own filter makes the first one with the first key, and counts it before.
+    /// Links that there are; dumps of former versions may have none, and make the first one with the first key.
     pub(crate) fn links(&self) -> usize {
         match self {
-            Filter::Own(filter) => filter.links().max(1),
+            Filter::Own(filter) => filter.links().len().max(1),
             Filter::Redis(filter) => filter.links().len(),
             Filter::Loading(_) => 0,
         }
@@ -129,18 +143,117 @@ impl Filter {
         }
     }
 
-    /// Bytes that the filter takes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        let more = match self {
-            Filter::Own(filter) => filter.memory_bytes(),
+    /// Of each link: bytes, bits for a key, keys that it is for, keys that it has, and the rate that it was made for.
+    pub(crate) fn shapes(&self) -> Vec<Shape> {
+        match self {
+            Filter::Own(filter) => {
+                let shapes = filter.links().iter().zip(filter.link_capacities());
+                let shape = |(link, capacity): (&BloomFilter, u64)| Shape {
+                    bytes: link.memory_bytes(),
+                    hashes: link.params().probes(),
+                    hash_bits: 64,
+                    capacity,
+                    size: link.keys_inserted(),
+                    rate: link.params().false_positive_rate_at(capacity),
+                };
+                shapes.map(shape).collect()
+            }
+            Filter::Redis(filter) => {
+                let shape = |link: &Link| Shape {
+                    bytes: link.shape().bits() / 8,
+                    hashes: link.shape().probes(),
+                    hash_bits: filter.hash_bits(),
+                    capacity: link.entries(),
+                    size: link.size(),
+                    rate: link.error_rate(),
+                };
+                filter.links().iter().map(shape).collect()
+            }
+            Filter::Loading(_) => Vec::new(),
+        }
+    }
+
+    /// Bytes of what the filter consists of.
+    pub(crate) fn size(&self) -> u64 {
+        let parts = match self {
+            Filter::Own(filter) => filter.parts_bytes(),
             Filter::Redis(filter) => {
                 let links = filter.links();
-                links.iter().map(|link| link.shape().bits() / 8).sum::<u64>()
-                    + size_of_val(links) as u64
+                let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
+                bits + (size_of_val(links) + size_of::<RedisFilter>()) as u64
             }
-            Filter::Loading(loading) => loading.memory_bytes(),
+            Filter::Loading(loading) => loading.memory_bytes() + size_of::<Loading>() as u64,
         };
-        more.saturating_add(size_of::<Filter>() as u64)
+        parts.saturating_add(size_of::<Filter>() as u64)
+    }
+
+    /// Bytes that the server's allocator took for the filter: its classes of sizes are up to a quarter larger than what was asked for.
+    ///
+    /// # Safety
+    ///
+    /// It is the value of a key: in a box of its own.
+    pub(crate) unsafe fn memory_bytes(&self) -> u64 {
+        // SAFETY: the caller's promise for the first; boxes of the filter for the others.
+        unsafe {
+            let value = bytes_of((&raw const *self).cast()) as u64;
+            let more = match self {
+                Filter::Own(filter) => filter.heap_bytes(),
+                Filter::Redis(filter) => {
+                    let links = filter.links();
+                    let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
+                    bits + (size_of_val(links) + bytes_of((&raw const **filter).cast())) as u64
+                }
+                Filter::Loading(loading) => {
+                    loading.memory_bytes() + bytes_of((&raw const **loading).cast()) as u64
+                }
+            };
+            value.saturating_add(more)
+        }
+    }
+
+    /// The same filter in memory of its own; none without memory for it, and for one that is being loaded.
+    pub(crate) fn copy(&self) -> Option<Self> {
+        match self {
+            Filter::Own(filter) => filter.copy().map(Filter::Own),
+            Filter::Redis(filter) => {
+                RedisFilter::load(filter.dump()).ok().map(|filter| Filter::Redis(Box::new(filter)))
+            }
+            Filter::Loading(_) => None,
+        }
+    }
+
+    /// Has the allocator move what is not large.
+    pub(crate) fn reallocate(&mut self) {
+        match self {
+            Filter::Own(filter) => filter.reallocate(),
+            Filter::Redis(filter) => move_box(filter),
+            Filter::Loading(loading) => move_box(loading),
+        }
+    }
+}
+
+/// What `BF.DEBUG` tells of a link.
+pub(crate) struct Shape {
+    pub(crate) bytes: u64,
+    pub(crate) hashes: u32,
+    pub(crate) hash_bits: u32,
+    pub(crate) capacity: u64,
+    pub(crate) size: u64,
+    pub(crate) rate: f64,
+}
+
+/// Has the allocator move a box.
+pub(crate) fn move_box<T>(value: &mut Box<T>) {
+    let layout = Layout::new::<T>();
+    const { assert!(size_of::<T>() > 0) };
+    let start: *mut T = &raw mut **value;
+    // SAFETY: the box's memory and layout, which is not empty; nothing refers to it but the box, which is written again without being dropped. Where
+    // there is no memory it stays where it is.
+    unsafe {
+        let moved = realloc(start.cast(), layout, layout.size()).cast::<T>();
+        if !moved.is_null() {
+            std::ptr::write(value, Box::from_raw(moved));
+        }
     }
 }
 
@@ -152,15 +265,11 @@ const NO_ROUND: u32 = 1;
 const ENTRIES_IS_BITS: u32 = 2;
 const OPTIONS: usize = 12;
 
-/// Bytes of the links that adding so many keys may make.
+/// Bytes of the next link; 0 if there is none.
 ///
 /// No command of RedisBloom makes filters whose numbers of keys are logarithms; the next link of one would have 2^40 bits or more, which no server has.
-fn redis_bytes_to_grow(filter: &RedisFilter, keys: usize) -> u64 {
+fn redis_next_link(filter: &RedisFilter) -> u64 {
     let (Some(growth), Some(last)) = (filter.expansion(), filter.links().last()) else { return 0 };
-    let mut keys = (keys as u64).saturating_sub(last.entries().saturating_sub(last.size()));
-    if keys == 0 {
-        return 0;
-    }
     let header = filter.dump().next().map(|(_, header)| header).unwrap_or_default();
     let options = header.get(OPTIONS..).and_then(|bytes| bytes.first_chunk());
     let options = options.map_or(ENTRIES_IS_BITS, |bytes| u32::from_le_bytes(*bytes));
@@ -168,25 +277,28 @@ fn redis_bytes_to_grow(filter: &RedisFilter, keys: usize) -> u64 {
         return u64::MAX;
     }
     let rounding = if options & NO_ROUND != 0 { 1.0 } else { 2.0 };
-    let (mut entries, mut error_rate, mut bytes) = (last.entries(), last.error_rate(), 0.0);
-    // Keys of one command may fill a link and need another one, which is up to 32768 times as large.
-    while keys > 0 {
-        entries = entries.saturating_mul(growth.into()).max(1);
-        error_rate *= 0.5;
-        bytes += entries as f64 * -error_rate.ln() / LN_2_SQUARED / 8.0 * rounding;
-        keys = keys.saturating_sub(entries);
-    }
+    let entries = last.entries().saturating_mul(growth.into()).max(1) as f64;
     // To the largest number, if it is larger.
-    bytes as u64
+    (entries * -(last.error_rate() * 0.5).ln() / LN_2_SQUARED / 8.0 * rounding) as u64
 }
 
-fn add_to_redis(filter: &mut RedisFilter, keys: &[&[u8]]) -> Result<Added, AddError> {
+fn add_to_redis<K: AsRef<[u8]>>(
+    filter: &mut RedisFilter,
+    keys: &[K],
+    may_take: impl Fn(u64) -> bool,
+) -> Result<Added, AddError> {
     let hashes: Vec<_> = keys.iter().map(|key| filter.hash_key(key)).collect();
     // Keys that are there stay there, and the lines of the others are in the cache afterwards.
     let mut present = Bitmask::new();
     filter.contains_hashes(&hashes, &mut present);
     let mut added = Added::default();
-    for (i, (&hash, is_present)) in hashes.iter().zip(present.iter()).enumerate() {
+    for (before, (&hash, is_present)) in hashes.iter().zip(present.iter()).enumerate() {
+        // An earlier key of these may be the same.
+        let is_present = is_present || filter.contains_hash(hash);
+        let is_full = filter.links().last().is_none_or(|link| link.size() >= link.entries());
+        if !is_present && is_full && !may_take(redis_next_link(filter)) {
+            return Err(AddError { before, is_memory: true });
+        }
         let is_new = match is_present {
             true => Ok(false),
             false => filter.insert_hash(hash),
@@ -198,10 +310,7 @@ fn add_to_redis(filter: &mut RedisFilter, keys: &[&[u8]]) -> Result<Added, AddEr
                 break;
             }
             Err(error) => {
-                return Err(AddError {
-                    before: i,
-                    is_memory: matches!(error, FormatError::Alloc(_)),
-                });
+                return Err(AddError { before, is_memory: matches!(error, FormatError::Alloc(_)) });
             }
         }
     }

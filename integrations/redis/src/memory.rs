@@ -64,3 +64,26 @@ fn memory(context: &Context) -> Option<Memory> {
         Some(Memory { used, limit, machine, evicts })
     }
 }
+
+/// The name of the server's allocator; empty if the server does not tell.
+pub(crate) fn allocator(context: &Context) -> Vec<u8> {
+    // SAFETY: as in `memory`.
+    unsafe {
+        let (Some(text), Some(get), Some(free)) = (
+            raw::RedisModule_ServerInfoGetFieldC,
+            raw::RedisModule_GetServerInfo,
+            raw::RedisModule_FreeServerInfo,
+        ) else {
+            return Vec::new();
+        };
+        let info = get(context.ctx, c"memory".as_ptr());
+        if info.is_null() {
+            return Vec::new();
+        }
+        let name = text(info, c"mem_allocator".as_ptr());
+        let name =
+            if name.is_null() { Vec::new() } else { CStr::from_ptr(name).to_bytes().to_vec() };
+        free(context.ctx, info);
+        name
+    }
+}

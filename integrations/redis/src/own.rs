@@ -1,11 +1,15 @@
-//! A filter that the module's own commands made: a growing filter, and whether it grows.
+//! A filter that the module's own commands made: a filter of the core, and when that is full and grows, a growing filter which it is the first link of.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::cell::OnceCell;
 
-use blocked_bloom::Bitmask;
 use blocked_bloom::header::{HEADER_BYTES, Header};
+use blocked_bloom::{
+    Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, Params, Sizing,
+};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 
+use crate::allocator::{bytes_of, bytes_of_lines};
 use crate::filter::{AddError, Added, Reserve};
 
 /// The first reply of a dump. RedisBloom's loader takes a header of 20 bytes and 53 for each link, and no number of links makes that 64; the four
@@ -17,98 +21,374 @@ const FLAGS: usize = 16;
 const LENGTH: usize = 24;
 const FLAG_FIXED: u32 = 1;
 
-/// How much of the rate the only link of a filter that does not grow leaves to others: the least there can be.
+/// How much of the rate the first link gets of a filter that grows, and of one that does not.
+///
+/// Who reserves says how many keys there will be, so most filters have one link, and it should have the size for what was asked. With two thirds
+/// it takes 10.9 bits for a key at 1 %, where RedisBloom's takes 11.0, one of half the rate 11.5, and a filter of the whole rate 9.9. A link behind it gets 15 % of
+/// the last third, and takes 17.4 bits for a key: 14.9 if the first one gets 15 % of the rate too, but then that takes 14.5.
+const FIRST_SHARE: f64 = 2.0 / 3.0;
+const ONLY_SHARE: f64 = 0.95;
+
+/// How much of what is left of the rate each later link leaves. Filters that do not grow have another number in their dumps, which says nothing.
+const TIGHTENING: f64 = 0.85;
 const TIGHTENING_FIXED: f64 = 0.05;
 
+/// Lower rates are not taken: the first link of a filter that grows would need more probes than a block can have.
+pub(crate) const MIN_ERROR_RATE: f64 = 1e-8;
+
+/// Keys whose cache lines are prefetched together.
+const AT_ONCE: usize = 64;
+
+/// Most keys of [`contains_few`](Own::contains_few).
+pub(crate) const FEW: usize = 8;
+
+/// Blocks of so many bytes may be on huge pages.
+const LARGE: u64 = 2 << 20;
+
 pub(crate) struct Own {
-    chain: ScalableBloomFilter,
+    body: Body,
+    /// The headers of the stored chain, which have checksums of all blocks: made for the first piece of a dump, and kept for the others.
+    stored_headers: OnceCell<Box<Headers>>,
+    /// Keys that the only link is for.
+    keys: u32,
+    growth: u8,
     /// Whether another link follows a full one.
     grows: bool,
-    /// The headers of the stored chain, which have checksums of all blocks: made for the first piece of a dump, and kept for the others.
-    stored_headers: OnceCell<Vec<[u8; HEADER_BYTES]>>,
+}
+
+type Headers = Vec<[u8; HEADER_BYTES]>;
+
+/// Most filters have one link and few keys: they take one allocation beside their blocks.
+enum Body {
+    One { link: BloomFilter, rate: f64 },
+    Chain(Box<ScalableBloomFilter>),
+}
+
+use Body::{Chain, One};
+
+/// Why there is no filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CreateError {
+    /// The rate cannot be kept, or the filter would be too large.
+    Shape,
+    Memory,
 }
 
 impl Own {
-    /// An empty filter.
-    pub(crate) fn new(reserve: &Reserve) -> Result<Self, ScalableError> {
+    /// An empty filter, if its bytes may be taken.
+    pub(crate) fn new(
+        reserve: &Reserve,
+        may_take: impl FnOnce(u64) -> bool,
+    ) -> Result<Self, CreateError> {
         let grows = reserve.expansion != 0;
-        let mut options = ScalableOptions::new(reserve.error_rate, reserve.capacity)
-            .with_growth((reserve.expansion as u32).clamp(2, 16));
-        if !grows {
-            options = options.with_tightening(TIGHTENING_FIXED);
+        let rate = reserve.error_rate;
+        if rate < MIN_ERROR_RATE {
+            return Err(CreateError::Shape);
         }
-        Ok(Own { chain: options.build()?, grows, stored_headers: OnceCell::new() })
+        let share = if grows { FIRST_SHARE } else { ONLY_SHARE };
+        let options = FilterOptions::new(Sizing::FalsePositiveRate(share * rate));
+        let params = options.params(reserve.capacity).map_err(|_| CreateError::Shape)?;
+        if !may_take(params.stored_bytes()) {
+            return Err(CreateError::Memory);
+        }
+        let link = BloomFilter::new(params, options.key_hash()).map_err(|_| CreateError::Memory)?;
+        Ok(Own {
+            body: One { link, rate },
+            stored_headers: OnceCell::new(),
+            // At most 2^30.
+            keys: reserve.capacity as u32,
+            growth: reserve.expansion.clamp(2, 16) as u8,
+            grows,
+        })
     }
 
+    /// Of the growing filter of which the only link is the first.
+    fn options(&self, link: &BloomFilter, rate: f64) -> ScalableOptions {
+        ScalableOptions::new(rate, self.keys.into())
+            .with_key_hash(link.key_hash())
+            .with_growth(self.growth.into())
+            .with_tightening(if self.grows { TIGHTENING } else { TIGHTENING_FIXED })
+    }
+
+    /// The only link as a growing filter.
+    fn as_chain<'a>(
+        &self,
+        link: &'a BloomFilter,
+        rate: f64,
+    ) -> Result<ScalableBloomFilter<&'a [Block]>, ScalableError> {
+        self.options(link, rate).continue_from(link.view())
+    }
+
+    #[inline]
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        self.chain.contains(key)
-    }
-
-    pub(crate) fn contains_batch(&self, keys: &[&[u8]], hits: &mut Bitmask) {
-        self.chain.contains_batch(keys, hits);
-    }
-
-    /// Adds keys in their order, by the batch kernel; one by one where a filter that does not grow may become full within them.
-    pub(crate) fn add(&mut self, keys: &[&[u8]]) -> Result<Added, AddError> {
-        self.stored_headers.take();
-        let mut added = Added::default();
-        let may_be_full = !self.grows && self.chain.capacity_left() < keys.len() as u64;
-        if may_be_full || keys.len() == 1 {
-            for key in keys {
-                let is_full = !self.grows && self.chain.capacity_left() == 0;
-                if is_full && !self.chain.contains(key) {
-                    added.is_full = true;
-                    break;
-                }
-                let is_new = self.chain.insert(key).map_err(|error| self.stopped(error, keys))?;
-                added.is_new.push(is_new);
-            }
-            return Ok(added);
+        match &self.body {
+            One { link, .. } => link.contains(key),
+            Chain(chain) => chain.contains(key),
         }
-        let mut new = Bitmask::new();
-        let result = self.chain.insert_batch_new(keys, &mut new);
-        result.map_err(|error| self.stopped(error, keys))?;
-        added.is_new.extend(new.iter());
+    }
+
+    /// Looks up a few keys, one by one, whose lines are prefetched: less than what a batch takes before its first key. False, without a call, for more
+    /// keys.
+    #[inline]
+    pub(crate) fn contains_few<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut hit: impl FnMut(bool),
+    ) -> bool {
+        let hasher = match &self.body {
+            One { link, .. } => link.hasher(),
+            Chain(chain) => chain.hasher(),
+        };
+        let (Ok(hasher), true) = (hasher, keys.len() <= FEW) else { return false };
+        let mut hashes = [0; FEW];
+        for (key, hash) in keys.iter().zip(&mut hashes) {
+            *hash = hasher.hash(key);
+            match &self.body {
+                One { link, .. } => link.prefetch_hash(*hash),
+                Chain(chain) => chain.prefetch_hash(*hash),
+            }
+        }
+        for &hash in &hashes[..keys.len()] {
+            hit(match &self.body {
+                One { link, .. } => link.contains_hash(hash),
+                Chain(chain) => chain.contains_hash(hash),
+            });
+        }
+        true
+    }
+
+    pub(crate) fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+        match &self.body {
+            One { link, .. } => link.contains_batch(keys, hits),
+            Chain(chain) => chain.contains_batch(keys, hits),
+        }
+    }
+
+    /// Keys that can be added without another link; 0 where even the first one is missing, as in dumps of former versions.
+    fn capacity_left(&self) -> u64 {
+        match &self.body {
+            One { link, .. } => u64::from(self.keys).saturating_sub(link.keys_inserted()),
+            Chain(chain) if chain.links().is_empty() => 0,
+            Chain(chain) => chain.capacity_left(),
+        }
+    }
+
+    /// Adds a key, and returns whether it is new, unless that takes another link: then [`add`](Self::add) does it.
+    #[inline]
+    pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
+        let left = self.capacity_left();
+        let is_new = match &mut self.body {
+            One { link, .. } => {
+                let hash = link.hasher().ok()?.hash(key);
+                if link.contains_hash(hash) {
+                    return Some(false);
+                }
+                if left == 0 {
+                    return None;
+                }
+                link.insert_hash(hash).ok()
+            }
+            Chain(chain) if left > 0 => chain.insert(key).ok(),
+            Chain(chain) => return chain.contains(key).then_some(false),
+        };
+        if is_new == Some(true) {
+            self.stored_headers.take();
+        }
+        is_new
+    }
+
+    /// Adds keys in their order. A link is made for a key that is not there, if its bytes may be taken.
+    pub(crate) fn add<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        may_take: impl Fn(u64) -> bool,
+    ) -> Result<Added, AddError> {
+        self.stored_headers.take();
+        let mut added = Added { is_new: Vec::with_capacity(keys.len()), is_full: false };
+        let mut rest = keys;
+        while !rest.is_empty() {
+            let left = usize::try_from(self.capacity_left()).unwrap_or(usize::MAX);
+            if left > 0 {
+                let (now, later) = rest.split_at(left.min(rest.len()));
+                let result = self.insert(now, &mut added.is_new);
+                result.map_err(|error| stopped(&error, added.is_new.len()))?;
+                rest = later;
+                continue;
+            }
+            // Keys that are there need no other link.
+            let mut hits = Bitmask::new();
+            self.contains_batch(rest, &mut hits);
+            let present = hits.iter().position(|hit| !hit).unwrap_or(rest.len());
+            added.is_new.resize(added.is_new.len() + present, false);
+            let [key, later @ ..] = &rest[present..] else { break };
+            if !self.grows {
+                added.is_full = true;
+                break;
+            }
+            let before = added.is_new.len();
+            let params = self.next_link().ok_or(AddError { before, is_memory: false })?;
+            if !may_take(params.stored_bytes()) {
+                return Err(AddError { before, is_memory: true });
+            }
+            self.grow(key).map_err(|error| stopped(&error, before))?;
+            added.is_new.push(true);
+            rest = later;
+        }
         Ok(added)
     }
 
-    /// After a batch failed: the keys before the first that is not there were added.
-    fn stopped(&self, error: ScalableError, keys: &[&[u8]]) -> AddError {
-        let before = keys.iter().position(|key| !self.chain.contains(key));
-        let is_memory = matches!(error, ScalableError::Alloc(_));
-        AddError { before: before.unwrap_or(keys.len()), is_memory }
+    /// Adds keys for which there is capacity.
+    fn insert<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        is_new: &mut Vec<bool>,
+    ) -> Result<(), ScalableError> {
+        let link = match &mut self.body {
+            One { link, .. } => link,
+            Chain(chain) => {
+                let mut new = Bitmask::new();
+                chain.insert_batch_new(keys, &mut new)?;
+                is_new.extend(new.iter());
+                return Ok(());
+            }
+        };
+        let hasher = link.hasher()?;
+        if keys.len() <= FEW {
+            let mut hashes = [0; FEW];
+            for (key, hash) in keys.iter().zip(&mut hashes) {
+                *hash = hasher.hash(key);
+                link.prefetch_hash(*hash);
+            }
+            for &hash in &hashes[..keys.len()] {
+                is_new.push(!link.contains_hash(hash) && link.insert_hash(hash)?);
+            }
+            return Ok(());
+        }
+        let mut space = [0; AT_ONCE];
+        for keys in keys.chunks(AT_ONCE) {
+            let hashes = &mut space[..keys.len()];
+            hasher.hash_batch_into(keys, hashes).expect("a hash per key");
+            hashes.iter().for_each(|&hash| link.prefetch_hash(hash));
+            for &hash in &*hashes {
+                // Only what is new is counted.
+                is_new.push(!link.contains_hash(hash) && link.insert_hash(hash)?);
+            }
+        }
+        Ok(())
     }
 
-    /// Bytes of the link that adding so many keys may make; 0 if they fit. A chain that was loaded may have a small link that says to be of many keys.
-    pub(crate) fn bytes_to_grow(&self, keys: usize) -> u64 {
-        let fits = !self.grows || keys as u64 <= self.chain.capacity_left();
-        if fits && !self.chain.links().is_empty() {
-            return 0;
+    /// Shape of the next link; none if no link can keep what is left of the rate.
+    fn next_link(&self) -> Option<Params> {
+        match &self.body {
+            One { link, rate } => self.as_chain(link, *rate).ok()?.next_link().ok(),
+            Chain(chain) => chain.next_link().ok(),
         }
-        // Where there is no link, adding fails.
-        self.chain.next_link().map_or(0, |params| params.stored_bytes())
+    }
+
+    /// Adds a key that is not there, to another link.
+    fn grow<K: AsRef<[u8]>>(&mut self, key: &K) -> Result<(), ScalableError> {
+        let options = match &self.body {
+            One { link, rate } => self.options(link, *rate),
+            Chain(_) => return self.insert_into_chain(key),
+        };
+        // In place of the link, which moves into the chain.
+        let spare = BloomFilter::new(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
+        if let One { link, .. } = &mut self.body {
+            let link = std::mem::replace(link, spare);
+            // Of the hash and the numbers that the link was made with: what can fail is the list of one link.
+            let chain = options.continue_from(link);
+            let chain = chain.unwrap_or_else(|_| handle_alloc_error(Layout::new::<BloomFilter>()));
+            self.body = Chain(Box::new(chain));
+        }
+        self.insert_into_chain(key)
+    }
+
+    fn insert_into_chain<K: AsRef<[u8]>>(&mut self, key: &K) -> Result<(), ScalableError> {
+        let Chain(chain) = &mut self.body else { return Ok(()) };
+        chain.insert(key).map(|_| ())
     }
 
     pub(crate) fn keys(&self) -> u64 {
-        self.chain.keys_inserted()
+        match &self.body {
+            One { link, .. } => link.keys_inserted(),
+            Chain(chain) => chain.keys_inserted(),
+        }
     }
 
     pub(crate) fn capacity(&self) -> u64 {
-        self.keys().saturating_add(self.chain.capacity_left())
+        let left = match &self.body {
+            Chain(chain) => chain.capacity_left(),
+            One { .. } => self.capacity_left(),
+        };
+        self.keys().saturating_add(left)
     }
 
-    pub(crate) fn links(&self) -> usize {
-        self.chain.links().len()
+    pub(crate) fn links(&self) -> &[BloomFilter] {
+        match &self.body {
+            One { link, .. } => std::slice::from_ref(link),
+            Chain(chain) => chain.links(),
+        }
+    }
+
+    /// Keys that each link is for: those that it has, and of the last one also those for which there is capacity.
+    pub(crate) fn link_capacities(&self) -> impl Iterator<Item = u64> {
+        let (links, left) = (self.links(), self.capacity_left());
+        links.iter().enumerate().map(move |(i, link)| {
+            link.keys_inserted() + if i + 1 == links.len() { left } else { 0 }
+        })
     }
 
     pub(crate) fn expansion(&self) -> Option<u32> {
-        self.grows.then(|| self.chain.growth())
+        self.grows.then_some(self.growth.into())
     }
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    /// Bytes of what the filter consists of, but for the value itself.
+    pub(crate) fn parts_bytes(&self) -> u64 {
+        let list = match &self.body {
+            One { .. } => 0,
+            Chain(chain) => size_of_val(&**chain) + size_of_val(chain.links()),
+        };
+        list as u64 + self.links().iter().map(BloomFilter::memory_bytes).sum::<u64>()
+    }
+
+    /// Bytes that the server's allocator took for these. Of links of 2 MiB and more those of the blocks: up to 2 MiB more are addresses without
+    /// memory, that their start may be that of a huge page.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        let list = match &self.body {
+            One { .. } => 0,
+            // SAFETY: two allocations of this allocator, that of the box and that of the list, which has links if it is there.
+            Chain(chain) => unsafe {
+                let list = chain.links();
+                let list = if list.is_empty() { 0 } else { bytes_of(list.as_ptr().cast()) };
+                list + bytes_of((&raw const **chain).cast())
+            },
+        };
         let headers = self.stored_headers.get().map_or(0, |headers| size_of_val(&headers[..]));
-        let links = size_of_val(self.chain.links());
-        self.chain.memory_bytes().saturating_add((headers + links) as u64)
+        let blocks = self.links().iter().map(|link| match link.memory_bytes() {
+            large @ LARGE.. => large,
+            // SAFETY: the blocks of an owned filter, which are aligned to 64 below 2 MiB.
+            _ => unsafe { bytes_of_lines(link.blocks().as_ptr().cast()) as u64 },
+        });
+        (list + headers) as u64 + blocks.sum::<u64>()
+    }
+
+    /// Has the allocator move what is not large.
+    pub(crate) fn reallocate(&mut self) {
+        self.stored_headers.take();
+        match &mut self.body {
+            One { link, .. } => link.reallocate(),
+            Chain(chain) => chain.reallocate(),
+        }
+    }
+
+    /// The same filter in memory of its own; none without memory for it.
+    pub(crate) fn copy(&self) -> Option<Self> {
+        let body = match &self.body {
+            One { link, rate } => One { link: link.to_filter().ok()?, rate: *rate },
+            Chain(chain) => Chain(Box::new(chain.to_filter().ok()?)),
+        };
+        let Own { keys, growth, grows, .. } = *self;
+        Some(Own { body, stored_headers: OnceCell::new(), keys, growth, grows })
     }
 
     /// The first reply of a dump.
@@ -135,24 +415,46 @@ impl Own {
         valid.then(|| (flags & FLAG_FIXED == 0, header.u64_at(LENGTH)))
     }
 
-    /// The filter of a stored chain. Every damage of it is an error.
+    /// The filter of a stored chain. Every damage of it is an error, and so is one whose keys somebody else hashes.
     pub(crate) fn load(grows: bool, stored: &[u8]) -> Option<Self> {
-        let chain = ScalableBloomFilter::from_bytes(stored).ok()?.to_filter().ok()?;
+        let chain = ScalableBloomFilter::from_bytes(stored).ok()?;
         if !grows && chain.links().len() > 1 || chain.hasher().is_err() {
             return None;
         }
-        Some(Own { chain, grows, stored_headers: OnceCell::new() })
+        let rate = chain.false_positive_rate();
+        let keys = chain.keys_inserted().saturating_add(chain.capacity_left());
+        // A chain of one link is stored as it was, if it is one that this module makes.
+        let (body, keys) = match (chain.links(), u32::try_from(keys)) {
+            ([link], Ok(keys)) if rate < 1.0 && link.contents() == FilterContents::WholeKeys => {
+                (One { link: link.to_filter().ok()?, rate }, keys)
+            }
+            _ => (Chain(Box::new(chain.to_filter().ok()?)), 0),
+        };
+        // 2 to 16.
+        let growth = chain.growth() as u8;
+        Some(Own { body, stored_headers: OnceCell::new(), keys, growth, grows })
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.chain.memory_bytes() + (HEADER_BYTES * (1 + self.links())) as u64
+        let blocks = self.links().iter().map(BloomFilter::memory_bytes).sum::<u64>();
+        blocks + (HEADER_BYTES * (1 + self.links().len())) as u64
+    }
+
+    fn stored_headers(&self) -> Option<&Headers> {
+        if self.stored_headers.get().is_none() {
+            let headers = match &self.body {
+                One { link, rate } => self.as_chain(link, *rate).ok()?.stored_headers(),
+                Chain(chain) => chain.stored_headers(),
+            };
+            let _ = self.stored_headers.set(Box::new(headers));
+        }
+        self.stored_headers.get().map(Box::as_ref)
     }
 
     /// The bytes of the stored chain from `offset` on, at most so many; none behind the end.
     pub(crate) fn piece(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
-        let headers = self.stored_headers.get_or_init(|| self.chain.stored_headers());
-        let (first, headers) = headers.split_first()?;
-        let links = headers.iter().zip(self.chain.links());
+        let (first, headers) = self.stored_headers()?.split_first()?;
+        let links = headers.iter().zip(self.links());
         let parts = links.flat_map(|(header, link)| [&header[..], link.blocks().as_flattened()]);
         let mut skip = offset;
         let rest = self.stored_bytes().saturating_sub(offset).min(most as u64);
@@ -169,4 +471,9 @@ impl Own {
         }
         (!piece.is_empty()).then_some(piece)
     }
+}
+
+/// Why keys behind the first so many were not added.
+fn stopped(error: &ScalableError, before: usize) -> AddError {
+    AddError { before, is_memory: matches!(error, ScalableError::Alloc(_)) }
 }

@@ -54,6 +54,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     }
 
     /// A filter in bytes if they are as many as the shape says.
+    #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
     pub(crate) fn open(shape: ClassicalShape<S>, bytes: D) -> Result<Self, ClassicalError> {
         let filter = ClassicalFilter::of(shape, bytes);
         filter.check_length()?;

@@ -43,7 +43,7 @@ fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
         for line in [first, second] {
             let line = start + 64 * line as usize;
             read.push(line / 64);
-            if line % 64 != 0 {
+            if !line.is_multiple_of(64) {
                 read.push(line / 64 + 1);
             }
         }

@@ -215,7 +215,7 @@ fn keys_are_prepared_some_iterations_before_they_are_tested() {
             };
             let first = |ring: &[u64; driver::RING], slot| {
                 note(Event::Line(1_000 + ring[slot] as usize));
-                driver::each(slot, |slot| ring[slot] % 3 == 0)
+                driver::each(slot, |slot| ring[slot].is_multiple_of(3))
             };
             driver::batch(&mut [0; _], &hashes, &mut hits, false, prepare, first, |_, _| true);
         });

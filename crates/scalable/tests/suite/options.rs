@@ -1,7 +1,7 @@
 //! Options: the hash that is decided once, and what is written of them.
 
-use blocked_bloom::{FilterOptions, KeyHash, ParamsError, Sizing};
-use blocked_bloom_scalable::ScalableOptions;
+use blocked_bloom::{FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing};
+use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
 const SEEDED: KeyHash = KeyHash::Xxh3 { seed: 42 };
 
@@ -45,6 +45,44 @@ fn the_rate_is_that_of_the_filters_beside() {
     for sizing in [Sizing::BitsPerKey(0.0), Sizing::FalsePositiveRate(1.0)] {
         assert!(of(sizing, 10).unwrap().build().is_err());
     }
+}
+
+#[test]
+fn a_filter_is_continued_with_its_hash_and_rate() {
+    let options = FilterOptions::new(Sizing::FalsePositiveRate(0.006)).with_key_hash(SEEDED);
+    let growing = ScalableOptions::new(0.01, 1_000).with_key_hash(SEEDED).with_growth(3);
+    let mut first = options.empty_filter(1_000).unwrap();
+    (0..600).for_each(|i| _ = first.insert(key(i)).unwrap());
+    let counted = first.keys_inserted();
+    // Borrowed, it is stored as the same filter.
+    let view = growing.continue_from(first.view()).unwrap();
+    let mut filter = growing.continue_from(first.clone()).unwrap();
+    assert_eq!(view.to_bytes(), filter.to_bytes());
+    assert_eq!((filter.capacity_left(), filter.keys_inserted()), (1_000 - counted, counted));
+    for i in 0..12_000 {
+        filter.insert(key(i)).unwrap();
+        assert!(filter.expected_false_positive_rate() <= 0.01, "{i}");
+    }
+    assert!((0..12_000).all(|i| filter.contains(key(i))));
+    assert_eq!(filter.links().len(), 3);
+    assert!(
+        filter.links()[0].keys_inserted() == 1_000 && filter.links()[1].keys_inserted() == 3_000
+    );
+    let before = filter.clone();
+    filter.reallocate();
+    assert!(filter == before);
+
+    let error = ScalableOptions::new(0.01, 1_000).continue_from(first.view()).unwrap_err();
+    let expected = ScalableError::HashMismatch { left: KeyHash::default(), right: SEEDED };
+    assert_eq!(error, expected);
+    let error = growing.with_growth(1).continue_from(first.view()).unwrap_err();
+    assert_eq!(error, ScalableError::GrowthOutOfRange { growth: 1 });
+    let options = options.with_prefixes(PrefixExtractor::fixed(2));
+    let mut builder = options.builder();
+    builder.insert(key(1)).unwrap();
+    let prefixes = builder.finish().unwrap();
+    let error = growing.continue_from(prefixes).unwrap_err();
+    assert!(matches!(error, ScalableError::Key(KeyError::NoPrefix { .. })), "{error}");
 }
 
 #[cfg(feature = "serde")]

@@ -1,12 +1,20 @@
 //! Many keys, compared with a growing filter here, which must give the same answers key by key.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, FilterOptions, Sizing};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 
 use crate::server::{Server, call, command, dump, info, items, stored_capacity};
 
 fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+}
+
+/// What the module makes: a first link that gets two thirds of the rate.
+fn growing(rate: f64, capacity: u64, expansion: u32) -> ScalableBloomFilter {
+    let sizing = Sizing::FalsePositiveRate(2.0 / 3.0 * rate);
+    let first = FilterOptions::new(sizing).empty_filter(capacity).unwrap();
+    let options = ScalableOptions::new(rate, capacity).with_growth(expansion);
+    options.continue_from(first).unwrap()
 }
 
 fn contains(filter: &ScalableBloomFilter, keys: &[[u8; 8]]) -> Vec<bool> {
@@ -20,7 +28,7 @@ fn a_million_in_commands_of_a_thousand() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "50000"]);
-    let mut filter = ScalableOptions::new(0.01, 50_000).build().unwrap();
+    let mut filter = growing(0.01, 50_000, 2);
     let keys: Vec<[u8; 8]> = (0..1_000_000).map(key).collect();
     for keys in keys.chunks(1_000) {
         let mut new = Bitmask::new();
@@ -51,7 +59,8 @@ fn a_million_in_commands_of_a_thousand() {
     let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
     let usage: u64 = call(&mut connection, &["MEMORY", "USAGE", "f"]);
     assert!((filter.memory_bytes()..filter.memory_bytes() + 4_096).contains(&size), "{size}");
-    assert!((size..size + 200).contains(&usage), "{usage} {size}");
+    // With what the classes of sizes of the server's allocator add.
+    assert!((size..size + size / 4).contains(&usage), "{usage} {size}");
     let before = info(&mut connection, "used_memory");
     call::<()>(&mut connection, &["DEL", "f"]);
     let freed = before - info(&mut connection, "used_memory");
@@ -66,7 +75,7 @@ fn a_million_in_commands_of_a_thousand() {
 fn one_by_one_in_pipelines() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let mut filter = ScalableOptions::new(0.01, 100).build().unwrap();
+    let mut filter = growing(0.01, 100, 2);
     for round in 0..10 {
         let keys: Vec<[u8; 8]> = (0..5_000).map(|i| key(round * 2_500 + i)).collect();
         let mut pipeline = redis::pipe();
@@ -112,8 +121,7 @@ fn filters_of_every_kind_answer_as_the_core() {
         let words =
             [&name, &rate.to_string(), &capacity.to_string(), "EXPANSION", &expansion.to_string()];
         redis::cmd("BF.RESERVE").arg(&words).exec(&mut connection).unwrap();
-        let options = ScalableOptions::new(f64::min(rate, 0.25), capacity).with_growth(expansion);
-        let mut filter = options.build().unwrap();
+        let mut filter = growing(f64::min(rate, 0.25), capacity, expansion);
         // Of every length, with repetitions.
         for length in 1..=130 {
             let keys: Vec<[u8; 8]> = (0..length).map(|i| key(length * 60 + i / 2)).collect();

@@ -48,7 +48,7 @@ fn own_filters_are_the_same_afterwards() {
         ("grown", &["0.01", "100", "EXPANSION", "4"], 5_000),
         ("fixed", &["0.01", "100", "NONSCALING"], 50),
         ("full", &["0.01", "100", "NONSCALING"], 100),
-        ("large", &["0.01", "12000000"], 1_000),
+        ("large", &["0.01", "15000000"], 1_000),
     ];
     for (name, arguments, count) in kinds {
         let dump_before = own(&mut connection, name, arguments, count);
@@ -174,7 +174,7 @@ fn wrong_order(connection: &mut Connection, name: &str, dump: &Dump, by_link: bo
 fn pieces_out_of_order_are_errors() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let large = own(&mut connection, "large", &["0.01", "12000000"], 1_000);
+    let large = own(&mut connection, "large", &["0.01", "15000000"], 1_000);
     wrong_order(&mut connection, "own", &large, false);
     let (_, dump) = redis_bloom(100, 2_000);
     assert!(dump.len() > 4);
@@ -186,7 +186,7 @@ fn pieces_out_of_order_are_errors() {
 fn a_filter_that_is_being_loaded_answers_nothing() {
     let Some(server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
-    let own = own(&mut connection, "large", &["0.01", "12000000"], 1_000);
+    let own = own(&mut connection, "large", &["0.01", "15000000"], 1_000);
     let (_, redis) = redis_bloom(100, 2_000);
     for (name, dump) in [("own", own), ("redis", redis)] {
         for (i, (iterator, data)) in dump.iter().enumerate() {

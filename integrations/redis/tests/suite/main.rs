@@ -6,6 +6,7 @@ mod fixtures;
 mod hostile;
 mod keys;
 mod loading;
+mod operator;
 mod persistence;
 mod replies;
 mod server;

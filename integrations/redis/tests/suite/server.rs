@@ -1,6 +1,7 @@
 //! A server with the module, in a folder and on a port of its own; it ends with the value.
-#![allow(dead_code, reason = "the example has a part of it")]
+#![allow(dead_code, reason = "the examples have parts of it")]
 
+use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +16,12 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     folder: TempDir,
     options: Vec<String>,
+    module: PathBuf,
+}
+
+/// The server's program: `REDIS_SERVER`, or `redis-server` wherever it is.
+fn program() -> OsString {
+    std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into())
 }
 
 /// The module, in the profile of this program and as the sources are now: cargo does not build it for tests, which are not linked with it.
@@ -48,9 +55,13 @@ fn module() -> &'static Path {
 impl Server {
     /// A server with these options; none if there is no program of that name.
     pub(crate) fn start(options: &[&str]) -> Option<Server> {
+        Server::start_with(module(), options)
+    }
+
+    /// The same with another module, which may be followed by its arguments in the options.
+    pub(crate) fn start_with(module: &Path, options: &[&str]) -> Option<Server> {
         let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
-        if let Err(error) =
-            Command::new("redis-server").arg("--version").stdout(Stdio::null()).status()
+        if let Err(error) = Command::new(program()).arg("--version").stdout(Stdio::null()).status()
         {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -63,8 +74,9 @@ impl Server {
         for _ in 0..10 {
             let folder = tempfile::tempdir().unwrap();
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let child = spawn(port, &folder, &options);
-            let mut server = Server { child, port, folder, options: options.clone() };
+            let child = spawn(port, &folder, &options, module);
+            let (options, module) = (options.clone(), module.to_owned());
+            let mut server = Server { child, port, folder, options, module };
             if server.wait() {
                 return Some(server);
             }
@@ -72,6 +84,16 @@ impl Server {
             assert!(log.contains("Address already in use"), "the server does not start:\n{log}");
         }
         panic!("no free port");
+    }
+
+    /// What a server logs that does not start with these options.
+    pub(crate) fn log_of_failure(options: &[&str]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
+        let status = spawn(port, &folder, &options, module()).wait().unwrap();
+        assert!(!status.success(), "the server has started");
+        std::fs::read_to_string(folder.path().join("log")).unwrap()
     }
 
     /// Waits until the server answers; false if it has ended.
@@ -102,6 +124,20 @@ impl Server {
         self.client("?protocol=resp3").get_connection().unwrap()
     }
 
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Nanoseconds that the server's threads have run.
+    pub(crate) fn cpu_nanoseconds(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let of_thread = |path: PathBuf| -> u64 {
+            let statistics = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+            statistics.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+        };
+        threads.map(|thread| of_thread(thread.unwrap().path())).sum()
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -115,7 +151,7 @@ impl Server {
     /// Starts it again, after [`kill`](Self::kill) or a shutdown, on the same port and with the same files.
     pub(crate) fn start_again(&mut self) {
         self.child.wait().unwrap();
-        self.child = spawn(self.port, &self.folder, &self.options);
+        self.child = spawn(self.port, &self.folder, &self.options, &self.module);
         assert!(self.wait(), "the server does not start again:\n{}", self.log());
     }
 
@@ -132,8 +168,10 @@ impl Drop for Server {
     }
 }
 
-fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
-    let mut command = Command::new("redis-server");
+/// Options behind `--module-arguments` are those of the module.
+fn spawn(port: u16, folder: &TempDir, options: &[String], module: &Path) -> Child {
+    let mut options = options.split(|option| option == "--module-arguments");
+    let mut command = Command::new(program());
     command.args([
         "--port",
         &port.to_string(),
@@ -146,8 +184,8 @@ fn spawn(port: u16, folder: &TempDir, options: &[String]) -> Child {
     ]);
     command.arg("--dir").arg(folder.path());
     command.args(["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]);
-    command.args(options);
-    command.arg("--loadmodule").arg(module());
+    command.args(options.next().unwrap_or_default());
+    command.arg("--loadmodule").arg(module).args(options.next().unwrap_or_default());
     command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 

@@ -190,6 +190,42 @@ fn chains_grow_as_redisblooms_do() {
     }
 }
 
+/// Everything that a header says of a chain, and not only of its links, is kept: the next link is of it.
+#[test]
+fn a_loaded_chain_grows_as_the_one_that_was_dumped() {
+    for expansion in [Some(1), Some(2), Some(5), Some(16), Some(32_768), None] {
+        let mut filter = RedisFilter::new(7, 0.01, expansion).unwrap();
+        let mut number = 0_u32;
+        let mut add = |filters: &mut [&mut RedisFilter], count: u32| {
+            for _ in 0..count {
+                number += 1;
+                let results: Vec<_> =
+                    filters.iter_mut().map(|filter| filter.insert(number.to_le_bytes())).collect();
+                assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{expansion:?}");
+            }
+        };
+        add(&mut [&mut filter], 5);
+        let mut loaded = RedisFilter::load(filter.dump()).unwrap();
+        let mut opened = RedisFilter::from_bytes(&filter.to_bytes()).unwrap();
+        assert_eq!((loaded.expansion(), opened.expansion()), (expansion, expansion));
+        assert_eq!((loaded.capacity(), loaded.size(), loaded.hash_bits()), (7, filter.size(), 64));
+        assert!(loaded == filter && opened == filter, "{expansion:?}");
+        // Into the third link, where there is one.
+        add(&mut [&mut filter, &mut loaded, &mut opened], 60);
+        let entries = |filter: &RedisFilter| -> Vec<u64> {
+            filter.links().iter().map(|link| link.entries()).collect()
+        };
+        match expansion {
+            None => assert_eq!(entries(&loaded), [7]),
+            Some(growth) => assert_eq!(entries(&loaded)[..2], [7, 7 * u64::from(growth)]),
+        }
+        for other in [&loaded, &opened] {
+            assert_eq!(entries(other), entries(&filter), "{expansion:?}");
+            assert!(other.to_bytes() == filter.to_bytes(), "{expansion:?}");
+        }
+    }
+}
+
 /// Early versions round the bits of a link up to a power of two, and its entries with them.
 #[test]
 fn a_loaded_chain_of_an_early_version_grows_by_its_rules() {

@@ -1,0 +1,186 @@
+//! What filters are that nobody says more about: RedisBloom's three settings, as load arguments, and as configuration where the server has it.
+//!
+//! They decide what commands do on this server alone: a command that used one is sent to replicas and the AOF with what it used ([`Reserve::is_built_in`]).
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+
+use redis_module::{Context, raw};
+
+use crate::filter::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
+
+static SETTINGS: Mutex<Reserve> = Mutex::new(Reserve::BUILT_IN);
+
+/// What the settings say now.
+pub(crate) fn settings() -> Reserve {
+    *SETTINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+struct Setting {
+    /// RedisBloom's name of the configuration.
+    name: &'static CStr,
+    /// Of the load argument, besides that.
+    argument: &'static str,
+    read: fn(&Reserve) -> String,
+    /// The error, if the text is none of its values.
+    write: fn(&mut Reserve, &[u8]) -> Result<(), String>,
+}
+
+static ALL: [Setting; 3] = [
+    Setting {
+        name: c"bf-error-rate",
+        argument: "ERROR_RATE",
+        read: |settings| settings.error_rate.to_string(),
+        write: |settings, text| {
+            let rate = number::<f64>(text)?;
+            if !(rate > 0.0 && rate < 1.0) {
+                return Err("must be in the range (0.000000, 1.000000)".into());
+            }
+            settings.error_rate = rate.min(MAX_ERROR_RATE);
+            Ok(())
+        },
+    },
+    Setting {
+        name: c"bf-initial-size",
+        argument: "INITIAL_SIZE",
+        read: |settings| settings.capacity.to_string(),
+        write: |settings, text| {
+            settings.capacity = within(text, 1, MAX_CAPACITY)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: c"bf-expansion-factor",
+        argument: "EXPANSION",
+        read: |settings| settings.expansion.to_string(),
+        write: |settings, text| {
+            settings.expansion = within(text, 0, MAX_EXPANSION)?;
+            Ok(())
+        },
+    },
+];
+
+fn number<T: std::str::FromStr>(text: &[u8]) -> Result<T, String> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| "is not a number".into())
+}
+
+fn within(text: &[u8], least: i64, most: i64) -> Result<u64, String> {
+    let number = number::<i64>(text)?;
+    if !(least..=most).contains(&number) {
+        return Err(format!("must be in the range [{least}, {most}]"));
+    }
+    Ok(number as u64)
+}
+
+fn set(setting: &Setting, text: &[u8]) -> Result<(), String> {
+    let mut settings = SETTINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    (setting.write)(&mut settings, text)
+        .map_err(|error| format!("value for `{}` {error}", setting.name.to_string_lossy()))
+}
+
+/// Reads load arguments, which are names and values. Those of RedisBloom's other types are of no use here, and do not stop the start.
+pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(), String> {
+    let (pairs, rest) = arguments.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err("load arguments are names and values, and one is without a value".into());
+    }
+    for [name, value] in pairs {
+        let text = String::from_utf8_lossy(name);
+        let is = |of: &[u8]| name.eq_ignore_ascii_case(of);
+        let setting = ALL.iter().find(|of| is(of.argument.as_bytes()) || is(of.name.to_bytes()));
+        if let Some(setting) = setting {
+            set(setting, value)?;
+        } else if name
+            .get(..3)
+            .is_some_and(|start| [b"cf_", b"cf-"].iter().any(|cf| start.eq_ignore_ascii_case(*cf)))
+        {
+            context.log_warning(&format!(
+                "load argument `{text}` is ignored: there are no cuckoo filters"
+            ));
+        } else {
+            return Err(format!("unknown load argument `{text}`"));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the settings configuration of the server, by RedisBloom's names, or, where names must begin with that of the module, by these with
+/// `blocked-bloom.` before them. False if the server's own configuration has a value that is none.
+pub(crate) fn register(context: &Context) -> bool {
+    // SAFETY: the server writes these pointers once, before anything else of the module runs.
+    let functions =
+        unsafe { (raw::RedisModule_RegisterStringConfig, raw::RedisModule_LoadConfigs) };
+    let (Some(register), Some(load)) = functions else { return true };
+    // SAFETY: the same. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here, and does not.
+    let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
+    let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
+    for setting in &ALL {
+        let default = CString::new((setting.read)(&settings())).unwrap_or_default();
+        for flags in [unprefixed, 0] {
+            // SAFETY: called while the module is loaded; names and values end with 0, and the server copies them; the private data is static.
+            let status = unsafe {
+                register(
+                    context.ctx,
+                    setting.name.as_ptr(),
+                    default.as_ptr(),
+                    flags,
+                    Some(get),
+                    Some(set_config),
+                    None,
+                    (&raw const *setting).cast_mut().cast(),
+                )
+            };
+            if status == raw::REDISMODULE_OK as c_int {
+                break;
+            }
+        }
+    }
+    // SAFETY: called once, after all were registered.
+    unsafe { load(context.ctx) == raw::REDISMODULE_OK as c_int }
+}
+
+/// The server does not take the string it gets, which must live until the next one is asked for.
+struct Held(*mut raw::RedisModuleString);
+// SAFETY: a string of the server, which is used within its lock only.
+unsafe impl Send for Held {}
+static HELD: Mutex<Held> = Mutex::new(Held(null_mut()));
+
+unsafe extern "C" fn get(_: *const c_char, data: *mut c_void) -> *mut raw::RedisModuleString {
+    // SAFETY: what `register` passed, an element of `ALL`.
+    let setting = unsafe { &*data.cast::<Setting>() };
+    let text = (setting.read)(&settings());
+    let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    // SAFETY: as in `register`. The string before is the module's, and the server has done with it.
+    unsafe {
+        if let (false, Some(free)) = (held.0.is_null(), raw::RedisModule_FreeString) {
+            free(null_mut(), held.0);
+        }
+        held.0 = raw::RedisModule_CreateString
+            .map_or(null_mut(), |create| create(null_mut(), text.as_ptr().cast(), text.len()));
+    }
+    held.0
+}
+
+unsafe extern "C" fn set_config(
+    _: *const c_char,
+    value: *mut raw::RedisModuleString,
+    data: *mut c_void,
+    error: *mut *mut raw::RedisModuleString,
+) -> c_int {
+    // SAFETY: as in `get`.
+    let setting = unsafe { &*data.cast::<Setting>() };
+    let mut length = 0;
+    let start = raw::string_ptr_len(value, &raw mut length);
+    // SAFETY: the server's string, which lives and does not change while this runs.
+    let text = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) };
+    let Err(text) = set(setting, text) else { return raw::REDISMODULE_OK as c_int };
+    // SAFETY: as in `register`; the server frees the string that it gets.
+    unsafe {
+        if let Some(create) = raw::RedisModule_CreateString {
+            *error = create(null_mut(), text.as_ptr().cast(), text.len());
+        }
+    }
+    raw::REDISMODULE_ERR as c_int
+}
