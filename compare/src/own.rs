@@ -18,13 +18,13 @@ pub(crate) const OURS_SINGLE: &str = "blocked-bloom, one key a call";
 
 /// The rows of the memory-bound baseline.
 pub(crate) const BASELINE: &str = "memory-bound baseline: one line a key";
-pub(crate) const BASELINE_AHEAD: &str = "memory-bound baseline, prefetched 64 keys ahead";
+pub(crate) const BASELINE_AHEAD: &str = "memory-bound baseline, prefetched 128 keys ahead";
 
 /// The rows of the loops written anew.
 pub(crate) const ROCKSDB: &str = "RocksDB's loop, one key";
 pub(crate) const ROCKSDB_BATCH: &str = "RocksDB's loop, batches of 32";
 pub(crate) const SPLIT: &str = "32-byte split blocks, AVX2";
-pub(crate) const SPLIT_AHEAD: &str = "split blocks, prefetched 64 keys ahead";
+pub(crate) const SPLIT_AHEAD: &str = "split blocks, prefetched 128 keys ahead";
 
 /// The most keys that [`Peer::count`] is given at once.
 pub(crate) const MOST: usize = 4096;

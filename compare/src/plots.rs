@@ -192,7 +192,7 @@ fn size(report: &Report) -> Chart {
     );
     notes.insert(
         1,
-        "Memory-bound baseline: the faster of two loops that load one line per key and test nothing. † hashes keys itself, which is in its times."
+        "Memory-bound baseline, for reference: the faster of two loops that load one line per key and test nothing. † hashes keys itself, which is in its times."
             .to_owned(),
     );
     Chart {

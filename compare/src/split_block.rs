@@ -4,6 +4,7 @@
 
 use core::arch::x86_64::*;
 
+use crate::baseline::AHEAD;
 use crate::memory::{Lines, Pages, fastrange, prefetch};
 
 /// The salts of the Parquet format.
@@ -17,9 +18,6 @@ const SALTS: [u32; 8] = [
     0x9efc_4947,
     0x5c6b_fb31,
 ];
-
-/// Prefetch distance, in keys.
-const AHEAD: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct SplitBlocks {

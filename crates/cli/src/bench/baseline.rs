@@ -9,12 +9,16 @@ use blocked_bloom::probe::{bits, block_index};
 use blocked_bloom::{AllocError, Block, BlockBuffer};
 
 /// Prefetch distance, in keys.
-const AHEAD: usize = 64;
+const AHEAD: usize = 128;
 
 /// The memory-bound baseline: loads the line of every hash and ORs it into one, by the widest loads there are. Tests nothing. With
 /// `ahead`, lines are prefetched. There must be a block.
 pub fn load_lines(blocks: &[Block], hashes: &[u64], ahead: bool) -> u64 {
     assert!(!blocks.is_empty() && u32::try_from(blocks.len()).is_ok());
+    for &hash in hashes.iter().take(if ahead { AHEAD } else { 0 }) {
+        let index = block_index(hash, blocks.len() as u32);
+        prefetch(blocks.as_ptr().wrapping_add(index as usize).cast());
+    }
     // SAFETY: `widest` found the instructions; the number of blocks was checked.
     unsafe { widest(ahead)(blocks, hashes) }
 }
@@ -60,13 +64,15 @@ unsafe fn load<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
     all.iter().fold(0, |all, word| all | word)
 }
 
+/// Into the second-level cache. At 100 M keys the baseline took 9.8 ns with the hint T0 64 keys ahead, 4.5 with T1, 3.8 with T1 128 ahead, 4.6 by
+/// groups of 64; at 10 M keys 4.8, 3.2, 2.2 and 2.5 (Zen 4). On aarch64 nobody has measured: into the first.
 #[inline(always)]
 fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of x86-64, and a prefetch reads nothing.
     unsafe {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(line.cast());
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a prefetch reads nothing.
