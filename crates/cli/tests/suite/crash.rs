@@ -52,13 +52,13 @@ fn left_behind(dir: &Dir, expected: &[&str]) -> Vec<String> {
 
 /// How the file is called that the tool is writing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Written {
+pub(crate) enum Written {
     /// Not at all: `/proc` shows a number.
     Unnamed,
     Named,
 }
 
-fn written(dir: &Path, running: &Child) -> Option<Written> {
+pub(crate) fn written(dir: &Path, running: &Child) -> Option<Written> {
     let dir = fs::canonicalize(dir).unwrap();
     let open = fs::read_dir(format!("/proc/{}/fd", running.id()));
     let mut open =
@@ -88,7 +88,7 @@ fn has_unnamed(dir: &Dir) -> bool {
     }
 }
 
-fn wait_for_temporary(dir: &Path, running: &mut Child) {
+pub(crate) fn wait_for_temporary(dir: &Path, running: &mut Child) {
     while written(dir, running).is_none() && running.try_wait().unwrap().is_none() {}
 }
 

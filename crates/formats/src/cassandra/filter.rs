@@ -14,6 +14,15 @@ use crate::{ClassicalError, ClassicalFilter};
 /// A key is the partition key as Cassandra serializes it: see [`composite_key`](super::composite_key). A file of no bytes is a filter that
 /// answers "maybe" to every key: Cassandra reads it so, and writes it at a chance of 1. Cassandra's `Digest` file is about the data, not
 /// the filter.
+///
+/// ```
+/// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout, Shape};
+/// let shape = Shape::for_partitions(Layout::Since4, 100, 0.01)?;
+/// let mut filter = CassandraFilter::with_shape(shape)?;
+/// filter.insert("apple");
+/// assert!(CassandraFilter::from_bytes(filter.as_bytes(), Layout::Since4)?.contains("apple"));
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub type CassandraFilter<D = Vec<u8>> = ClassicalFilter<Layout, D>;
 
 impl Scheme for Layout {

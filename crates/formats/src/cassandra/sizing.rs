@@ -14,6 +14,12 @@ const EXCESS_BITS: u64 = 20;
 const LOWEST_CHANCE: f64 = 6.71e-5;
 
 /// Layout, probes (1 to 21) and words of a filter.
+///
+/// ```
+/// use blocked_bloom_formats::cassandra::{Layout, Shape};
+/// assert!(Shape::for_partitions(Layout::Since4, 1_000, 0.01)?.false_positive_rate(1_000) < 0.01);
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub type Shape = ClassicalShape<Layout>;
 
 impl Shape {

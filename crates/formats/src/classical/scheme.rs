@@ -48,6 +48,15 @@ pub trait Scheme: Copy + Debug + PartialEq {
 
 /// The numbers that the positions of a key are computed from: an arithmetic sequence modulo 2^64. All these formats use double hashing
 /// (Kirsch and Mitzenmacher 2006).
+///
+/// ```
+/// # #[cfg(feature = "guava")] {
+/// use blocked_bloom_formats::guava::{GuavaFilter, hash_key};
+/// let mut filter = GuavaFilter::new(100, 0.01)?;
+/// assert!(filter.insert_hash(hash_key("apple")));
+/// # }
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     pub(crate) next: u64,
@@ -64,6 +73,14 @@ impl Walk {
 }
 
 /// A scheme whose filters are words of 64 bits behind a header.
+///
+/// ```
+/// # #[cfg(feature = "guava")] {
+/// use blocked_bloom_formats::guava::{Shape, Strategy};
+/// assert_eq!(Shape::new(Strategy::Mitz64, 5, 115)?.words(), 115);
+/// # }
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub trait Words: Scheme {
     /// Most probes of a key.
     const MAX_PROBES: u32;

@@ -7,9 +7,23 @@ use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
 /// A filter of Guava's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the same insertions.
+///
+/// ```
+/// use blocked_bloom_formats::guava::GuavaFilter;
+/// let mut filter = GuavaFilter::new(100, 0.01)?;
+/// filter.insert("apple");
+/// assert!(GuavaFilter::from_bytes(filter.as_bytes())?.contains("apple"));
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub type GuavaFilter<D = Vec<u8>> = ClassicalFilter<Strategy, D>;
 
 /// Strategy, hash functions ([`probes`](ClassicalShape::probes), 1 to 255) and words of a filter.
+///
+/// ```
+/// use blocked_bloom_formats::guava::Shape;
+/// assert_eq!(Shape::for_insertions(1_000, 0.03)?.probes(), 5);
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub type Shape = ClassicalShape<Strategy>;
 
 /// How positions are computed from a key's hash: the first byte of a stored filter.

@@ -9,9 +9,23 @@ use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
 /// A filter of Spark's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the same insertions.
+///
+/// ```
+/// use blocked_bloom_formats::spark::{SparkFilter, Version};
+/// let mut filter = SparkFilter::new(Version::V1, 100, 0.01)?;
+/// filter.insert("apple");
+/// assert!(SparkFilter::from_bytes(filter.as_bytes())?.contains("apple"));
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub type SparkFilter<D = Vec<u8>> = ClassicalFilter<Version, D>;
 
 /// Version, hash functions ([`probes`](ClassicalShape::probes), 1 to 1,074) and words of a filter.
+///
+/// ```
+/// use blocked_bloom_formats::spark::{Shape, Version};
+/// assert_eq!(Shape::for_items(Version::V1, 1_000, 0.03)?.probes(), 5);
+/// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
+/// ```
 pub type Shape = ClassicalShape<Version>;
 
 /// The version of a filter: how keys are hashed and where their bits are. It hands out the hashes of keys.
