@@ -19,7 +19,8 @@ const HASHES_AT_ONCE: usize = 512;
 macro_rules! insert_new_methods {
     ($self:ident, $($receiver:tt)+) => {
         /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned, so 1 if the
-        /// key was certainly not there before, nor earlier in the batch. Cost: up to 1.3 of [`insert_batch`](Self::insert_batch).
+        /// key was certainly not there before, nor earlier in the batch. Cost: with AVX-512 and AVX2 up to 1.3 of
+        /// [`insert_batch`](Self::insert_batch), without up to 1.7.
         ///
         /// Of threads that add a key to a shared filter at the same time, each may find it new; none does whose call began after another's had
         /// returned.
