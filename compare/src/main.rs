@@ -155,6 +155,9 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         if [1_000_000, 100_000_000].contains(&keys) {
             queries::of_batches(&filters, keys, quick, times);
         }
+        if keys >= 10_000_000 {
+            queries::of_key_batches(&filters, keys, quick, times);
+        }
         drop(filters);
         // With more, keys, hashes and filters would take 4 GB and minutes.
         if keys <= 10_000_000 {

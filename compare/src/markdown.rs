@@ -23,7 +23,8 @@ pub(crate) fn tables(report: &Report) -> String {
     }
     by_size(&mut out, report, Section::Build, "Building from hashes, one thread", |_| true);
     threads(&mut out, report);
-    batches(&mut out, report);
+    batches(&mut out, report, Section::Batch, "hashes");
+    batches(&mut out, report, Section::KeyBatch, "16-byte keys");
     rates(&mut out, report);
     faster(&mut out, report);
     crate::removable::table(&mut out, &report.removable);
@@ -146,21 +147,21 @@ fn threads(out: &mut String, report: &Report) {
     }
 }
 
-fn batches(out: &mut String, report: &Report) {
-    let columns = report.distinct(Section::Batch, |time| time.batch);
-    for keys in report.distinct(Section::Batch, |time| time.keys) {
+fn batches(out: &mut String, report: &Report, section: Section, what: &str) {
+    let columns = report.distinct(section, |time| time.batch);
+    for keys in report.distinct(section, |time| time.keys) {
         let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
         push(
             out,
             format_args!(
-                "\n### Absent hashes, {} keys, by the number of keys a call\n\n| | {} |\n|---|{}",
+                "\n### Absent {what}, {} keys, by the number of keys a call\n\n| | {} |\n|---|{}",
                 counted(keys),
                 names.join(" | "),
                 "---:|".repeat(columns.len())
             ),
         );
-        for row in report.distinct(Section::Batch, |time| time.row.clone()) {
-            let times = report.section(Section::Batch);
+        for row in report.distinct(section, |time| time.row.clone()) {
+            let times = report.section(section);
             let times = times.filter(|time| time.row == row && time.keys == keys);
             let cells: Vec<String> = times.map(|time| cell(time, None)).collect();
             push(out, format_args!("| {row} | {} |", cells.join(" | ")));

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use blocked_bloom::{Block, BloomFilter, Filter, FilterOptions, Sizing, Stored};
+use blocked_bloom::{Block, BloomFilter, Filter, FilterOptions, LengthError, Sizing, Stored};
 
 use crate::baseline::load_lines;
 use crate::keys::{Key, hash_of, hashes_of};
@@ -116,13 +116,18 @@ fn filled_with_keys(keys: &[Key], bits: f64) -> BloomFilter {
 }
 
 pub(crate) fn batch_hits(filter: &impl Filter, hashes: &[u64]) -> usize {
+    hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
+}
+
+/// The hits of a call for so many keys.
+fn hits(keys: usize, look_up: impl FnOnce(&mut [u64]) -> Result<(), LengthError>) -> usize {
     // A long call zeroes 512 bytes, as long as some keys take: up to 64 keys have one word. The target has no `popcnt`, and `count_ones` takes some
     // twenty instructions: below eight keys hits are counted bit by bit, which is predicted while most words are 0.
-    if hashes.len() <= 64 {
+    if keys <= 64 {
         let mut word = [0];
-        filter.contains_hashes_into(hashes, &mut word).expect("a word for 64 hashes");
+        look_up(&mut word).expect("a word for 64 keys");
         let [mut word] = word;
-        if hashes.len() >= 8 {
+        if keys >= 8 {
             return word.count_ones() as usize;
         }
         let mut hits = 0;
@@ -133,8 +138,8 @@ pub(crate) fn batch_hits(filter: &impl Filter, hashes: &[u64]) -> usize {
         return hits;
     }
     let mut words = [0; MOST / 64];
-    let words = &mut words[..hashes.len().div_ceil(64)];
-    filter.contains_hashes_into(hashes, words).expect("a word for 64 hashes");
+    let words = &mut words[..keys.div_ceil(64)];
+    look_up(words).expect("a word for 64 keys");
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
@@ -154,10 +159,7 @@ impl<D: AsRef<[Block]> + Send + Sync> Peer for BloomFilter<D> {
         if way == 1 {
             return keys.iter().filter(|&key| self.contains(key)).count();
         }
-        let mut words = [0; MOST / 64];
-        let words = &mut words[..keys.len().div_ceil(64)];
-        self.contains_batch_into(keys, words).expect("a word for 64 keys");
-        words.iter().map(|word| word.count_ones() as usize).sum()
+        hits(keys.len(), |words| self.contains_batch_into(keys, words))
     }
 }
 
@@ -211,18 +213,17 @@ impl Peer for FastLocalBloom {
     }
 
     fn count(&self, way: usize, hashes: &[u64]) -> usize {
-        if way == 0 { self.count_one_by_one(hashes) } else { self.count_by_batches(hashes) }
+        match way {
+            0 => self.count_one_by_one(hashes, |&hash| hash),
+            _ => self.count_by_batches(hashes, |&hash| hash),
+        }
     }
 
     fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
-        let mut hashes = [0; crate::rocksdb::BATCH];
-        let mut hits = 0;
-        // As RocksDB, which hashes a batch before it looks it up; one key at a time makes no difference to batches of 32.
-        for keys in keys.chunks(hashes.len()) {
-            hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = hash_of(key));
-            hits += self.count(way, &hashes[..keys.len()]);
+        match way {
+            0 => self.count_one_by_one(keys, hash_of),
+            _ => self.count_by_batches(keys, hash_of),
         }
-        hits
     }
 }
 

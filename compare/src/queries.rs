@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use crate::keys::{Key, Mix, Queries, hash, key, pass_length};
 use crate::measure::{Case, Schedule, case, interleaved};
-use crate::own::{MOST, OURS};
+use crate::own::{MOST, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH};
 use crate::peer::{Batch, Kind, Peer, Role, count_all, count_all_keys};
 use crate::report::{Section, Time};
 use crate::rust_peers::SBBF_RS;
@@ -88,6 +88,25 @@ pub(crate) fn of_batches(filters: &Filters<'_>, keys: u64, quick: bool, times: &
     }
 }
 
+/// Looks up absent 16-byte keys by short batches, beside the loop that prefetches each as it is hashed. The filters are of hashes: what is
+/// found are false positives.
+pub(crate) fn of_key_batches(filters: &Filters<'_>, keys: u64, quick: bool, times: &mut Vec<Time>) {
+    let queries: Queries<Key> = Queries::new(Mix::Absent, keys, pass_length(keys), key);
+    for batch in [1, 4, 8, SHORT] {
+        eprintln!("  {keys} keys: absent 16-byte keys, {batch} a call");
+        run(
+            filters,
+            keys,
+            Mix::Absent,
+            batch,
+            schedule(keys, quick),
+            Section::KeyBatch,
+            times,
+            |peer, way, pass| count_all_keys(peer, way, queries.pass(pass), batch),
+        );
+    }
+}
+
 #[expect(clippy::too_many_arguments, reason = "what a time is of")]
 fn run(
     filters: &Filters<'_>,
@@ -109,7 +128,9 @@ fn run(
             let is_aside = section == Section::Batch
                 && (kind.role == Role::Package && kind.id != SBBF_RS
                     || kind.role == Role::Ours && kind.id != OURS);
-            if is_same || is_aside {
+            let is_other = section == Section::KeyBatch
+                && ![OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH].contains(&way.name);
+            if is_same || is_aside || is_other {
                 continue;
             }
             let peer = peer.as_ref();

@@ -56,6 +56,8 @@ pub(crate) enum Section {
     Threads,
     /// Looking up absent hashes by batches of other sizes.
     Batch,
+    /// Looking up absent 16-byte keys by short batches.
+    KeyBatch,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

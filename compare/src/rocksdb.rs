@@ -9,6 +9,8 @@
 //! The probe scheme is that of this library, so that the filters are equal bit for bit, and so are their false positives.
 #![expect(unsafe_code, reason = "AVX2 intrinsics, as in the original")]
 
+use std::mem::MaybeUninit;
+
 use crate::memory::{Line, Lines, Pages, fastrange, prefetch};
 use crate::rocksdb_loop::may_match;
 
@@ -57,24 +59,24 @@ impl FastLocalBloom {
     }
 
     /// Hits, one key at a time.
-    pub(crate) fn count_one_by_one(&self, hashes: &[u64]) -> usize {
+    pub(crate) fn count_one_by_one<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // SAFETY: `new` found AVX2.
-        unsafe { self.one_by_one(hashes) }
+        unsafe { self.one_by_one(items, hash) }
     }
 
-    /// Hits, by batches of 32.
-    pub(crate) fn count_by_batches(&self, hashes: &[u64]) -> usize {
+    /// Hits, by batches of 32, each item's line prefetched as soon as it is hashed.
+    pub(crate) fn count_by_batches<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         // SAFETY: `new` found AVX2.
-        hashes.chunks(BATCH).map(|hashes| unsafe { self.batch(hashes) }).sum()
+        items.chunks(BATCH).map(|items| unsafe { self.batch(items, &hash) }).sum()
     }
 
     /// # Safety
     ///
     /// There is AVX2.
     #[target_feature(enable = "avx2")]
-    unsafe fn one_by_one(&self, hashes: &[u64]) -> usize {
+    unsafe fn one_by_one<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
         let mut hits = 0;
-        for &hash in hashes {
+        for hash in items.iter().map(hash) {
             let index = fastrange(hash as u32, self.lines.len());
             // SAFETY: `fastrange` gives an index below the number of lines.
             let line = unsafe { self.lines.get_unchecked(index) };
@@ -87,15 +89,18 @@ impl FastLocalBloom {
     ///
     /// There is AVX2.
     #[target_feature(enable = "avx2")]
-    unsafe fn batch(&self, hashes: &[u64]) -> usize {
-        let mut prepared = [(0_u32, 0_usize); BATCH];
-        for (prepared, &hash) in prepared.iter_mut().zip(hashes) {
+    unsafe fn batch<T>(&self, items: &[T], hash: impl Fn(&T) -> u64) -> usize {
+        let mut prepared = [const { MaybeUninit::<(u32, usize)>::uninit() }; BATCH];
+        for (prepared, item) in prepared.iter_mut().zip(items) {
+            let hash = hash(item);
             let index = fastrange(hash as u32, self.lines.len());
             prefetch(self.lines.as_ptr().wrapping_add(index));
-            *prepared = ((hash >> 32) as u32, index);
+            prepared.write(((hash >> 32) as u32, index));
         }
         let mut hits = 0;
-        for &(word, index) in prepared.iter().take(hashes.len()) {
+        for prepared in prepared.iter().take(items.len()) {
+            // SAFETY: written above, one for each item, of which there are at most as many as places.
+            let (word, index) = unsafe { prepared.assume_init() };
             // SAFETY: as in `one_by_one`.
             let line = unsafe { self.lines.get_unchecked(index) };
             hits += usize::from(may_match(word, self.probes, line));
