@@ -6,7 +6,9 @@ use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 
 use crate::keys::{Key, hash_of, hashes_of};
 use crate::own::{MOST, batch_hits};
-use crate::peer::{Batch, Kind, Peer, Role, Way};
+use crate::peer::{Batch, Kind, Package, Peer, Role, Way};
+
+type Pleat = pleat::filter::Ribbon<7>;
 
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
@@ -29,6 +31,18 @@ pub(crate) fn kinds() -> Vec<Kind> {
             of_hashes: block,
             of_keys: |keys, bits| block(&hashes_of(keys), bits),
         },
+        Kind {
+            id: "pleat",
+            package: Some(Package("pleat", "0.1.")),
+            configuration: "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; needs all keys at once",
+            role: Role::Package,
+            ways: &[
+                Way { name: "pleat Ribbon", batch: Batch::Any },
+                Way { name: "pleat Ribbon, one key", batch: Batch::One },
+            ],
+            of_hashes: |hashes, _| Some(Box::new(Pleat::from_keys_pleated(hashes))),
+            of_keys: |keys, _| Some(Box::new(Pleat::from_keys_pleated(&hashes_of(keys)))),
+        },
     ]
 }
 
@@ -43,6 +57,26 @@ fn block(hashes: &[u64], bits: f64) -> Option<Box<dyn Peer>> {
     match RibbonBlockOptions::new(bits).ok()?.build(hashes).ok()? {
         BuiltBlock::Ribbon(block) => Some(Box::new(Block(block))),
         _ => None,
+    }
+}
+
+impl Peer for Pleat {
+    fn bytes(&self) -> usize {
+        self.size_bytes()
+    }
+
+    fn count(&self, way: usize, hashes: &[u64]) -> usize {
+        if way == 1 {
+            return hashes.iter().filter(|&&hash| self.contains(hash)).count();
+        }
+        let mut answers = [false; MOST];
+        let answers = &mut answers[..hashes.len()];
+        self.contains_batch(hashes, answers);
+        answers.iter().filter(|&&answer| answer).count()
+    }
+
+    fn count_keys(&self, way: usize, keys: &[Key]) -> usize {
+        self.count(way, &hashes_of(keys))
     }
 }
 
