@@ -160,6 +160,12 @@ fn wrong_order(connection: &mut Connection, name: &str, dump: &Dump, by_link: bo
         if by_link || number + 1 == dump.len() {
             rejected(*iterator + 4, &longer, ACROSS);
         }
+        // The last piece of an own dump, damaged: the checksum says so, and the right one is still taken.
+        if !by_link && number + 1 == dump.len() {
+            let mut damaged = data.clone();
+            damaged[data.len() / 2] ^= 1;
+            rejected(*iterator, &damaged, BAD);
+        }
         load_chunk(connection, name, *iterator, data).unwrap();
     }
     assert_eq!(crate::server::dump(connection, name), *dump);
