@@ -32,6 +32,21 @@ fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     assert!(Prefetch::of(&below) == Prefetch::No && Prefetch::of(&above) != Prefetch::No);
 }
 
+/// Few hashes by a group wherever they are prefetched; many only into filters that are much larger than the cache.
+#[test]
+fn long_calls_are_prefetched_by_groups_in_large_filters() {
+    let threshold = Kernel::default().prefetch_threshold() / 64;
+    for (blocks, few, many) in
+        [(threshold, false, false), (threshold + 1, true, false), (8 * threshold + 8, true, true)]
+    {
+        let blocks = vec![[0_u8; 64]; blocks];
+        for (hashes, by_groups) in [(1, few), (64, few), (65, many), (10_000, many)] {
+            let prefetch = Prefetch::of_groups(&blocks, hashes);
+            assert_eq!(prefetch.is_some(), by_groups, "{} blocks, {hashes}", blocks.len());
+        }
+    }
+}
+
 /// The low halves of hashes whose blocks are the last `blocks` of `total`.
 fn last(blocks: u32, total: u32) -> impl Iterator<Item = u64> {
     let lowest = (u64::from(total - blocks) << 32).div_ceil(u64::from(total));

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use std::format;
 
-use super::{Kernel, PrefetchAhead, Tile};
+use super::{GROUP, Kernel, PrefetchAhead, Tile};
 use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines};
 use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
@@ -277,6 +277,34 @@ fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Where groups of keys are prefetched, two are always under way, also where more keys than are else hashed at a time make up the batch.
+#[test]
+fn groups_of_keys_are_prefetched_without_a_gap() {
+    const GROUPS: usize = 48;
+    for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
+        let filter = filter(kernel.prefetch_threshold() / 8 + 1, 6, kernel);
+        // So long that no vectors hash them, whose loops would be noted too.
+        let key = |i: u64| {
+            let mut key = [0; 17];
+            key[..8].copy_from_slice(&i.to_le_bytes());
+            key
+        };
+        let keys: Vec<_> = (0..(GROUPS * GROUP) as u64).map(key).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| KeyHasher::default().hash(key)).collect();
+        let mut hits = crate::Bitmask::new();
+        let all = events(|| filter.contains_batch(&keys, &mut hits));
+        assert!(lines(&all) == lines_of(filter.blocks(), &hashes), "{kernel}");
+        let tests = all.iter().enumerate().filter(|(_, event)| matches!(event, Event::Ran(_)));
+        let of_a_group = tests.clone().count() / GROUPS;
+        assert!(of_a_group > 0, "{kernel}");
+        for (i, (at, _)) in tests.enumerate() {
+            let group = i / of_a_group;
+            let expected = ((group + 3) * GROUP).min(keys.len());
+            assert_eq!(lines(&all[..at]).len(), expected, "{kernel}, group {group}");
         }
     }
 }
