@@ -47,16 +47,17 @@ pub(super) fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
     let mut ahead = tile.ahead_of(hashes);
-    let mut new = new.iter_mut();
-    for hashes in hashes.chunks(64) {
-        let mut bits = 0;
-        for (i, &hash) in hashes.iter().enumerate() {
-            ahead.advance(1);
-            watch!(ran("scalar"));
-            let index = tile.index(hash);
-            bits |= u64::from(probe::insert(&mut tile.blocks[index], hash, probes)) << i;
-        }
-        // There are no words, or one for each.
-        new.by_ref().take(1).for_each(|word| *word = bits);
+    let mut add = |&hash: &u64| {
+        ahead.advance(1);
+        watch!(ran("scalar"));
+        let index = tile.index(hash);
+        probe::insert(&mut tile.blocks[index], hash, probes)
+    };
+    if new.is_empty() {
+        return hashes.iter().for_each(|hash| _ = add(hash));
+    }
+    for (hashes, word) in hashes.chunks(64).zip(new) {
+        *word = 0;
+        hashes.iter().enumerate().for_each(|(i, hash)| *word |= u64::from(add(hash)) << i);
     }
 }
