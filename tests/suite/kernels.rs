@@ -425,9 +425,10 @@ fn the_environment_sets_the_prefetch_threshold() {
         let numbers = line.unwrap_or_else(|| panic!("{output}")).trim_matches(['[', ']']);
         numbers.split(", ").map(|number| number.parse().unwrap()).collect()
     };
-    let kernels = Kernel::supported().count();
     let usual = of(None);
-    assert!(usual.len() == kernels && usual.iter().all(|&bytes| bytes == usual[0]));
+    // As many as the child has kernels, which runs natively where this process is emulated.
+    let kernels = usual.len();
+    assert!(kernels > 0 && usual.iter().all(|&bytes| bytes == usual[0]));
     // Another than this machine's.
     for bytes in [12_345, usual[0] + 1, 1 << 40] {
         assert_eq!(of(Some(&bytes.to_string())), vec![bytes; kernels]);
