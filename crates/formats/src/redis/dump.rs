@@ -107,7 +107,7 @@ impl RedisFilter {
     }
 
     /// Opens a file of a dump: each reply as its iterator (8 bytes, little-endian, signed), its length (8 bytes) and its data. RedisBloom
-    /// has no file; `docs/redis.md` shows how to write one with any client.
+    /// has no file; `docs/foreign.md` shows how to write one with any client.
     ///
     /// # Errors
     ///
