@@ -47,7 +47,7 @@ pub(crate) fn insert_chunks(
     }
 }
 
-/// Tasks that share the inserting of so many hashes; none if one thread does it all.
+/// Tasks that share the inserting of this many hashes; none if one thread does it all.
 fn tasks_for(hashes: usize) -> Option<usize> {
     // Reading the number of threads starts a pool: not for a small filter.
     let threads = || rayon::current_num_threads();

@@ -89,7 +89,7 @@ impl Prefetch {
         }
     }
 
-    /// How a call of so many hashes prefetches groups of them. None if `contains` does it better: in a filter that fits the cache, or in a long
+    /// How a call of this many hashes prefetches groups of them. None if `contains` does it better: in a filter that fits the cache, or in a long
     /// call for one of up to [`NEAR`] times as much.
     #[inline]
     pub(crate) fn of_groups<B>(blocks: &[B], hashes: usize) -> Option<Self> {

@@ -119,7 +119,7 @@ pub enum PlanesError {
 }
 
 impl PlanesError {
-    /// [`PlanesError::Alloc`] for so many bytes.
+    /// [`PlanesError::Alloc`] for this many bytes.
     pub(crate) fn alloc(bytes: usize) -> Self {
         PlanesError::Alloc(AllocError::new(bytes as u64))
     }

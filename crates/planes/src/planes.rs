@@ -234,7 +234,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
 
     /// Rows that were appended, deleted ones too.
     pub fn rows(&self) -> usize {
-        // The length was checked: so many rows have bytes.
+        // The length was checked: this many rows have bytes.
         self.layout.rows() as usize
     }
 

@@ -64,7 +64,7 @@ pub enum RibbonError {
     KeysMissing {
         /// How many.
         missing: u64,
-        /// Of so many.
+        /// Of this many.
         keys: u64,
     },
     /// The header is that of no filter, or it is damaged, or what follows it is.

@@ -94,7 +94,7 @@ impl Words for Strategy {
 }
 
 impl Shape {
-    /// The shape that `BloomFilter.create` gives a filter for so many insertions and this `fpp` (0.03 unless the program gives one):
+    /// The shape that `BloomFilter.create` gives a filter for this many insertions and this `fpp` (0.03 unless the program gives one):
     /// `-n ln(p) / ln(2)^2` bits, cut to a whole number and then rounded up to words, and `-log2(p)` hash functions, rounded. No
     /// insertions are taken for one, as Guava does.
     ///

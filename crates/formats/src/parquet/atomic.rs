@@ -66,7 +66,7 @@ pub struct AtomicSplitBlockFilter {
 }
 
 impl AtomicSplitBlockFilter {
-    /// An empty filter for so many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
+    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl AtomicSplitBlockFilter {
         SplitBlockFilter::new(distinct_values, rate).map(Self::from)
     }
 
-    /// An empty filter of so many blocks of 32 bytes.
+    /// An empty filter of this many blocks of 32 bytes.
     ///
     /// # Errors
     ///
