@@ -198,7 +198,7 @@ impl FilterOptions {
     }
 
     /// Most additions, keys and prefixes, whose stored filter takes at most this many bytes: 0 if not even one does, 2^64 - 1 if there will be
-    /// no filter. Cost: for a rate, 64 times that of sizing a filter; else that of sizing one.
+    /// no filter. Cost: for a rate, as sizing 64 filters; else as sizing one.
     ///
     /// # Errors
     ///

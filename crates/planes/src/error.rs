@@ -41,7 +41,7 @@ pub enum PlanesError {
     },
     /// Planes, or a filter to be appended to them, of another hash or seed than required.
     HashMismatch {
-        /// That of the planes or the filter.
+        /// The hash of the planes or the filter.
         found: KeyHash,
         /// The one required.
         expected: KeyHash,

@@ -344,7 +344,7 @@ impl PlanesLayout {
     ///
     /// # Errors
     ///
-    /// Those of [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the bytes are damaged; nothing is
+    /// As [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the bytes are damaged; nothing is
     /// changed then.
     pub fn delete_in(&self, row: u64, loaded: &mut [u8]) -> Result<bool, PlanesError> {
         let PlaneLocation { plane, .. } = self.locate_liveness(row)?;

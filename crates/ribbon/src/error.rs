@@ -82,7 +82,7 @@ pub enum RibbonError {
     },
     /// The filter was built with another hash or seed.
     HashMismatch {
-        /// That of the filter.
+        /// The hash of the filter.
         found: KeyHash,
         /// The one required.
         expected: KeyHash,

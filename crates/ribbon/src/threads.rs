@@ -9,7 +9,7 @@ use blocked_bloom::AllocError;
 pub(crate) enum Threads {
     /// The calling thread.
     One,
-    /// Those of the current rayon pool: only for methods `par_*`.
+    /// The threads of the current rayon pool: only for methods `par_*`.
     #[cfg(feature = "rayon")]
     Pool,
 }

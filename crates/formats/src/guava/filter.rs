@@ -122,7 +122,7 @@ impl GuavaFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;

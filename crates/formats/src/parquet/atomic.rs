@@ -70,7 +70,7 @@ impl AtomicSplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`SplitBlockFilter::new`].
+    /// As [`SplitBlockFilter::new`].
     pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
         SplitBlockFilter::new(distinct_values, rate).map(Self::from)
     }
@@ -79,7 +79,7 @@ impl AtomicSplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`SplitBlockFilter::with_blocks`].
+    /// As [`SplitBlockFilter::with_blocks`].
     pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }

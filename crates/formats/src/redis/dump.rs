@@ -111,7 +111,7 @@ impl RedisFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a reply.
+    /// As [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a reply.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RedisError> {
         let mut replies = Vec::new();
         let mut rest = bytes;
