@@ -4,7 +4,7 @@
 #[cfg(any(feature = "parquet", feature = "rocksdb"))]
 const AT_ONCE: usize = 1024;
 
-/// Writes "maybe" for so many keys, and zeros past the last.
+/// Writes "maybe" for this many keys, and zeros past the last.
 pub(crate) fn fill_with_maybe(words: &mut [u64], keys: usize) {
     for (i, word) in words.iter_mut().enumerate() {
         *word = match keys.saturating_sub(64 * i) {
