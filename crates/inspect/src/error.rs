@@ -264,7 +264,7 @@ from_errors! {
 ///
 /// ```
 /// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
-/// # let stored = include_bytes!("../../formats/tests/fixtures/parquet/duckdb_n3000.parquet");
+/// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"));
 /// let opened = Opened::new("duckdb.parquet", &FileRanges::from(&stored[..]), Format::Parquet, None)?;
 /// let columns = opened.columns_with_filters();
 /// assert_eq!(columns.to_string(), columns.names.join(", "));

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use blocked_bloom_inspect::{FileRanges, LookupOptions, Opened, recognise};
-//! # let stored = include_bytes!("../../formats/tests/fixtures/rocksdb/bloom_b10_n5000_str.sst");
+//! # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/rocksdb/bloom_b10_n5000_str.sst"));
 //! let (head, tail) = (&stored[..64], &stored[stored.len() - 64..]);
 //! let format = recognise("000012.sst", head, tail, Some(stored.len() as u64))?;
 //! let opened = Opened::new("000012.sst", &FileRanges::from(&stored[..]), format, None)?;

@@ -105,7 +105,7 @@ impl<'a> Opened<'a> {
     ///
     /// ```
     /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
-    /// # let stored = include_bytes!("../../formats/tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst");
+    /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst"));
     /// let mut file = FileRanges::new(stored.len() as u64);
     /// let opened = loop {
     ///     match Opened::new("000012.sst", &file, Format::RocksdbSst, None) {
@@ -298,7 +298,7 @@ impl<'a> Opened<'a> {
     ///
     /// ```
     /// use blocked_bloom_inspect::{FileRanges, Format, Opened};
-    /// # let stored = include_bytes!("../../formats/tests/fixtures/parquet/duckdb_n3000.parquet");
+    /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"));
     /// let opened = Opened::new("duckdb.parquet", &FileRanges::from(&stored[..]), Format::Parquet, None)?;
     /// let column = opened.column("i64", &[])?;
     /// assert_eq!(column.row_groups_to_read(&["-1"], false)?, []); // no row group has it

@@ -2,7 +2,7 @@
 
 use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
 
-use super::error::ParquetError;
+use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::filter::SplitBlockFilter;
 use super::header;
 use super::kernel;
@@ -82,6 +82,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
             let is_cut = matches!(error, ParquetError::Truncated { .. });
             // What the column says of its filter, or so many bytes as the header of any writer has, and more if that ends within it.
             let given = length.and_then(|length| u64::try_from(length).ok());
+            let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
             let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);
             if is_cut && (rest.len() as u64) < all { not_loaded(most) } else { error }
         })?;

@@ -19,7 +19,7 @@ use crate::value::{Value, object};
 /// ```
 /// use blocked_bloom_formats::parquet::Value;
 /// use blocked_bloom_inspect::{FileRanges, Format, Opened};
-/// # let stored = include_bytes!("../../../formats/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet");
+/// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"));
 /// let opened = Opened::new("orders.parquet", &FileRanges::from(&stored[..]), Format::Parquet, None)?;
 /// let column = opened.column("i64", &[])?;
 /// let hashes = [column.hash_value(Value::Int64(12345))?];
@@ -42,7 +42,7 @@ pub struct ColumnFilters<'o> {
 ///
 /// ```
 /// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
-/// # let stored = include_bytes!("../../../formats/tests/fixtures/parquet/duckdb_n3000.parquet");
+/// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"));
 /// # let opened = Opened::new("orders.parquet", &FileRanges::from(&stored[..]), Format::Parquet, None)?;
 /// let column = opened.column("i64", &[])?;
 /// let first = &column.row_groups()[0];
