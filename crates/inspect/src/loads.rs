@@ -110,7 +110,7 @@ pub(crate) fn parts(opened: &Opened<'_>) -> usize {
         Filter::RocksdbSst(filter) => filter.filter_blocks().count(),
         Filter::Parquet(file) => chunks(file).count(),
         Filter::Native { .. } | Filter::Compact(_) => 1,
-        Filter::RocksdbBlock(_) | Filter::ParquetFilter(_) => 1,
+        Filter::RocksdbBlock(_) | Filter::SplitBlock(_) => 1,
         _ => 0,
     }
 }
@@ -130,7 +130,7 @@ fn part<'o>(opened: &'o Opened<'_>, part: usize) -> Option<Part<'o>> {
         Filter::Growing(filter) => filter.links().get(part).map(|link| Part::Bloom(link.view())),
         Filter::RocksdbBlock(block) => block.view().map(Part::Bloom),
         Filter::RocksdbSst(filter) => filter.filter_blocks().nth(part)?.view().map(Part::Bloom),
-        Filter::ParquetFilter(filter) => Some(Part::SplitBlock(filter.view())),
+        Filter::SplitBlock(filter) => Some(Part::SplitBlock(filter.view())),
         Filter::Parquet(file) => {
             let (group, column) = chunks(file).nth(part)?;
             file.filter(group, column).ok()?.map(Part::SplitBlock)
@@ -264,7 +264,7 @@ pub(crate) fn probes(
             Some(partition) => vec![(partition, Some(hash_key(key)))],
             None => (0..parts(opened)).map(|part| (part, Some(hash_key(key)))).collect(),
         },
-        Filter::ParquetFilter(_) => {
+        Filter::SplitBlock(_) => {
             vec![(0, options.value_type.and_then(value))]
         }
         Filter::Parquet(file) => {
