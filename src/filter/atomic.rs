@@ -117,7 +117,7 @@ impl AtomicBloomFilter {
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_keys);
         insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
     }
 
