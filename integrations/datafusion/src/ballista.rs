@@ -86,18 +86,28 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         let Some(bytes) = bytes.strip_prefix(MAGIC) else {
             return self.ballista.try_decode(bytes, inputs, context, converter);
         };
-        let ([filter, input], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
+        let ([input, filter], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
         else {
             return exec_err!("BloomProbeExec: {} inputs, {} bytes", inputs.len(), bytes.len());
         };
-        let (columns, rest) = columns.as_chunks::<4>();
-        if !rest.is_empty() {
-            return exec_err!("BloomProbeExec: {} bytes too many", rest.len());
-        }
-        let columns = columns.iter().map(|column| u32::from_le_bytes(*column) as usize).collect();
+        let Some((&count, columns)) = columns.split_first() else {
+            return exec_err!("BloomProbeExec: {} bytes", bytes.len());
+        };
+        let Some((columns, decision)) = columns.split_at_checked(4 * usize::from(count)) else {
+            return exec_err!("BloomProbeExec: {count} columns in {} bytes", columns.len());
+        };
+        let Ok(decision) = String::from_utf8(decision.to_vec()) else {
+            return exec_err!("BloomProbeExec: a decision that is not UTF-8");
+        };
+        let columns = columns
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|column| u32::from_le_bytes(*column) as usize)
+            .collect();
         let stop_above = f64::from_le_bytes(*stop_above);
-        let probe = BloomProbeExec::try_new(filter.clone(), input.clone(), columns, stop_above)?;
-        Ok(Arc::new(probe))
+        let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
+        Ok(Arc::new(probe.with_decision(decision)))
     }
 
     fn try_encode(
@@ -111,7 +121,12 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         };
         bytes.extend(MAGIC);
         bytes.extend(probe.stop_above().to_le_bytes());
+        let Ok(count) = u8::try_from(probe.columns().len()) else {
+            return exec_err!("BloomProbeExec: {} columns (255)", probe.columns().len());
+        };
+        bytes.push(count);
         bytes.extend(probe.columns().iter().flat_map(|&column| (column as u32).to_le_bytes()));
+        bytes.extend(probe.decision().as_bytes());
         Ok(())
     }
 

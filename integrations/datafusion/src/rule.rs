@@ -23,9 +23,11 @@ use crate::aggregate::bloom_filter_agg;
 use crate::build_side::{
     Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
+use crate::columns::{lowest, source, with_lowest};
+use crate::cost::{Balance, Transport, transport};
 use crate::filter::Size;
 use crate::keys::KeyType;
-use crate::options::BloomJoinOptions;
+use crate::options::{BloomJoinOptions, Enabled};
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -51,8 +53,13 @@ pub struct BloomJoinRule {}
 impl PhysicalOptimizerRule for BloomJoinRule {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
         let options = BloomJoinOptions::of(config);
-        if !options.enabled {
-            return Ok(plan);
+        match options.enabled {
+            Enabled::False => return Ok(plan),
+            Enabled::Auto if !is_cluster(config) => {
+                log::debug!("no filters in one process (bloom_join.enabled auto)");
+                return Ok(plan);
+            }
+            Enabled::Auto | Enabled::True => {}
         }
         plan.transform_up(|plan| match with_filter(&plan, &options, config)? {
             Some(filtered) => Ok(Transformed::yes(filtered)),
@@ -121,7 +128,10 @@ fn with_filter(
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return plan.clone().replace_children(children, options).map(Some);
             }
-            Err(reason) => log::debug!("no filter for {join_type} join: {reason}"),
+            Err(reason) => log::debug!(
+                "no filter for {join_type} join by {:?}: {reason}",
+                probed.columns.iter().map(Column::name).collect::<Vec<_>>()
+            ),
         }
     }
     Ok(None)
@@ -177,9 +187,6 @@ fn plan_filter(
     options: &BloomJoinOptions,
     config: &ConfigOptions,
 ) -> Result<Result<Plan, String>> {
-    if !is_selective(&build.plan) {
-        return Ok(Err("nothing drops rows of the build side".into()));
-    }
     if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
         && (rows as u64) < least
     {
@@ -195,6 +202,33 @@ fn plan_filter(
     }
     if has_window(&probed.plan) {
         return Ok(Err("window functions are computed in the probed side".into()));
+    }
+    // The table that the keys come from has all of them, and reading it again costs least. If nothing drops rows there, the whole side.
+    let indices: Vec<usize> = build.columns.iter().map(Column::index).collect();
+    let (table, columns) = source(&build.plan, &indices);
+    let column = |index: usize| Column::new(table.schema().field(index).name(), index);
+    let columns = columns.into_iter().map(column).collect();
+    let mut reasons = Vec::new();
+    let is_whole = Arc::ptr_eq(&table, &build.plan);
+    let table = Side { estimate: estimate(&table), plan: table, columns };
+    for build in if is_whole { vec![build] } else { vec![&table, build] } {
+        match plan_filter_of(build, probed, options, config)? {
+            Ok(probe) => return Ok(Ok(probe)),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    Ok(Err(reasons.join("; with the whole build side: ")))
+}
+
+/// The probed side with a filter of the keys in this plan, or why there is none.
+fn plan_filter_of(
+    build: &Side,
+    probed: &Side,
+    options: &BloomJoinOptions,
+    config: &ConfigOptions,
+) -> Result<Result<Plan, String>> {
+    if !is_selective(&build.plan) {
+        return Ok(Err("nothing drops rows of the build side".into()));
     }
     if filters_within(&build.plan) > 1 {
         return Ok(Err("the build side has more than one filter itself".into()));
@@ -212,19 +246,30 @@ fn plan_filter(
         (Ok(_), Ok(_)) => return Ok(Err("the sides have keys of different types".into())),
         (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
     }
-    let size = match size(build, options, config) {
+    let (size, transport) = match size(build, options, config) {
         Ok(size) => size,
         Err(reason) => return Ok(Err(reason)),
     };
-    let filter = filter_plan(build, size, config)?;
-    let columns = probed.columns.iter().map(Column::index).collect();
-    let input = probed.plan.clone();
-    let probe = BloomProbeExec::try_new(filter, input, columns, options.stop_above)?;
-    Ok(Ok(Arc::new(probe)))
+    let columns: Vec<usize> = probed.columns.iter().map(Column::index).collect();
+    let (point, point_columns) = lowest(&probed.plan, &columns);
+    let balance = Balance::of(&build.plan, &point, &probed.plan, transport, config);
+    let decision = match (options.enabled, balance) {
+        (Enabled::Auto, Err(reason)) => return Ok(Err(reason)),
+        (Enabled::Auto, Ok(balance)) if balance.share() > options.max_cost => {
+            return Ok(Err(format!("{balance} (bloom_join.max_cost {})", options.max_cost)));
+        }
+        (_, Ok(balance)) => balance.to_string(),
+        (_, Err(reason)) => reason,
+    };
+    log::debug!("a filter by {:?}: {decision}", probed.columns);
+    let filter = filter_plan(build, size, transport.merged, config)?;
+    let probe = BloomProbeExec::try_new(point, filter, point_columns, options.stop_above)?;
+    let probe = Arc::new(probe.with_decision(decision));
+    with_lowest(&probed.plan, &columns, probe).map(Ok)
 }
 
 /// Whether the engine will give every task the whole build side, as far as estimates tell: it then shuffles nothing.
-fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
+pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
     let (bytes, rows) = broadcast_thresholds(config);
     match (build.bytes, build.rows) {
         _ if bytes == 0 => false,
@@ -232,6 +277,16 @@ fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
         (_, Some(estimated)) => estimated < rows,
         _ => false,
     }
+}
+
+/// Whether tasks run in processes of their own, with a network between.
+fn is_cluster(config: &ConfigOptions) -> bool {
+    #[cfg(feature = "ballista")]
+    if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
+        return true;
+    }
+    _ = config;
+    false
 }
 
 /// Whether Ballista chooses the kind of join while the query runs. Else a sort-merge join stays one, and shuffles.
@@ -260,8 +315,12 @@ fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
 #[cfg(feature = "ballista")]
 const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 
-/// What the filter is sized for, or why it would be too large or too full.
-fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Result<Size, String> {
+/// What the filter is sized for, and how it is moved, or why it would be too large or too full.
+fn size(
+    build: &Side,
+    options: &BloomJoinOptions,
+    config: &ConfigOptions,
+) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
     let sizing = Sizing::FalsePositiveRate(rate);
     if rate > 0.0 && rate < 1.0 && sizing.clamped() != sizing {
@@ -270,55 +329,64 @@ fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Res
         ));
     }
     let tasks = config.execution.target_partitions.max(1) as u64;
-    let most_bytes = options.max_filter_bytes.min(options.max_bytes_read / tasks / tasks);
+    let most_bytes = options.max_filter_bytes;
     #[cfg(feature = "ballista")]
-    let most_bytes = if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
-        most_bytes.min(MOST_BYTES_IN_BALLISTA)
-    } else {
-        most_bytes
-    };
+    let most_bytes =
+        if is_cluster(config) { most_bytes.min(MOST_BYTES_IN_BALLISTA) } else { most_bytes };
     let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
+    // In one process the tasks share one filter, which is merged once.
+    let moved = |bytes| transport(bytes, keys, tasks, is_cluster(config));
+    let fits = |bytes| bytes <= most_bytes && moved(bytes).bytes <= options.max_bytes_read;
+    let bytes = |size: Size| size.params().map(|params| params.stored_bytes());
     let size = Size { expected_keys: keys, rate };
-    let bytes = match size.params() {
-        Ok(params) => params.stored_bytes(),
-        Err(_) if rate > 0.0 && rate < 1.0 => u64::MAX,
-        Err(error) => return Err(error.to_string()),
-    };
-    if bytes <= most_bytes {
-        return Ok(size);
+    match bytes(size) {
+        Ok(bytes) if fits(bytes) => return Ok((size, moved(bytes))),
+        Err(error) if !(rate > 0.0 && rate < 1.0) => return Err(error.to_string()),
+        _ => {}
     }
-    // Too large for every row of the tables. If as few are left as is estimated, a filter of the limit will do; if not, it fills up,
+    // Too large for every row of the tables. If as few are left as is estimated, a smaller filter will do; if not, it fills up,
     // which the share of hits tells while the query runs.
     let likely = build.estimate.rows.map_or(keys, |rows| (rows as u64).min(keys)).max(1);
-    let saturated = Sizing::MaxBytes(most_bytes).params(likely);
-    let saturated = saturated.map_err(|error| error.to_string())?.false_positive_rate();
-    if saturated > options.max_false_positive_rate {
-        return Err(format!(
-            "{likely} keys in {most_bytes} bytes would have a false-positive rate of {saturated:.3} (bloom_join.max_false_positive_rate {})",
-            options.max_false_positive_rate
-        ));
-    }
-    let mut expected_keys = likely.min(keys);
-    let grown = |keys| Size { expected_keys: keys, rate };
-    let fits = |keys| grown(keys).params().is_ok_and(|params| params.stored_bytes() <= most_bytes);
-    while expected_keys > 1 && !fits(expected_keys) {
-        // Down in steps of 3 %: the rate of what is built is then higher than configured, as allowed above.
-        expected_keys -= (expected_keys / 32).max(1);
-    }
-    match fits(expected_keys) {
-        true => Ok(grown(expected_keys)),
-        false => Err(format!("no filter has {most_bytes} bytes (bloom_join.max_filter_bytes)")),
+    let mut expected_keys = likely;
+    loop {
+        let size = Size { expected_keys, rate };
+        match bytes(size) {
+            Ok(bytes) if fits(bytes) => {
+                let filled = Sizing::MaxBytes(bytes).params(likely);
+                let filled = filled.map_err(|error| error.to_string())?.false_positive_rate();
+                if filled <= options.max_false_positive_rate {
+                    return Ok((size, moved(bytes)));
+                }
+                return Err(format!(
+                    "{likely} keys in {bytes} bytes would have a false-positive rate of {filled:.3} (bloom_join.max_false_positive_rate {})",
+                    options.max_false_positive_rate
+                ));
+            }
+            // Down in steps of 3 %: the rate of what is built is then higher than configured, as allowed above.
+            _ if expected_keys > 1 => expected_keys -= (expected_keys / 32).max(1),
+            _ => {
+                return Err(format!(
+                    "no filter of {likely} keys is within bloom_join.max_filter_bytes {most_bytes} and max_bytes_read {}",
+                    options.max_bytes_read
+                ));
+            }
+        }
     }
 }
 
-/// The plan of the filter: one row of one column, from a second run of the build side that has only its keys.
-fn filter_plan(build: &Side, size: Size, config: &ConfigOptions) -> Result<Plan> {
+/// The plan of the filter: one row of one column, from a second run of the build side that has only its keys. If partial filters are merged
+/// before they are read, a build side without rows gives no row.
+fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -> Result<Plan> {
     let key = |(number, column): (usize, &Column)| {
         let expression: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
         (expression, format!("key{number}"))
     };
-    let keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
+    let mut keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
     let count = keys.len();
+    if merged {
+        let all: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(0))));
+        keys.push((all, "all".into()));
+    }
     // Operators keep what they need of one run; each run has its own.
     let again = reset_plan_states(build.plan.clone())?;
     let keys: Plan = Arc::new(ProjectionExec::try_new(keys, again)?);
@@ -345,14 +413,24 @@ fn filter_plan(build: &Side, size: Size, config: &ConfigOptions) -> Result<Plan>
         .alias("bloom_filter")
         .build()?;
     let aggregate = vec![Arc::new(aggregate)];
-    let step = |mode, input: Plan| -> Result<Plan> {
-        let all = PhysicalGroupBy::new_single(vec![]);
-        let step =
-            AggregateExec::try_new(mode, all, aggregate.clone(), vec![None], input, schema.clone());
-        Ok(Arc::new(step?))
+    let step = |mode, groups, input: Plan| -> Result<Plan> {
+        let groups = PhysicalGroupBy::new_single(groups);
+        let (aggregate, schema) = (aggregate.clone(), schema.clone());
+        Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregate, vec![None], input, schema)?))
     };
-    let partial = step(AggregateMode::Partial, keys)?;
-    step(AggregateMode::Final, Arc::new(CoalescePartitionsExec::new(partial)))
+    if merged {
+        // One group, so that one task gets the partial filters of all partitions by the shuffle of a group-by.
+        let all =
+            |at| vec![(Arc::new(Column::new("all", at)) as Arc<dyn PhysicalExpr>, "all".into())];
+        let partial = step(AggregateMode::Partial, all(count), keys)?;
+        let merged = step(AggregateMode::FinalPartitioned, all(0), partial)?;
+        let filter: Arc<dyn PhysicalExpr> = Arc::new(Column::new("bloom_filter", 1));
+        let filter = vec![(filter, "bloom_filter".to_string())];
+        let filter = ProjectionExec::try_new(filter, merged)?;
+        return Ok(Arc::new(CoalescePartitionsExec::new(Arc::new(filter))));
+    }
+    let partial = step(AggregateMode::Partial, vec![], keys)?;
+    step(AggregateMode::Final, vec![], Arc::new(CoalescePartitionsExec::new(partial)))
 }
 
 #[cfg(test)]
@@ -377,7 +455,7 @@ mod tests {
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 2;
         let bytes = |rows, config: &ConfigOptions| {
-            let size = size(&side(rows), &options, config)?;
+            let (size, _) = size(&side(rows), &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
         };
         let keys = Precision::Inexact(12_000_000);
@@ -385,10 +463,11 @@ mod tests {
         assert!(in_one_process > 14 << 20, "{in_one_process}");
         assert!(bytes(Precision::Absent, &config).unwrap() < 2 << 20, "the default, 1 M keys");
         assert!(bytes(Precision::Inexact(usize::MAX), &config).unwrap_err().contains("rate"));
-        // What tasks read together: 64 partial filters in each of 64 tasks.
-        config.execution.target_partitions = 64;
-        let most = options.max_bytes_read / 64 / 64;
-        assert!(bytes(Precision::Inexact(300_000), &config).unwrap() <= most);
+        // What tasks read together: 256 partial filters in each of 256 tasks, of at most 8 bytes for each key.
+        config.execution.target_partitions = 256;
+        assert!(bytes(Precision::Inexact(500_000), &config).is_ok());
+        let few = bytes(Precision::Inexact(700_000), &config).unwrap();
+        assert!(few <= options.max_bytes_read / 256 / 256, "{few}");
 
         #[cfg(feature = "ballista")]
         {

@@ -73,3 +73,48 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
         );
     }
 }
+
+pub(crate) fn print_tpch_head() {
+    println!(
+        "| query | filters | seconds without / with | CPU seconds | MB shuffled | seconds | CPU | bytes |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+}
+
+/// A row of medians, and of the medians of the ratios, with filters over without.
+pub(crate) fn print_tpch(name: &str, filters: usize, plain: &[Run], filtered: &[Run]) {
+    let both = |value: fn(&Run) -> f64| {
+        let of = |runs: &[Run]| median(runs.iter().map(value).collect());
+        format!("{:.2} / {:.2}", of(plain), of(filtered))
+    };
+    let ratio = |value: fn(&Run) -> f64| {
+        let pairs = plain.iter().zip(filtered);
+        median(pairs.map(|(p, f)| if value(p) > 0.0 { value(f) / value(p) } else { 1.0 }).collect())
+    };
+    println!(
+        "| {name} | {filters} | {} | {} | {} | {:.2} | {:.2} | {:.2} |",
+        both(|run| run.seconds),
+        both(|run| run.cpu),
+        both(|run| run.bytes as f64 / 1e6),
+        ratio(|run| run.seconds),
+        ratio(|run| run.cpu),
+        ratio(|run| run.bytes as f64)
+    );
+}
+
+/// A row of sums of all queries, run by run.
+pub(crate) fn print_tpch_sum(all: &[(Vec<Run>, Vec<Run>)]) {
+    let runs = all.first().map_or(0, |(plain, _)| plain.len());
+    let sum = |of: fn(&(Vec<Run>, Vec<Run>)) -> &Vec<Run>, run: usize| {
+        let zero = Run { seconds: 0.0, cpu: 0.0, bytes: 0, probed: None };
+        all.iter().map(|query| &of(query)[run]).fold(zero, |sum, next| Run {
+            seconds: sum.seconds + next.seconds,
+            cpu: sum.cpu + next.cpu,
+            bytes: sum.bytes + next.bytes,
+            probed: None,
+        })
+    };
+    let plain: Vec<Run> = (0..runs).map(|run| sum(|query| &query.0, run)).collect();
+    let filtered: Vec<Run> = (0..runs).map(|run| sum(|query| &query.1, run)).collect();
+    print_tpch("all", 0, &plain, &filtered);
+}
