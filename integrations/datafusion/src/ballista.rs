@@ -1,5 +1,8 @@
 //! What Ballista's scheduler, executors and clients must be given.
 //!
+//! One call each, with the feature `cluster` for the first two: `scheduler` and `executor` add it to a configuration, and [`connect`] makes a client's
+//! context. By hand that is:
+//!
 //! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`], `override_session_builder`: [`session_state`],
 //!   `override_physical_codec`: [`BloomPhysicalCodec`].
 //! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`], `override_physical_codec`:
@@ -8,6 +11,7 @@
 
 use std::sync::Arc;
 
+use ballista::prelude::SessionContextExt;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
@@ -55,6 +59,57 @@ pub fn function_registry() -> Arc<BallistaFunctionRegistry> {
     registry.scalar_functions.insert(BLOOM_FILTER_CONTAINS.into(), bloom_filter_contains());
     registry.aggregate_functions.insert(BLOOM_FILTER_AGG.into(), bloom_filter_agg());
     Arc::new(registry)
+}
+
+/// A scheduler's configuration with the rule, its settings, the functions and the codec.
+///
+/// ```
+/// use ballista_scheduler::config::SchedulerConfig;
+/// let config = SchedulerConfig { bind_port: 50050, ..Default::default() };
+/// let config = blocked_bloom_datafusion::ballista::scheduler(config);
+/// assert!(config.override_physical_codec.is_some() && config.bind_port == 50050);
+/// ```
+#[cfg(feature = "cluster")]
+pub fn scheduler(
+    config: ballista_scheduler::config::SchedulerConfig,
+) -> ballista_scheduler::config::SchedulerConfig {
+    ballista_scheduler::config::SchedulerConfig {
+        override_config_producer: Some(Arc::new(session_config)),
+        override_session_builder: Some(Arc::new(session_state)),
+        override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
+        ..config
+    }
+}
+
+/// An executor's configuration with the functions and the codec.
+///
+/// ```
+/// use ballista_executor::executor_process::ExecutorProcessConfig;
+/// let config = blocked_bloom_datafusion::ballista::executor(ExecutorProcessConfig::default());
+/// assert!(config.override_function_registry.is_some());
+/// ```
+#[cfg(feature = "cluster")]
+pub fn executor(
+    config: ballista_executor::executor_process::ExecutorProcessConfig,
+) -> ballista_executor::executor_process::ExecutorProcessConfig {
+    ballista_executor::executor_process::ExecutorProcessConfig {
+        override_function_registry: Some(function_registry()),
+        override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
+        ..config
+    }
+}
+
+/// A client's context with the functions, connected to the scheduler at a URL such as `df://localhost:50050`, with a configuration made from
+/// [`session_config`].
+///
+/// # Errors
+///
+/// As Ballista's `SessionContext::remote_with_state`: nothing listens there, or it is no scheduler.
+pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext> {
+    let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
+    let context = SessionContext::remote_with_state(url, state).await?;
+    register_functions(&context);
+    Ok(context)
 }
 
 /// Adds the functions to a context. For clients after they have connected: connecting puts Ballista's own functions in place of a state's.

@@ -17,6 +17,7 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, PhysicalExpr, ReplaceChildrenOptions,
 };
 
+use crate::build_side::{filters_within, is_selective};
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -104,7 +105,7 @@ fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
 }
 
 /// Whether the plan is a table, with whatever predicates, expressions and filters above it.
-fn is_scan(plan: &Plan) -> bool {
+pub(crate) fn is_scan(plan: &Plan) -> bool {
     let children = plan.children();
     match children.first() {
         None => true,
@@ -118,16 +119,43 @@ fn is_scan(plan: &Plan) -> bool {
     }
 }
 
-/// The lowest plan that rows can be dropped of by these columns, and which columns they are there: a table with its predicates, if no operator
-/// is between that the rows which are dropped have an influence on.
-pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
+/// The leaf of a table with its predicates.
+pub(crate) fn scan_of(plan: &Plan) -> &Plan {
+    plan.children().first().map_or(plan, |input| scan_of(input))
+}
+
+/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no operator is between that the rows which are
+/// dropped have an influence on.
+#[derive(Debug)]
+pub(crate) struct Lowest {
+    pub(crate) plan: Plan,
+    /// Which columns they are there.
+    pub(crate) columns: Vec<usize>,
+    /// The share of its rows that is taken to be left for the join, where others drop some: see [`LEFT_BY_JOIN`].
+    pub(crate) left: f64,
+}
+
+/// The share of rows that a join with a reduced side is taken to leave, and a predicate. Not estimates: with statistics of files alone nothing is
+/// known. Joins with a dimension of which a part is selected leave little, and what else is dropped then saves little.
+const LEFT_BY_JOIN: f64 = 0.1;
+const LEFT_BY_PREDICATE: f64 = 0.5;
+
+pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     if !is_scan(plan)
         && let Some((input, below)) = origin(plan, columns)
         && commutes_with_dropping(plan, input)
     {
-        return lowest(plan.children()[input], &below);
+        let lowest = lowest(plan.children()[input], &below);
+        let reduces = |(n, other): (usize, &Plan)| n != input && is_selective(other);
+        let reduced = plan.children().into_iter().enumerate().any(reduces);
+        return Lowest { left: lowest.left * if reduced { LEFT_BY_JOIN } else { 1.0 }, ..lowest };
     }
-    (plan.clone(), columns.to_vec())
+    let left = match (filters_within(plan), is_selective(plan)) {
+        (0, false) => 1.0,
+        (0, true) => LEFT_BY_PREDICATE,
+        _ => LEFT_BY_JOIN,
+    };
+    Lowest { plan: plan.clone(), columns: columns.to_vec(), left }
 }
 
 /// The plan with another in place of its [`lowest`].

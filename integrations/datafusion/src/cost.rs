@@ -1,7 +1,6 @@
 //! What a filter costs and what it can save at most, from the rows of tables and the widths of columns: not from estimates of predicates, which
 //! are wrong by orders of magnitude.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -15,6 +14,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
 use crate::build_side::{Estimate, estimate};
+use crate::columns::Lowest;
 use crate::probe::BloomProbeExec;
 use crate::rule::is_likely_broadcast;
 
@@ -29,6 +29,8 @@ const INSERT_ROW: f64 = 10.0;
 const PROBE_ROW: f64 = 5.0;
 const SHUFFLE_ROW: f64 = 30.0;
 const SHUFFLE_BYTE: f64 = 3.0;
+/// Filters are read from shuffle files as they are.
+const READ_BYTE: f64 = 1.0;
 const JOIN_ROW: f64 = 40.0;
 const GROUP_ROW: f64 = 40.0;
 
@@ -141,6 +143,8 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
 pub(crate) struct Transport {
     /// Whether one task merges them first.
     pub(crate) merged: bool,
+    /// Bytes of partial filters, which are written once.
+    pub(crate) written: u64,
     /// Bytes that are read, by all tasks together.
     pub(crate) bytes: u64,
 }
@@ -155,19 +159,18 @@ pub(crate) fn transport(filter: u64, keys: u64, tasks: u64, can_merge: bool) -> 
     let direct = partial.saturating_mul(tasks);
     let merged = partial.saturating_add(filter.saturating_mul(tasks));
     match can_merge && direct >= merged.saturating_add(MERGE_FROM) {
-        true => Transport { merged: true, bytes: merged },
-        false => Transport { merged: false, bytes: direct },
+        true => Transport { merged: true, written: partial.saturating_add(filter), bytes: merged },
+        false => Transport { merged: false, written: partial, bytes: direct },
     }
 }
 
-/// A filter's price, and what it saves if it drops every row.
+/// What a filter costs without its own bytes, and what it saves if it drops every row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Balance {
     build: Work,
-    probed: f64,
-    transport: Transport,
+    /// Nanoseconds.
     cost: f64,
-    extra_bytes: f64,
+    rows: f64,
     saved: f64,
     saved_bytes: f64,
 }
@@ -176,47 +179,49 @@ impl Balance {
     /// Of a filter whose keys come from a second run of `build`, and which drops rows of `point`, that are shuffled as rows of `probed`.
     pub(crate) fn of(
         build: &Plan,
-        point: &Plan,
+        point: &Lowest,
         probed: &Plan,
-        transport: Transport,
         config: &ConfigOptions,
     ) -> Result<Balance, String> {
         let build = work(build, config).ok_or("the rows of the build side are not known")?;
-        let rows = work(point, config).ok_or("the rows of the probed side are not known")?.rows;
-        let bytes = rows * width(&probed.schema()).min(width(&point.schema()));
+        let table = work(&point.plan, config).ok_or("the rows of the probed side are not known")?;
+        let rows = table.rows * point.left;
+        let bytes = rows * width(&probed.schema()).min(width(&point.plan.schema()));
         Ok(Balance {
             build,
-            probed: rows,
-            transport,
-            cost: build.with_rows(INSERT_ROW).time
-                + SHUFFLE_BYTE * transport.bytes as f64
-                + PROBE_ROW * rows / 16.0,
-            extra_bytes: build.shuffled + transport.bytes as f64,
+            cost: build.with_rows(INSERT_ROW).time + PROBE_ROW * table.rows / 16.0,
+            rows,
             saved: SHUFFLE_ROW * rows + SHUFFLE_BYTE * bytes,
             saved_bytes: bytes,
         })
     }
 
-    /// The larger one of two shares: of the time that can be saved, and of the bytes.
-    pub(crate) fn share(&self) -> f64 {
-        let share = |cost: f64, saved: f64| if saved > 0.0 { cost / saved } else { f64::INFINITY };
-        share(self.cost, self.saved).max(share(self.extra_bytes, self.saved_bytes))
+    /// Whether the cost with a filter that is moved so is at most this share of what is saved, in time and in bytes.
+    pub(crate) fn allows(&self, share: f64, transport: Transport) -> bool {
+        self.share(transport) <= share
     }
-}
 
-impl fmt::Display for Balance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cost {:.1} ms ({:.0} rows read again, {:.3} MB of filters, {:.3} MB shuffled), saves at most {:.1} ms ({:.0} rows, {:.3} MB), share {:.3}",
-            self.cost / 1e6,
+    /// The larger one of two shares: of the time that can be saved, and of the bytes.
+    fn share(&self, transport: Transport) -> f64 {
+        let share = |cost: f64, saved: f64| if saved > 0.0 { cost / saved } else { f64::INFINITY };
+        let time = self.cost + READ_BYTE * transport.bytes as f64;
+        let bytes = self.build.shuffled + transport.written as f64;
+        share(time, self.saved).max(share(bytes, self.saved_bytes))
+    }
+
+    /// The figures.
+    pub(crate) fn text(&self, transport: Transport) -> String {
+        format!(
+            "cost {:.1} ms ({:.0} rows read again, {:.3} MB shuffled again, {:.3} MB of filters written and {:.3} read), saves at most {:.1} ms ({:.0} rows, {:.3} MB), share {:.3}",
+            (self.cost + READ_BYTE * transport.bytes as f64) / 1e6,
             self.build.rows,
-            self.transport.bytes as f64 / 1e6,
             self.build.shuffled / 1e6,
+            transport.written as f64 / 1e6,
+            transport.bytes as f64 / 1e6,
             self.saved / 1e6,
-            self.probed,
+            self.rows,
             self.saved_bytes / 1e6,
-            self.share()
+            self.share(transport)
         )
     }
 }
@@ -230,9 +235,10 @@ mod tests {
         // 1.2 M keys at 1 %: 1.44 MB. Each of 200 tasks would read all hashes, 1.9 GB together.
         let (filter, keys) = (1_440_000, 1_200_000);
         let direct = transport(filter, keys, 200, false);
-        assert_eq!(direct, Transport { merged: false, bytes: 200 * 9_600_000 });
+        assert_eq!(direct, Transport { merged: false, written: 9_600_000, bytes: 200 * 9_600_000 });
         let merged = transport(filter, keys, 200, true);
-        assert_eq!(merged, Transport { merged: true, bytes: 9_600_000 + 200 * filter });
+        let (written, bytes) = (9_600_000 + filter, 9_600_000 + 200 * filter);
+        assert_eq!(merged, Transport { merged: true, written, bytes });
         // Few tasks do not wait for another stage.
         assert!(!transport(filter, keys, 4, true).merged);
     }

@@ -117,7 +117,7 @@ options! {
     /// Whether filters are put before shuffles: `true`, `false`, or `auto`, where `max_cost` decides, and never in one process.
     enabled: Enabled = Enabled::Auto;
     /// With `auto`, most that a filter may cost: this share of the time and of the bytes that it saves if it drops every row.
-    max_cost: f64 = 0.05;
+    max_cost: f64 = 0.25;
     /// The false-positive rate that filters are sized for, above 0 and below 1.
     false_positive_rate: f64 = 0.01;
     /// Most bytes of one filter. Ballista's messages of 16 MiB must hold one, so that more than 12 MiB mean 12 MiB there.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blocked_bloom::Sizing;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::functions::core::r#struct;
@@ -23,8 +23,8 @@ use crate::aggregate::bloom_filter_agg;
 use crate::build_side::{
     Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
-use crate::columns::{lowest, source, with_lowest};
-use crate::cost::{Balance, Transport, transport};
+use crate::columns::{is_scan, lowest, scan_of, source, with_lowest};
+use crate::cost::{Balance, Transport, transport, work};
 use crate::filter::Size;
 use crate::keys::KeyType;
 use crate::options::{BloomJoinOptions, Enabled};
@@ -61,7 +61,8 @@ impl PhysicalOptimizerRule for BloomJoinRule {
             }
             Enabled::Auto | Enabled::True => {}
         }
-        plan.transform_up(|plan| match with_filter(&plan, &options, config)? {
+        let planner = Planner { options: &options, config, reductions: reductions(&plan)? };
+        plan.transform_up(|plan| match planner.with_filter(&plan)? {
             Some(filtered) => Ok(Transformed::yes(filtered)),
             None => Ok(Transformed::no(plan)),
         })
@@ -100,41 +101,236 @@ struct Side {
     estimate: Estimate,
 }
 
-fn with_filter(
-    plan: &Plan,
-    options: &BloomJoinOptions,
-    config: &ConfigOptions,
-) -> Result<Option<Plan>> {
-    let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
-    let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(config);
-    let (drop_left, drop_right) = droppable(join_type);
-    let mut directions = Vec::new();
-    if drop_right {
-        directions.push((&left, &right));
+impl Side {
+    fn indices(&self) -> Vec<usize> {
+        self.columns.iter().map(Column::index).collect()
     }
-    if drop_left {
-        directions.push((&right, &left));
+
+    /// The smallest part of the plan that has all keys.
+    fn table(&self) -> Side {
+        let (plan, columns) = source(&self.plan, &self.indices());
+        let schema = plan.schema();
+        let column = |index: usize| Column::new(schema.field(index).name(), index);
+        let columns = columns.into_iter().map(column).collect();
+        Side { columns, estimate: estimate(&plan), plan }
     }
-    // The larger side first; if its rows are not known, the right one, which hash joins probe with.
-    directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
-    for (build, probed) in directions {
-        match plan_filter(build, probed, broadcasts, options, config)? {
-            Ok(probe) => {
-                let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
-                    vec![probe, right.plan.clone()]
-                } else {
-                    vec![left.plan.clone(), probe]
-                };
-                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return plan.clone().replace_children(children, options).map(Some);
-            }
-            Err(reason) => log::debug!(
-                "no filter for {join_type} join by {:?}: {reason}",
-                probed.columns.iter().map(Column::name).collect::<Vec<_>>()
-            ),
+}
+
+/// A table whose rows without a partner in another table a join of the query drops, so that a filter of its keys need not have theirs.
+struct Reduction {
+    table: Plan,
+    columns: Vec<usize>,
+    by: Side,
+}
+
+/// The tables that other tables reduce, by whichever join of the query: one that has a filter, or one above or below it.
+fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
+    let mut reductions = Vec::new();
+    let mut tables: Vec<Plan> = Vec::new();
+    plan.apply(|plan| {
+        if plan.children().is_empty() {
+            tables.push(plan.clone());
         }
+        let Some((join_type, left, right)) = sides(plan) else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let (drop_left, drop_right) = droppable(join_type);
+        for (by, reduced, can) in [(&left, &right, drop_right), (&right, &left, drop_left)] {
+            let point = lowest(&reduced.plan, &reduced.indices());
+            if can && is_scan(&point.plan) {
+                let (table, columns) = (point.plan, point.columns);
+                reductions.push(Reduction { table, columns, by: by.table() });
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    // A plan that is in the query twice is reduced in one of the places.
+    reductions.retain(|reduction| {
+        let scanned = scan_of(&reduction.table);
+        tables.iter().filter(|table| Arc::ptr_eq(table, scanned)).count() == 1
+    });
+    Ok(reductions)
+}
+
+/// Hops from table to table, each of which reduces the next: predicate transfer in two passes at most.
+const MOST_HOPS: usize = 2;
+
+/// What decisions are made from.
+struct Planner<'a> {
+    options: &'a BloomJoinOptions,
+    config: &'a ConfigOptions,
+    reductions: Vec<Reduction>,
+}
+
+impl Planner<'_> {
+    fn with_filter(&self, plan: &Plan) -> Result<Option<Plan>> {
+        let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
+        let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(self.config);
+        let (drop_left, drop_right) = droppable(join_type);
+        let mut directions = Vec::new();
+        if drop_right {
+            directions.push((&left, &right));
+        }
+        if drop_left {
+            directions.push((&right, &left));
+        }
+        // The larger side first; if its rows are not known, the right one, which hash joins probe with.
+        directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
+        for (build, probed) in directions {
+            match self.plan_filter(build, probed, broadcasts)? {
+                Ok(probe) => {
+                    let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
+                        vec![probe, right.plan.clone()]
+                    } else {
+                        vec![left.plan.clone(), probe]
+                    };
+                    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                    return plan.clone().replace_children(children, options).map(Some);
+                }
+                Err(reason) => log::debug!(
+                    "no filter for {join_type} join by {:?}: {reason}",
+                    probed.columns.iter().map(Column::name).collect::<Vec<_>>()
+                ),
+            }
+        }
+        Ok(None)
     }
-    Ok(None)
+
+    /// The table with the filter of the smallest table that reduces it, if that is smaller and has something that drops rows.
+    fn reduced(&self, table: &Side, hops: usize) -> Result<Option<Side>> {
+        if hops == 0 || filters_within(&table.plan) > 0 {
+            return Ok(None);
+        }
+        let rows = |plan: &Plan| work(plan, self.config).map(|work| work.rows);
+        let Some(most) = rows(&table.plan) else { return Ok(None) };
+        let by = self.reductions.iter().filter(|r| Arc::ptr_eq(&r.table, &table.plan));
+        let smaller = by.filter_map(|r| Some((rows(&r.by.plan).filter(|rows| *rows < most)?, r)));
+        let mut smaller: Vec<_> = smaller.collect();
+        smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (_, reduction) in smaller {
+            let by = match self.reduced(&reduction.by, hops - 1)? {
+                Some(by) => by,
+                None if is_selective(&reduction.by.plan) => reduction.by.clone(),
+                None => continue,
+            };
+            let schema = table.plan.schema();
+            let column = |&index: &usize| Column::new(schema.field(index).name(), index);
+            let columns = reduction.columns.iter().map(column).collect();
+            let reduced = Side { columns, ..table.clone() };
+            if !has_same_keys(&by, &reduced) || not_repeatable(&by.plan)?.is_some() {
+                continue;
+            }
+            let Ok((size, transport)) = size(&by, None, self.options, self.config) else {
+                continue;
+            };
+            let filter = filter_plan(&by, size, transport.merged, self.config)?;
+            let (input, columns) = (table.plan.clone(), reduction.columns.clone());
+            let probe = BloomProbeExec::try_new(input, filter, columns, self.options.stop_above)?;
+            return Ok(Some(Side { plan: Arc::new(probe), ..table.clone() }));
+        }
+        Ok(None)
+    }
+
+    /// The probed side with its filter, or why there is none.
+    fn plan_filter(
+        &self,
+        build: &Side,
+        probed: &Side,
+        broadcasts: bool,
+    ) -> Result<Result<Plan, String>> {
+        let (options, config) = (self.options, self.config);
+        if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
+            && (rows as u64) < least
+        {
+            return Ok(Err(format!("{rows} rows to probe (bloom_join.min_probe_rows {least})")));
+        }
+        if let (Some(rows), Some(keys)) = (probed.estimate.rows, build.estimate.rows)
+            && rows < keys
+        {
+            return Ok(Err(format!("{rows} rows to probe, {keys} to build the filter of")));
+        }
+        if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
+            return Ok(Err(format!(
+                "the build side is likely to be broadcast: {:?}",
+                build.estimate
+            )));
+        }
+        if has_window(&probed.plan) {
+            return Ok(Err("window functions are computed in the probed side".into()));
+        }
+        // The table that the keys come from has all of them, and reading it again costs least. If nothing drops rows there, the whole side.
+        let table = build.table();
+        let is_whole = Arc::ptr_eq(&table.plan, &build.plan);
+        let mut candidates: Vec<Side> = self.reduced(&table, MOST_HOPS)?.into_iter().collect();
+        candidates.push(table);
+        if !is_whole {
+            candidates.push(build.clone());
+        }
+        let mut reasons = Vec::new();
+        for build in &candidates {
+            match self.plan_filter_of(build, probed)? {
+                Ok(probe) => return Ok(Ok(probe)),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Ok(Err(reasons.join("; of more keys: ")))
+    }
+
+    /// The probed side with a filter of the keys in this plan, or why there is none.
+    fn plan_filter_of(&self, build: &Side, probed: &Side) -> Result<Result<Plan, String>> {
+        let (options, config) = (self.options, self.config);
+        if !is_selective(&build.plan) {
+            return Ok(Err("nothing drops rows of the build side".into()));
+        }
+        if filters_within(&build.plan) > MOST_HOPS {
+            return Ok(Err("the build side has more filters itself".into()));
+        }
+        if let Some(reason) = not_repeatable(&build.plan)? {
+            return Ok(Err(reason));
+        }
+        if !has_same_keys(build, probed) {
+            return Ok(Err("the sides have no keys of one type".into()));
+        }
+        let columns = probed.indices();
+        let point = lowest(&probed.plan, &columns);
+        let balance = Balance::of(&build.plan, &point, &probed.plan, config);
+        let limit = match (options.enabled, &balance) {
+            (Enabled::Auto, Err(reason)) => return Ok(Err(reason.clone())),
+            (Enabled::Auto, Ok(balance)) => {
+                // The least that is moved.
+                let least = transport(0, 0, 1, false);
+                if !balance.allows(options.max_cost, least) {
+                    let figures = balance.text(least);
+                    return Ok(Err(format!(
+                        "{figures} (bloom_join.max_cost {})",
+                        options.max_cost
+                    )));
+                }
+                Some(balance)
+            }
+            _ => None,
+        };
+        let (size, transport) = match size(build, limit, options, config) {
+            Ok(size) => size,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let decision = balance.map_or_else(|reason| reason, |balance| balance.text(transport));
+        log::debug!("a filter by {:?}: {decision}", probed.columns);
+        let filter = filter_plan(build, size, transport.merged, config)?;
+        let probe = BloomProbeExec::try_new(point.plan, filter, point.columns, options.stop_above)?;
+        let probe = Arc::new(probe.with_decision(decision));
+        with_lowest(&probed.plan, &columns, probe).map(Ok)
+    }
+}
+
+/// Whether the keys of both sides can be compared by their hashes.
+fn has_same_keys(a: &Side, b: &Side) -> bool {
+    let keys = |side: &Side| -> Result<Vec<KeyType>> {
+        let schema = side.plan.schema();
+        let of = |column: &Column| KeyType::of(schema.field(column.index()).data_type());
+        side.columns.iter().map(of).collect()
+    };
+    matches!((keys(a), keys(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The sides of a join that may be shuffled and of which rows may be dropped.
@@ -177,95 +373,6 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     let side =
         |plan: &Plan, columns| Side { plan: plan.clone(), columns, estimate: estimate(plan) };
     Some((join_type, side(left, left_columns), side(right, right_columns)))
-}
-
-/// The probed side with its filter, or why there is none.
-fn plan_filter(
-    build: &Side,
-    probed: &Side,
-    broadcasts: bool,
-    options: &BloomJoinOptions,
-    config: &ConfigOptions,
-) -> Result<Result<Plan, String>> {
-    if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
-        && (rows as u64) < least
-    {
-        return Ok(Err(format!("{rows} rows to probe (bloom_join.min_probe_rows {least})")));
-    }
-    if let (Some(rows), Some(keys)) = (probed.estimate.rows, build.estimate.rows)
-        && rows < keys
-    {
-        return Ok(Err(format!("{rows} rows to probe, {keys} to build the filter of")));
-    }
-    if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
-        return Ok(Err(format!("the build side is likely to be broadcast: {:?}", build.estimate)));
-    }
-    if has_window(&probed.plan) {
-        return Ok(Err("window functions are computed in the probed side".into()));
-    }
-    // The table that the keys come from has all of them, and reading it again costs least. If nothing drops rows there, the whole side.
-    let indices: Vec<usize> = build.columns.iter().map(Column::index).collect();
-    let (table, columns) = source(&build.plan, &indices);
-    let column = |index: usize| Column::new(table.schema().field(index).name(), index);
-    let columns = columns.into_iter().map(column).collect();
-    let mut reasons = Vec::new();
-    let is_whole = Arc::ptr_eq(&table, &build.plan);
-    let table = Side { estimate: estimate(&table), plan: table, columns };
-    for build in if is_whole { vec![build] } else { vec![&table, build] } {
-        match plan_filter_of(build, probed, options, config)? {
-            Ok(probe) => return Ok(Ok(probe)),
-            Err(reason) => reasons.push(reason),
-        }
-    }
-    Ok(Err(reasons.join("; with the whole build side: ")))
-}
-
-/// The probed side with a filter of the keys in this plan, or why there is none.
-fn plan_filter_of(
-    build: &Side,
-    probed: &Side,
-    options: &BloomJoinOptions,
-    config: &ConfigOptions,
-) -> Result<Result<Plan, String>> {
-    if !is_selective(&build.plan) {
-        return Ok(Err("nothing drops rows of the build side".into()));
-    }
-    if filters_within(&build.plan) > 1 {
-        return Ok(Err("the build side has more than one filter itself".into()));
-    }
-    if let Some(reason) = not_repeatable(&build.plan)? {
-        return Ok(Err(reason));
-    }
-    let key = |side: &Side| -> Result<Vec<KeyType>> {
-        let schema = side.plan.schema();
-        let of = |column: &Column| KeyType::of(schema.field(column.index()).data_type());
-        side.columns.iter().map(of).collect()
-    };
-    match (key(build), key(probed)) {
-        (Ok(a), Ok(b)) if a == b => {}
-        (Ok(_), Ok(_)) => return Ok(Err("the sides have keys of different types".into())),
-        (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
-    }
-    let (size, transport) = match size(build, options, config) {
-        Ok(size) => size,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let columns: Vec<usize> = probed.columns.iter().map(Column::index).collect();
-    let (point, point_columns) = lowest(&probed.plan, &columns);
-    let balance = Balance::of(&build.plan, &point, &probed.plan, transport, config);
-    let decision = match (options.enabled, balance) {
-        (Enabled::Auto, Err(reason)) => return Ok(Err(reason)),
-        (Enabled::Auto, Ok(balance)) if balance.share() > options.max_cost => {
-            return Ok(Err(format!("{balance} (bloom_join.max_cost {})", options.max_cost)));
-        }
-        (_, Ok(balance)) => balance.to_string(),
-        (_, Err(reason)) => reason,
-    };
-    log::debug!("a filter by {:?}: {decision}", probed.columns);
-    let filter = filter_plan(build, size, transport.merged, config)?;
-    let probe = BloomProbeExec::try_new(point, filter, point_columns, options.stop_above)?;
-    let probe = Arc::new(probe.with_decision(decision));
-    with_lowest(&probed.plan, &columns, probe).map(Ok)
 }
 
 /// Whether the engine will give every task the whole build side, as far as estimates tell: it then shuffles nothing.
@@ -318,6 +425,7 @@ const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 /// What the filter is sized for, and how it is moved, or why it would be too large or too full.
 fn size(
     build: &Side,
+    limit: Option<&Balance>,
     options: &BloomJoinOptions,
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
@@ -336,7 +444,11 @@ fn size(
     let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
     // In one process the tasks share one filter, which is merged once.
     let moved = |bytes| transport(bytes, keys, tasks, is_cluster(config));
-    let fits = |bytes| bytes <= most_bytes && moved(bytes).bytes <= options.max_bytes_read;
+    let fits = |bytes| {
+        bytes <= most_bytes
+            && moved(bytes).bytes <= options.max_bytes_read
+            && limit.is_none_or(|balance| balance.allows(options.max_cost, moved(bytes)))
+    };
     let bytes = |size: Size| size.params().map(|params| params.stored_bytes());
     let size = Size { expected_keys: keys, rate };
     match bytes(size) {
@@ -366,8 +478,8 @@ fn size(
             _ if expected_keys > 1 => expected_keys -= (expected_keys / 32).max(1),
             _ => {
                 return Err(format!(
-                    "no filter of {likely} keys is within bloom_join.max_filter_bytes {most_bytes} and max_bytes_read {}",
-                    options.max_bytes_read
+                    "no filter of {likely} keys is within bloom_join.max_filter_bytes {most_bytes}, max_bytes_read {} and max_cost {}",
+                    options.max_bytes_read, options.max_cost
                 ));
             }
         }
@@ -455,7 +567,7 @@ mod tests {
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 2;
         let bytes = |rows, config: &ConfigOptions| {
-            let (size, _) = size(&side(rows), &options, config)?;
+            let (size, _) = size(&side(rows), None, &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
         };
         let keys = Precision::Inexact(12_000_000);
@@ -466,8 +578,7 @@ mod tests {
         // What tasks read together: 256 partial filters in each of 256 tasks, of at most 8 bytes for each key.
         config.execution.target_partitions = 256;
         assert!(bytes(Precision::Inexact(500_000), &config).is_ok());
-        let few = bytes(Precision::Inexact(700_000), &config).unwrap();
-        assert!(few <= options.max_bytes_read / 256 / 256, "{few}");
+        assert!(bytes(Precision::Inexact(700_000), &config).is_err());
 
         #[cfg(feature = "ballista")]
         {
@@ -477,6 +588,9 @@ mod tests {
             assert!(in_a_cluster <= MOST_BYTES_IN_BALLISTA, "{in_a_cluster}");
             assert!(in_a_cluster > MOST_BYTES_IN_BALLISTA / 10 * 9, "{in_a_cluster}");
             assert!(bytes(Precision::Inexact(100_000_000), &config).is_err());
+            // One task merges them, and the others read one filter each.
+            config.execution.target_partitions = 256;
+            assert!(bytes(Precision::Inexact(700_000), &config).is_ok());
         }
     }
 }

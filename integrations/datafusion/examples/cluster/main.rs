@@ -1,25 +1,24 @@
 //! A join of 1 % and one of 100 % matches in a cluster of Ballista, with filters before the shuffles and without: starts a scheduler and two
 //! executors as processes on this machine, prints rows and bytes shuffled, and stops them.
 //!
-//!     cargo run --locked --release --example cluster                      2 M rows, each case once
-//!     cargo run --locked --release --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
-//!     cargo run --locked --release --example cluster -- tpch 1 3 scaled auto   TPC-H at a scale factor, three runs of each query with
+//!     cargo run --locked --release --features cluster --example cluster                      2 M rows, each case once
+//!     cargo run --locked --release --features cluster --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
+//!     cargo run --locked --release --features cluster --example cluster -- tpch 1 3 scaled auto   TPC-H at a scale factor, three runs of each query with
 //!         `bloom_join.enabled` auto and false in turn; `one-process`, `defaults` (of Ballista), `scaled` and `scaled-static`: with thresholds
-//!         of a hundredth, as if there were a hundred times the rows
+//!         of a hundredth, as if there were a hundred times the rows; two more numbers are the first and the last query
 
 mod data;
 mod processes;
 mod report;
 mod tpch;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ballista::prelude::SessionContextExt;
-use blocked_bloom_datafusion::ballista::{register_functions, session_config};
+use blocked_bloom_datafusion::ballista::{connect, session_config};
 use blocked_bloom_datafusion::{BloomJoinOptions, with_bloom_filters};
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use processes::{Cluster, Failure};
@@ -57,9 +56,16 @@ async fn main() -> Result<(), Failure> {
         [] => run(&directory, 2_000_000, 1).await,
         ["measure", rows, runs] => run(&directory, rows.parse()?, runs.parse()?).await,
         ["tpch", scale, runs, way, enabled] => {
-            tpch(&directory, scale.parse()?, runs.parse()?, way, enabled).await
+            tpch(&directory, scale.parse()?, runs.parse()?, way, enabled, 1..=22).await
         }
-        _ => Err("usage: cluster [measure ROWS RUNS | tpch SCALE RUNS WAY ENABLED]".into()),
+        ["tpch", scale, runs, way, enabled, first, last] => {
+            let queries = first.parse()?..=last.parse()?;
+            tpch(&directory, scale.parse()?, runs.parse()?, way, enabled, queries).await
+        }
+        _ => {
+            Err("usage: cluster [measure ROWS RUNS | tpch SCALE RUNS WAY ENABLED [FIRST LAST]]"
+                .into())
+        }
     };
     if let Err(error) = result {
         return Err(format!("{error} (logs are in {})", directory.display()).into());
@@ -142,6 +148,7 @@ async fn tpch(
     runs: usize,
     way: &str,
     enabled: &str,
+    queries: RangeInclusive<usize>,
 ) -> Result<(), Failure> {
     tpch::write(directory, scale, 4)?;
     let mut config = match way {
@@ -165,8 +172,8 @@ async fn tpch(
         _ => Some(Cluster::start(&std::env::current_exe()?, directory, 2, 2)?),
     };
     report::print_tpch_head();
-    let mut all = Vec::new();
-    for number in 1..=22 {
+    let (mut all_plain, mut all_filtered) = (Vec::new(), Vec::new());
+    for number in queries {
         let sql = tpch::query(number);
         let (mut plain, mut filtered) = (Vec::new(), Vec::new());
         let (mut answers, mut filters) = (Vec::new(), 0);
@@ -175,12 +182,12 @@ async fn tpch(
             for filter in if run % 2 == 1 { [true, false] } else { [false, true] } {
                 let setting = if filter { enabled } else { "false" };
                 let config = config.clone().set_str("bloom_join.enabled", setting);
-                let state = SessionStateBuilder::new_with_default_features().with_config(config);
                 let context = match &cluster {
-                    Some(cluster) => {
-                        SessionContext::remote_with_state(&cluster.url, state.build()).await?
+                    Some(cluster) => connect(&cluster.url, config).await?,
+                    None => {
+                        let state = SessionContext::new_with_config(config).state();
+                        SessionContext::new_with_state(with_bloom_filters(state))
                     }
-                    None => SessionContext::new_with_state(with_bloom_filters(state.build())),
                 };
                 tpch::register(&context, directory).await?;
                 if run == 0 && filter {
@@ -197,7 +204,7 @@ async fn tpch(
                 let batches = context.sql(&sql).await?.collect().await?;
                 let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu() - before);
                 let bytes = watch.map_or(0, |watch| watch.finish().bytes());
-                answers.push(pretty_format_batches(&batches)?.to_string());
+                answers.push(report::lines(&batches)?);
                 if run > 0 {
                     let runs = if filter { &mut filtered } else { &mut plain };
                     runs.push(Run { seconds, cpu, bytes, probed: None });
@@ -208,9 +215,10 @@ async fn tpch(
             return Err(format!("query {number}: {}\n{other}", answers[0]).into());
         }
         report::print_tpch(&number.to_string(), filters, &plain, &filtered);
-        all.push((plain, filtered));
+        all_plain.push(plain);
+        all_filtered.push(filtered);
     }
-    report::print_tpch_sum(&all);
+    report::print_tpch_sum(&all_plain, &all_filtered);
     Ok(())
 }
 
@@ -232,10 +240,7 @@ async fn client(
             .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", 0)
             .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 0);
     }
-    let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
-    let context = SessionContext::remote_with_state(url, state).await?;
-    register_functions(&context);
-    Ok(context)
+    Ok(connect(url, config).await?)
 }
 
 /// DataFusion's own dynamic filters, without a cluster.

@@ -161,7 +161,7 @@ async fn generated_joins_give_the_rows_of_the_plain_engine() {
             run(&plain, "SET bloom_join.enabled = false").await;
             tables(&filtered, to);
             tables(&plain, to);
-            for _ in 0..30 {
+            for _ in 0..24 {
                 let sql = query(&mut random);
                 // What the engine itself refuses, such as sums of what a CTE has not.
                 let Ok(frame) = plain.sql(&sql).await else { continue };
@@ -180,5 +180,5 @@ async fn generated_joins_give_the_rows_of_the_plain_engine() {
         }
     }
     println!("{compared} joins with {filters} filters");
-    assert!(compared > 350 && filters > 300, "{compared} joins with {filters} filters");
+    assert!(compared > 270 && filters > 270, "{compared} joins with {filters} filters");
 }

@@ -188,6 +188,50 @@ async fn chains_of_joins_aggregates_and_unions() {
     }
 }
 
+/// A table without a predicate is reduced by a smaller one, with which it is joined above or below, and reduces the large one.
+#[tokio::test]
+async fn filters_of_filtered_tables() {
+    let context = context().await;
+    tables(&context, &DataType::Int64);
+    let numbers = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
+    register(&context, "n", vec![("nk", numbers(5)), ("name", numbers(5))], 1);
+    let n = "(SELECT * FROM n WHERE name = 3)";
+    for (sql, nested) in [
+        (format!("SELECT * FROM f JOIN d ON f.fk = d.k JOIN {n} n ON d.b = n.nk"), true),
+        (
+            format!(
+                "SELECT * FROM f JOIN (SELECT d.* FROM d JOIN {n} n ON d.b = n.nk) d ON f.fk = d.k"
+            ),
+            true,
+        ),
+        (format!("SELECT * FROM d LEFT JOIN f ON f.fk = d.k JOIN {n} n ON d.b = n.nk"), true),
+        // Rows of `d` without a partner in `n` stay, and theirs of `f`.
+        (format!("SELECT * FROM f JOIN d ON f.fk = d.k LEFT JOIN {n} n ON d.b = n.nk"), false),
+        (format!("SELECT * FROM f JOIN d ON f.fk = d.k FULL JOIN {n} n ON d.b = n.nk"), false),
+        (
+            format!("SELECT * FROM f JOIN d ON f.fk = d.k WHERE d.b NOT IN (SELECT nk FROM {n} n)"),
+            false,
+        ),
+        (
+            format!(
+                "SELECT k, b, count(*) FROM (SELECT f.id, d.k, count(*) AS b FROM f JOIN d ON f.fk = d.k GROUP BY f.id, d.k) g JOIN {n} n ON g.b = n.nk GROUP BY k, b"
+            ),
+            false,
+        ),
+    ] {
+        run(&context, "SET bloom_join.enabled = false").await;
+        let expected = rows(&context, &sql).await;
+        run(&context, "SET bloom_join.enabled = true").await;
+        let plan = plan(&context, &sql).await;
+        assert_eq!(rows(&context, &sql).await, expected, "{sql}\n{plan}");
+        let fact = plan.find("BloomProbeExec: key=[fk@");
+        assert_eq!(fact.is_some(), nested, "{sql}\n{plan}");
+        if let Some(fact) = fact {
+            assert!(plan[fact + 1..].contains("BloomProbeExec: key=[b@"), "{sql}\n{plan}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn empty_and_null_build_sides() {
     let context = context().await;
