@@ -5,7 +5,7 @@
 //! hashed. An iteration is 4096 keys.
 //!
 //! `cargo bench --bench cassandra` takes a minute and 120 MB of memory; `-- cassandra/hash` measures a part,
-//! `BLOCKED_BLOOM_BENCH=full` one size more. `docs/cassandra.md` says why a batch gains what it does.
+//! `BLOCKED_BLOOM_BENCH=full` one size more. `docs/foreign.md` says why a batch gains what it does.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 
-/// Nanoseconds per call, over so many calls.
+/// Nanoseconds per call, over this many calls.
 fn time<R>(calls: u32, call: impl Fn() -> R) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {

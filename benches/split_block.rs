@@ -4,7 +4,7 @@
 //! `split_block/select/1M/half`: how, distinct values in the filter (ten bits each, sizes are powers of two), fraction of the rows that
 //! are present. `one_by_one` is the loop that engines write by hand: the scalar probe scheme, and the row number pushed if it may be
 //! present. An iteration is 4096 rows; of `fill`, 2^20 hashes in batches of 4096 into a filter of
-//! zeros: by its owner, by so many threads that share it, or into so many parts, one for each thread, that are merged.
+//! zeros: by its owner, by the given number of threads that share it, or into as many parts, one for each thread, that are merged.
 //!
 //! `cargo bench --bench split_block` takes a minute and 300 MB of memory; `-- split_block/select` measures a part.
 

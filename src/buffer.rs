@@ -54,7 +54,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary of one: at most a 32nd.
 const LAZY: usize = 32 * HUGE_PAGE;
 
-/// Of so many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
+/// Of this many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
 /// `calloc` gives: with a greater one Rust's system allocator writes the zeros itself.
 fn layout(blocks: u32) -> Result<Layout, AllocError> {
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
@@ -134,7 +134,7 @@ impl BlockBuffer {
         let (mut start, mut before) = (memory, 0);
         if layout.align() < BLOCK_BYTES {
             before = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
-            // SAFETY: `before < HUGE_PAGE`, and `layout` has so many bytes more than the blocks.
+            // SAFETY: `before < HUGE_PAGE`, and `layout` has this many bytes more than the blocks.
             start = unsafe { memory.add(before) };
         }
         if huge_pages {
@@ -369,7 +369,7 @@ pub struct AllocError {
 }
 
 impl AllocError {
-    /// No memory for so many bytes: for packages that allocate as this one does.
+    /// No memory for this many bytes: for packages that allocate as this one does.
     pub const fn new(bytes: u64) -> Self {
         AllocError { bytes }
     }

@@ -84,7 +84,7 @@ impl Lookups {
         Lookups { hashes, next: 0 }
     }
 
-    /// The next `count` hashes, from the first again if there are fewer left. There must be so many in all.
+    /// The next `count` hashes, from the first again if there are fewer left. There must be this many in all.
     pub fn next(&mut self, count: usize) -> &[u64] {
         let start = if self.next + count > self.hashes.len() { 0 } else { self.next };
         self.next = start + count;

@@ -39,7 +39,7 @@ pub struct LsmTreeFilter {
 }
 
 impl LsmTreeFilter {
-    /// A filter of these hashes in so many bits.
+    /// A filter of these hashes in this many bits.
     pub fn new(hashes: &[u64], bits: usize) -> Self {
         let probes = (bits as f64 / hashes.len() as f64 * core::f64::consts::LN_2) as u64;
         let mut filter = LsmTreeFilter { bits: vec![0; bits.div_ceil(8)], probes: probes.max(1) };

@@ -23,7 +23,7 @@ fn mix(state: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// So many lines, chosen of 3/5 as many: 1 - 5/3 e^-1 ... of them were there before.
+/// This many lines, chosen of 3/5 as many: 1 - 5/3 e^-1 ... of them were there before.
 fn make(count: u64, path: &str) -> io::Result<()> {
     let words: Vec<&[u8]> = WORDS.lines().map(str::as_bytes).collect();
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);

@@ -225,7 +225,7 @@ struct Filters {
 }
 
 impl Filters {
-    /// Of so many keys each, ten bits a key.
+    /// Of this many keys each, ten bits a key.
     fn new(count: u64, keys: u64) -> Self {
         let params = Sizing::BitsPerKey(10.0).params(keys).expect("a legal size");
         let filled = (0..count).map(|table| {
@@ -257,7 +257,7 @@ impl Filters {
     }
 }
 
-/// 10,000 filters of so many keys each. Cold is the first lookup after other memory was read, and after a lookup in other, small
+/// 10,000 filters of this many keys each. Cold is the first lookup after other memory was read, and after a lookup in other, small
 /// filters, so that the code is warm; warm are 32 lookups of different keys behind another.
 fn filters(keys: u64, rounds: usize) {
     let (many, few) = (Filters::new(10_000, keys), Filters::new(600, 100));

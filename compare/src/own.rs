@@ -119,7 +119,7 @@ pub(crate) fn batch_hits(filter: &impl Filter, hashes: &[u64]) -> usize {
     hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
 }
 
-/// The hits of a call for so many keys.
+/// The hits of a call for this many keys.
 fn hits(keys: usize, look_up: impl FnOnce(&mut [u64]) -> Result<(), LengthError>) -> usize {
     // A long call zeroes 512 bytes, as long as some keys take: up to 64 keys have one word. The target has no `popcnt`, and `count_ones` takes some
     // twenty instructions: below eight keys hits are counted bit by bit, which is predicted while most words are 0.

@@ -14,7 +14,7 @@ pub(crate) trait Peer: Send + Sync {
     fn count_keys(&self, way: usize, keys: &[Key]) -> usize;
 }
 
-/// Fills a filter with distinct hashes or keys, at so many bits per key; `None` where the CPU has not what it takes.
+/// Fills a filter with distinct hashes or keys, at this many bits per key; `None` where the CPU has not what it takes.
 pub(crate) type Fill<T> = fn(&[T], f64) -> Option<Box<dyn Peer>>;
 
 /// A kind of filter: how to fill one, and how to look keys up in it.

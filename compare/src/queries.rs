@@ -18,7 +18,7 @@ pub(crate) const SHORT: usize = 32;
 /// Filters of the same keys, in the order of their kinds.
 pub(crate) type Filters<'k> = Vec<(&'k Kind, Box<dyn Peer>)>;
 
-/// Rounds for a filter of so many keys.
+/// Rounds for a filter of this many keys.
 pub(crate) fn schedule(keys: u64, quick: bool) -> Schedule {
     let divisor = if quick { 4 } else { 1 };
     match keys {

@@ -54,6 +54,6 @@ pub(crate) fn classical(bits: f64) -> f64 {
 
 /// The rate of blocked-bloom, as it predicts it.
 pub(crate) fn predicted(bits: f64) -> f64 {
-    // So many keys that rounding up to a whole block makes no difference.
+    // Enough keys that rounding up to a whole block makes no difference.
     Sizing::BitsPerKey(bits).params(100_000_000).map_or(1.0, |params| params.false_positive_rate())
 }

@@ -33,7 +33,7 @@ trait Peer {
 struct Kind {
     name: &'static str,
     removes: bool,
-    /// For so many keys.
+    /// For this many keys.
     empty: fn(usize) -> Option<Box<dyn Peer>>,
     /// More would take minutes.
     most_keys: u64,

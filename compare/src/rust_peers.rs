@@ -75,7 +75,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// Bits for so many keys.
+/// Bits for this many keys.
 fn bits_for(keys: usize, bits_per_key: f64) -> usize {
     (keys as f64 * bits_per_key).ceil() as usize
 }

@@ -85,7 +85,7 @@ impl BloomFilter {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
-    /// The same filter, whose additions turned out to be so many, and which holds `contents` unless it is pass-all.
+    /// The same filter, whose additions turned out to be this many, and which holds `contents` unless it is pass-all.
     pub(crate) fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
         let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
@@ -278,7 +278,7 @@ pub enum BuildError {
     KeysMissing {
         /// How many.
         missing: u64,
-        /// Of so many.
+        /// Of this many.
         keys: u64,
     },
 }

@@ -125,7 +125,7 @@ fn instruction_sets_are_named_in_kernels_only() {
     assert!(kernels.len() >= 5, "only {kernels:?}: are they written in another way?");
     let others: Vec<String> =
         others.into_iter().filter(|name| name != "crates/cli/src/bench/baseline.rs").collect();
-    assert!(others.is_empty(), "instruction sets belong into kernels, and not into {others:?}");
+    assert!(others.is_empty(), "instruction sets are for kernels only, not for {others:?}");
 }
 
 /// No function uses threads but those whose names say so.
