@@ -14,7 +14,6 @@ use benches::workload::hash;
 use blocked_bloom::{AtomicBloomFilter, Bitmask, Kernel};
 use blocked_bloom_scalable::ScalableOptions;
 use rayon::ThreadPoolBuilder;
-use rayon::prelude::*;
 
 /// Why adding cannot fail.
 const TAKES_ALL: &str = "a filter of whole keys that hashes them itself";
@@ -70,8 +69,9 @@ fn main() {
                 }
             };
             let threads = pool.current_num_threads();
+            let part = AT_ONCE as usize / threads;
             let add = move |hashes: Vec<u64>| {
-                pool.install(|| hashes.par_chunks(hashes.len() / threads).for_each(&add));
+                pool.broadcast(|thread| add(&hashes[thread.index() * part..][..part]));
             };
             let case = Case::in_pool(pool, AT_ONCE as usize, |_| fresh.hashes(), add);
             ways.add(format!("{threads} threads"), case);

@@ -160,7 +160,8 @@ fn ways<'a>(
 fn rocksdb<'a>(views: &'a [View<'a>]) -> Option<Way<'a>> {
     #[cfg(target_arch = "x86_64")]
     if let Some(0) = benches::rocksdb::count_in_all(&[], &[]) {
-        let count = |hashes: &[u64]| benches::rocksdb::count_in_all(views, hashes);
+        let tables: Vec<_> = views.iter().map(|v| (v.blocks(), v.params().probes())).collect();
+        let count = move |hashes: &[u64]| benches::rocksdb::count_in_all(&tables, hashes);
         return Some(Box::new(move |hashes| count(hashes).expect("AVX2")));
     }
     let _ = views;

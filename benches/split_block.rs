@@ -15,7 +15,6 @@ use benches::workload::{for_all_hashes, hash};
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter};
 use rayon::ThreadPoolBuilder;
-use rayon::prelude::*;
 
 /// Hashes that are added, and rows that are looked up in a pass.
 const FILL: usize = 1 << 20;
@@ -42,7 +41,7 @@ fn fill(size: Size, rounds: usize) {
     ways.add("owned", Case::with_setup(FILL, |_| empty(size), owned));
     for pool in &pools {
         let threads = pool.current_num_threads();
-        let parts = move || hashes.par_chunks(FILL / threads);
+        let part = move |thread: usize| &hashes[thread * (FILL / threads)..][..FILL / threads];
         // A filter for each thread, and all merged by the one that waits.
         let merged = move |mut whole: SplitBlockFilter| {
             let fill = |part: &[u64]| {
@@ -50,7 +49,7 @@ fn fill(size: Size, rounds: usize) {
                 add(&mut filter, part);
                 filter
             };
-            let filled: Vec<_> = pool.install(|| parts().map(fill).collect());
+            let filled = pool.broadcast(|thread| fill(part(thread.index())));
             filled.iter().for_each(|part| whole.union_with(part).expect("equal sizes"));
             whole
         };
@@ -59,7 +58,7 @@ fn fill(size: Size, rounds: usize) {
             let add = |part: &[u64]| {
                 part.chunks(ITERATION).for_each(|batch| filter.insert_hashes(batch));
             };
-            pool.install(|| parts().for_each(add));
+            pool.broadcast(|thread| add(part(thread.index())));
             filter.into_filter()
         };
         let zeros = move |_| AtomicSplitBlockFilter::from(empty(size));

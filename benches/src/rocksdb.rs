@@ -13,7 +13,7 @@ use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{AllocError, Block, BlockBuffer, BloomFilter, Params};
+use blocked_bloom::{AllocError, Block, BlockBuffer, Params};
 
 use crate::baseline::{line, prefetch};
 
@@ -105,17 +105,16 @@ impl FastLocalBloom {
     }
 }
 
-/// How many filters may have the keys with these hashes, looked up one after the other, the loop inlined; `None` without AVX2.
-pub fn count_in_all(filters: &[BloomFilter<&[Block]>], hashes: &[u64]) -> Option<usize> {
+/// How many filters, given by their blocks and probes, may have the keys with these hashes, looked up one after the other, the loop inlined;
+/// `None` without AVX2.
+pub fn count_in_all(filters: &[(&[Block], u32)], hashes: &[u64]) -> Option<usize> {
     #[target_feature(enable = "avx2")]
-    fn count(filters: &[BloomFilter<&[Block]>], hashes: &[u64]) -> usize {
+    fn count(filters: &[(&[Block], u32)], hashes: &[u64]) -> usize {
         let mut hits = 0;
         for &hash in hashes {
-            for filter in filters {
-                let blocks = filter.blocks();
+            for &(blocks, probes) in filters {
                 let block = &blocks[block_index(hash, blocks.len() as u32) as usize];
-                hits +=
-                    usize::from(may_match((hash >> 32) as u32, filter.params().probes(), block));
+                hits += usize::from(may_match((hash >> 32) as u32, probes, block));
             }
         }
         hits
