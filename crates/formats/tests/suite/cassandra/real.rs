@@ -58,7 +58,7 @@ fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraF
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see common/fixtures.rs")]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn every_answer_of_every_fixture() {
     let folder = external("cassandra").expect("the folder that cfg(fixtures) is about");
     let (mut files, mut answers, mut mislabelled) = (0, 0, Vec::new());
@@ -131,7 +131,7 @@ fn rows_with_quotes(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see common/fixtures.rs")]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn the_hash_of_every_vector() {
     let folder = external("cassandra/generated").expect("the folder that cfg(fixtures) is about");
     let rows = rows(&folder.join("murmur3_vectors.csv"));
@@ -147,7 +147,7 @@ fn the_hash_of_every_vector() {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see common/fixtures.rs")]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn cassandras_own_large_goldens() {
     let folder =
         external("cassandra/serialization").expect("the folder that cfg(fixtures) is about");
@@ -171,7 +171,7 @@ fn cassandras_own_large_goldens() {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see common/fixtures.rs")]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn sizes_are_cassandras() {
     let folder = external("cassandra").expect("the folder that cfg(fixtures) is about");
     let specs = rows(&folder.join("generated/spec.csv"));

@@ -50,7 +50,7 @@ fn file(options: u32, links: &[Facts], random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see common/fixtures.rs")]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn redisblooms_answers_and_bytes() {
     let folder = external("redisbloom").expect("the folder that cfg(fixtures) is about");
     let mut checked = 0;
