@@ -91,7 +91,7 @@ impl RibbonOptions {
     /// # use blocked_bloom_ribbon::RibbonOptions;
     /// let keys = 1_000_000;
     /// let rate = RibbonOptions::lowest_rate(keys, keys * 10 / 8).unwrap(); // 10 bits per key
-    /// assert!((0.000_9..0.001_2).contains(&rate));
+    /// assert!((0.001_5..0.001_7).contains(&rate));
     /// assert!(RibbonOptions::new(rate).estimated_bytes(keys)? <= keys * 10 / 8);
     /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
     /// ```

@@ -62,7 +62,7 @@ fn even_hashes_fill_blocks_as_expected() {
 fn hashes_that_crowd_show() {
     const COUNT: u64 = 100_000;
     // Half of the keys in a quarter of the blocks.
-    let crowd = |i: u64| if i % 2 == 0 { mixed(i) & !0xc000_0000 } else { mixed(i) };
+    let crowd = |i: u64| if i.is_multiple_of(2) { mixed(i) & !0xc000_0000 } else { mixed(i) };
     let loads = loads(Format::Native, &native((1..=COUNT).map(crowd), COUNT));
     assert!(distance(&loads) > 0.1, "{}", distance(&loads));
 }
