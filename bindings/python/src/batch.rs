@@ -260,13 +260,13 @@ fn run_rows<E: From<BadKey>>(
         let mut words = [0; CHUNK / 64];
         let valid = if let [stage] = &mut scratch.stages[..] {
             stage.leave_out_nulls();
-            let mut slices = [[].as_slice(); CHUNK];
-            let keys = match stage.kind {
-                Kind::Numbers => Keys::Numbers(&stage.numbers),
-                Kind::Hashes => Keys::Hashes(&stage.numbers),
-                Kind::Bytes => Keys::Bytes(stage.slices(&mut slices)),
-            };
-            op(keys, &mut words[..keys.len().div_ceil(64)])?;
+            let words = &mut words;
+            let mut op = |keys: Keys<'_>| op(keys, &mut words[..keys.len().div_ceil(64)]);
+            match stage.kind {
+                Kind::Numbers => op(Keys::Numbers(&stage.numbers)),
+                Kind::Hashes => op(Keys::Hashes(&stage.numbers)),
+                Kind::Bytes => op(Keys::Bytes(&stage.slices())),
+            }?;
             &stage.valid
         } else {
             hash_rows(hasher, count, scratch);

@@ -169,7 +169,9 @@ pub(crate) struct Stage {
     /// Numbers or hashes.
     pub(crate) numbers: Vec<u64>,
     ranges: Vec<Range<usize>>,
+    /// The bytes of the keys, `used` of which are those of this chunk.
     data: Vec<u8>,
+    used: usize,
     /// Bit `i % 64` of word `i / 64`: row `i` has a key. Empty if all have.
     pub(crate) valid: Vec<u64>,
     raw: Vec<u8>,
@@ -201,7 +203,7 @@ impl Stage {
         self.kind = kind;
         self.numbers.clear();
         self.ranges.clear();
-        self.data.clear();
+        self.used = 0;
         self.valid.clear();
     }
 
@@ -232,29 +234,23 @@ impl Stage {
         number
     }
 
-    /// The keys as slices, in a buffer for [`CHUNK`].
-    pub(crate) fn slices<'s>(&'s self, out: &'s mut [&'s [u8]; CHUNK]) -> &'s [&'s [u8]] {
-        for (slot, range) in out.iter_mut().zip(&self.ranges) {
-            *slot = &self.data[range.clone()];
+    /// The keys as slices.
+    pub(crate) fn slices(&self) -> Vec<&[u8]> {
+        self.ranges.iter().map(|range| &self.data[range.clone()]).collect()
+    }
+
+    /// Room for further bytes of keys, and where it begins. What it has is of earlier chunks: clearing it takes as long as the copy.
+    fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
+        let start = self.used;
+        self.used += bytes;
+        if self.data.len() < self.used {
+            self.data.resize(self.used, 0);
         }
-        &out[..self.ranges.len()]
+        (start, &mut self.data[start..self.used])
     }
 
     fn push_number(&mut self, number: u64) {
         self.numbers.push(number);
-    }
-
-    /// Copies a key behind the others.
-    ///
-    /// # Safety
-    ///
-    /// As [`memory::copy`].
-    unsafe fn push_copy(&mut self, from: *const u8, len: usize) {
-        let start = self.data.len();
-        self.data.resize(start + len, 0);
-        // SAFETY: as the caller promises.
-        unsafe { memory::copy(from, &mut self.data[start..]) };
-        self.ranges.push(start..start + len);
     }
 
     /// Copies items to `raw`, one after the other, numbers of `unit` bytes in the machine's order.
@@ -344,7 +340,30 @@ impl Column {
             want <= CHUNK && 0 < want && start + want <= self.len,
             "rows outside of the column"
         );
+        // Numbers of earlier chunks are overwritten without being cleared, which would take as long as the copy.
+        let mut before = std::mem::take(&mut stage.numbers);
         stage.clear(self.kind(hashes));
+        if let Layout::Integers(items, Width::W64) = &self.layout
+            && items.stride == 8
+            && !items.swapped
+        {
+            before.resize(want, 0);
+            // SAFETY: the rows are of the column, whose owner lent an item for each.
+            unsafe { memory::copy_words(items.at(self.offset + start), &mut before) };
+            stage.numbers = before;
+            self.stage_validity(start, want, stage);
+            return Ok(want);
+        }
+        before.clear();
+        stage.numbers = before;
+        self.stage_validity(start, want, stage);
+        let rows = self.push(start, want, hashes, stage)?;
+        stage.truncate(rows);
+        Ok(rows)
+    }
+
+    /// Which of the rows have a key.
+    fn stage_validity(&self, start: usize, want: usize, stage: &mut Stage) {
         if let Some(bits) = self.validity {
             // SAFETY: the rows are of the column, whose owner lent a bit for each.
             let valid = unsafe { stage.copy_bits(bits, self.offset + start, want) };
@@ -354,9 +373,6 @@ impl Column {
         } else if let Layout::Nulls = self.layout {
             stage.valid.resize(want.div_ceil(64), 0);
         }
-        let rows = self.push(start, want, hashes, stage)?;
-        stage.truncate(rows);
-        Ok(rows)
     }
 
     fn kind(&self, hashes: bool) -> Kind {
@@ -412,53 +428,56 @@ impl Column {
                     let raw = &mut raw[..16 * (want - done).min(64)];
                     // SAFETY: the rows are of the column, whose owner lent a view for each.
                     unsafe { memory::copy(views.wrapping_add(16 * (first + done)), raw) };
-                    for (i, view) in raw.as_chunks().0.iter().enumerate() {
-                        let is_null = !stage.valid.is_empty() && !bit(&stage.valid, done + i);
+                    let views = raw.as_chunks_mut().0;
+                    if !stage.valid.is_empty() {
                         // What the view of a NULL holds is not said.
-                        push_view(
-                            if is_null { &[0; 16] } else { view },
-                            buffers,
-                            start + done + i,
-                            stage,
-                        )?;
+                        let nulls = views
+                            .iter_mut()
+                            .enumerate()
+                            .filter(|(i, _)| !bit(&stage.valid, done + i));
+                        nulls.for_each(|(_, view)| *view = [0; 16]);
                     }
-                    if stage.data.len() > CHUNK_BYTES {
+                    push_views(views, buffers, start + done, stage)?;
+                    if stage.used > CHUNK_BYTES {
                         return Ok(done + raw.len() / 16);
                     }
                 }
             }
             Layout::Fixed(items) => {
                 let rows = fit(items.size);
-                let before = stage.data.len();
-                stage.data.resize(before + items.size * rows, 0);
+                let (before, out) = stage.room(items.size * rows);
                 // SAFETY: the rows are of the column, whose owner lent an item for each, without gaps.
-                unsafe { memory::copy(items.at(first), &mut stage.data[before..]) };
-                stage.ranges.extend(
-                    (0..rows).map(|i| before + items.size * i..before + items.size * (i + 1)),
-                );
+                unsafe { memory::copy(items.at(first), out) };
+                let ranges = (0..rows).map(|i| before + items.size * i);
+                stage.ranges.extend(ranges.map(|at| at..at + items.size));
                 return Ok(rows);
             }
             Layout::Padded(items) => {
                 let rows = fit(items.size);
                 // SAFETY: the rows are of the column, whose owner lent an item for each.
                 unsafe { stage.copy_items(items, 1, first, rows) };
-                let before = stage.data.len();
-                stage.data.extend_from_slice(&stage.raw);
+                let raw = std::mem::take(&mut stage.raw);
+                let (before, out) = stage.room(raw.len());
+                out.copy_from_slice(&raw);
                 for i in 0..rows {
-                    let item = &stage.raw[items.size * i..items.size * (i + 1)];
+                    let item = &raw[items.size * i..items.size * (i + 1)];
                     let len = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-                    stage.ranges.push(before + items.size * i..before + items.size * i + len);
+                    let at = before + items.size * i;
+                    stage.ranges.push(at..at + len);
                 }
+                stage.raw = raw;
                 return Ok(rows);
             }
             Layout::Utf32(items) => {
                 let rows = fit(items.size);
                 // SAFETY: the rows are of the column, whose owner lent an item for each.
                 unsafe { stage.copy_items(items, 4, first, rows) };
+                let raw = std::mem::take(&mut stage.raw);
                 for i in 0..rows {
-                    let points = stage.raw[items.size * i..items.size * (i + 1)].as_chunks().0;
-                    push_utf32(points, start + i, &mut stage.data, &mut stage.ranges)?;
+                    let points = raw[items.size * i..items.size * (i + 1)].as_chunks().0;
+                    push_utf32(points, start + i, stage)?;
                 }
+                stage.raw = raw;
                 return Ok(rows);
             }
             Layout::Dictionary { indices, width, values } => {
@@ -512,9 +531,10 @@ impl Column {
                         .stage(place, 1, false, &mut value)
                         .map_err(|error| BadKey::new(start + i, error.what))?;
                     if kind == Kind::Bytes {
-                        let before = stage.data.len();
-                        stage.data.extend_from_slice(value.bytes(0, &mut [0; 8]));
-                        stage.ranges.push(before..stage.data.len());
+                        let bytes = value.bytes(0, &mut [0; 8]).to_owned();
+                        let (at, out) = stage.room(bytes.len());
+                        out.copy_from_slice(&bytes);
+                        stage.ranges.push(at..at + bytes.len());
                     } else {
                         stage.push_number(value.numbers[0]);
                     }
@@ -527,7 +547,7 @@ impl Column {
                 }
                 stage.valid[i / 64] &= !(1 << (i % 64));
             }
-            if stage.data.len() > CHUNK_BYTES {
+            if stage.used > CHUNK_BYTES {
                 return Ok(i + 1);
             }
         }
@@ -544,7 +564,7 @@ impl Column {
             hashes.clear();
             hashes.resize(rows, 0);
             let hashed = match stage.kind {
-                Kind::Bytes => hasher.hash_batch_into(stage.slices(&mut [&[]; CHUNK]), &mut hashes),
+                Kind::Bytes => hasher.hash_batch_into(&stage.slices(), &mut hashes),
                 _ => hasher.hash_u64s(&stage.numbers, &mut hashes),
             };
             hashed.expect("a hash for each key");
@@ -563,84 +583,111 @@ fn push_offsets(
     stage: &mut Stage,
 ) -> Result<usize, BadKey> {
     let first = offsets[0];
-    let before = stage.data.len();
-    let mut end = first;
-    for (i, &next) in offsets[1..].iter().enumerate() {
-        if next < end || next > bytes as u64 {
-            let (next, end) = (next as i64, end as i64);
-            return Err(BadKey::new(
-                start + i,
-                format_args!("its bytes end at offset {next}, expected {end} to {bytes}"),
-            ));
-        }
-        let from_first = |offset: u64| before + (offset - first) as usize;
-        stage.ranges.push(from_first(end)..from_first(next));
-        end = next;
-        if (end - first) as usize > CHUNK_BYTES {
-            break;
-        }
+    let ascend = offsets.windows(2).fold(true, |ascend, pair| ascend & (pair[0] <= pair[1]));
+    if !ascend || offsets[offsets.len() - 1] > bytes as u64 {
+        let wrong = |pair: &[u64]| pair[1] < pair[0] || pair[1] > bytes as u64;
+        let row = offsets.windows(2).position(wrong).expect("one of them is the reason");
+        let (end, next) = (offsets[row] as i64, offsets[row + 1] as i64);
+        let what = format_args!("its bytes end at offset {next}, expected {end} to {bytes}");
+        return Err(BadKey::new(start + row, what));
     }
-    stage.data.resize(before + (end - first) as usize, 0);
-    // SAFETY: offsets ascend to at most `bytes`, as compared above; the first is no greater. The column's owner lent as many.
-    unsafe { memory::copy(data.wrapping_add(first as usize), &mut stage.data[before..]) };
-    Ok(stage.ranges.len())
+    // As many rows as are copied at a time, and one at least.
+    let fit = offsets[1..].partition_point(|&end| end - first <= CHUNK_BYTES as u64).max(1);
+    let offsets = &offsets[..fit + 1];
+    let (before, out) = stage.room((offsets[fit] - first) as usize);
+    // SAFETY: offsets ascend to at most `bytes`, as compared above. The column's owner lent as many.
+    unsafe { memory::copy(data.wrapping_add(first as usize), out) };
+    let at = |offset: u64| before + (offset - first) as usize;
+    stage.ranges.extend(offsets.windows(2).map(|pair| at(pair[0])..at(pair[1])));
+    Ok(fit)
 }
 
-fn push_view(
-    view: &[u8; 16],
+/// Copies the keys of views. A view of zeros is an empty key.
+fn push_views(
+    views: &[[u8; 16]],
     buffers: &[(*const u8, usize)],
-    row: usize,
+    start: usize,
     stage: &mut Stage,
 ) -> Result<(), BadKey> {
-    let number =
-        |at: usize| i32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]);
-    let len = number(0);
-    if let 0..=12 = len {
-        let start = stage.data.len();
-        // All twelve: a copy of a length that is known.
-        stage.data.extend_from_slice(&view[4..]);
-        stage.data.truncate(start + len as usize);
-        stage.ranges.push(start..start + len as usize);
-        return Ok(());
-    }
-    let (buffer, offset) = (number(8), number(12));
-    let wrong = || {
-        BadKey::new(
-            row,
-            format_args!(
-                "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {} buffers or this one",
-                buffers.len()
-            ),
-        )
+    let number = |view: &[u8; 16], at: usize| {
+        i32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]])
     };
-    let place = usize::try_from(buffer).ok().and_then(|buffer| buffers.get(buffer));
-    let Some(&(data, bytes)) = place else { return Err(wrong()) };
-    if len < 0 || offset < 0 || len as usize + offset as usize > bytes {
-        return Err(wrong());
+    // Short keys are in their views.
+    let (own, out) = stage.room(views.len() * 16);
+    out.copy_from_slice(views.as_flattened());
+    // Of the others: the buffer of all, where they begin and end in it, and their bytes.
+    let (mut span, mut is_one, mut total) = (None, true, 0);
+    for (i, view) in views.iter().enumerate() {
+        let len = number(view, 0);
+        if (0..=12).contains(&len) {
+            continue;
+        }
+        let (buffer, offset) = (number(view, 8), number(view, 12));
+        let place = usize::try_from(buffer).ok().and_then(|buffer| buffers.get(buffer));
+        let fits = place.is_some_and(|&(_, bytes)| {
+            len > 0 && offset >= 0 && len as usize + offset as usize <= bytes
+        });
+        if !fits {
+            let of = buffers.len();
+            let what = format_args!(
+                "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {of} buffers or this one"
+            );
+            return Err(BadKey::new(start + i, what));
+        }
+        let (buffer, first, end) =
+            (buffer as usize, offset as usize, len as usize + offset as usize);
+        let (other, least, most) = *span.get_or_insert((buffer, first, end));
+        is_one &= other == buffer;
+        span = Some((other, least.min(first), most.max(end)));
+        total += len as usize;
     }
-    // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
-    unsafe { stage.push_copy(data.wrapping_add(offset as usize), len as usize) };
+    // Mostly they lie one behind the other: one copy for all takes half the time.
+    let base = match span {
+        Some((buffer, least, most)) if is_one && most - least <= 2 * total => {
+            let (base, out) = stage.room(most - least);
+            // SAFETY: each of the views that are first and last ends within the buffer, as compared above, whose length its owner said.
+            unsafe { memory::copy(buffers[buffer].0.wrapping_add(least), out) };
+            Some((base, least))
+        }
+        _ => None,
+    };
+    for (i, view) in views.iter().enumerate() {
+        let (len, offset) = (number(view, 0) as usize, number(view, 12) as usize);
+        let at = match base {
+            _ if len <= 12 => own + 16 * i + 4,
+            Some((base, least)) => base + (offset - least),
+            None => {
+                let (at, out) = stage.room(len);
+                let data = buffers[number(view, 8) as usize].0;
+                // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
+                unsafe { memory::copy(data.wrapping_add(offset), out) };
+                at
+            }
+        };
+        stage.ranges.push(at..at + len);
+    }
     Ok(())
 }
 
-fn push_utf32(
-    points: &[[u8; 4]],
-    row: usize,
-    data: &mut Vec<u8>,
-    ranges: &mut Vec<Range<usize>>,
-) -> Result<(), BadKey> {
-    let start = data.len();
+fn push_utf32(points: &[[u8; 4]], row: usize, stage: &mut Stage) -> Result<(), BadKey> {
     let len = points.iter().rposition(|point| *point != [0; 4]).map_or(0, |last| last + 1);
+    // UTF-8 takes no more.
+    let (start, out) = stage.room(4 * len);
+    let mut end = 0;
     for point in &points[..len] {
         let point = u32::from_ne_bytes(*point);
         match char::from_u32(point) {
-            Some(ascii) if ascii.is_ascii() => data.push(ascii as u8),
-            Some(char) => data.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            Some(ascii) if ascii.is_ascii() => {
+                out[end] = ascii as u8;
+                end += 1;
+            }
+            Some(char) => end += char.encode_utf8(&mut out[end..]).len(),
             None => {
                 return Err(BadKey::new(row, format_args!("code point {point:#x} has no UTF-8")));
             }
         }
     }
-    ranges.push(start..data.len());
+    stage.used = start + end;
+    stage.ranges.push(start..start + end);
     Ok(())
 }

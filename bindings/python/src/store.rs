@@ -241,19 +241,15 @@ impl Store {
     }
 
     pub(crate) fn insert(&mut self, keys: Keys<'_>) -> Result<(), Error> {
-        let mut hashes = [0; CHUNK];
-        let keys = match keys {
-            Keys::Numbers(numbers) => {
-                let hashes = &mut hashes[..numbers.len()];
-                self.key_hash().hasher()?.hash_u64s(numbers, hashes).expect("a hash for each key");
-                Keys::Hashes(hashes)
-            }
-            keys => keys,
-        };
         match (&mut *self, keys) {
             (Store::Owned(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
             (Store::Growing(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
-            (_, Keys::Hashes(hashes) | Keys::Numbers(hashes)) => self.insert_hashes(hashes),
+            (_, Keys::Hashes(hashes)) => self.insert_hashes(hashes),
+            (_, Keys::Numbers(numbers)) => {
+                let hashes = &mut [0; CHUNK][..numbers.len()];
+                self.key_hash().hasher()?.hash_u64s(numbers, hashes).expect("a hash for each key");
+                self.insert_hashes(hashes)
+            }
             _ => {
                 self.make_owned()?;
                 self.insert(keys)
