@@ -10,16 +10,14 @@ use std::process::ExitCode;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
+use blocked_bloom_inspect::is_cassandra_name;
 use indicatif::BinaryBytes;
 
-use crate::detect::is_cassandra_name;
+use crate::builders::{self, BuildOptions, Fit};
 use crate::failure::{Failure, inform, warn};
 use crate::file_format::{BuildFormat, check_options, parse_version};
-use crate::formats;
-use crate::formats::builder::{BuildOptions, Fit};
-use crate::formats::lookup::parse_rule;
-use crate::formats::value::parse_type;
 use crate::keys::{self, Key, KeyFormat, KeyReader};
+use crate::lookup::{parse_rule, parse_type};
 use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted, parse_bytes, parse_keys, percent};
 use crate::output::{Output, STDIO};
 use crate::threads;
@@ -200,7 +198,7 @@ fn save(
 fn foreign(format: BuildFormat, args: &Args, output: &Output) -> Result<(), Failure> {
     args.check_expected_keys(None)?;
     let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
-    let mut builder = formats::builder(
+    let mut builder = builders::builder(
         format,
         &BuildOptions {
             bits_per_key: args.sizing.bits_per_key,
@@ -275,7 +273,7 @@ impl Args {
             RocksdbBlock, RocksdbRibbon, Spark,
         };
         if let Some(path) = &self.output
-            && is_cassandra_name(path)
+            && is_cassandra_name(&path.to_string_lossy())
             && format != Cassandra
         {
             let message = format!(

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use blocked_bloom_formats::cassandra::{Layout, diagnose};
+use blocked_bloom_inspect::{Format, version_of};
 
 use crate::failure::{Failure, inform};
-use crate::file_format::{Format, FormatArgs};
-use crate::formats::cassandra::version;
+use crate::file_format::FormatArgs;
 use crate::keys::{Key, KeyFormat, KeyReader, check_streams};
 use crate::output::print;
 use crate::stored::{Reading, Stored};
@@ -45,7 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     reader.warn_of_doubtful_keys();
     let diagnosis = diagnose(&stored.bytes, &keys).map_err(|error| stored.damaged(error))?;
     for layout in Layout::ALL {
-        let (found, keys, version) = (diagnosis.found(layout), diagnosis.keys(), version(layout));
+        let (found, keys, version) =
+            (diagnosis.found(layout), diagnosis.keys(), version_of(layout));
         print(&format!("{found} of {keys} keys  --cassandra-version {version}  {layout}\n"))?;
     }
     if diagnosis.layout().is_some() {

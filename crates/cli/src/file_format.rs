@@ -1,13 +1,16 @@
-//! The formats of filters that the tool reads and those that it writes, and the options that name one.
+//! The formats of filters that the tool writes, and the options that name one.
 
 use std::fmt::{self, Display, Formatter};
 
 use blocked_bloom_formats::cassandra::{CassandraError, Layout};
+use blocked_bloom_inspect::Format;
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::failure::Failure;
+use crate::wording::not_of_format;
 
-/// How a file is recognised, for the help, and for `-v` where one was not: the rules of `detect`.
+/// How a file is recognised, for the help, and for `-v` where one was not: the rules of `blocked_bloom_inspect::recognise`.
 pub(crate) const RECOGNISED: &str = "  \
   native, growing, ribbon, removable, planes and parquet begin with a magic number, parquet-filter with its header
   rocksdb-sst ends with a magic number
@@ -15,39 +18,6 @@ pub(crate) const RECOGNISED: &str = "  \
   cassandra is named as in nb-1-big-Filter.db, and begins with a number of probes
   guava and spark have as many bytes as their first numbers say, redisbloom begins with a header of as many links
   compact is what --format says: it is part of a container that knows its form";
-
-/// A format that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// This tool's own
-    Native,
-    /// This tool's own without a header, for containers that have a checksum of their own: blocks and eight bytes
-    Compact,
-    /// A filter that grows, a chain of filters: what dedup writes that was given no size
-    Growing,
-    /// This tool's own static filter, smaller and slower
-    Ribbon,
-    /// A filter that keys can be removed from, of blocked-bloom-removable
-    Removable,
-    /// Bit planes, a skip index of blocked-bloom-planes
-    Planes,
-    /// A filter block of RocksDB, without the SST file around it
-    RocksdbBlock,
-    /// An SST file of RocksDB, with the filter in it
-    RocksdbSst,
-    /// A Bloom filter of Parquet: header and bitset, without the file around it
-    ParquetFilter,
-    /// A Parquet file, with the filters in it
-    Parquet,
-    /// A Cassandra Filter.db
-    Cassandra,
-    /// What writeTo of Guava's BloomFilter wrote
-    Guava,
-    /// What writeTo of Spark's BloomFilter wrote
-    Spark,
-    /// A file of the replies of RedisBloom's BF.SCANDUMP
-    Redisbloom,
-}
 
 /// A format that is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -77,25 +47,48 @@ pub(crate) enum BuildFormat {
     Redisbloom,
 }
 
-/// The name that `--format` takes.
-impl Display for Format {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_name(self, f)
-    }
-}
-
 /// The name that `build --format` takes.
 impl Display for BuildFormat {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_name(self, f)
+        match self.to_possible_value() {
+            Some(value) => f.pad(value.get_name()),
+            None => Ok(()),
+        }
     }
 }
 
-fn write_name(format: &impl ValueEnum, f: &mut Formatter<'_>) -> fmt::Result {
-    match format.to_possible_value() {
-        Some(value) => f.pad(value.get_name()),
-        None => Ok(()),
-    }
+/// The formats that are read by themselves, each with its help.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let help = |format| {
+        Some(match format {
+            Format::Native => "This tool's own",
+            Format::Compact => {
+                "This tool's own without a header, for containers that have a checksum of their own: blocks and eight bytes"
+            }
+            Format::Growing => {
+                "A filter that grows, a chain of filters: what dedup writes that was given no size"
+            }
+            Format::Ribbon => "This tool's own static filter, smaller and slower",
+            Format::Removable => {
+                "A filter that keys can be removed from, of blocked-bloom-removable"
+            }
+            Format::Planes => "Bit planes, a skip index of blocked-bloom-planes",
+            Format::RocksdbBlock => "A filter block of RocksDB, without the SST file around it",
+            Format::RocksdbSst => "An SST file of RocksDB, with the filter in it",
+            Format::ParquetFilter => {
+                "A Bloom filter of Parquet: header and bitset, without the file around it"
+            }
+            Format::Parquet => "A Parquet file, with the filters in it",
+            Format::Cassandra => "A Cassandra Filter.db",
+            Format::Guava => "What writeTo of Guava's BloomFilter wrote",
+            Format::Spark => "What writeTo of Spark's BloomFilter wrote",
+            Format::Redisbloom => "A file of the replies of RedisBloom's BF.SCANDUMP",
+            _ => return None,
+        })
+    };
+    let value = |format: Format| Some(PossibleValue::new(format.name()).help(help(format)?));
+    let values = Format::ALL.into_iter().filter_map(value);
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
 }
 
 fn long_help() -> String {
@@ -106,7 +99,7 @@ fn long_help() -> String {
 #[derive(clap::Args, Clone, Copy, Default)]
 pub(crate) struct FormatArgs {
     /// Format of the filter [default: recognised by its bytes or its name]
-    #[arg(long, value_enum, long_help = long_help())]
+    #[arg(long, value_parser = formats(), long_help = long_help())]
     format: Option<Format>,
 
     /// Version of Cassandra's format, such as nb or da, if the name of Filter.db has none or a wrong one; implies --format cassandra
@@ -151,9 +144,7 @@ pub(crate) fn check_options<F: Copy + PartialEq + Display>(
 ) -> Result<(), Failure> {
     for &(name, is_given, formats) in options {
         if is_given && !formats.contains(&format) {
-            let formats: Vec<String> = formats.iter().map(F::to_string).collect();
-            let formats = formats.join(" and ");
-            return Err(Failure::new(format!("{name} is for {formats}, not for {format}")));
+            return Err(Failure::new(not_of_format(name, formats, &format)));
         }
     }
     Ok(())

@@ -4,12 +4,13 @@ use std::io::stdout;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::facts;
 use crate::failure::Failure;
 use crate::file_format::FormatArgs;
-use crate::formats;
 use crate::output::print;
 use crate::stored::{Reading, Stored};
 use crate::terminal::{RED, styled};
+use crate::wording;
 
 /// Describe a filter: geometry, keys, false-positive rates, checksums
 ///
@@ -43,11 +44,12 @@ pub(crate) fn print_facts(
     json: bool,
 ) -> Result<ExitCode, Failure> {
     let stored = Stored::read(filter, format, &Reading::default())?;
-    let (facts, failure) = formats::describe(&stored)?;
+    let facts = stored.open()?.describe();
     let text = match json {
-        true => format!("{:#}\n", facts.json),
-        false => facts.table(|damage| styled(damage, RED, &stdout())),
+        true => format!("{:#}\n", facts::json(facts.json())),
+        false => facts::table(&facts, |damage| styled(damage, RED, &stdout())),
     };
     print(&text)?;
+    let failure = facts.damage.map(|damage| wording::error(&stored.name, &damage));
     failure.map_or(Ok(ExitCode::SUCCESS), Err)
 }

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use blocked_bloom_inspect::begins_as_filter;
 use indicatif::ProgressBar;
 
-use crate::detect::begins_as_filter;
 use crate::failure::{Failure, warn};
 use crate::numbers::parse_key_bytes;
 use crate::output::STDIO;

@@ -1,20 +1,22 @@
 //! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
 //!
-//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`, `merge`, `dedup`, `plan`, `planes`, `bench`); what is known of each
-//! format (`formats`); files (`stored`, `mapping`, `detect`, `file_format`, `keys`, `output`); text (`facts`, `numbers`, `failure`,
-//! `terminal`).
+//! What is known of stored filters is in the package `blocked-bloom-inspect`; here are the files and the terminal around it.
+//!
+//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`, `merge`, `dedup`, `plan`, `planes`, `bench`);
+//! builders for other systems (`builders`); files (`stored`, `mapping`, `keys`, `output`) and options (`lookup`, `file_format`); text
+//! (`facts`, `wording`, `numbers`, `failure`, `terminal`).
 
 mod bench;
 mod build;
+mod builders;
 mod dedup;
-mod detect;
 mod diagnose;
 mod facts;
 mod failure;
 mod file_format;
-mod formats;
 mod info;
 mod keys;
+mod lookup;
 mod mapping;
 mod merge;
 mod numbers;
@@ -25,6 +27,7 @@ mod query;
 mod stored;
 mod terminal;
 mod threads;
+mod wording;
 
 use std::process::ExitCode;
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blocked_bloom::MergeError;
+use blocked_bloom_inspect::Format;
 use indicatif::ProgressBar;
 
 use crate::failure::{Failure, warn};
-use crate::file_format::{Format, FormatArgs};
-use crate::formats::native;
+use crate::file_format::FormatArgs;
 use crate::keys;
 use crate::numbers::{counted, percent};
 use crate::output::{Output, STDIO};
@@ -62,13 +62,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::new("give two filters or more"));
     };
     let stored = read(first)?;
-    let filter = native::open(&stored)?;
+    let filter = stored.open_native()?;
     let mut union = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
     let mut pass_all = filter.is_pass_all().then_some(first);
     let pool = threads::pool(None)?;
     for path in others {
         let stored = read(path)?;
-        let filter = native::open(&stored)?;
+        let filter = stored.open_native()?;
         let mut merged = pool.install(|| union.par_union_with(&filter));
         if merged == Err(MergeError::PassAll) {
             pass_all = Some(path);

@@ -2,6 +2,7 @@
 
 use blocked_bloom::Sizing;
 use blocked_bloom::probe::MAX_BITS_PER_KEY;
+pub(crate) use blocked_bloom_inspect::percent;
 
 const THOUSANDS: [(&str, u64); 3] = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
 const BINARY: [(&str, u64); 3] = [("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
@@ -104,14 +105,6 @@ pub(crate) fn counted(count: impl Into<u128>, noun: &str) -> String {
     match count.into() {
         1 => format!("1 {noun}"),
         count => format!("{count} {noun}s"),
-    }
-}
-
-/// A rate of 0 to 1 in percent, with four significant digits at most.
-pub(crate) fn percent(rate: f64) -> String {
-    match rate * 100.0 {
-        percent if percent == 0.0 || percent >= 0.001 => format!("{percent:.3} %"),
-        percent => format!("{percent:.2e} %"),
     }
 }
 

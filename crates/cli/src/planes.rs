@@ -10,20 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blocked_bloom::{Bitmask, FilterOptions, KeyHasher};
+use blocked_bloom_inspect::{EVIDENCE_BYTES, Format, queries, recognise};
 use blocked_bloom_planes::{PlanesError, PlanesLayout, PlanesOptions, Query, Shape, TextRows};
 use clap::Subcommand;
 
-use crate::detect::{Evidence, PLANES_MAGIC};
 use crate::failure::{Failure, inform, warn};
-use crate::file_format::{Format, FormatArgs};
-use crate::formats::planes::queries;
+use crate::file_format::FormatArgs;
 use crate::info::print_facts;
 use crate::keys::{self, Key, KeyFormat, KeyReader};
 use crate::numbers::{counted, parse_keys, parse_rate, percent};
 use crate::output::{Output, STDIO, print};
-
-/// Bytes of the records that begin and end planes.
-const RECORD: u64 = 64;
 
 /// Skip indexes over the lines of a text: which parts of it may have some words
 ///
@@ -277,16 +273,18 @@ impl Index {
 
     /// Where everything is, or which other file this is.
     fn layout(&mut self, path: &Path) -> Result<PlanesLayout, Failure> {
-        let head = self.read(0, RECORD)?;
-        let tail = self.read(self.length.saturating_sub(RECORD), RECORD)?;
-        if !head.starts_with(PLANES_MAGIC) {
-            let evidence = Evidence { path, head: &head, end: Some((&tail, self.length)) };
-            let message = match evidence.format() {
-                Some(format) => format!(
-                    "a filter of format {format}, not planes: look keys up in it by blocked-bloom query"
-                ),
-                None => "not planes: give an index that planes build wrote".to_owned(),
-            };
+        let head = self.read(0, EVIDENCE_BYTES)?;
+        let tail = self.read(self.length.saturating_sub(EVIDENCE_BYTES), EVIDENCE_BYTES)?;
+        let message = match recognise(&path.to_string_lossy(), &head, &tail, Some(self.length)) {
+            Ok(Format::Planes) => None,
+            Ok(Format::PartitionIndex) | Err(_) => {
+                Some("not planes: give an index that planes build wrote".to_owned())
+            }
+            Ok(format) => Some(format!(
+                "a filter of format {format}, not planes: look keys up in it by blocked-bloom query"
+            )),
+        };
+        if let Some(message) = message {
             return Err(Failure::of(&self.name, message));
         }
         PlanesLayout::from_tail(&tail, self.length).map_err(|error| Failure::of(&self.name, error))

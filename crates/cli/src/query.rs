@@ -1,16 +1,20 @@
 //! `blocked-bloom query`: which keys may be present, or are certainly absent.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::mem::discriminant;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::failure::Failure;
+use blocked_bloom::Bitmask;
+use blocked_bloom_inspect::Warning;
+
+use crate::failure::{Failure, warn};
 use crate::file_format::FormatArgs;
-use crate::formats;
-use crate::formats::lookup::LookupArgs;
 use crate::keys::{Key, KeyReader, check_streams};
+use crate::lookup::LookupArgs;
 use crate::output::{STDIO, print};
 use crate::stored::{Reading, Stored};
+use crate::wording;
 
 /// Keys that are looked up at a time, and their bytes, whichever comes first.
 const BATCH: usize = 4096;
@@ -59,7 +63,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     check_streams("query", &args.filter, &args.keys)?;
     let reading = Reading { keys: Some(&args.keys), bar: None };
     let stored = Stored::read(&args.filter, &args.format, &reading)?;
-    let mut lookup = formats::lookup(&stored, &args.lookup)?;
+    let options = args.lookup.options();
+    let fail = |error| wording::error(&stored.name, &error);
+    options.check(stored.format).map_err(fail)?;
+    let opened = stored.open()?;
+    let lookup = opened.lookup(&options).map_err(fail)?;
+    let show = |warning: &Warning| warn(wording::warning(&stored.name, warning));
+    lookup.warnings().iter().for_each(show);
+    // Kinds of warnings that were given.
+    let mut shown = Vec::new();
+    let mut hits = Bitmask::new();
     let key_format = args.lookup.key_format;
     // Keys that are printed to a terminal show how far the work is.
     let progress = args.count || !io::stdout().is_terminal();
@@ -74,8 +87,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             break;
         }
         let keys = &batch[..len];
-        let hits = lookup(keys).map_err(|(at, problem)| reader.bad_key(len - 1 - at, &problem))?;
-        let mut indices = (0..len).filter(|&i| hits[i] != args.absent);
+        lookup.contains_batch(keys, &mut hits).map_err(|bad| {
+            reader.bad_key(len - 1 - bad.index, wording::key_problem(&bad.problem))
+        })?;
+        for doubt in lookup.doubts(keys, &hits) {
+            if !shown.contains(&discriminant(&doubt)) {
+                show(&doubt);
+                shown.push(discriminant(&doubt));
+            }
+        }
+        let mut indices = (0..len).filter(|&i| hits.get(i) == Some(!args.absent));
         if args.count {
             selected += indices.count() as u64;
             continue;

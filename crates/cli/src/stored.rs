@@ -1,24 +1,25 @@
 //! Opening stored filters: files, which are mapped if they are large, standard input, pipes and devices.
 
-use std::fmt::Display;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use blocked_bloom::{BloomFilter, Stored as Blocks};
 use blocked_bloom_formats::cassandra::Layout;
+use blocked_bloom_inspect::{
+    Damage, EVIDENCE_BYTES, Error, FileRanges, Format, Opened, Unrecognised, length_by_header,
+    recognise,
+};
 use indicatif::ProgressBar;
 
-use crate::detect::{Evidence, has_length, length_by_header, length_error};
 use crate::failure::Failure;
-use crate::file_format::{Format, FormatArgs};
+use crate::file_format::FormatArgs;
 use crate::keys;
 use crate::mapping::{Bytes, MAP_FROM};
 use crate::output::STDIO;
 use crate::terminal::progress_bar;
-
-/// Bytes at the start and at the end of a file that its format is recognised by.
-const HEAD: u64 = 64;
+use crate::wording;
 
 /// Most that is read of a pipe or a device whose header announces no length, since it may be endless.
 const MAX_STREAM_BYTES: u64 = 1 << 30;
@@ -50,16 +51,23 @@ impl Stored {
     ) -> Result<Self, Failure> {
         let given = args.format()?;
         let source = Source::open(path)?;
-        let evidence = source.evidence(path);
-        let format = given.or_else(|| evidence.format()).ok_or_else(|| {
-            let keys = reading.keys.map(|keys| (keys, format_of(keys)));
-            evidence.unknown(&source.name, keys)
-        })?;
         let name = source.name.clone();
-        if let Some(length) = source.length
-            && let Some(error) = length_error(format, &source.head, length)
+        let format = match given.map_or_else(|| source.format(path), Ok) {
+            Ok(Format::PartitionIndex) => {
+                let message = "this is the index of a partitioned filter, which only the library reads: see docs/format.md";
+                return Err(Failure::of(&name, message));
+            }
+            Ok(format) => format,
+            Err(unrecognised) => {
+                let keys = reading.keys.map(|keys| (keys, format_of(keys)));
+                return Err(wording::unrecognised(&name, unrecognised, keys));
+            }
+        };
+        if let Some(found) = source.length
+            && let Some(expected) = length_by_header(format, &source.head)
+            && found != expected
         {
-            return Err(damaged(&name, format, error));
+            return Err(damaged(&name, format, format.wrong_length(found, expected)));
         }
         let own_bar;
         let bar = match reading.bar {
@@ -73,22 +81,33 @@ impl Stored {
         Ok(Stored { name, bytes, format, cassandra_version: args.cassandra_version })
     }
 
+    /// The filter, verified.
+    pub(crate) fn open(&self) -> Result<Opened<'_>, Failure> {
+        let file = FileRanges::from(&self.bytes[..]);
+        let opened = Opened::new(&self.name, &file, self.format, self.cassandra_version);
+        opened.map_err(|error| wording::error(&self.name, &error))
+    }
+
+    /// A native filter, verified.
+    pub(crate) fn open_native(&self) -> Result<BloomFilter<Blocks<&[u8]>>, Failure> {
+        BloomFilter::from_bytes(&self.bytes[..]).map_err(|error| self.damaged(error))
+    }
+
     /// The error for a filter that cannot be used.
-    pub(crate) fn damaged(&self, error: impl Display) -> Failure {
-        damaged(&self.name, self.format, error)
+    pub(crate) fn damaged(&self, damage: impl Into<Damage>) -> Failure {
+        damaged(&self.name, self.format, damage)
     }
 }
 
-fn damaged(name: &str, format: Format, error: impl Display) -> Failure {
-    let advice = "it must not be used to answer \"absent\"; rebuild it, or do without";
-    Failure::of(name, format!("{error} (read as {format}; {advice})"))
+fn damaged(name: &str, format: Format, damage: impl Into<Damage>) -> Failure {
+    wording::error(name, &Error::Damaged { format, damage: damage.into() })
 }
 
 /// The format of what may be a filter that was given in the place of keys.
 fn format_of(path: &Path) -> Option<Format> {
     // A pipe must not be read for that.
     let source = path.is_file().then(|| Source::open(path).ok())??;
-    source.evidence(path).format()
+    source.format(path).ok().filter(|&format| format != Format::PartitionIndex)
 }
 
 /// An open file or stream of which no more than both ends are read.
@@ -120,7 +139,7 @@ impl Source {
             _ => None,
         };
         let mut head = Vec::new();
-        let read = file.by_ref().take(HEAD).read_to_end(&mut head);
+        let read = file.by_ref().take(EVIDENCE_BYTES).read_to_end(&mut head);
         read.map_err(|error| fail("read", error))?;
         let tail = match length {
             Some(length) => tail(&mut file, length).map_err(|error| fail("read", error))?,
@@ -129,8 +148,8 @@ impl Source {
         Ok(Source { name, file, length, head, tail })
     }
 
-    fn evidence<'a>(&'a self, path: &'a Path) -> Evidence<'a> {
-        Evidence { path, head: &self.head, end: self.length.map(|length| (&self.tail[..], length)) }
+    fn format(&self, path: &Path) -> Result<Format, Unrecognised> {
+        recognise(&path.to_string_lossy(), &self.head, &self.tail, self.length)
     }
 
     fn bytes(self, format: Format, bar: &ProgressBar) -> Result<Bytes, Failure> {
@@ -145,7 +164,8 @@ impl Source {
         }
         let Source { name, file, length, head: mut bytes, .. } = self;
         // Of what may be endless, one byte too many is enough.
-        let announced = has_length(format)
+        let announced = format
+            .has_length()
             .then(|| length_by_header(format, &bytes).unwrap_or(bytes.len() as u64));
         let most = match (length, announced) {
             (Some(_), _) => u64::MAX,
@@ -178,9 +198,9 @@ pub(crate) fn stdin() -> io::Result<File> {
 /// The last bytes of a file, whose position stays as it is.
 fn tail(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     let position = file.stream_position()?;
-    file.seek(SeekFrom::Start(length.saturating_sub(HEAD)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(EVIDENCE_BYTES)))?;
     let mut tail = Vec::new();
-    file.by_ref().take(HEAD).read_to_end(&mut tail)?;
+    file.by_ref().take(EVIDENCE_BYTES).read_to_end(&mut tail)?;
     file.seek(SeekFrom::Start(position))?;
     Ok(tail)
 }

@@ -77,6 +77,10 @@ pub mod guava;
 mod murmur3;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+#[cfg(any(feature = "parquet", feature = "rocksdb"))]
+mod ranges;
+#[cfg(any(feature = "parquet", feature = "rocksdb"))]
+pub use ranges::FileRanges;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "rocksdb")]

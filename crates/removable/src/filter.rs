@@ -7,7 +7,7 @@ use blocked_bloom::{
 };
 
 use crate::kernel;
-use crate::tags::{LANES, Place};
+use crate::tags::{self, LANES, Place};
 
 /// A filter that keys can be removed from, generic over where its lines are.
 ///
@@ -160,8 +160,7 @@ impl<D: Lines> RemovableFilter<D> {
         if self.is_pass_all() {
             return 1.0;
         }
-        let in_both_lines = 2.0 * LANES as f64 * self.load();
-        -libm::expm1(-in_both_lines / 65_535.0)
+        tags::false_positive_rate(self.load())
     }
 
     /// Whether the key may be in the filter: false means certainly absent.

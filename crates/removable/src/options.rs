@@ -2,10 +2,11 @@
 
 use core::ops::RangeInclusive;
 
-use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher};
+use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::{Block, FilterOptions, KeyError, KeyHash, KeyHasher};
 
 use crate::error::RemovableError;
-use crate::tags::LANES;
+use crate::tags::{self, LANES};
 
 /// Lanes left empty by default: four of 32.
 const SLACK: f64 = 0.125;
@@ -102,6 +103,41 @@ impl RemovableOptions {
     /// [`KeyError::NoHasher`] if the caller hashes.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.key_hash.hasher()
+    }
+
+    /// Bytes of a stored filter: 64 of header and the lines.
+    ///
+    /// # Errors
+    ///
+    /// [`RemovableError::SlackOutOfRange`], and [`RemovableError::KeysOutOfRange`] for more keys than 2^32 - 1 lines hold.
+    ///
+    /// ```
+    /// use blocked_bloom_removable::RemovableOptions;
+    /// let options = RemovableOptions::new(1_000_000);
+    /// assert_eq!(options.stored_bytes()?, 64 + 2_285_760);
+    /// assert_eq!(options.stored_bytes()?, options.empty_filter()?.to_bytes().len() as u64);
+    /// # Ok::<(), blocked_bloom_removable::RemovableError>(())
+    /// ```
+    pub fn stored_bytes(&self) -> Result<u64, RemovableError> {
+        Ok(HEADER_BYTES as u64 + size_of::<Block>() as u64 * u64::from(self.lines()?))
+    }
+
+    /// The fraction of absent keys that pass with all keys in, 0 to 1: what
+    /// [`RemovableFilter::expected_false_positive_rate`](crate::RemovableFilter::expected_false_positive_rate) then gives.
+    ///
+    /// # Errors
+    ///
+    /// As [`stored_bytes`](Self::stored_bytes).
+    ///
+    /// ```
+    /// # use blocked_bloom_removable::RemovableOptions;
+    /// let rate = RemovableOptions::new(1_000_000).expected_false_positive_rate()?;
+    /// assert!((0.000_85..0.000_86).contains(&rate));
+    /// # Ok::<(), blocked_bloom_removable::RemovableError>(())
+    /// ```
+    pub fn expected_false_positive_rate(&self) -> Result<f64, RemovableError> {
+        let lanes = LANES as f64 * f64::from(self.lines()?);
+        Ok(tags::false_positive_rate(self.keys as f64 / lanes))
     }
 
     /// Lines of a filter: 1 to 2^32 - 1.

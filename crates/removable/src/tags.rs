@@ -42,6 +42,12 @@ pub(crate) const MULTIPLIER: u32 = 0x9e37_79b9;
 /// lanes to 0.920-0.942, and does not make refusals rarer where keys come and go; below 8, refusals come earlier.
 pub(crate) const KEEP_EMPTY: u32 = 8;
 
+/// The fraction of absent keys that are taken for present where this fraction of the lanes is taken: of 65,535 tags, each of those in a key's
+/// two lines is the key's own by chance.
+pub(crate) fn false_positive_rate(load: f64) -> f64 {
+    -libm::expm1(-2.0 * LANES as f64 * load / 65_535.0)
+}
+
 /// Where a key may be, and what stands for it there.
 ///
 /// ```

@@ -81,6 +81,23 @@ impl RibbonOptions {
     pub fn estimated_bytes(&self, keys: u64) -> Result<u64, RibbonError> {
         sizing::estimated_bytes(self.rate, keys)
     }
+
+    /// The lowest rate of a filter of so many keys that takes no more than so many bytes, as [`estimated_bytes`](Self::estimated_bytes)
+    /// counts them. `None` if they are too few for a rate of one half, and for more keys than a filter can hold.
+    ///
+    /// Cost: some 60 estimates.
+    ///
+    /// ```
+    /// # use blocked_bloom_ribbon::RibbonOptions;
+    /// let keys = 1_000_000;
+    /// let rate = RibbonOptions::lowest_rate(keys, keys * 10 / 8).unwrap(); // 10 bits per key
+    /// assert!((0.000_9..0.001_2).contains(&rate));
+    /// assert!(RibbonOptions::new(rate).estimated_bytes(keys)? <= keys * 10 / 8);
+    /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
+    /// ```
+    pub fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
+        sizing::lowest_rate(keys, bytes)
+    }
 }
 
 impl Default for RibbonOptions {

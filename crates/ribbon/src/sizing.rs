@@ -108,9 +108,46 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     Ok(HEADER_BYTES as u64 + (f64::from(shards) * 8.0 * (words + 1.0)) as u64)
 }
 
+/// The lowest rate, 2^-32 to one half, whose filters of so many keys take no more than so many bytes.
+pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
+    let fits = |columns: f64| {
+        let rate = libm::exp2(-columns);
+        estimated_bytes(rate, keys).is_ok_and(|needed| needed <= bytes).then_some(rate)
+    };
+    // Columns, fractions of which are those that a part of the slots has: the most that fit.
+    let (mut lowest, mut least, mut most) = (fits(1.0)?, 1.0, f64::from(MAX_COLUMNS));
+    if let Some(rate) = fits(most) {
+        return Some(rate);
+    }
+    for _ in 0..52 {
+        let middle = (least + most) / 2.0;
+        match fits(middle) {
+            Some(rate) => (lowest, least) = (rate, middle),
+            None => most = middle,
+        }
+    }
+    Some(lowest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// At every size the rate is one that fits, and a hundredth lower does not: but for what whole bytes and words are.
+    #[test]
+    fn the_lowest_rate_fits_and_a_lower_one_does_not() {
+        for keys in [1_000, 100_000, 10_000_000_u64] {
+            for bits in [2.0, 4.5, 7.0, 9.9, 16.0, 30.0] {
+                let bytes = (keys as f64 * bits / 8.0) as u64;
+                let rate = lowest_rate(keys, bytes).unwrap();
+                assert!(estimated_bytes(rate, keys).unwrap() <= bytes, "{keys} {bits}");
+                assert!(estimated_bytes(rate * 0.99, keys).unwrap() > bytes, "{keys} {bits}");
+            }
+            assert_eq!(lowest_rate(keys, keys / 8), None);
+            assert_eq!(lowest_rate(keys, u64::MAX), Some(libm::exp2(-32.0)));
+        }
+        assert_eq!(lowest_rate(u64::MAX, u64::MAX), None);
+    }
 
     /// As many words as an entry's offset can count, and no more: with 32 GiB of them no filter is built in a test.
     #[test]

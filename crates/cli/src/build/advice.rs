@@ -1,6 +1,6 @@
 //! Warnings about sizes that were given: what was given, what the keys need, and the false-positive rate that came of it.
 
-use crate::formats::builder::Fit;
+use crate::builders::Fit;
 use crate::numbers::{DEFAULT_BITS_PER_KEY, percent};
 
 /// A size for so many times the keys is a mistake, such as G for M, and not a filter that others will be merged with.
@@ -49,7 +49,7 @@ pub(super) fn warning(fit: &Fit, expected: Option<u64>, max_bytes: Option<u64>) 
 #[cfg(test)]
 mod tests {
     use super::{SMALL, warning};
-    use crate::formats::builder::Fit;
+    use crate::builders::Fit;
 
     #[test]
     fn sizes_that_may_be_meant_are_not_warned_of() {

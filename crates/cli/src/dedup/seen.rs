@@ -8,13 +8,12 @@ use blocked_bloom::{
     Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, MAX_RECOMMENDED_BLOCKS,
     Params, Sizing,
 };
+use blocked_bloom_inspect::Format;
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 use indicatif::BinaryBytes;
 
 use super::Args;
 use crate::failure::Failure;
-use crate::file_format::Format;
-use crate::formats::{growing, native};
 use crate::numbers::percent;
 use crate::output::Output;
 use crate::stored::Stored;
@@ -74,7 +73,7 @@ impl Seen {
         };
         let (filter, before, capacity) = match stored.format {
             Format::Native => {
-                let opened = native::open(stored)?;
+                let opened = stored.open_native()?;
                 let (params, contents) = (opened.params(), opened.contents());
                 if opened.is_pass_all() || contents != FilterContents::WholeKeys {
                     let message = format!("takes no lines, as a filter of {contents}: {params}");
@@ -92,7 +91,8 @@ impl Seen {
                 (Filter::Fixed(filter, opened.keys_inserted()), before, capacity)
             }
             Format::Growing => {
-                let opened = growing::open(stored)?;
+                let opened = ScalableBloomFilter::from_bytes(&stored.bytes[..])
+                    .map_err(|error| stored.damaged(error))?;
                 let rate = opened.false_positive_rate();
                 match wanted {
                     Some(Shape::Growing(wanted)) if wanted == rate => {}
@@ -211,9 +211,13 @@ impl Seen {
     }
 }
 
+/// Of native filters.
+const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
+const VERSION: u16 = 1;
+
 /// The header of a native filter with another number of keys: `docs/format.md`.
 fn with_keys(header: [u8; HEADER_BYTES], keys: u64) -> Result<[u8; HEADER_BYTES], HeaderError> {
-    let mut header = Header::read(&header, native::MAGIC, native::VERSION)?;
+    let mut header = Header::read(&header, MAGIC, VERSION)?;
     header.put(32, &keys.to_le_bytes());
     Ok(header.seal())
 }

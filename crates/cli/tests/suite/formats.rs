@@ -156,7 +156,7 @@ fn info_of_an_sst() {
 
     let ribbon = file("ribbon_b10_n2000.sst");
     let block = &dir.info(&ribbon)["filter_blocks"][0];
-    assert_eq!((&block["kind"], &block["columns"]), (&"Ribbon".into(), &7.into()));
+    assert_eq!((&block["kind"], &block["solution_columns"]), (&"Ribbon".into(), &7.into()));
     let rate = block["estimated_false_positive_rate"].as_f64().unwrap();
     assert!((0.009..0.010).contains(&rate), "{rate}");
     assert_parts(&text(dir.ok(&format!("info {ribbon}"))), &["Ribbon", "columns", "kernel here"]);

@@ -220,7 +220,7 @@ fn info_of_filters_and_files() {
     let two = dir.info(&file(TWO_GROUPS));
     assert_eq!((&two["format"], &two["rows"]), (&"parquet".into(), &5_000.into()));
     assert_eq!((&two["row_groups"], &two["filters"]), (&2.into(), &16.into()));
-    let columns = two["columns"].as_array().unwrap();
+    let columns = two["column_chunks"].as_array().unwrap();
     assert_eq!(columns.len(), 18);
     let list = &columns[9 + 7];
     for (field, value) in [
@@ -264,7 +264,7 @@ fn damage_is_an_error_and_no_answer() {
         assert_parts(&message, &[&format!("{name}: no Parquet file"), "read as parquet"]);
     }
     // One filter's header: the others are described, and queried.
-    let offset = dir.info(&file(TWO_GROUPS))["columns"][0]["filter_offset"].as_u64().unwrap();
+    let offset = dir.info(&file(TWO_GROUPS))["column_chunks"][0]["filter_offset"].as_u64().unwrap();
     let mut damaged = bytes;
     damaged[offset as usize] ^= 0xff;
     dir.write("damaged", &damaged);

@@ -169,6 +169,13 @@ pub enum ParquetError {
         /// The hashes.
         rows: u64,
     },
+    /// Bytes of the file are needed that were not loaded: load them, and open the file again.
+    NotLoaded {
+        /// Where they begin.
+        offset: u64,
+        /// How many they are.
+        length: u64,
+    },
     /// Memory ran out.
     Alloc(AllocError),
 }
@@ -265,6 +272,9 @@ impl Display for ParquetError {
             }
             Self::TooManyRows { rows } => {
                 write!(f, "{rows} rows, at most {} allowed: select part by part", 1_u64 << 32)
+            }
+            Self::NotLoaded { offset, length } => {
+                write!(f, "{length} bytes from offset {offset} are needed and were not loaded")
             }
             Self::Alloc(error) => error.fmt(f),
         }

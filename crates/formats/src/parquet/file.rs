@@ -13,6 +13,7 @@ use super::neighbour::{self, Claim, Neighbour};
 use super::split_block::SplitBlock;
 use super::thrift::{BINARY, Field, I32, I64, LIST, Reader, STRUCT};
 use super::value::{PhysicalType, Value};
+use crate::ranges::FileRanges;
 
 /// The filters of a Parquet file that is in memory, or mapped.
 ///
@@ -30,19 +31,10 @@ use super::value::{PhysicalType, Value};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParquetFile<'a> {
-    /// The file up to its footer.
-    data: Data<'a>,
+    file: FileRanges<'a>,
+    /// Where the footer begins.
+    end: u64,
     row_groups: Vec<RowGroup<'a>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Data<'a>(&'a [u8]);
-
-/// Its length.
-impl core::fmt::Debug for Data<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} bytes", self.0.len())
-    }
 }
 
 const MAGIC: [u8; 4] = *b"PAR1";
@@ -62,11 +54,45 @@ impl<'a> ParquetFile<'a> {
     /// [`ParquetError`] if the bytes are no Parquet file, or the footer is encrypted or damaged. It has no checksum: damage that
     /// leaves it well formed is not seen.
     pub fn open(file: &'a [u8]) -> Result<Self, ParquetError> {
-        let length = file.len() as u64;
+        ParquetFile::open_ranges(FileRanges::from(file))
+    }
+
+    /// [`open`](Self::open) of a file of which only parts are in memory: its first four bytes, its footer, and those filters that will be
+    /// looked up. [`filter`](Self::filter) says which bytes it lacks.
+    ///
+    /// # Errors
+    ///
+    /// As `open`, and [`ParquetError::NotLoaded`], which says what to insert before the next call: up to three times.
+    ///
+    /// ```
+    /// use blocked_bloom_formats::FileRanges;
+    /// use blocked_bloom_formats::parquet::{ParquetError, ParquetFile};
+    /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
+    /// let mut ranges = FileRanges::new(stored.len() as u64);
+    /// let filter = loop {
+    ///     // Both say what they lack.
+    ///     match ParquetFile::open_ranges(ranges.clone()).and_then(|file| file.filter(0, 3)) {
+    ///         Err(ParquetError::NotLoaded { offset, length }) => {
+    ///             ranges.insert(offset, &stored[offset as usize..][..length as usize]);
+    ///         }
+    ///         other => break other?,
+    ///     }
+    /// };
+    /// assert!(!filter.is_some_and(|filter| filter.contains("word")));
+    /// # Ok::<(), ParquetError>(())
+    /// ```
+    pub fn open_ranges(file: FileRanges<'a>) -> Result<Self, ParquetError> {
+        let length = file.len();
+        let range = |offset, length| {
+            let not_loaded = ParquetError::NotLoaded { offset, length };
+            file.get(offset, length).ok_or(not_loaded)
+        };
+        let tail =
+            length.checked_sub(TAIL as u64).ok_or(ParquetError::Truncated { offset: length })?;
         let truncated = ParquetError::Truncated { offset: length };
-        let head = file.first_chunk::<4>().ok_or(truncated)?;
-        let (rest, tail) = file.split_last_chunk::<TAIL>().ok_or(truncated)?;
-        let [a, b, c, d, magic @ ..] = *tail;
+        let head = range(0, MAGIC.len() as u64)?.first_chunk::<4>().ok_or(truncated)?;
+        let last = range(tail, TAIL as u64)?.first_chunk::<TAIL>().ok_or(truncated)?;
+        let [a, b, c, d, magic @ ..] = *last;
         for (offset, found) in [(0, *head), (length - 4, magic)] {
             match found {
                 MAGIC => {}
@@ -75,14 +101,15 @@ impl<'a> ParquetFile<'a> {
             }
         }
         let found = u32::from_le_bytes([a, b, c, d]);
-        let limit = rest.len().saturating_sub(MAGIC.len()) as u64;
+        let limit = tail.saturating_sub(MAGIC.len() as u64);
         if u64::from(found) > limit {
             return Err(ParquetError::FooterLength { found, limit });
         }
-        let (data, footer) = rest.split_at(rest.len() - found as usize);
-        let mut row_groups = file_metadata(&mut Reader::new(footer, data.len() as u64))?;
-        find_neighbours(&mut row_groups, data.len())?;
-        Ok(ParquetFile { data: Data(data), row_groups })
+        let end = tail - u64::from(found);
+        let footer = range(end, found.into())?;
+        let mut row_groups = file_metadata(&mut Reader::new(footer, end))?;
+        find_neighbours(&mut row_groups, end)?;
+        Ok(ParquetFile { file, end, row_groups })
     }
 
     /// The row groups, in the file's order.
@@ -98,7 +125,8 @@ impl<'a> ParquetFile<'a> {
     ///
     /// [`ParquetError`] if there is no such column, if it is encrypted, in another file or of booleans, if its filter overlaps that of
     /// another column chunk (where the footer does not give its length: if it reaches into the next filter), or if the filter is
-    /// damaged. Then, too, the row group must be read.
+    /// damaged. Then, too, the row group must be read. [`ParquetError::NotLoaded`] if the file was opened [by ranges](Self::open_ranges) and
+    /// the filter is not among them: it says which bytes are needed, of a filter whose length is not known its header's first.
     ///
     /// ```
     /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
@@ -135,7 +163,8 @@ impl<'a> ParquetFile<'a> {
         if let Neighbour::Overlapping(other) = found.neighbour {
             return Err(ParquetError::Overlapping { offset, other });
         }
-        let (filter, end) = SplitBlockFilter::within(self.data.0, offset, found.filter_length)?;
+        let (filter, end) =
+            SplitBlockFilter::within(&self.file, self.end, offset, found.filter_length)?;
         match found.neighbour {
             Neighbour::Next(other) if other.unsigned_abs() < end => {
                 Err(ParquetError::Overlapping { offset, other })
@@ -255,11 +284,11 @@ impl<'a> Column<'a> {
 }
 
 /// Compares the filters of all columns by their places; those in other files, or not before `end`, where the footer begins, have none.
-fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: usize) -> Result<(), AllocError> {
+fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: u64) -> Result<(), AllocError> {
     let mut claims: Vec<Claim<'_>> = Vec::new();
     for column in row_groups.iter_mut().flat_map(|row_group| &mut row_group.columns) {
         let Some(offset) = column.filter_offset.filter(|_| !column.other_file) else { continue };
-        if usize::try_from(offset).is_ok_and(|offset| offset < end) {
+        if u64::try_from(offset).is_ok_and(|offset| offset < end) {
             let bytes = (claims.len() as u64 + 1) * size_of::<Claim<'_>>() as u64;
             claims.try_reserve(1).map_err(|_| AllocError::new(bytes))?;
             let (length, neighbour) = (column.filter_length, &mut column.neighbour);

@@ -2,12 +2,13 @@
 
 use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
 
-use super::error::ParquetError;
+use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::filter::SplitBlockFilter;
 use super::header;
 use super::kernel;
 use super::split_block::{self, SplitBlock};
 use super::value::{KEY_HASH, hash_value};
+use crate::ranges::FileRanges;
 use crate::words;
 
 impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
@@ -61,30 +62,46 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     /// [`ParquetError`] as [`from_bytes`](Self::from_bytes), if the filter is not within `file`, or if its header gives another
     /// length than `length`.
     pub fn at(file: &'a [u8], offset: i64, length: Option<i32>) -> Result<Self, ParquetError> {
-        Self::within(file, offset, length).map(|(filter, _)| filter)
+        let end = file.len() as u64;
+        Self::within(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
     }
 
-    /// [`at`](Self::at), and where in `file` the filter ends.
+    /// [`at`](Self::at), and where in the file, whose filters lie before `end`, this one ends.
     pub(super) fn within(
-        file: &'a [u8],
+        file: &FileRanges<'a>,
+        end: u64,
         offset: i64,
         length: Option<i32>,
     ) -> Result<(Self, u64), ParquetError> {
-        let end = file.len() as u64;
         let outside = |length| ParquetError::OutsideFile { offset, length, end };
-        let rest = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
-        let rest = rest.filter(|rest| !rest.is_empty()).ok_or(outside(1))?;
-        let header = header::read(rest, offset.unsigned_abs())?;
+        let start = u64::try_from(offset).ok().filter(|&start| start < end).ok_or(outside(1))?;
+        let not_loaded = |length: u64| ParquetError::NotLoaded { offset: start, length };
+        let rest = file.rest(start, end);
+        let header = header::read(rest, start).map_err(|error| {
+            let all = end - start;
+            let is_cut = matches!(error, ParquetError::Truncated { .. });
+            // What the column says of its filter, or so many bytes as the header of any writer has, and more if that ends within it.
+            let given = length.and_then(|length| u64::try_from(length).ok());
+            let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
+            let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);
+            if is_cut && (rest.len() as u64) < all { not_loaded(most) } else { error }
+        })?;
         let expected = header.length as u64 + u64::from(header.bitset);
         if let Some(length) = length
             && u64::try_from(length) != Ok(expected)
         {
             return Err(ParquetError::Length { found: length.max(0) as u64, expected });
         }
-        let bitset = rest.get(header.length..expected as usize).ok_or(outside(expected))?;
-        Ok((Self::from_bitset(bitset)?, offset.unsigned_abs() + expected))
+        if expected > end - start {
+            return Err(outside(expected));
+        }
+        let bytes = file.get(start, expected).ok_or(not_loaded(expected))?;
+        Ok((Self::from_bitset(&bytes[header.length..])?, start + expected))
     }
 }
+
+/// Bytes that are loaded of a filter whose length is not known: the headers of all writers have fewer.
+const HEADER: u64 = 64;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// Whether a value with these plain-encoded bytes may be in the row group: false means certainly absent.

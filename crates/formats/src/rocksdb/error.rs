@@ -130,6 +130,13 @@ pub enum RocksdbError {
         /// The type: 1 Snappy, 2 zlib, 3 bzip2, 4 LZ4, 5 LZ4HC, 6 Xpress, 7 ZSTD.
         found: u8,
     },
+    /// Bytes of the file are needed that were not loaded: load them, and open the file again.
+    NotLoaded {
+        /// Where they begin.
+        offset: u64,
+        /// How many they are.
+        length: u64,
+    },
     /// The contents of a block, whose checksum fits, cannot be parsed.
     Malformed {
         /// Which block.
@@ -200,6 +207,9 @@ impl Display for RocksdbError {
                 "offset {offset}: found compression type {found}, expected 0: the {block} is compressed, which \
                  no release of RocksDB does"
             ),
+            Self::NotLoaded { offset, length } => {
+                write!(f, "{length} bytes from offset {offset} are needed and were not loaded")
+            }
             Self::Malformed { block, offset, expected } => {
                 write!(f, "offset {offset}: expected {expected} in the {block}")
             }

@@ -21,6 +21,7 @@ use super::block::FilterBlock;
 use super::checksum::ChecksumKind;
 use super::error::RocksdbError;
 use super::hash::KEY_HASH;
+use crate::ranges::FileRanges;
 use crate::words::fill_with_maybe;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -67,6 +68,17 @@ impl<'a> SstFilter<'a> {
     ///
     /// [`RocksdbError`]: this is no such file, or it is damaged. A file without a filter is no error.
     pub fn open(file: &'a [u8]) -> Result<Self, RocksdbError> {
+        SstFilter::open_ranges(&FileRanges::from(file))
+    }
+
+    /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex, properties, and the filter with its index. The
+    /// example is at [`FileRanges`].
+    ///
+    /// # Errors
+    ///
+    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call: five times or so, for a partitioned filter
+    /// up to 64 MiB of partitions at once. What was loaded is parsed again each time, and partitions are verified again.
+    pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         let table = Table::open(file)?;
         let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
         let properties = match names.properties {
@@ -87,7 +99,7 @@ impl<'a> SstFilter<'a> {
             }
             Metaindex { unread, .. } => Filters::Unread(unread),
         };
-        let Table { format_version, checksum, .. } = table;
+        let (format_version, checksum) = (table.format_version, table.checksum);
         Ok(SstFilter { format_version, checksum, properties, filters })
     }
 
@@ -289,6 +301,27 @@ impl<'a> SstFilter<'a> {
             Filters::Partitioned(partitions) => (None, Some(partitions.filters())),
         };
         full.into_iter().chain(partitions.into_iter().flatten())
+    }
+
+    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if every one is looked up, since the keys are
+    /// ordered by more than their bytes, and without a filter.
+    ///
+    /// ```
+    /// # use blocked_bloom_formats::rocksdb::SstFilter;
+    /// # if cfg!(not(target_family = "wasm")) {
+    /// # let file = std::fs::read("tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst")?;
+    /// let filter = SstFilter::open(&file)?;
+    /// assert_eq!(filter.partition("a"), Some(0));
+    /// assert_eq!(filter.partition("z"), Some(filter.filter_blocks().count() - 1));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn partition(&self, key: impl AsRef<[u8]>) -> Option<usize> {
+        match &self.filters {
+            Filters::Unread(_) => None,
+            Filters::Full(_) => Some(0),
+            Filters::Partitioned(partitions) => partitions.partition(key.as_ref()),
+        }
     }
 
     /// The `format_version` of the file, 2 to 7.

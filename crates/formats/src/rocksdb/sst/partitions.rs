@@ -50,7 +50,7 @@ struct Partition<'a> {
 
 impl<'a> Partitions<'a> {
     pub(super) fn of(
-        table: &Table<'a>,
+        table: &Table<'_, 'a>,
         index: Block<'a>,
         properties: &Properties<'_>,
     ) -> Result<Self, RocksdbError> {
@@ -65,13 +65,7 @@ impl<'a> Partitions<'a> {
         let mut last = Handle { offset: 0, size: 0 };
         while !entries.is_at_end() {
             let start = entries.cursor;
-            let (separator, handle) = if properties.delta_handles {
-                let separator = entries.next_key()?;
-                (separator, delta_handle(&mut entries.cursor, separator, last)?)
-            } else {
-                let (separator, value) = entries.next()?;
-                (separator, Cursor::new(value).handle()?)
-            };
+            let (separator, handle) = next(&mut entries, properties.delta_handles, last)?;
             if separator.len() < partitions.suffix {
                 return Err(start.malformed("a separator of at least 8 bytes"));
             }
@@ -93,7 +87,14 @@ impl<'a> Partitions<'a> {
             separator.follow(&mut last_key)?;
             // In the order of the file, so that each byte is verified once, whatever the index says.
             let first = if partitions.list.is_empty() { 0 } else { last.end() };
-            let filter = table.block("filter partition", handle, first)?.filter()?;
+            let filter = match table.block("filter partition", handle, first) {
+                Err(RocksdbError::NotLoaded { offset, length }) => {
+                    let rest = (&mut entries, properties.delta_handles);
+                    let length = length.max(length_of_run(table, handle, rest)?);
+                    return Err(RocksdbError::NotLoaded { offset, length });
+                }
+                block => block?.filter()?,
+            };
             last = handle;
             let error = AllocError::new(size_of_val(partitions.list.as_slice()) as u64);
             partitions.list.try_reserve(1).map_err(|_| error)?;
@@ -128,6 +129,11 @@ impl<'a> Partitions<'a> {
             partition.filter = partition.filter.with_kernel(kernel);
         }
         self
+    }
+
+    /// The partition that holds the key if any does, unless that is not known.
+    pub(super) fn partition(&self, key: &[u8]) -> Option<usize> {
+        self.bytewise.then(|| self.of_key(key))
     }
 
     pub(super) fn contains(&self, key: &[u8]) -> bool {
@@ -245,6 +251,48 @@ impl Walk<'_> {
             _ => length.cmp(&self.key.len()),
         }
     }
+}
+
+/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far the work is.
+const MAX_RUN_BYTES: u64 = 64 << 20;
+
+/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart, which no writer makes, is not opened
+/// again for each.
+const MAX_GAP: u64 = 1 << 20;
+
+/// Bytes from the partition at `start` to the end of the last that may be loaded with it.
+fn length_of_run(
+    table: &Table<'_, '_>,
+    start: Handle,
+    (entries, is_delta): (&mut Entries<'_>, bool),
+) -> Result<u64, RocksdbError> {
+    let mut last = start;
+    while !entries.is_at_end() {
+        let (_, handle) = next(entries, is_delta, last)?;
+        let gap = handle.offset.checked_sub(last.end());
+        let is_near = gap.is_some_and(|gap| gap < MAX_GAP);
+        let is_within =
+            handle.end() <= table.footer && handle.end() - start.offset <= MAX_RUN_BYTES;
+        if !is_near || !is_within {
+            break;
+        }
+        last = handle;
+    }
+    Ok(last.end() - start.offset)
+}
+
+/// The next separator and the handle of its partition.
+fn next<'a>(
+    entries: &mut Entries<'a>,
+    is_delta: bool,
+    last: Handle,
+) -> Result<(Key<'a>, Handle), RocksdbError> {
+    if is_delta {
+        let separator = entries.next_key()?;
+        return Ok((separator, delta_handle(&mut entries.cursor, separator, last)?));
+    }
+    let (separator, value) = entries.next()?;
+    Ok((separator, Cursor::new(value).handle()?))
 }
 
 /// A handle that is stored as the difference from the last one's size, except where its key shares nothing with the last.

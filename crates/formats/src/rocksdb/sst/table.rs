@@ -11,6 +11,7 @@ use super::super::checksum::ChecksumKind;
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle, TRAILER_BYTES};
 use super::entries::Cursor;
+use crate::ranges::FileRanges;
 
 /// Of `format_version` 1 and later.
 const FOOTER_BYTES: usize = 53;
@@ -19,11 +20,12 @@ const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 const OLD_MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 /// First four bytes of the footer's second part since `format_version` 6.
 const EXTENDED_MAGIC: u32 = u32::from_le_bytes([0x3e, 0, 0x7a, 0]);
+
 /// An SST file whose footer was read.
-pub(super) struct Table<'a> {
-    bytes: &'a [u8],
+pub(super) struct Table<'t, 'a> {
+    file: &'t FileRanges<'a>,
     /// Offset of the footer.
-    footer: u64,
+    pub(super) footer: u64,
     pub(super) format_version: u32,
     pub(super) checksum: ChecksumKind,
     /// Mixed with offsets into checksums since `format_version` 6; 0 before.
@@ -31,20 +33,23 @@ pub(super) struct Table<'a> {
     pub(super) metaindex: Handle,
 }
 
-impl<'a> Table<'a> {
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, RocksdbError> {
-        let short = RocksdbError::FileTooShort { found: bytes.len() as u64 };
-        let Some((_, magic)) = bytes.split_last_chunk() else { return Err(short) };
+impl<'t, 'a> Table<'t, 'a> {
+    pub(super) fn open(file: &'t FileRanges<'a>) -> Result<Self, RocksdbError> {
+        let short = RocksdbError::FileTooShort { found: file.len() };
+        let least = (FOOTER_BYTES as u64).min(file.len());
+        let offset = file.len() - least;
+        let not_loaded = RocksdbError::NotLoaded { offset, length: least };
+        let last = file.get(offset, least).ok_or(not_loaded)?;
+        let Some((_, magic)) = last.split_last_chunk() else { return Err(short) };
         let found = u64::from_le_bytes(*magic);
-        let magic_offset = bytes.len() as u64 - 8;
+        let magic_offset = file.len() - 8;
         if found == OLD_MAGIC {
             return Err(RocksdbError::FormatVersion { offset: magic_offset, found: 0 });
         }
         if found != MAGIC {
             return Err(RocksdbError::Magic { offset: magic_offset, found });
         }
-        let Some((_, footer)) = bytes.split_last_chunk::<FOOTER_BYTES>() else { return Err(short) };
-        let offset = bytes.len() as u64 - FOOTER_BYTES as u64;
+        let Some(footer) = last.last_chunk::<FOOTER_BYTES>() else { return Err(short) };
         let format_version = u32_at(footer, 41);
         if !(2..=7).contains(&format_version) {
             let offset = offset + 41;
@@ -53,7 +58,7 @@ impl<'a> Table<'a> {
         let checksum = ChecksumKind::from_byte(footer[0])
             .ok_or(RocksdbError::ChecksumKind { offset, found: footer[0] })?;
         let mut table = Table {
-            bytes,
+            file,
             footer: offset,
             format_version,
             checksum,
@@ -154,18 +159,16 @@ impl<'a> Table<'a> {
         first: u64,
     ) -> Result<(&'a [u8], u32), RocksdbError> {
         let Handle { offset, size } = handle;
-        let end = offset.checked_add(size).and_then(|end| end.checked_add(TRAILER_BYTES));
-        let whole = match end {
-            // The footer's offset is that of a byte in memory: the casts lose nothing.
-            Some(end) if offset >= first && end <= self.footer => {
-                self.bytes[offset as usize..end as usize].split_last_chunk()
-            }
-            _ => None,
-        };
-        match whole {
-            Some((bytes, stored)) => Ok((bytes, u32::from_le_bytes(*stored))),
-            None => Err(self.misplaced(name, handle, first)),
+        let misplaced = self.misplaced(name, handle, first);
+        let length = size.checked_add(TRAILER_BYTES).ok_or(misplaced)?;
+        match offset.checked_add(length) {
+            Some(end) if offset >= first && end <= self.footer => {}
+            _ => return Err(misplaced),
         }
+        let whole = self.file.get(offset, length);
+        let whole = whole.ok_or(RocksdbError::NotLoaded { offset, length })?;
+        let (bytes, stored) = whole.split_last_chunk().ok_or(misplaced)?;
+        Ok((bytes, u32::from_le_bytes(*stored)))
     }
 
     /// The block of these bytes, of which the last is the compression type.

@@ -1,10 +1,10 @@
 //! Where the checksum of a block depends on its offset.
 
-use super::{ChecksumKind, Handle, Table};
+use super::{ChecksumKind, FileRanges, Handle, Table};
 
 fn context(base_context: u32, offset: u64) -> u32 {
     let table = Table {
-        bytes: &[],
+        file: &FileRanges::new(0),
         footer: 0,
         format_version: 6,
         checksum: ChecksumKind::Xxh3,

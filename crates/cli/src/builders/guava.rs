@@ -1,47 +1,12 @@
 //! Guava's filters.
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::guava::{GuavaFilter, GuavaHash, Shape, Strategy, hash_key};
-use serde_json::json;
+use blocked_bloom_formats::guava::{GuavaFilter, GuavaHash, Shape, hash_key};
 
-use super::builder::{BuildOptions, Builder, Built, push};
-use super::classical;
-use super::lookup::{Lookup, in_batches};
-use crate::facts::{Bits, Facts};
+use super::{BuildOptions, Builder, Built, fit, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
-use crate::stored::Stored;
-
-fn open(stored: &Stored) -> Result<GuavaFilter<&[u8]>, Failure> {
-    GuavaFilter::from_bytes(&stored.bytes[..]).map_err(|error| stored.damaged(error))
-}
-
-pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'_>, Failure> {
-    let filter = open(stored)?;
-    Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
-}
-
-pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
-    let filter = open(stored)?;
-    let shape = filter.shape();
-    let strategy = match shape.scheme() {
-        Strategy::Mitz32 => "MURMUR128_MITZ_32",
-        Strategy::Mitz64 => "MURMUR128_MITZ_64",
-        _ => "other",
-    };
-    let header = vec![
-        ("strategy", "strategy", json!(strategy)),
-        ("probes", "probes", json!(shape.probes())),
-        ("words", "words of 8 bytes", json!(shape.words())),
-    ];
-    let bits = Bits {
-        fill_ratio: filter.fill_ratio(),
-        keys: filter.estimated_keys(),
-        false_positive_rate: filter.estimated_false_positive_rate(),
-    };
-    Ok(classical::facts(stored, header, &bits))
-}
 
 /// Collects the hashes of keys. The filter is sized for the expected number of insertions, or for the distinct keys.
 struct Keys {
@@ -86,7 +51,7 @@ impl Builder for Keys {
         let rate = view.estimated_false_positive_rate();
         let (words, probes) = (shape.words(), shape.probes());
         Ok(Built {
-            fit: classical::fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
+            fit: fit(self.expected_keys, distinct, shape.stored_bytes(), needed, rate),
             bytes: filter.into_inner(),
             verified: hits.len(),
             missing: hits.count_misses(),

@@ -1,9 +1,19 @@
-//! Builders of filters for other systems: what they are given and what they make.
+//! Builders of filters for other systems, one module each: what they are given and what they make.
+
+mod cassandra;
+mod guava;
+mod parquet;
+mod redis;
+mod removable;
+mod ribbon;
+mod rocksdb;
+mod spark;
 
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
 
 use crate::failure::Failure;
+use crate::file_format::BuildFormat;
 use crate::keys::Key;
 
 /// What a filter is built by. Options that were not given have the format's default.
@@ -69,4 +79,35 @@ pub(crate) fn push<H>(hashes: &mut Vec<H>, hash: H) -> Result<(), String> {
     hashes.try_reserve(1).map_err(|error| format!("no memory for this key: {error}"))?;
     hashes.push(hash);
     Ok(())
+}
+
+/// How a filter fits its keys; none if it was sized for them.
+fn fit(
+    expected_keys: Option<u64>,
+    keys: u64,
+    bytes: u64,
+    needed: Option<u64>,
+    false_positive_rate: f64,
+) -> Option<Fit> {
+    expected_keys.map(|_| Fit { keys, bytes, needed, false_positive_rate })
+}
+
+/// A builder of filters of another format than that of Bloom filters of this project.
+pub(crate) fn builder(
+    format: BuildFormat,
+    options: &BuildOptions<'_>,
+) -> Result<Box<dyn Builder>, Failure> {
+    match format {
+        BuildFormat::Removable => removable::builder(options),
+        BuildFormat::Ribbon => ribbon::builder(options),
+        BuildFormat::RocksdbBlock | BuildFormat::RocksdbRibbon => rocksdb::builder(options),
+        BuildFormat::ParquetFilter => parquet::builder(options),
+        BuildFormat::Cassandra => cassandra::builder(options),
+        BuildFormat::Guava => Ok(guava::builder(options)),
+        BuildFormat::Spark => spark::builder(options),
+        BuildFormat::Redisbloom => redis::builder(options),
+        BuildFormat::Native | BuildFormat::Compact => {
+            Err(Failure::new(format!("no builder for format {format}")))
+        }
+    }
 }

@@ -1,71 +1,51 @@
 //! RocksDB's filters: a filter block by itself, or an SST file.
 
-use blocked_bloom::{Bitmask, Kernel, Sizing};
+use blocked_bloom::Kernel;
 use blocked_bloom_formats::rocksdb::{
-    ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder,
-    SstFilter, hash_key,
+    ChecksumKind, FilterBlock, FilterKind, FilterLayout, SstFilter,
 };
-use serde_json::{Value, json};
 
-use super::builder::{BuildOptions, Builder, Built, push};
-use super::lookup::{Lookup, LookupArgs, Prefix, in_batches, one_by_one, pass_all};
-use crate::facts::{Bits, Facts, List, kernel, sizes};
-use crate::failure::{Failure, warn};
-use crate::keys::Key;
-use crate::numbers::{counted, percent};
-use crate::stored::Stored;
+use crate::error::Warning;
+use crate::facts::{Bits, Facts, List, kernel, percent, sizes};
+use crate::lookup::{Kind, LookupOptions, Prefix};
+use crate::opened::About;
+use crate::value::{Value, object};
 
-fn open_block(stored: &Stored) -> Result<FilterBlock<'_>, Failure> {
-    FilterBlock::from_bytes(&stored.bytes).map_err(|error| stored.damaged(error))
-}
-
-fn open_sst(stored: &Stored) -> Result<SstFilter<'_>, Failure> {
-    SstFilter::open(&stored.bytes).map_err(|error| stored.damaged(error))
-}
-
-pub(super) fn lookup_block(stored: &Stored) -> Result<Lookup<'_>, Failure> {
-    let filter = open_block(stored)?;
-    warn_of_blocks_without_answers(stored, [filter].into_iter());
-    Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
-}
-
-pub(super) fn lookup_sst<'a>(stored: &'a Stored, args: &LookupArgs) -> Result<Lookup<'a>, Failure> {
-    let filter = open_sst(stored)?;
+pub(crate) fn lookup_sst<'o>(
+    filter: &'o SstFilter<'o>,
+    options: &LookupOptions,
+    warnings: &mut Vec<Warning>,
+) -> Kind<'o> {
     let own = filter.prefix_extractor();
-    let problem = match (&args.prefix, own) {
+    let extractor = || own.unwrap_or_default().to_owned();
+    let warning = match (&options.prefix, own) {
         _ if filter.filter_blocks().next().is_none() => {
-            Some(format!("the file has {}", layout(filter.layout())))
+            Some(Warning::NoFilter { layout: filter.layout() })
         }
         (None, _) if filter.whole_keys() == Some(true) => None,
-        (None, Some(own)) => {
-            Some(format!("the filter has only prefixes by {own}: give --prefix own"))
-        }
-        (None, None) => {
-            Some("the file does not say whether whole keys are in its filter".to_owned())
-        }
-        (Some(_), None) => Some("the filter has no prefixes".to_owned()),
+        (None, Some(_)) => Some(Warning::OnlyPrefixes { extractor: extractor() }),
+        (None, None) => Some(Warning::WholeKeysUnknown),
+        (Some(_), None) => Some(Warning::NoPrefixes),
         (Some(Prefix::Own), Some(_)) if filter.knows_its_extractor() => None,
-        (Some(Prefix::Own), Some(own)) => {
-            Some(format!("the filter has prefixes by {own}, which is not known here"))
-        }
+        (Some(Prefix::Own), Some(_)) => Some(Warning::UnknownExtractor { extractor: extractor() }),
         (Some(Prefix::Rule(rule)), Some(own))
             if name_in_rocksdb(rule.name()).as_deref() == Some(own) =>
         {
             None
         }
-        (Some(Prefix::Rule(rule)), Some(own)) => {
-            Some(format!("the filter has prefixes by {own}, not by {rule}"))
+        (Some(Prefix::Rule(rule)), Some(_)) => {
+            Some(Warning::OtherExtractor { extractor: extractor(), rule: rule.to_string() })
         }
     };
-    let Some(problem) = problem else {
-        warn_of_blocks_without_answers(stored, filter.filter_blocks());
-        return Ok(match args.prefix {
-            None => in_batches(move |keys, hits| filter.contains_batch(keys, hits)),
-            Some(_) => one_by_one(move |key| filter.contains_prefix(key)),
-        });
-    };
-    warn(format!("{}: {problem}: the answer is \"maybe\" for every line", stored.name));
-    Ok(pass_all())
+    if let Some(warning) = warning {
+        warnings.push(warning);
+        return Kind::PassAll;
+    }
+    warnings.extend(without_answers(filter.filter_blocks()));
+    match options.prefix {
+        None => Kind::Sst(filter),
+        Some(_) => Kind::SstPrefixes(filter),
+    }
 }
 
 /// RocksDB's name of a rule of this crate.
@@ -78,29 +58,20 @@ fn name_in_rocksdb(rule: &str) -> Option<String> {
     }
 }
 
-fn warn_of_blocks_without_answers<'a>(
-    stored: &Stored,
-    blocks: impl Iterator<Item = FilterBlock<'a>>,
-) {
-    let (mut all, mut without, mut kind) = (0_u64, 0_u64, "");
-    for block in blocks {
+/// The warning for blocks that answer "maybe" for every key, if there are any.
+pub(crate) fn without_answers<'a>(
+    filters: impl Iterator<Item = FilterBlock<'a>>,
+) -> Option<Warning> {
+    use FilterKind::{FastLocalBloom, LegacyBloom, NoKeys};
+    let (mut all, mut blocks, mut kind) = (0, 0, "");
+    for block in filters {
         all += 1;
-        use FilterKind::{FastLocalBloom, LegacyBloom, NoKeys};
         let is_bloom = matches!(block.kind(), FastLocalBloom { .. } | LegacyBloom { .. } | NoKeys);
         if !is_bloom && block.ribbon().is_none() {
-            (without, kind) = (without + 1, Block::of(block).kind);
+            (blocks, kind) = (blocks + 1, Block::of(block).kind);
         }
     }
-    let name = &stored.name;
-    match (without, all) {
-        (0, _) => {}
-        (1, 1) => {
-            warn(format!("{name}: the filter is {kind}: the answer is \"maybe\" for every key"))
-        }
-        _ => warn(format!(
-            "{name}: {without} of {all} partitions are {kind}: their answer is \"maybe\" for every key"
-        )),
-    }
+    (blocks > 0).then_some(Warning::BlocksWithoutAnswers { blocks, all, kind })
 }
 
 const FAST: &str = "FastLocalBloom";
@@ -165,22 +136,22 @@ impl Block {
     /// The rate at which absent keys are "maybe" here.
     fn rate(&self) -> f64 {
         let ribbon = self.ribbon.map_or(1.0, |(_, rate)| rate);
-        self.bits.as_ref().map_or(ribbon, |bits| bits.false_positive_rate)
+        self.bits.map_or(ribbon, |bits| bits.false_positive_rate)
     }
 
     fn json(&self) -> Value {
-        json!({
+        object! {
             "kind": self.kind,
             "stored_bytes": self.bytes,
             "probes": self.probes,
             "lines": self.lines,
             "line_bytes": self.line_bytes,
-            "columns": self.ribbon.map(|(columns, _)| columns),
-            "fill_ratio": self.bits.as_ref().map(|bits| bits.fill_ratio),
-            "estimated_keys": self.bits.as_ref().and_then(|bits| bits.keys),
+            "solution_columns": self.ribbon.map(|(columns, _)| columns),
+            "fill_ratio": self.bits.map(|bits| bits.fill_ratio),
+            "estimated_keys": self.bits.and_then(|bits| bits.keys),
             "estimated_false_positive_rate": self.rate(),
             "kernel": self.is_for_kernels().then(|| Kernel::default().name()),
-        })
+        }
     }
 
     fn rows(&self) -> Vec<(&'static str, String)> {
@@ -214,7 +185,7 @@ impl Block {
 
     fn cells(&self) -> Vec<String> {
         let number = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
-        let keys = self.bits.as_ref().map(|bits| match bits.keys {
+        let keys = self.bits.map(|bits| match bits.keys {
             Some(keys) => keys.to_string(),
             None => "saturated".to_owned(),
         });
@@ -223,7 +194,7 @@ impl Block {
             self.bytes.to_string(),
             number(self.probes.map(|probes| probes.to_string())),
             number(self.lines.map(|lines| lines.to_string())),
-            number(self.bits.as_ref().map(|bits| percent(bits.fill_ratio))),
+            number(self.bits.map(|bits| percent(bits.fill_ratio))),
             number(keys),
             percent(self.rate()),
         ]
@@ -252,19 +223,20 @@ fn legacy_bits(block: &[u8], probes: u8, line_bytes: usize) -> Bits {
     }
 }
 
-pub(super) fn describe_block(stored: &Stored) -> Result<Facts, Failure> {
-    let block = Block::of(open_block(stored)?);
-    let mut json = json!({ "file": stored.name, "format": stored.format.to_string() });
-    if let (Value::Object(all), Value::Object(own)) = (&mut json, block.json()) {
-        all.extend(own);
+pub(crate) fn describe_block(about: &About, block: FilterBlock<'_>) -> Facts {
+    let block = Block::of(block);
+    let mut fields =
+        vec![("file", about.name.clone().into()), ("format", about.format.name().into())];
+    if let Value::Object(own) = block.json() {
+        fields.extend(own);
     }
-    let mut rows = vec![("file", stored.name.clone()), ("format", stored.format.to_string())];
+    let mut rows = vec![("file", about.name.clone()), ("format", about.format.to_string())];
     rows.extend(block.rows());
     rows.push(("checksum", "none: it is in the SST file".to_owned()));
-    Ok(Facts { json, rows, list: None })
+    Facts::new(Value::Object(fields), rows)
 }
 
-fn layout(layout: FilterLayout) -> &'static str {
+pub(crate) fn layout_text(layout: FilterLayout) -> &'static str {
     match layout {
         FilterLayout::None => "no filter",
         FilterLayout::Full => "one filter for the whole file",
@@ -280,8 +252,7 @@ fn layout(layout: FilterLayout) -> &'static str {
 /// Partitions of a longer list are summed up.
 const MAX_LISTED: usize = 32;
 
-pub(super) fn describe_sst(stored: &Stored) -> Result<Facts, Failure> {
-    let filter = open_sst(stored)?;
+pub(crate) fn describe_sst(about: &About, filter: &SstFilter<'_>) -> Facts {
     let blocks: Vec<Block> = filter.filter_blocks().map(Block::of).collect();
     let bytes: u64 = blocks.iter().map(|block| block.bytes).sum();
     let entries = filter.filter_entries();
@@ -289,10 +260,10 @@ pub(super) fn describe_sst(stored: &Stored) -> Result<Facts, Failure> {
         Some(entries) if entries > 0 && bytes > 0 => Some(8.0 * bytes as f64 / entries as f64),
         _ => None,
     };
-    let json = json!({
-        "file": stored.name,
-        "format": stored.format.to_string(),
-        "stored_bytes": stored.bytes.len(),
+    let json = object! {
+        "file": about.name.clone(),
+        "format": about.format.name(),
+        "stored_bytes": about.length,
         "format_version": filter.format_version(),
         "checksum": filter.checksum_kind().to_string(),
         "layout": match filter.layout() {
@@ -311,7 +282,7 @@ pub(super) fn describe_sst(stored: &Stored) -> Result<Facts, Failure> {
         "comparator": filter.comparator(),
         "range_deletions": filter.range_deletions(),
         "filter_blocks": blocks.iter().map(Block::json).collect::<Vec<Value>>(),
-    });
+    };
 
     let text = |text: Option<&str>| text.unwrap_or("not in the file").to_owned();
     let number = |number: Option<u64>| match number {
@@ -332,11 +303,11 @@ pub(super) fn describe_sst(stored: &Stored) -> Result<Facts, Failure> {
         None => "not in the filter".to_owned(),
     };
     let mut rows = vec![
-        ("file", stored.name.clone()),
-        ("format", format!("{}, version {}", stored.format, filter.format_version())),
-        ("stored size", sizes(stored.bytes.len() as u64)),
+        ("file", about.name.clone()),
+        ("format", format!("{}, version {}", about.format, filter.format_version())),
+        ("stored size", sizes(about.length)),
         ("checksum", checksum),
-        ("filter", layout(filter.layout()).to_owned()),
+        ("filter", layout_text(filter.layout()).to_owned()),
         ("filter policy of the writer", text(filter.filter_policy())),
         ("filter size", sizes(bytes)),
         ("filter entries", number(entries)),
@@ -366,7 +337,7 @@ pub(super) fn describe_sst(stored: &Stored) -> Result<Facts, Failure> {
             }
         }
     }
-    Ok(Facts { json, rows, list })
+    Facts { list, ..Facts::new(json, rows) }
 }
 
 fn partitions(blocks: &[Block]) -> List {
@@ -387,84 +358,14 @@ fn summary(blocks: &[Block]) -> Vec<(&'static str, String)> {
     let mut kinds: Vec<&str> = blocks.iter().map(|block| block.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let keys: Option<u64> = blocks.iter().map(|block| block.bits.as_ref()?.keys).sum();
-    let fill = |block: &Block| block.bits.as_ref().map_or(1.0, |bits| bits.fill_ratio);
+    let keys: Option<u64> = blocks.iter().map(|block| block.bits?.keys).sum();
+    let fill = |block: &Block| block.bits.map_or(1.0, |bits| bits.fill_ratio);
     vec![
         ("kind", kinds.join(", ")),
         ("distinct keys, estimated", keys.map_or("not known".to_owned(), |keys| keys.to_string())),
         ("fill ratio", range(&fill)),
         ("false positives, from the bits", range(&Block::rate)),
     ]
-}
-
-enum BlockBuilder {
-    Bloom(FilterBlockBuilder),
-    Ribbon(RibbonBlockBuilder),
-}
-
-/// Collects keys; their hashes are kept a second time to verify the finished block.
-struct Keys {
-    builder: BlockBuilder,
-    verify: bool,
-    hashes: Vec<u64>,
-}
-
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
-    let bits_per_key = options.bits_per_key.unwrap_or(10.0);
-    // RocksDB takes more than the most that --bits-per-key says, as if it were that.
-    Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
-    let builder = match options.ribbon {
-        false => FilterBlockBuilder::new(bits_per_key).map(BlockBuilder::Bloom),
-        true => RibbonBlockBuilder::new(bits_per_key).map(BlockBuilder::Ribbon),
-    };
-    let builder = builder.map_err(Failure::new)?;
-    Ok(Box::new(Keys { builder, verify: options.verify, hashes: Vec::new() }))
-}
-
-impl Builder for Keys {
-    fn bytes_per_key(&self) -> u64 {
-        size_of::<u64>() as u64
-    }
-
-    fn add(&mut self, key: &Key) -> Result<(), String> {
-        match &mut self.builder {
-            BlockBuilder::Bloom(builder) => builder.insert(key),
-            BlockBuilder::Ribbon(builder) => builder.insert(key),
-        }
-        match self.verify {
-            true => push(&mut self.hashes, hash_key(key.as_ref())),
-            false => Ok(()),
-        }
-    }
-
-    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
-        let keys = match &self.builder {
-            BlockBuilder::Bloom(builder) => builder.len(),
-            BlockBuilder::Ribbon(builder) => builder.len(),
-        };
-        if keys == 0 {
-            return Err(Failure::of(input, "no keys: RocksDB stores no filter then"));
-        }
-        let bytes = match self.builder {
-            BlockBuilder::Bloom(builder) => builder.finish(),
-            BlockBuilder::Ribbon(builder) => builder.par_finish(),
-        };
-        let bytes = bytes.map_err(Failure::new)?;
-        let block = FilterBlock::from_bytes(&bytes).map_err(Failure::new)?;
-        let mut hits = Bitmask::new();
-        if self.verify {
-            block.contains_hashes(&self.hashes, &mut hits);
-        }
-        let shape = match block.kind() {
-            FilterKind::FastLocalBloom { probes, blocks } => {
-                format!("{}, {probes} probes", counted(blocks, "line"))
-            }
-            FilterKind::Ribbon { blocks, .. } => format!("Ribbon, {blocks} blocks of 128 slots"),
-            kind => format!("{kind:?}"),
-        };
-        let summary = format!("{}, {shape}", counted(keys as u64, "key"));
-        Ok(Built { fit: None, verified: hits.len(), missing: hits.count_misses(), summary, bytes })
-    }
 }
 
 #[cfg(test)]

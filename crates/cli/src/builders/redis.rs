@@ -2,72 +2,11 @@
 
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::redis::{RedisFilter, RedisHash};
-use serde_json::json;
 
-use super::builder::{BuildOptions, Builder, Built, push};
-use super::classical;
-use super::lookup::{Lookup, in_batches};
-use crate::facts::{Bits, Facts, List};
+use super::{BuildOptions, Builder, Built, fit, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
-use crate::numbers::percent;
-use crate::stored::Stored;
-
-fn open(stored: &Stored) -> Result<RedisFilter, Failure> {
-    RedisFilter::from_bytes(&stored.bytes).map_err(|error| stored.damaged(error))
-}
-
-pub(super) fn lookup(stored: &Stored) -> Result<Lookup<'static>, Failure> {
-    let filter = open(stored)?;
-    Ok(in_batches(move |keys, hits| filter.contains_batch(keys, hits)))
-}
-
-pub(super) fn describe(stored: &Stored) -> Result<Facts, Failure> {
-    let filter = open(stored)?;
-    let bits: u64 = filter.links().iter().map(|link| link.shape().bits()).sum();
-    let set = filter.links().iter().map(|link| link.fill_ratio() * link.shape().bits() as f64);
-    let fill_ratio = set.sum::<f64>() / bits as f64;
-    let heads =
-        ["keys", "made for", "bits", "probes", "false positives, made for", "from the bits"];
-    let (mut list, mut links) = (List::new(0, &heads), Vec::new());
-    for link in filter.links() {
-        let rate = link.estimated_false_positive_rate();
-        list.lines.push(vec![
-            link.size().to_string(),
-            link.entries().to_string(),
-            link.shape().bits().to_string(),
-            link.shape().probes().to_string(),
-            percent(link.error_rate()),
-            percent(rate),
-        ]);
-        links.push(json!({
-            "keys": link.size(),
-            "capacity": link.entries(),
-            "bits": link.shape().bits(),
-            "probes": link.shape().probes(),
-            "error_rate": link.error_rate(),
-            "fill_ratio": link.fill_ratio(),
-            "estimated_false_positive_rate": rate,
-        }));
-    }
-    let header = vec![
-        ("keys", "keys added", json!(filter.size())),
-        ("capacity", "keys made for", json!(filter.capacity())),
-        ("expansion", "expansion", json!(filter.expansion())),
-        ("hash_bits", "bits of the hash", json!(filter.hash_bits())),
-        ("links", "links", json!(links.len())),
-    ];
-    let bits = Bits {
-        fill_ratio,
-        keys: Some(filter.size()),
-        false_positive_rate: filter.estimated_false_positive_rate(),
-    };
-    let mut facts = classical::facts(stored, header, &bits);
-    facts.json["links"] = json!(links);
-    facts.list = Some(list);
-    Ok(facts)
-}
 
 /// Collects the hashes of keys, in their order, which decides which of them begins a link. The filter is reserved for the expected number
 /// of keys, or for the distinct ones.
@@ -123,7 +62,7 @@ impl Builder for Keys {
         let needed = reserve(distinct).ok().map(|needed| bits(&needed));
         let rate = filter.estimated_false_positive_rate();
         Ok(Built {
-            fit: classical::fit(self.expected_keys, distinct, bits(&filter), needed, rate),
+            fit: fit(self.expected_keys, distinct, bits(&filter), needed, rate),
             bytes: filter.to_bytes(),
             verified: hits.len(),
             missing: hits.count_misses(),

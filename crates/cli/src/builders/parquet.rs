@@ -1,0 +1,113 @@
+//! Parquet's split-block filters.
+
+use blocked_bloom::Bitmask;
+use blocked_bloom_formats::parquet::{MAX_BITSET_BYTES, PhysicalType, SplitBlockFilter};
+use blocked_bloom_inspect::{value_of_bytes, value_of_text};
+use indicatif::BinaryBytes;
+
+use super::{BuildOptions, Builder, Built, Fit, push};
+use crate::failure::{Failure, warn};
+use crate::keys::Key;
+use crate::numbers::percent;
+use crate::wording;
+
+/// Warns if Parquet's largest filter has a higher rate than was given.
+fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
+    const PROBES: f64 = 8.0;
+    if 32 * filter.blocks().len() as u64 != u64::from(MAX_BITSET_BYTES) {
+        return;
+    }
+    let bits = 8.0 * f64::from(MAX_BITSET_BYTES);
+    let reached = (1.0 - (-PROBES * values as f64 / bits).exp()).powf(PROBES);
+    if reached > rate {
+        warn(format!(
+            "Parquet's largest filter has {}: expect {} false positives with {values} values, not {}",
+            format_args!("{MAX_BITSET_BYTES} bytes ({})", BinaryBytes(MAX_BITSET_BYTES.into())),
+            percent(reached),
+            percent(rate),
+        ));
+    }
+}
+
+/// Collects the hashes of a column's values. The filter is sized for the expected number of values, or for the distinct ones, as Arrow
+/// sizes it.
+struct Values {
+    /// None if the user did not give it.
+    physical_type: Option<PhysicalType>,
+    is_hex: bool,
+    expected_values: Option<u64>,
+    rate: f64,
+    verify: bool,
+    hashes: Vec<u64>,
+}
+
+impl Values {
+    fn physical_type(&self) -> PhysicalType {
+        self.physical_type.unwrap_or(PhysicalType::ByteArray)
+    }
+}
+
+pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let rate = options.false_positive_rate.unwrap_or(0.01);
+    // The range does not depend on the values: an error before they are read.
+    SplitBlockFilter::new(0, rate).map_err(Failure::new)?;
+    Ok(Box::new(Values {
+        physical_type: options.value_type,
+        is_hex: options.is_hex,
+        expected_values: options.expected_keys,
+        rate,
+        verify: options.verify,
+        hashes: Vec::new(),
+    }))
+}
+
+impl Builder for Values {
+    fn bytes_per_key(&self) -> u64 {
+        size_of::<u64>() as u64
+    }
+
+    fn add(&mut self, key: &Key) -> Result<(), String> {
+        let (physical_type, bytes) = (self.physical_type(), key.as_ref());
+        let value = match self.is_hex {
+            true => value_of_bytes(physical_type, bytes),
+            false => value_of_text(physical_type, bytes),
+        };
+        let value = value.map_err(|problem| wording::key_problem(&problem))?;
+        push(&mut self.hashes, value.hash())
+    }
+
+    fn finish(mut self: Box<Self>, _: &str) -> Result<Built, Failure> {
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        let distinct = self.hashes.len() as u64;
+        let values = self.expected_values.unwrap_or(distinct);
+        let mut filter = SplitBlockFilter::new(values, self.rate).map_err(Failure::new)?;
+        warn_of_cap(&filter, values, self.rate);
+        filter.insert_hashes(&self.hashes);
+        let mut hits = Bitmask::new();
+        if self.verify {
+            filter.contains_hashes(&self.hashes, &mut hits);
+        }
+        let (physical_type, blocks) = (self.physical_type(), filter.blocks().len());
+        let default = if self.physical_type.is_none() { " (no --type given)" } else { "" };
+        let bytes = filter.to_bytes();
+        let fit = self.expected_values.map(|_| {
+            let needed = SplitBlockFilter::new(distinct, self.rate).ok();
+            Fit {
+                keys: distinct,
+                bytes: bytes.len() as u64,
+                needed: needed.map(|filter| filter.to_bytes().len() as u64),
+                false_positive_rate: filter.estimated_false_positive_rate(),
+            }
+        });
+        Ok(Built {
+            bytes,
+            fit,
+            verified: hits.len(),
+            missing: hits.count_misses(),
+            summary: format!(
+                "{distinct} distinct values of {physical_type}{default}, {blocks} blocks"
+            ),
+        })
+    }
+}

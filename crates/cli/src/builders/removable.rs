@@ -1,0 +1,60 @@
+//! The removable filter of `blocked-bloom-removable`.
+
+use blocked_bloom::Bitmask;
+use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
+
+use super::{BuildOptions, Builder, Built, push};
+use crate::failure::Failure;
+use crate::keys::Key;
+use crate::numbers::counted;
+
+/// Collects the hashes of keys.
+struct Hashes {
+    options: RemovableOptions,
+    verify: bool,
+    hashes: Vec<u64>,
+}
+
+pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let keys = RemovableOptions::new(options.expected_keys.unwrap_or(0));
+    Ok(Box::new(Hashes { options: keys, verify: options.verify, hashes: Vec::new() }))
+}
+
+impl Builder for Hashes {
+    fn bytes_per_key(&self) -> u64 {
+        size_of::<u64>() as u64
+    }
+
+    fn add(&mut self, key: &Key) -> Result<(), String> {
+        let hasher = self.options.hasher().map_err(|error| error.to_string())?;
+        push(&mut self.hashes, hasher.hash(key))
+    }
+
+    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
+        let filter = RemovableFilter::from_hashes(&self.options, &self.hashes);
+        let filter = filter.map_err(|error| match error {
+            RemovableError::Full { inserted, taken, capacity } => {
+                let key = inserted + 1;
+                let advice = "is a key there more than 64 times, or 32 if its two lines are one? Give each once";
+                let full =
+                    format!("both of its lines are full, with {taken} of {capacity} lanes taken");
+                Failure::of(input, format!("key {key}: {full}: {advice}"))
+            }
+            error => Failure::of(input, error),
+        })?;
+        let mut hits = Bitmask::new();
+        if self.verify {
+            filter.contains_hashes(&self.hashes, &mut hits);
+        }
+        let (lines, load) = (filter.lines().len(), filter.load() * 100.0);
+        let (keys, lines) = (counted(filter.keys_inserted(), "key"), counted(lines as u64, "line"));
+        let summary = format!("{keys}, {lines}, load {load:.1} %");
+        Ok(Built {
+            fit: None,
+            verified: hits.len(),
+            missing: hits.count_misses(),
+            summary,
+            bytes: filter.to_bytes(),
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! This project's own static filter, sharded Ribbon.
+
+use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+use blocked_bloom_ribbon::{RibbonFilterBuilder, RibbonOptions};
+
+use super::{BuildOptions, Builder, Built};
+use crate::failure::Failure;
+use crate::keys::Key;
+use crate::numbers::{counted, percent};
+use crate::threads;
+
+const DEFAULT_RATE: f64 = 0.01;
+
+struct Keys {
+    builder: RibbonFilterBuilder,
+    verify: bool,
+    threads: Option<usize>,
+}
+
+pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let rate = options.false_positive_rate.unwrap_or(DEFAULT_RATE);
+    let filters = FilterOptions::new(Sizing::FalsePositiveRate(rate))
+        .with_key_hash(KeyHash::Xxh3 { seed: options.seed });
+    let ribbon = RibbonOptions::from(&filters);
+    // The range does not depend on the keys: an error before they are read.
+    ribbon.estimated_bytes(0).map_err(Failure::new)?;
+    let builder = ribbon.builder();
+    Ok(Box::new(Keys { builder, verify: options.verify, threads: options.threads }))
+}
+
+impl Builder for Keys {
+    fn bytes_per_key(&self) -> u64 {
+        size_of::<u64>() as u64
+    }
+
+    fn add(&mut self, key: &Key) -> Result<(), String> {
+        self.builder.insert(key).map_err(|error| error.to_string())
+    }
+
+    fn finish(self: Box<Self>, _: &str) -> Result<Built, Failure> {
+        let keys = self.builder.len();
+        let verified = if self.verify { keys as usize } else { 0 };
+        let filter = match self.verify {
+            true => self.builder.finish_verified(),
+            false => threads::pool(self.threads)?.install(|| self.builder.par_finish()),
+        };
+        let filter = filter.map_err(Failure::new)?;
+        let (bits, rate) = (filter.bits_per_key(), percent(filter.expected_false_positive_rate()));
+        let summary =
+            format!("{}, {bits:.2} bits per key, {rate} false positives", counted(keys, "key"));
+        Ok(Built { fit: None, verified, missing: 0, summary, bytes: filter.as_bytes().to_vec() })
+    }
+}

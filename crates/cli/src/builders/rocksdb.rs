@@ -1,0 +1,81 @@
+//! RocksDB's filter blocks.
+
+use blocked_bloom::{Bitmask, Sizing};
+use blocked_bloom_formats::rocksdb::{
+    FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder, hash_key,
+};
+
+use super::{BuildOptions, Builder, Built, push};
+use crate::failure::Failure;
+use crate::keys::Key;
+use crate::numbers::counted;
+
+enum BlockBuilder {
+    Bloom(FilterBlockBuilder),
+    Ribbon(RibbonBlockBuilder),
+}
+
+/// Collects keys; their hashes are kept a second time to verify the finished block.
+struct Keys {
+    builder: BlockBuilder,
+    verify: bool,
+    hashes: Vec<u64>,
+}
+
+pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let bits_per_key = options.bits_per_key.unwrap_or(10.0);
+    // RocksDB takes more than the most that --bits-per-key says, as if it were that.
+    Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
+    let builder = match options.ribbon {
+        false => FilterBlockBuilder::new(bits_per_key).map(BlockBuilder::Bloom),
+        true => RibbonBlockBuilder::new(bits_per_key).map(BlockBuilder::Ribbon),
+    };
+    let builder = builder.map_err(Failure::new)?;
+    Ok(Box::new(Keys { builder, verify: options.verify, hashes: Vec::new() }))
+}
+
+impl Builder for Keys {
+    fn bytes_per_key(&self) -> u64 {
+        size_of::<u64>() as u64
+    }
+
+    fn add(&mut self, key: &Key) -> Result<(), String> {
+        match &mut self.builder {
+            BlockBuilder::Bloom(builder) => builder.insert(key),
+            BlockBuilder::Ribbon(builder) => builder.insert(key),
+        }
+        match self.verify {
+            true => push(&mut self.hashes, hash_key(key.as_ref())),
+            false => Ok(()),
+        }
+    }
+
+    fn finish(self: Box<Self>, input: &str) -> Result<Built, Failure> {
+        let keys = match &self.builder {
+            BlockBuilder::Bloom(builder) => builder.len(),
+            BlockBuilder::Ribbon(builder) => builder.len(),
+        };
+        if keys == 0 {
+            return Err(Failure::of(input, "no keys: RocksDB stores no filter then"));
+        }
+        let bytes = match self.builder {
+            BlockBuilder::Bloom(builder) => builder.finish(),
+            BlockBuilder::Ribbon(builder) => builder.par_finish(),
+        };
+        let bytes = bytes.map_err(Failure::new)?;
+        let block = FilterBlock::from_bytes(&bytes).map_err(Failure::new)?;
+        let mut hits = Bitmask::new();
+        if self.verify {
+            block.contains_hashes(&self.hashes, &mut hits);
+        }
+        let shape = match block.kind() {
+            FilterKind::FastLocalBloom { probes, blocks } => {
+                format!("{}, {probes} probes", counted(blocks, "line"))
+            }
+            FilterKind::Ribbon { blocks, .. } => format!("Ribbon, {blocks} blocks of 128 slots"),
+            kind => format!("{kind:?}"),
+        };
+        let summary = format!("{}, {shape}", counted(keys as u64, "key"));
+        Ok(Built { fit: None, verified: hits.len(), missing: hits.count_misses(), summary, bytes })
+    }
+}

@@ -1,0 +1,167 @@
+//! What a description has: facts for programs, rows of names and values for people, and a list below them.
+
+use blocked_bloom::{KERNEL_VARIABLE, Kernel, KeyHash};
+
+use crate::error::Error;
+use crate::value::Value;
+
+/// How the value of a damaged part begins, in [`Facts::rows`] and cells of [`Facts::list`].
+pub const DAMAGED: &str = "DAMAGED";
+
+/// What is known of a stored filter: [`Opened::describe`](crate::Opened::describe) has an example.
+///
+/// ```
+/// # use blocked_bloom::FilterOptions;
+/// # use blocked_bloom_inspect::{FileRanges, Format, Opened, Value};
+/// # let stored = FilterOptions::default().empty_filter(1_000)?.to_bytes();
+/// # let file = FileRanges::from(&stored[..]);
+/// let facts = Opened::new("keys.bloom", &file, Format::Native, None)?.describe();
+/// assert_eq!(facts.json().get("format"), Some(&Value::from("native")));
+/// assert!(facts.rows.contains(&("probes", "6".to_owned())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// For programs, in the order of the description: the object of [`json`](Self::json).
+    pub fields: Vec<(&'static str, Value)>,
+    /// For people: name and value. Texts from the file are in them as they are, control characters included.
+    pub rows: Vec<(&'static str, String)>,
+    /// Parts of the filter: row groups, partitions, links.
+    pub list: Option<List>,
+    /// What is wrong with a filter that could be described all the same: it must not be used to answer "absent".
+    pub damage: Option<Error>,
+}
+
+impl Facts {
+    pub(crate) fn new(json: Value, rows: Vec<(&'static str, String)>) -> Self {
+        let fields = match json {
+            Value::Object(fields) => fields,
+            _ => Vec::new(),
+        };
+        Facts { fields, rows, list: None, damage: None }
+    }
+
+    /// The fields as one object.
+    pub fn json(&self) -> Value {
+        Value::Object(self.fields.clone())
+    }
+}
+
+/// Lines of cells below a line of heads.
+///
+/// ```
+/// # use blocked_bloom::FilterOptions;
+/// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
+/// # use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
+/// # let stored = ScalableBloomFilter::new(ScalableOptions::default())?.to_bytes();
+/// let opened = Opened::new("seen", &FileRanges::from(&stored[..]), Format::Growing, None)?;
+/// let list = opened.describe().list.unwrap();
+/// assert_eq!(list.heads[0], "link");
+/// assert_eq!(list.lines[0][0], "1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct List {
+    /// How many cells of a line, from the left, are words: these are aligned to the left.
+    pub words: usize,
+    /// What the cells of each line are.
+    pub heads: Vec<&'static str>,
+    /// As many cells as there are heads in each.
+    pub lines: Vec<Vec<String>>,
+}
+
+impl List {
+    pub(crate) fn new(words: usize, heads: &[&'static str]) -> Self {
+        List { words, heads: heads.to_vec(), lines: Vec::new() }
+    }
+}
+
+/// What is estimated from the bits of a filter.
+#[derive(Clone, Copy)]
+pub(crate) struct Bits {
+    /// 0 to 1.
+    pub(crate) fill_ratio: f64,
+    /// None if saturated.
+    pub(crate) keys: Option<u64>,
+    /// 0 to 1.
+    pub(crate) false_positive_rate: f64,
+}
+
+impl Bits {
+    pub(crate) fn fill(&self) -> String {
+        format!("{:.2} % of all bits", self.fill_ratio * 100.0)
+    }
+
+    pub(crate) fn keys(&self) -> String {
+        match self.keys {
+            Some(keys) => keys.to_string(),
+            None => "saturated: a block has no zero bit".to_owned(),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> String {
+        percent(self.false_positive_rate)
+    }
+}
+
+/// The hash of a filter's keys: its name, and its seed or tag.
+pub(crate) fn hash_parts(hash: KeyHash) -> (&'static str, Option<u64>, Option<u64>) {
+    match hash {
+        KeyHash::Xxh3 { seed } => ("xxh3-64", Some(seed), None),
+        KeyHash::Caller { tag } => ("caller", None, Some(tag)),
+        _ => ("other", None, None),
+    }
+}
+
+/// The kernel of this process, and why it is the one.
+pub(crate) fn kernel() -> String {
+    let (name, kernels) = (Kernel::default().name(), kernels().join(", "));
+    match std::env::var_os(KERNEL_VARIABLE) {
+        Some(_) => format!("{name} (named by {KERNEL_VARIABLE}; this CPU can run {kernels})"),
+        None => format!("{name} (the fastest this CPU can run of {kernels})"),
+    }
+}
+
+pub(crate) fn kernels() -> Vec<&'static str> {
+    Kernel::supported().map(Kernel::name).collect()
+}
+
+/// A rate of 0 to 1 in percent, with four significant digits at most.
+///
+/// ```
+/// use blocked_bloom_inspect::percent;
+/// assert_eq!((percent(0.009665), percent(0.0), percent(1e-9)), ("0.967 %".into(), "0.000 %".into(), "1.00e-7 %".into()));
+/// ```
+pub fn percent(rate: f64) -> String {
+    match rate * 100.0 {
+        percent if percent == 0.0 || percent >= 0.001 => format!("{percent:.3} %"),
+        percent => format!("{percent:.2e} %"),
+    }
+}
+
+/// Bytes as people read them: `1.46 KiB`.
+///
+/// ```
+/// use blocked_bloom_inspect::binary_bytes;
+/// assert_eq!((binary_bytes(15), binary_bytes(1_500)), ("15 B".into(), "1.46 KiB".into()));
+/// ```
+pub fn binary_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut number, mut unit) = (bytes as f64, None);
+    for next in UNITS {
+        if number < 1024.0 {
+            break;
+        }
+        (number, unit) = (number / 1024.0, Some(next));
+    }
+    match unit {
+        Some(unit) => format!("{number:.2} {unit}"),
+        None => format!("{bytes} B"),
+    }
+}
+
+pub(crate) fn sizes(bytes: u64) -> String {
+    format!("{bytes} bytes ({})", binary_bytes(bytes))
+}

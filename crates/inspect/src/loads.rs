@@ -1,0 +1,297 @@
+//! What is drawn of blocks: how full they are, and where a single key is looked up.
+
+use blocked_bloom::probe::{self, BLOCK_BITS};
+use blocked_bloom::{Block, BloomFilter, KeyHash};
+use blocked_bloom_formats::parquet::split_block;
+use blocked_bloom_formats::parquet::{ParquetFile, SplitBlock, SplitBlockFilter, Value};
+use blocked_bloom_formats::rocksdb::hash_key;
+
+use crate::error::{Error, Warning};
+use crate::formats::typed::value_of;
+use crate::lookup::LookupOptions;
+use crate::opened::{Filter, Opened};
+
+/// How full the blocks of a filter are: [`Opened::block_loads`].
+///
+/// ```
+/// use blocked_bloom::FilterOptions;
+/// use blocked_bloom_inspect::{FileRanges, Format, Opened};
+/// let mut builder = FilterOptions::default().builder();
+/// builder.extend((0..10_000_u32).map(u32::to_le_bytes))?;
+/// let stored = builder.finish()?.to_bytes();
+///
+/// let opened = Opened::new("f", &FileRanges::from(&stored[..]), Format::Native, None)?;
+/// let loads = opened.block_loads(0).unwrap();
+/// assert_eq!(loads.histogram.iter().sum::<u64>(), loads.blocks);
+/// // Of so many blocks, as many with 230 bits set as keys that are hashed evenly leave.
+/// assert!((loads.expected.iter().sum::<f64>() / loads.blocks as f64 - 1.0).abs() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BlockLoads {
+    /// Bits of a block: 512, or 256 of Parquet's.
+    pub block_bits: u32,
+    /// Blocks of the filter.
+    pub blocks: u64,
+    /// Bits that a key sets.
+    pub probes: u32,
+    /// Fraction of all bits that are set, 0 to 1.
+    pub fill_ratio: f64,
+    /// How many blocks have so many bits set, for none to all of them: `block_bits + 1` numbers.
+    pub histogram: Vec<u64>,
+    /// The same for keys that are hashed evenly, so many that they set as many bits: what the histogram looks like unless the hash is bad or
+    /// bits are damaged. Empty if every bit is set.
+    pub expected: Vec<f64>,
+}
+
+/// Where a key is looked up in one filter: [`Opened::probes`].
+///
+/// ```
+/// # use blocked_bloom::FilterOptions;
+/// # use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened};
+/// # let mut builder = FilterOptions::default().builder();
+/// # builder.extend(["apple"])?;
+/// # let stored = builder.finish()?.to_bytes();
+/// # let opened = Opened::new("f", &FileRanges::from(&stored[..]), Format::Native, None)?;
+/// let probes = opened.probes(b"apple", &LookupOptions::default())?;
+/// assert!(probes[0].block < 1 && probes[0].bits.len() == 6);
+/// assert!(probes[0].bits.iter().all(|&(_, is_set)| is_set)); // so it may be present
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Probe {
+    /// The filter, as [`Opened::block_loads`] numbers them.
+    pub part: usize,
+    /// The block in it.
+    pub block: u64,
+    /// The block: 64 bytes, or 32 of Parquet's. Bit `b` is bit `b % 8` of byte `b / 8`.
+    pub bytes: Vec<u8>,
+    /// The bits that the key has, in the order of the probe scheme, and whether each is set. They may repeat.
+    pub bits: Vec<(u32, bool)>,
+}
+
+impl Probe {
+    /// Whether every bit is set, so that the key may be in this filter.
+    pub fn is_hit(&self) -> bool {
+        self.bits.iter().all(|&(_, is_set)| is_set)
+    }
+
+    fn new(part: usize, block: u32, bytes: &[u8], bits: impl Iterator<Item = u32>) -> Self {
+        let is_set = |bit: u32| bytes[bit as usize / 8] >> (bit % 8) & 1 == 1;
+        let bits = bits.map(|bit| (bit, is_set(bit))).collect();
+        Probe { part, block: block.into(), bytes: bytes.to_vec(), bits }
+    }
+
+    fn in_blocks(part: usize, blocks: &[Block], probes: u32, hash: u64) -> Option<Self> {
+        let index = probe::block_index(hash, blocks.len() as u32);
+        let block = blocks.get(index as usize)?;
+        Some(Probe::new(part, index, block, probe::bits(hash, probes)))
+    }
+
+    fn in_split_blocks(part: usize, blocks: &[SplitBlock], hash: u64) -> Option<Self> {
+        let index = split_block::block_index(hash, blocks.len() as u32);
+        let block = blocks.get(index as usize)?;
+        let bits = split_block::bits(hash);
+        Some(Probe::new(part, index, block, (0..).zip(bits).map(|(word, bit)| 32 * word + bit)))
+    }
+}
+
+/// The filter of a part.
+enum Part<'o> {
+    Bloom(BloomFilter<&'o [Block]>),
+    SplitBlock(SplitBlockFilter<&'o [SplitBlock]>),
+}
+
+pub(crate) fn parts(opened: &Opened<'_>) -> usize {
+    match &opened.filter {
+        Filter::Growing(filter) => filter.links().len(),
+        Filter::RocksdbSst(filter) => filter.filter_blocks().count(),
+        Filter::Parquet(file) => chunks(file).count(),
+        Filter::Native { .. } | Filter::Compact(_) => 1,
+        Filter::RocksdbBlock(_) | Filter::ParquetFilter(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Row group and column of every part.
+fn chunks(file: &ParquetFile<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let groups = file.row_groups().iter().enumerate();
+    groups.flat_map(|(group, columns)| (0..columns.columns().len()).map(move |at| (group, at)))
+}
+
+fn part<'o>(opened: &'o Opened<'_>, part: usize) -> Option<Part<'o>> {
+    if opened.about.damage.is_some() || part >= parts(opened) {
+        return None;
+    }
+    match &opened.filter {
+        Filter::Native { filter, .. } | Filter::Compact(filter) => Some(Part::Bloom(filter.view())),
+        Filter::Growing(filter) => filter.links().get(part).map(|link| Part::Bloom(link.view())),
+        Filter::RocksdbBlock(block) => block.view().map(Part::Bloom),
+        Filter::RocksdbSst(filter) => filter.filter_blocks().nth(part)?.view().map(Part::Bloom),
+        Filter::ParquetFilter(filter) => Some(Part::SplitBlock(filter.view())),
+        Filter::Parquet(file) => {
+            let (group, column) = chunks(file).nth(part)?;
+            file.filter(group, column).ok()?.map(Part::SplitBlock)
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn block_loads(opened: &Opened<'_>, number: usize) -> Option<BlockLoads> {
+    let part = part(opened, number)?;
+    let (histogram, probes) = match &part {
+        Part::Bloom(filter) => (histogram(filter.blocks()), filter.params().probes()),
+        Part::SplitBlock(filter) => (histogram(filter.blocks()), SPLIT_BLOCK_WORDS),
+    };
+    let (block_bits, blocks) = (histogram.len() as u32 - 1, histogram.iter().sum::<u64>());
+    // A filter that passes all has no blocks.
+    if blocks == 0 {
+        return None;
+    }
+    let ones: u64 = (0..).zip(&histogram).map(|(bits, blocks)| bits * blocks).sum();
+    let fill_ratio = ones as f64 / (f64::from(block_bits) * blocks as f64);
+    // Each bit of evenly hashed keys is hit by `probes` in `block_bits` of the keys of a block: by a number that has a Poisson distribution.
+    let load = -(-fill_ratio).ln_1p() * f64::from(block_bits) / f64::from(probes);
+    let expected = match load.is_finite() {
+        true => expected(&part, load, blocks, probes),
+        false => Vec::new(),
+    };
+    Some(BlockLoads { block_bits, blocks, probes, fill_ratio, histogram, expected })
+}
+
+/// How many blocks have so many bits set.
+fn histogram<const BYTES: usize>(blocks: &[[u8; BYTES]]) -> Vec<u64> {
+    let mut histogram = vec![0; 8 * BYTES + 1];
+    for block in blocks {
+        let ones: u32 = block.iter().map(|byte| byte.count_ones()).sum();
+        histogram[ones as usize] += 1;
+    }
+    histogram
+}
+
+/// Words of a split block, in each of which a key sets one bit.
+const SPLIT_BLOCK_WORDS: u32 = 8;
+const WORD_BITS: usize = 32;
+
+/// How many of the blocks have so many bits set where a block has `load` keys on average: the mean over the blocks' numbers of keys, which
+/// have a binomial distribution, of that of the bits that so many probes set.
+fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
+    // The bits that the keys so far set, in a block or in a word of a split block.
+    let mut set = match part {
+        Part::Bloom(_) => vec![0.0; BLOCK_BITS as usize + 1],
+        Part::SplitBlock(_) => vec![0.0; WORD_BITS + 1],
+    };
+    set[0] = 1.0;
+    let (n, keys) = (blocks as f64, (load * blocks as f64).round());
+    let mut expected = Vec::new();
+    let mut in_block = 0.0_f64;
+    // The logarithm of the chance of so many keys in a block: it may be small beyond what a double holds before it is not.
+    let mut log = if blocks == 1 { 0.0 } else { keys * (-1.0 / n).ln_1p() };
+    loop {
+        let weight = match blocks {
+            1 => f64::from(u8::from(in_block == keys)),
+            _ => log.exp(),
+        };
+        if weight > 0.0 {
+            let of_block = match part {
+                Part::Bloom(_) => set.clone(),
+                Part::SplitBlock(_) => sum_of_eight(&set),
+            };
+            expected.resize(of_block.len(), 0.0);
+            expected.iter_mut().zip(of_block).for_each(|(sum, share)| *sum += n * weight * share);
+        }
+        // The chances rise up to the mean and fall from there on.
+        if in_block >= keys || (in_block > load && weight < 1e-15) {
+            return expected;
+        }
+        log += ((keys - in_block) / ((in_block + 1.0) * (n - 1.0).max(1.0))).ln();
+        in_block += 1.0;
+        let throws = if let Part::Bloom(_) = part { probes } else { 1 };
+        (0..throws).for_each(|_| throw(&mut set));
+    }
+}
+
+/// The chances of so many bits set after one more probe, of a bit that is as likely as any other.
+fn throw(set: &mut [f64]) {
+    let bits = (set.len() - 1) as f64;
+    for ones in (1..set.len()).rev() {
+        let before = (ones - 1) as f64;
+        set[ones] = set[ones] * (ones as f64 / bits) + set[ones - 1] * ((bits - before) / bits);
+    }
+    set[0] = 0.0;
+}
+
+/// The chances of the sum of eight such numbers.
+fn sum_of_eight(word: &[f64]) -> Vec<f64> {
+    let twice = |chances: Vec<f64>| {
+        let mut sum = vec![0.0; 2 * chances.len() - 1];
+        for (i, a) in chances.iter().enumerate() {
+            chances.iter().enumerate().for_each(|(j, b)| sum[i + j] += a * b);
+        }
+        sum
+    };
+    twice(twice(twice(word.to_vec())))
+}
+
+pub(crate) fn probes(
+    opened: &Opened<'_>,
+    key: &[u8],
+    options: &LookupOptions,
+) -> Result<Vec<Probe>, Error> {
+    // The errors are those of a lookup, that of a key included.
+    let lookup = opened.lookup(options)?;
+    lookup.contains(&[key]).map_err(Error::Key)?;
+    let is_pass_all = lookup.warnings().iter().any(Warning::is_pass_all);
+    if is_pass_all || options.prefix.is_some() {
+        return Ok(Vec::new());
+    }
+    let hash = match opened.key_hash() {
+        Some(key_hash) => key_hash.hasher().ok().map(|hasher| hasher.hash(key)),
+        None => None,
+    };
+    let of_value = |value: Value<'_>| value.hash();
+    let value = |physical_type| value_of(physical_type, key, options.encoded).map(of_value).ok();
+    let places: Vec<(usize, Option<u64>)> = match &opened.filter {
+        Filter::RocksdbBlock(_) => vec![(0, Some(hash_key(key)))],
+        Filter::RocksdbSst(filter) => match filter.partition(key) {
+            Some(partition) => vec![(partition, Some(hash_key(key)))],
+            None => (0..parts(opened)).map(|part| (part, Some(hash_key(key)))).collect(),
+        },
+        Filter::ParquetFilter(_) => {
+            vec![(0, options.value_type.and_then(value))]
+        }
+        Filter::Parquet(file) => {
+            let name = options.column.as_deref().unwrap_or_default();
+            let column = opened.column(name, &options.row_groups)?;
+            let hash = value(column.physical_type());
+            let is_chosen =
+                |group: usize| column.row_groups().iter().any(|of| of.row_group == group);
+            let is_of_column = |&(_, (group, at)): &(usize, (usize, usize))| {
+                is_chosen(group) && file.row_groups()[group].columns()[at].name() == name
+            };
+            let found = chunks(file).enumerate().filter(is_of_column);
+            found.map(|(part, _)| (part, hash)).collect()
+        }
+        _ => (0..parts(opened)).map(|part| (part, hash)).collect(),
+    };
+    let probe = |(number, hash): (usize, Option<u64>)| match part(opened, number)? {
+        Part::Bloom(filter) => {
+            Probe::in_blocks(number, filter.blocks(), filter.params().probes(), hash?)
+        }
+        Part::SplitBlock(filter) => Probe::in_split_blocks(number, filter.blocks(), hash?),
+    };
+    Ok(places.into_iter().filter_map(probe).collect())
+}
+
+impl Opened<'_> {
+    /// The hash of the keys of a filter of this project.
+    fn key_hash(&self) -> Option<KeyHash> {
+        match &self.filter {
+            Filter::Native { filter, .. } | Filter::Compact(filter) => Some(filter.key_hash()),
+            Filter::Growing(filter) => Some(filter.key_hash()),
+            _ => None,
+        }
+    }
+}

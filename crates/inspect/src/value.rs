@@ -1,0 +1,166 @@
+//! Facts for programs: values that are written as JSON.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+/// A fact, or a list or an object of facts. What [`Display`] writes is JSON, in one line.
+///
+/// ```
+/// use blocked_bloom_inspect::Value;
+/// let value = Value::Object(vec![("kind", "Ribbon".into()), ("columns", 7_u32.into()), ("rate", f64::NAN.into())]);
+/// assert_eq!(value.to_string(), r#"{"kind":"Ribbon","columns":7,"rate":null}"#);
+/// assert_eq!(value.get("columns"), Some(&Value::Integer(7)));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// Not known, or there is none.
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A number, a count, an offset.
+    Integer(i128),
+    /// A rate or a ratio, always finite.
+    Number(f64),
+    /// A name.
+    Text(String),
+    /// Parts of a filter.
+    List(Vec<Value>),
+    /// Facts by their names, in the order of the description.
+    Object(Vec<(&'static str, Value)>),
+}
+
+impl Value {
+    /// The fact of this name in an object. `None` for what is no object, or has no such fact.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        match self {
+            Value::Object(facts) => {
+                facts.iter().find(|fact| fact.0 == name).map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("null"),
+            Value::Bool(value) => value.fmt(f),
+            Value::Integer(value) => value.fmt(f),
+            // Digits that read back as the same number, and a point or an exponent: a number to every reader of JSON.
+            Value::Number(value) => write!(f, "{value:?}"),
+            Value::Text(text) => write_text(text, f),
+            Value::List(values) => {
+                f.write_char('[')?;
+                for (i, value) in values.iter().enumerate() {
+                    write!(f, "{}{value}", if i > 0 { "," } else { "" })?;
+                }
+                f.write_char(']')
+            }
+            Value::Object(facts) => {
+                f.write_char('{')?;
+                for (i, (name, value)) in facts.iter().enumerate() {
+                    write!(f, "{}\"{name}\":{value}", if i > 0 { "," } else { "" })?;
+                }
+                f.write_char('}')
+            }
+        }
+    }
+}
+
+fn write_text(text: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => write!(f, "\\{c}")?,
+            c if c < ' ' => write!(f, "\\u{:04x}", u32::from(c))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
+}
+
+macro_rules! from_integers {
+    ($($integer:ty)*) => {
+        $(impl From<$integer> for Value {
+            fn from(value: $integer) -> Self {
+                Value::Integer(i128::from(value))
+            }
+        })*
+    };
+}
+
+from_integers!(u8 u16 u32 u64 i32 i64);
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Self {
+        Value::from(value as u64)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Value::Bool(value)
+    }
+}
+
+/// [`Value::Null`] for what is not finite.
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        if value.is_finite() { Value::Number(value) } else { Value::Null }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, T::into)
+    }
+}
+
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(values: Vec<T>) -> Self {
+        Value::List(values.into_iter().map(T::into).collect())
+    }
+}
+
+/// An object of these facts.
+macro_rules! object {
+    ($($name:literal: $value:expr),* $(,)?) => {
+        $crate::Value::Object(vec![$(($name, $crate::Value::from($value))),*])
+    };
+}
+
+pub(crate) use object;
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn text_is_escaped_as_json_wants_it() {
+        let text = Value::from("a\"b\\c\n\u{1}\u{7f}\u{2028}é");
+        assert_eq!(text.to_string(), "\"a\\\"b\\\\c\\u000a\\u0001\u{7f}\u{2028}é\"");
+    }
+
+    #[test]
+    fn numbers_read_back_as_themselves() {
+        for number in [0.0, 1.0, 0.1, 9.665e-3, 1e-7, 5e-324, 1e300, u64::MAX as f64] {
+            assert_eq!(Value::from(number).to_string().parse(), Ok(number));
+        }
+        assert_eq!(Value::from(1.0).to_string(), "1.0");
+        assert_eq!(Value::from(u64::MAX).to_string(), "18446744073709551615");
+        assert_eq!(Value::from(f64::INFINITY), Value::Null);
+    }
+}
