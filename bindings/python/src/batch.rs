@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use rayon::prelude::*;
 
-use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit};
+use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit, reused};
 use crate::objects::{Objects, Taken};
 use crate::{arrow, buffer, memory_error};
 
@@ -218,6 +218,7 @@ struct Scratch {
     stages: Vec<Stage>,
     hashes: Vec<u64>,
     valid: Vec<u64>,
+    slices: Vec<&'static [u8]>,
 }
 
 /// Where in a column a row is: which chunk, which row of it.
@@ -265,7 +266,12 @@ fn run_rows<E: From<BadKey>>(
             match stage.kind {
                 Kind::Numbers => op(Keys::Numbers(&stage.numbers)),
                 Kind::Hashes => op(Keys::Hashes(&stage.numbers)),
-                Kind::Bytes => op(Keys::Bytes(&stage.slices())),
+                Kind::Bytes => {
+                    let slices = stage.slices(&mut scratch.slices);
+                    let done = op(Keys::Bytes(&slices));
+                    scratch.slices = reused(slices);
+                    done
+                }
             }?;
             &stage.valid
         } else {
@@ -282,7 +288,7 @@ fn run_rows<E: From<BadKey>>(
 }
 
 /// The hashes of the rows of several columns. A row with a NULL has none.
-fn hash_rows(hasher: KeyHasher, count: usize, Scratch { stages, hashes, valid }: &mut Scratch) {
+fn hash_rows(hasher: KeyHasher, count: usize, Scratch { stages, hashes, valid, .. }: &mut Scratch) {
     valid.clear();
     for stage in &mut *stages {
         stage.truncate(count);
@@ -459,6 +465,14 @@ impl Answers {
         }
         py.import(pyo3::intern!(py, "polars"))?.call_method1(pyo3::intern!(py, "Series"), (column,))
     }
+}
+
+/// NumPy's booleans.
+pub(crate) fn numpy_of<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+    let word = |chunk: &[bool]| {
+        chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit) << i)
+    };
+    numpy(py, &Bits { words: answers.chunks(64).map(word).collect(), len: answers.len() })
 }
 
 /// A byte for each bit.

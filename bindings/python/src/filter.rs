@@ -63,6 +63,18 @@ pub(crate) struct BloomFilter;
 pub(crate) struct ScalableBloomFilter;
 
 impl Filter {
+    #[inline]
+    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = objects::hash(self.hasher, key)?;
+        Ok(self.store.write(key.py(), |store| store.insert_hash(hash))?)
+    }
+
+    #[inline]
+    fn has(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = objects::hash(self.hasher, key)?;
+        Ok(self.store.read(key.py(), |store| store.contains_hash(hash)))
+    }
+
     fn of(store: Store) -> PyResult<Self> {
         let hasher =
             store.key_hash().hasher().map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -97,22 +109,6 @@ fn threads_of(threads: usize) -> PyResult<NonZero<usize>> {
 
 #[pymethods]
 impl Filter {
-    /// Adds a key. Returns True if it was certainly not there before.
-    ///
-    /// >>> seen = BloomFilter(100)
-    /// >>> seen.add("apple"), seen.add("apple")
-    /// (True, False)
-    #[pyo3(signature = (key, /))]
-    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = objects::hash(self.hasher, key)?;
-        Ok(self.store.write(py, |store| store.insert_hash(hash))?)
-    }
-
-    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = objects::hash(self.hasher, key)?;
-        Ok(self.store.read(py, |store| store.contains_hash(hash)))
-    }
-
     /// Adds every key of a batch; `threads` are used for columns.
     ///
     /// If a key is refused, those before it may have been added: adding the batch again does no harm.
@@ -394,6 +390,21 @@ impl Filter {
 
 #[pymethods]
 impl BloomFilter {
+    /// Adds a key. Returns True if it was certainly not there before.
+    ///
+    /// >>> seen = BloomFilter(100)
+    /// >>> seen.add("apple"), seen.add("apple")
+    /// (True, False)
+    #[pyo3(signature = (key, /))]
+    fn add(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // Here and not in the class that both extend: what is of this class is found by a comparison, what is of a derived one by a call.
+        slf.as_super().get().add(key)
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        slf.as_super().get().has(key)
+    }
+
     #[new]
     #[pyo3(signature = (keys, fpr=None, *, bits_per_key=None, seed=0))]
     fn new(
@@ -440,7 +451,7 @@ impl BloomFilter {
     /// meanwhile changes answers; whoever makes it shorter ends this process when it looks there: `save` does neither.
     #[staticmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
-    fn mmap(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
+    pub(crate) fn mmap(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
         into_python(
             py,
             py.detach(|| stored::map(&path, verify)).map_err(|error| error.of_file(&path))?,
@@ -450,6 +461,21 @@ impl BloomFilter {
 
 #[pymethods]
 impl ScalableBloomFilter {
+    /// Adds a key. Returns True if it was certainly not there before.
+    ///
+    /// >>> seen = ScalableBloomFilter()
+    /// >>> seen.add("apple"), seen.add("apple")
+    /// (True, False)
+    #[pyo3(signature = (key, /))]
+    fn add(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // Here and not in the class that both extend: what is of this class is found by a comparison, what is of a derived one by a call.
+        slf.as_super().get().add(key)
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        slf.as_super().get().has(key)
+    }
+
     #[new]
     #[pyo3(signature = (fpr=0.01, *, first_keys=1_000_000, seed=0))]
     fn new(fpr: f64, first_keys: u64, seed: u64) -> PyResult<PyClassInitializer<Self>> {
@@ -485,7 +511,7 @@ impl ScalableBloomFilter {
     /// process when it looks there: `save` does neither.
     #[staticmethod]
     #[pyo3(signature = (path, /))]
-    fn mmap(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+    pub(crate) fn mmap(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
         into_python(
             py,
             py.detach(|| stored::map_growing(&path)).map_err(|error| error.of_file(&path))?,
@@ -496,7 +522,7 @@ impl ScalableBloomFilter {
 /// The hash of a key, 64 bits, as a filter of this seed has it: the same in every process, on every machine, and in Rust.
 ///
 /// >>> hex(key_hash("apple"))
-/// '0x0'
+/// '0x517a430dcf1f8a00'
 #[pyfunction]
 #[pyo3(signature = (key, /, *, seed=0))]
 pub(crate) fn key_hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {

@@ -7,6 +7,7 @@ mod columns;
 mod filter;
 mod memory;
 mod objects;
+mod opened;
 mod shared;
 mod store;
 mod stored;
@@ -33,4 +34,6 @@ mod _native {
     use super::FormatError;
     #[pymodule_export]
     use super::filter::{BloomFilter, Filter, ScalableBloomFilter, key_hash};
+    #[pymodule_export]
+    use super::opened::{StoredFilter, open, parquet_row_groups};
 }

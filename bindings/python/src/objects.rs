@@ -58,6 +58,12 @@ fn part<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Part<'a>> {
     Ok(Part::Number(integer(object)?))
 }
 
+/// The decimal digits of an integer.
+pub(crate) fn number(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let value = integer(object)?;
+    Ok(if object.lt(0)? { (value as i64).to_string() } else { value.to_string() })
+}
+
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
     let number = if object.is_instance_of::<PyInt>() {
@@ -211,12 +217,11 @@ impl<'py> Taken<'py> {
                     Ok(tuple) => {
                         tuples.push((
                             kept,
-                            hash_tuple(hasher, tuple)
-                                .map_err(|error| at(error, first + i, object))?,
+                            hash_tuple(hasher, tuple).map_err(|error| at(error, first + i))?,
                         ));
                         Part::Number(0)
                     }
-                    Err(_) => part(object).map_err(|error| at(error, first + i, object))?,
+                    Err(_) => part(object).map_err(|error| at(error, first + i))?,
                 },
             };
             slices[kept] = match key {
@@ -245,8 +250,11 @@ impl<'py> Taken<'py> {
 }
 
 /// The error with the index of the key.
-fn at(error: PyErr, index: usize, object: &Bound<'_, PyAny>) -> PyErr {
-    let py = object.py();
+pub(crate) fn at(error: PyErr, index: usize) -> PyErr {
+    Python::attach(|py| at_index(py, error, index))
+}
+
+fn at_index(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py) {
         let text = format!("key {index}: {}", error.value(py));
         return PyErr::from_type(error.get_type(py), text);

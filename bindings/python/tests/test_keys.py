@@ -321,3 +321,12 @@ def test_long_keys():
     filter = BloomFilter(100, 1e-8)
     filter.update(wide)
     assert all(bytes([i]) * 40_000 in filter for i in range(5))
+
+
+def test_no_wrong_answers(monkeypatch):
+    """`bench/answers.py` with 2 M keys; by itself it takes any number."""
+    monkeypatch.syspath_prepend(FOLDER.parent / "bench")
+    import answers
+
+    looked_up, wrong = answers.run(2e6, chunk=20_000)
+    assert looked_up >= 2e6 and wrong == 0

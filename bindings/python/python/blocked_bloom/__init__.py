@@ -7,6 +7,24 @@
 True
 """
 
-from ._native import BloomFilter, Filter, FormatError, ScalableBloomFilter, key_hash
+from ._native import (
+    BloomFilter,
+    Filter,
+    FormatError,
+    ScalableBloomFilter,
+    StoredFilter,
+    key_hash,
+    open,
+    parquet_row_groups,
+)
 
-__all__ = ["BloomFilter", "Filter", "FormatError", "ScalableBloomFilter", "key_hash"]
+__all__ = [
+    "BloomFilter",
+    "Filter",
+    "FormatError",
+    "ScalableBloomFilter",
+    "StoredFilter",
+    "key_hash",
+    "open",
+    "parquet_row_groups",
+]
