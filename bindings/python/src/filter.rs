@@ -63,18 +63,6 @@ pub(crate) struct BloomFilter;
 pub(crate) struct ScalableBloomFilter;
 
 impl Filter {
-    #[inline]
-    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = objects::hash(self.hasher, key)?;
-        Ok(self.store.write(key.py(), |store| store.insert_hash(hash))?)
-    }
-
-    #[inline]
-    fn has(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = objects::hash(self.hasher, key)?;
-        Ok(self.store.read(key.py(), |store| store.contains_hash(hash)))
-    }
-
     fn of(store: Store) -> PyResult<Self> {
         let hasher =
             store.key_hash().hasher().map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -109,6 +97,22 @@ fn threads_of(threads: usize) -> PyResult<NonZero<usize>> {
 
 #[pymethods]
 impl Filter {
+    /// Adds a key. Returns True if it was certainly not there before.
+    ///
+    /// >>> seen = BloomFilter(100)
+    /// >>> seen.add("apple"), seen.add("apple")
+    /// (True, False)
+    #[pyo3(signature = (key, /))]
+    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = objects::hash(self.hasher, key)?;
+        Ok(self.store.write(py, |store| store.insert_hash(hash))?)
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = objects::hash(self.hasher, key)?;
+        Ok(self.store.read(py, |store| store.contains_hash(hash)))
+    }
+
     /// Adds every key of a batch; `threads` are used for columns.
     ///
     /// If a key is refused, those before it may have been added: adding the batch again does no harm.
@@ -390,21 +394,6 @@ impl Filter {
 
 #[pymethods]
 impl BloomFilter {
-    /// Adds a key. Returns True if it was certainly not there before.
-    ///
-    /// >>> seen = BloomFilter(100)
-    /// >>> seen.add("apple"), seen.add("apple")
-    /// (True, False)
-    #[pyo3(signature = (key, /))]
-    fn add(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        // Here and not in the class that both extend: what is of this class is found by a comparison, what is of a derived one by a call.
-        slf.as_super().get().add(key)
-    }
-
-    fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        slf.as_super().get().has(key)
-    }
-
     #[new]
     #[pyo3(signature = (keys, fpr=None, *, bits_per_key=None, seed=0))]
     fn new(
@@ -461,21 +450,6 @@ impl BloomFilter {
 
 #[pymethods]
 impl ScalableBloomFilter {
-    /// Adds a key. Returns True if it was certainly not there before.
-    ///
-    /// >>> seen = ScalableBloomFilter()
-    /// >>> seen.add("apple"), seen.add("apple")
-    /// (True, False)
-    #[pyo3(signature = (key, /))]
-    fn add(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        // Here and not in the class that both extend: what is of this class is found by a comparison, what is of a derived one by a call.
-        slf.as_super().get().add(key)
-    }
-
-    fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        slf.as_super().get().has(key)
-    }
-
     #[new]
     #[pyo3(signature = (fpr=0.01, *, first_keys=1_000_000, seed=0))]
     fn new(fpr: f64, first_keys: u64, seed: u64) -> PyResult<PyClassInitializer<Self>> {

@@ -217,11 +217,12 @@ impl<'py> Taken<'py> {
                     Ok(tuple) => {
                         tuples.push((
                             kept,
-                            hash_tuple(hasher, tuple).map_err(|error| at(error, first + i))?,
+                            hash_tuple(hasher, tuple)
+                                .map_err(|error| at(object.py(), error, first + i))?,
                         ));
                         Part::Number(0)
                     }
-                    Err(_) => part(object).map_err(|error| at(error, first + i))?,
+                    Err(_) => part(object).map_err(|error| at(object.py(), error, first + i))?,
                 },
             };
             slices[kept] = match key {
@@ -250,11 +251,7 @@ impl<'py> Taken<'py> {
 }
 
 /// The error with the index of the key.
-pub(crate) fn at(error: PyErr, index: usize) -> PyErr {
-    Python::attach(|py| at_index(py, error, index))
-}
-
-fn at_index(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
+pub(crate) fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py) {
         let text = format!("key {index}: {}", error.value(py));
         return PyErr::from_type(error.get_type(py), text);

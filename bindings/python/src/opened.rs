@@ -39,7 +39,7 @@ fn name(path: &Path) -> String {
 }
 
 fn recognised(path: &Path, bytes: &[u8]) -> PyResult<Format> {
-    let ends = bytes.len().min(EVIDENCE_BYTES);
+    let ends = bytes.len().min(EVIDENCE_BYTES as usize);
     let (head, tail) = (&bytes[..ends], &bytes[bytes.len() - ends..]);
     recognise(&name(path), head, tail, Some(bytes.len() as u64))
         .map_err(|error| format_error(path, error))
@@ -99,7 +99,7 @@ fn keys(
     };
     let of = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         let item = item?;
-        key(&item, format, values).map_err(|error| objects::at(error, i))
+        key(&item, format, values).map_err(|error| objects::at(keys.py(), error, i))
     };
     listed.try_iter()?.enumerate().map(of).collect()
 }
