@@ -293,8 +293,9 @@ impl Parts<'_> {
                 self.wrong(format_args!("buffer {i} of {} is missing", self.array.n_buffers))
             );
         }
-        // SAFETY: there are `n_buffers` pointers.
-        Ok(unsafe { *self.array.buffers.add(i) }.cast())
+        let place = self.array.buffers.wrapping_add(i);
+        // SAFETY: there are `n_buffers` pointers, of which this is one.
+        Ok(unsafe { *place }.cast())
     }
 
     /// The start of a buffer with something for each row.
