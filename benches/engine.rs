@@ -10,18 +10,21 @@
 //! The partitioned tables have 200,000 keys in filters of 4 KiB: the index is searched by the key, and then the partition is tested.
 //!
 //! `cargo bench --bench engine` takes a minute and 500 MB of memory. Rounds of all ways are interleaved, so that a neighbour on the
-//! machine slows all of them; times are ns per key in 20 tables: median of the rounds, least in brackets, ratio of the medians.
+//! machine slows all of them; times are ns per key in 20 tables: median of the rounds, least in brackets, median of the ratios and of the
+//! differences to the first row.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
-use std::hint::black_box;
-use std::time::Instant;
+use std::cell::Cell;
 
-use benches::peers::LsmTreeFilter;
-use benches::workload::key;
-use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
-use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
+use benches::clock::{Case, Named};
+use benches::rows::Given;
+use benches::workload::hash;
+use blocked_bloom::{
+    Bitmask, Block, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing, Stored,
+};
+use blocked_bloom_lsm::{PartitionIndex, PartitionLocation, PartitionedFilterBuilder};
 
 const TABLES: usize = 20;
 
@@ -68,7 +71,7 @@ impl Tables {
             // Of equally many keys, the blocks of a key would be at the same place of all filters: in one set of the first-level cache, and, on huge pages,
             // of the second, which has fewer ways than there are tables.
             let keys = keys - keys * table as usize / 1000;
-            let hashes: Vec<u64> = (0..keys as u64).map(|i| key(i * 64 + table)).collect();
+            let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
             let filter = BloomFilter::from_hashes(&options, &hashes).expect("memory");
             tables.stored.push(filter.to_bytes());
             tables.lsm_tree.push(LsmTreeFilter::new(&hashes, 10 * keys));
@@ -80,8 +83,13 @@ impl Tables {
     }
 }
 
-/// A way to look up all of some hashes in all tables; returns how many were found, which is the same for all ways.
+/// A way to look up all of some hashes in all tables; returns how many were found.
 type Way<'a> = Box<dyn FnMut(&[u64]) -> usize + 'a>;
+
+/// A way that looks up one hash after the other.
+fn each<'a>(test: impl Fn(u64) -> usize + 'a) -> Way<'a> {
+    Box::new(move |hashes| hashes.iter().map(|&hash| test(hash)).sum())
+}
 
 fn multi_get<'a>(views: &'a [View<'a>], batch: usize) -> Way<'a> {
     let mut hits = Bitmask::new();
@@ -100,71 +108,46 @@ fn multi_get<'a>(views: &'a [View<'a>], batch: usize) -> Way<'a> {
     })
 }
 
+/// Ways that find the same.
 fn ways<'a>(
-    tables: &'a Tables,
+    stored: &'a [Vec<u8>],
     views: &'a [View<'a>],
     in_tables: &'a [Box<Table<'a>>],
 ) -> Vec<(&'static str, Way<'a>)> {
     let key_hash = KeyHash::default();
-    let each = |test: fn(&'a [View<'a>], u64) -> usize| -> Way<'a> {
-        Box::new(move |hashes| hashes.iter().map(|&hash| test(views, hash)).sum())
+    let one_by_one = move |hash: u64| views.iter().filter(|view| view.contains_hash(hash)).count();
+    let in_bytes = move |hash: u64| {
+        let test = |bytes: &&Vec<u8>| BloomFilter::contains_hash_in(bytes, key_hash, hash);
+        stored.iter().filter(test).count()
     };
-    let stored = &tables.stored;
+    let opened = move |hash: u64| {
+        let test = |bytes: &&Vec<u8>| {
+            let filter = BloomFilter::from_bytes_trusted(bytes);
+            filter.expect("a filter").contains_hash(hash)
+        };
+        stored.iter().filter(test).count()
+    };
+    let in_tables_one_by_one = move |hash: u64| {
+        let key = hash.to_be_bytes();
+        in_tables.iter().filter(|table| table.may_have(&key, hash)).count()
+    };
     vec![
-        (
-            "one by one",
-            each(|views, hash| views.iter().filter(|view| view.contains_hash(hash)).count()),
-        ),
+        ("one by one", each(one_by_one)),
         (
             "prefetch first",
-            each(|views, hash| {
+            each(move |hash| {
                 views.iter().for_each(|view| view.prefetch_hash(hash));
-                views.iter().filter(|view| view.contains_hash(hash)).count()
+                one_by_one(hash)
             }),
         ),
-        (
-            "stored bytes",
-            Box::new(move |hashes| {
-                let one = |&hash: &u64| {
-                    let test =
-                        |bytes: &&Vec<u8>| BloomFilter::contains_hash_in(bytes, key_hash, hash);
-                    stored.iter().filter(test).count()
-                };
-                hashes.iter().map(one).sum()
-            }),
-        ),
-        (
-            "opened each time",
-            Box::new(move |hashes| {
-                let one = |&hash: &u64| {
-                    let test = |bytes: &&Vec<u8>| {
-                        let filter = BloomFilter::from_bytes_trusted(bytes);
-                        filter.expect("a filter").contains_hash(hash)
-                    };
-                    stored.iter().filter(test).count()
-                };
-                hashes.iter().map(one).sum()
-            }),
-        ),
-        (
-            "tables, one by one",
-            Box::new(move |hashes| {
-                let one = |&hash: &u64| {
-                    let key = hash.to_be_bytes();
-                    in_tables.iter().filter(|table| table.may_have(&key, hash)).count()
-                };
-                hashes.iter().map(one).sum()
-            }),
-        ),
+        ("stored bytes", each(in_bytes)),
+        ("opened each time", each(opened)),
+        ("tables, one by one", each(in_tables_one_by_one)),
         (
             "tables, prefetch first",
-            Box::new(move |hashes| {
-                let one = |&hash: &u64| {
-                    let key = hash.to_be_bytes();
-                    in_tables.iter().for_each(|table| table.filter.prefetch_hash(hash));
-                    in_tables.iter().filter(|table| table.may_have(&key, hash)).count()
-                };
-                hashes.iter().map(one).sum()
+            each(move |hash| {
+                in_tables.iter().for_each(|table| table.filter.prefetch_hash(hash));
+                in_tables_one_by_one(hash)
             }),
         ),
         ("MultiGet of 8", multi_get(views, 8)),
@@ -173,23 +156,50 @@ fn ways<'a>(
     ]
 }
 
-/// The loop of RocksDB over the same blocks, and the filter of lsm-tree, whose false positives are its own.
-fn peers<'a>(tables: &'a Tables, views: &'a [View<'a>]) -> Vec<(&'static str, Way<'a>)> {
-    let mut ways: Vec<(&'static str, Way<'_>)> = Vec::new();
+/// RocksDB's loop over the same blocks, where there is AVX2.
+fn rocksdb<'a>(views: &'a [View<'a>]) -> Option<Way<'a>> {
     #[cfg(target_arch = "x86_64")]
-    if benches::peers::rocksdb::count(&[], &[]).is_some() {
-        let count = |hashes: &[u64]| benches::peers::rocksdb::count(views, hashes).expect("AVX2");
-        ways.push(("RocksDB's loop", Box::new(count)));
+    if let Some(0) = benches::rocksdb::count_in_all(&[], &[]) {
+        let tables: Vec<_> = views.iter().map(|v| (v.blocks(), v.params().probes())).collect();
+        let count = move |hashes: &[u64]| benches::rocksdb::count_in_all(&tables, hashes);
+        return Some(Box::new(move |hashes| count(hashes).expect("AVX2")));
     }
-    #[cfg(not(target_arch = "x86_64"))]
     let _ = views;
-    let count = |hashes: &[u64]| {
-        let one =
-            |&hash: &u64| tables.lsm_tree.iter().filter(|filter| filter.contains(hash)).count();
-        hashes.iter().map(one).sum()
-    };
-    ways.push(("lsm-tree's filter", Box::new(count)));
-    ways
+    None
+}
+
+/// The standard filter of lsm-tree, as its documentation describes it: a classical filter, whose probes are found by double hashing with
+/// a division each.
+struct LsmTreeFilter {
+    bits: Vec<u8>,
+    probes: u64,
+}
+
+impl LsmTreeFilter {
+    fn new(hashes: &[u64], bits: usize) -> Self {
+        let probes = (bits as f64 / hashes.len() as f64 * core::f64::consts::LN_2) as u64;
+        let mut filter = LsmTreeFilter { bits: vec![0; bits.div_ceil(8)], probes: probes.max(1) };
+        for &hash in hashes {
+            let places: Vec<u64> = filter.places(hash).collect();
+            places.iter().for_each(|&place| filter.bits[(place / 8) as usize] |= 1 << (place % 8));
+        }
+        filter
+    }
+
+    fn places(&self, mut hash: u64) -> impl Iterator<Item = u64> + use<> {
+        let bits = 8 * self.bits.len() as u64;
+        let mut step = (hash >> 32).wrapping_mul(0x517c_c1b7_2722_0a95);
+        (1..=self.probes).map(move |i| {
+            let place = hash % bits;
+            hash = hash.wrapping_add(step);
+            step = step.wrapping_mul(i);
+            place
+        })
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        self.places(hash).all(|place| self.bits[(place / 8) as usize] >> (place % 8) & 1 == 1)
+    }
 }
 
 /// A table of ascending keys whose filter is in partitions of 4 KiB.
@@ -202,7 +212,7 @@ impl Partitioned {
     fn new(keys: u64, table: u64) -> Self {
         let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
         let mut builder = PartitionedFilterBuilder::new(options, 4_096).expect("a legal size");
-        let mut keys: Vec<u64> = (0..keys).map(|i| key(i * 64 + table)).collect();
+        let mut keys: Vec<u64> = (0..keys).map(|i| hash(i * 64 + table)).collect();
         keys.sort_unstable();
         let mut stored = Vec::new();
         for key in keys {
@@ -220,78 +230,67 @@ fn partitioned_ways<'a>(
     tables: &'a [Partitioned],
     opened: &'a [Vec<BloomFilter<Stored<&'a Vec<u8>>>>],
 ) -> Vec<(&'static str, Way<'a>)> {
-    let hasher = KeyHash::default().hasher().expect("the default hash");
-    type Test<'a> = Box<dyn Fn(usize, &[u8; 8], u64) -> bool + 'a>;
-    let per_key = move |test: Test<'a>| -> Way<'a> {
-        Box::new(move |keys| {
-            let one = |key: &u64| {
-                let key = key.to_be_bytes();
-                let hash = hasher.hash(key);
-                (0..TABLES).filter(|&table| test(table, &key, hash)).count()
-            };
-            keys.iter().map(one).sum()
-        })
-    };
     let key_hash = KeyHash::default();
-    vec![
+    let hasher = key_hash.hasher().expect("the default hash");
+    // Of a table by its number: the partition of a key, and the key's hash in it.
+    fn per_table<'a>(
+        tables: &'a [Partitioned],
+        hasher: KeyHasher,
+        test: impl Fn(usize, &PartitionLocation, u64) -> bool + 'a,
+    ) -> Way<'a> {
+        each(move |key| {
+            let key = key.to_be_bytes();
+            let hash = hasher.hash(key);
+            let has = |&table: &usize| test(table, &tables[table].index.locate(key), hash);
+            (0..TABLES).filter(has).count()
+        })
+    }
+    let ways: [(_, Way<'a>); 3] = [
         (
             "index, opened",
-            per_key(Box::new(move |table, key, hash| {
-                let at = tables[table].index.locate(key);
+            per_table(tables, hasher, |table, at, hash| {
                 opened[table][at.partition].contains_hash(hash)
-            })),
+            }),
         ),
         (
             "index, stored bytes",
-            per_key(Box::new(move |table, key, hash| {
-                let at = tables[table].index.locate(key);
+            per_table(tables, hasher, move |table, at, hash| {
                 let bytes = &tables[table].stored[at.partition];
                 BloomFilter::contains_hash_in(bytes, key_hash, hash)
-            })),
+            }),
         ),
         (
             "index, opened each time",
-            per_key(Box::new(move |table, key, hash| {
-                let at = tables[table].index.locate(key);
-                let bytes = &tables[table].stored[at.partition];
-                let opened = tables[table].index.open_trusted(&at, bytes);
+            per_table(tables, hasher, |table, at, hash| {
+                let Partitioned { index, stored } = &tables[table];
+                let opened = index.open_trusted(at, &stored[at.partition]);
                 opened.expect("the partition").contains_hash(hash)
-            })),
+            }),
         ),
-    ]
+    ];
+    ways.into()
 }
 
-/// Times the ways in interleaved rounds and prints a line for each. The first `same` of them must find the same.
-fn time(mut ways: Vec<(&'static str, Way<'_>)>, same: usize, rounds: usize) {
-    let mut times = vec![Vec::new(); ways.len()];
-    // Every way of every round has keys of its own, whose lines no other has brought into the cache; only in the first round all have
-    // the same.
-    let mut next = 1 << 40;
-    let mut expected = None;
-    for round in 0..=rounds {
-        for (i, ((name, way), times)) in ways.iter_mut().zip(&mut times).enumerate() {
-            let hashes: Vec<u64> = (next..next + LOOKUPS as u64).map(|i| key(key(i))).collect();
-            let start = Instant::now();
-            let found = way(black_box(&hashes));
-            let nanoseconds = start.elapsed().as_nanos() as f64 / LOOKUPS as f64;
-            if round > 0 {
-                times.push(nanoseconds);
-                next += LOOKUPS as u64;
-            } else if i < same {
-                assert_eq!(*expected.get_or_insert(found), found, "{name} finds others");
-            }
-        }
-        next += LOOKUPS as u64;
+/// Times the ways in interleaved rounds and prints a line for each. All but the last `others` must find the same.
+fn time(mut ways: Vec<(&'static str, Way<'_>)>, others: usize, rounds: usize) {
+    // Every way of every round has keys of its own, whose lines no other has brought into the cache.
+    let next = Cell::new(1 << 40);
+    let fresh = || {
+        let first = next.replace(next.get() + LOOKUPS as u64);
+        (first..first + LOOKUPS as u64).map(|i| hash(hash(i))).collect::<Vec<u64>>()
+    };
+    let same = fresh();
+    let found: Vec<usize> = ways.iter_mut().map(|(_, way)| way(&same)).collect();
+    let alike = &found[..found.len() - others];
+    assert!(alike.iter().all(|count| *count == alike[0]), "some find others: {found:?}");
+    let mut named = Named::default();
+    for (name, mut way) in ways {
+        named.add(
+            name,
+            Case::with_setup(LOOKUPS, |_| fresh(), move |hashes: Vec<u64>| way(&hashes)),
+        );
     }
-    let mut reference = 0.0;
-    for ((name, _), times) in ways.iter().zip(&mut times) {
-        times.sort_by(f64::total_cmp);
-        let median = times[times.len() / 2];
-        if reference == 0.0 {
-            reference = median;
-        }
-        println!("  {name:<23} {median:8.1} ({:.1}) {:.2}", times[0], median / reference);
-    }
+    println!("{}", named.lines(rounds));
 }
 
 fn opened(bytes: &Vec<u8>) -> BloomFilter<Stored<&Vec<u8>>> {
@@ -299,14 +298,8 @@ fn opened(bytes: &Vec<u8>) -> BloomFilter<Stored<&Vec<u8>>> {
 }
 
 fn main() {
-    let given = |wanted| std::env::args().skip(1).any(|argument| argument == wanted);
-    if given("--list") {
-        return println!("engine: all rows, in one run");
-    }
-    let rounds = if given("--quick") { 7 } else { 41 };
-    println!(
-        "engine: one absent key in {TABLES} tables, ns; {rounds} rounds: median (least) ratio"
-    );
+    let rounds = Given::to("engine").rounds(41);
+    println!("engine: one absent key in {TABLES} tables, ns; {rounds} rounds");
     let memories = [
         (3_276, Memory::Stored),
         (200_000, Memory::Stored),
@@ -321,19 +314,20 @@ fn main() {
             owned => owned.iter().map(|filter| filter.view()).collect(),
         };
         let in_tables: Vec<_> = views.iter().copied().map(Table::boxed).collect();
-        let mut ways = ways(&tables, &views, &in_tables);
-        let same = ways.len();
-        ways.extend(peers(&tables, &views));
+        let mut ways = ways(&tables.stored, &views, &in_tables);
+        ways.extend(rocksdb(&views).map(|way| ("RocksDB's loop", way)));
+        // Its false positives are its own.
+        let lsm_tree =
+            |hash: u64| tables.lsm_tree.iter().filter(|table| table.contains(hash)).count();
+        ways.push(("lsm-tree's filter", each(lsm_tree)));
         let bytes: usize = tables.stored.iter().map(Vec::len).sum();
         let place = if memory == Memory::Own { ", whole lines and huge pages" } else { "" };
         println!("\n{keys} keys a table, {} KB of filters{place}", bytes / 1000);
-        time(ways, same, rounds);
+        time(ways, 1, rounds);
     }
     let tables: Vec<_> = (0..TABLES as u64).map(|table| Partitioned::new(200_000, table)).collect();
     let opened: Vec<Vec<_>> =
         tables.iter().map(|table| table.stored.iter().map(opened).collect()).collect();
     println!("\n200000 keys a table, in {} partitions", tables[0].stored.len());
-    let ways = partitioned_ways(&tables, &opened);
-    let same = ways.len();
-    time(ways, same, rounds);
+    time(partitioned_ways(&tables, &opened), 0, rounds);
 }

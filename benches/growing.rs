@@ -1,39 +1,23 @@
 //! Queries of a growing filter, a chain of ten filters, target 1 %: in batches and one by one, and two ways of answering a batch that are
-//! not used.
+//! not used; ns a key.
 //!
-//! `growing/batch/absent/100k`: how, keys looked up, keys in the filter (0.2 MB, `10M` 23 MB). `batch` is `contains_hashes`,
-//! `every_link` looks everything up in every filter of the chain, `moved` moves what is left after each, `single` is `contains_hash`. An
-//! iteration is 100,000 keys.
+//! `batch` is `contains_hashes`, `every_link` looks everything up in every filter of the chain, `moved` moves what is left after each,
+//! `single` is `contains_hash`.
 //!
-//! `cargo bench --bench growing` takes half a minute and 110 MB of memory, and is the whole matrix; `-- growing/batch` measures a
-//! part. `docs/growing.md` has figures.
+//! `cargo bench --bench growing` takes half a minute and 110 MB of memory; `docs/growing.md` has figures.
 
-#![allow(missing_docs, reason = "criterion's macros")]
+#![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
-use std::cell::LazyCell;
 use std::hint::black_box;
 
-use benches::workload::key;
+use benches::clock::{Case, Named};
+use benches::rows::Given;
+use benches::workload::hash;
 use blocked_bloom::Bitmask;
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
-use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 
-/// Keys of an iteration.
-const KEYS: usize = 100_000;
-
-/// The hashes of keys from `first` on.
-fn hashes(first: u64, keys: usize) -> Vec<u64> {
-    (first..).map(key).take(keys).collect()
-}
-
-/// A filter of `keys` keys, and the hashes of some of them.
-fn filled(first_items: u64, keys: usize) -> (ScalableBloomFilter, Vec<u64>) {
-    let options = ScalableOptions::new(0.01, first_items);
-    let mut filter = options.build().expect("a rate and a number in range");
-    let hashes = hashes(0, keys);
-    filter.insert_hashes(&hashes).expect("memory for the filter");
-    (filter, hashes.into_iter().step_by(keys / KEYS).collect())
-}
+/// Keys of a pass.
+const KEYS: u64 = 100_000;
 
 fn every_link(filter: &ScalableBloomFilter, hashes: &[u64], hits: &mut Bitmask) {
     for link in filter.links() {
@@ -68,25 +52,23 @@ const WAYS: [(&str, LookUp); 4] = [
     ("single", single),
 ];
 
-fn growing(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("growing");
-    group.sampling_mode(SamplingMode::Flat);
-    group.throughput(Throughput::Elements(KEYS as u64));
-    for (first_items, keys, name) in [(100, 100_000, "100k"), (10_000, 10_000_000, "10M")] {
-        let filter = LazyCell::new(|| filled(first_items, keys));
-        let absent = LazyCell::new(|| hashes(1 << 40, KEYS));
-        for mix in ["absent", "present"] {
+fn main() {
+    let given = Given::to("growing");
+    for (first_items, keys, name) in [(100, KEYS, "100k"), (10_000, 10_000_000, "10M")] {
+        let options = ScalableOptions::new(0.01, first_items);
+        let mut filter = options.build().expect("a rate and a number in range");
+        let all: Vec<u64> = (0..keys).map(hash).collect();
+        filter.insert_hashes(&all).expect("memory for the filter");
+        let present: Vec<u64> = all.into_iter().step_by((keys / KEYS) as usize).collect();
+        let absent: Vec<u64> = ((1 << 40)..(1 << 40) + KEYS).map(hash).collect();
+        for (mix, hashes) in [("absent", &absent), ("present", &present)] {
+            let mut ways = Named::default();
             for (way, look_up) in WAYS {
-                group.bench_function(format!("{way}/{mix}/{name}"), |bencher| {
-                    let (filter, present) = &*filter;
-                    let hashes = if mix == "absent" { &absent[..] } else { present };
-                    let mut hits = Bitmask::new();
-                    bencher.iter(|| look_up(filter, black_box(hashes), &mut hits));
-                });
+                let (filter, mut hits) = (&filter, Bitmask::new());
+                let run = move |_| look_up(filter, black_box(hashes), &mut hits);
+                ways.add(way, Case::new(hashes.len(), run));
             }
+            println!("\n{name} keys, {mix}\n{}", ways.lines(given.rounds(21)));
         }
     }
 }
-
-criterion_group!(name = benches; config = benches::slow(env!("CARGO_CRATE_NAME")); targets = growing);
-criterion_main!(benches);

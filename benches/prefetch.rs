@@ -13,9 +13,12 @@
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
 #![expect(unsafe_code, reason = "hints that the library does not offer")]
 
-use std::{hint::black_box, process::Command, time::Instant};
+use std::hint::black_box;
+use std::process::Command;
 
-use benches::{Lookups, Size, workload::Mix};
+use benches::clock::{Clock, Timing};
+use benches::rows::Size;
+use benches::workload::Mix;
 use blocked_bloom::probe::block_index;
 use blocked_bloom::{Block, BlockBuffer, BloomFilter, Kernel, KeyHash, PREFETCH_VARIABLE};
 
@@ -107,27 +110,26 @@ fn run<const HINT: u8>((view, own): &mut Filters<'_>, column: usize, hashes: &[u
 
 /// The medians of each hint in columns, one after the other.
 fn measure(keys: u64, offset: usize) -> Vec<f64> {
-    let own = Size(keys, "").filled(6);
-    let mut lookups = Lookups::new(Mix::Absent.lookups(keys, 1 << 20));
+    let own = Size(keys, "").filled();
+    let mut lookups = Mix::Absent.lookups(keys, 1 << 20);
     let mut copy = BlockBuffer::zeroed(own.params().blocks() + 1, true).expect("memory");
     let bytes = &mut copy.as_flattened_mut()[offset..][..own.blocks().len() * 64];
     bytes.copy_from_slice(own.blocks().as_flattened());
     let view = BloomFilter::from_blocks(bytes.as_chunks().0, 6, KeyHash::default());
     let mut filters = (view.expect("legal"), own);
-    let mut times = vec![[0.0; ROUNDS]; HINTS.len() * COLUMNS.len()];
-    for round in 0..ROUNDS {
+    let mut times = vec![Vec::new(); HINTS.len() * COLUMNS.len()];
+    for _ in 0..ROUNDS {
         for (i, times) in times.iter_mut().enumerate() {
             let (hint, column) = (i / COLUMNS.len(), i % COLUMNS.len());
-            let start = Instant::now();
+            let clock = Clock::start();
             lookups
                 .next(PASS)
                 .chunks(CALL)
                 .for_each(|hashes| HINTS[hint].1(&mut filters, column, hashes));
-            times[round] = start.elapsed().as_secs_f64() * 1e9 / PASS as f64;
+            times.push(clock.seconds() * 1e9 / PASS as f64);
         }
     }
-    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-    times.iter().map(|times| times[ROUNDS / 2]).collect()
+    times.into_iter().map(|times| Timing::of(times).median).collect()
 }
 
 fn main() {

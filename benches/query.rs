@@ -1,133 +1,98 @@
-//! Queries: every kernel on filters that fit the caches and on ones that do not, absent and present keys, by numbers of probes and
-//! keys a call, beside the memory-bound baseline.
+//! Lookups and inserts by every kernel, in filters that fit the caches and in ones that do not, beside the memory-bound baseline: stored by
+//! criterion under the rows' names, to compare two commits.
 //!
-//! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys looked up, probes, keys a call. An iteration
-//! is 4096 keys, in as many calls as they need. Other rows than kernels: `one_by_one` looks up by a call for each, `keys16`
-//! hashes keys of 16 bytes in the same call, `keys16_two_calls` in one of its own. `baseline` and `baseline_ahead`, which prefetches, are the
-//! memory-bound baseline: they load one line per key and test nothing.
+//! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys looked up, probes, keys a call; `insert/avx2/10k/k6/4096`
+//! the same. An iteration is 4096 keys. Other rows than kernels: `one_by_one` is a call for each key, `keys16` hashes keys of 16 bytes in the
+//! same call. `baseline` and `baseline_ahead`, which prefetches, are the memory-bound baseline: they load one line per key and test nothing.
+//! Names differ from machine to machine only where a CPU lacks a kernel, since criterion finds a stored time by name.
 //!
-//! `cargo bench --bench query` takes up to two minutes and 150 MB of memory: all kernels and sizes, then one of mix, probes and batch at a time
-//! by the default kernel. `-- 'query/avx2/10k'` measures a part, `BLOCKED_BLOOM_BENCH=full` the whole matrix, in half an hour.
-//! `blocked-bloom bench` measures in interleaved rounds, with more comparisons.
+//! `cargo bench --bench query` takes two minutes and 300 MB of memory, `-- 'query/avx2/10k'` measures a part. `blocked-bloom bench` measures
+//! in interleaved rounds, other mixes, probes and batches, and whole filters.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
 use std::cell::LazyCell;
 use std::hint::black_box;
+use std::time::Duration;
 
-use benches::baseline::load_lines;
-use benches::workload::{Mix, lookup_count};
-use benches::{BASELINES, BATCHES, CACHE, ITERATION, MEMORY, PROBES, Size, is_full, lines, sizes};
+use benches::baseline::{BASELINES, load_lines};
+use benches::rows::{ITERATION, SIZES, Size};
+use benches::workload::{Lookups, Mix, key, lookup_count};
 use blocked_bloom::{Bitmask, Kernel};
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// If a default run measures this.
-fn is_in_subset(kernel: Kernel, size: Size, probes: u32, mix: Mix, batch: usize) -> bool {
-    match [probes != 6, mix != Mix::Absent, batch != ITERATION]
-        .iter()
-        .filter(|&&is_other| is_other)
-        .count()
-    {
-        0 => true,
-        1 => kernel == Kernel::default() && [CACHE, MEMORY].contains(&size),
-        _ => false,
+fn rows(criterion: &mut Criterion, size: Size) {
+    let mut group = criterion.benchmark_group("query");
+    let bytes = 64 * ITERATION as u64;
+    group.throughput(Throughput::ElementsAndBytes { elements: ITERATION as u64, bytes });
+    let (filter, count) = (LazyCell::new(|| size.filled()), lookup_count(size.0));
+    for mix in [Mix::Absent, Mix::Present] {
+        let mut lookups = LazyCell::new(|| mix.lookups(size.0, count));
+        let mut bench = |row: String, look_up: &mut dyn FnMut(&[u64])| {
+            group.bench_function(row, |bencher| {
+                LazyCell::force(&filter);
+                let lookups = &mut *lookups;
+                bencher.iter(|| look_up(lookups.next(ITERATION)));
+            });
+        };
+        let at = format!("{}/{}", size.1, mix.name());
+        for (name, ahead) in BASELINES {
+            bench(format!("{name}/{at}/{ITERATION}"), &mut |hashes| {
+                black_box(load_lines(filter.blocks(), hashes, ahead));
+            });
+        }
+        for kernel in Kernel::supported() {
+            let mut hits = Bitmask::new();
+            bench(format!("{}/{at}/k6/{ITERATION}", kernel.name()), &mut |hashes| {
+                filter.view().with_kernel(kernel).contains_hashes(hashes, &mut hits);
+            });
+        }
+        bench(format!("one_by_one/{at}/k6/1"), &mut |hashes| {
+            black_box(hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count());
+        });
     }
+    let mut keys = LazyCell::new(|| Lookups::new((size.0..size.0 + count as u64).map(key)));
+    group.bench_function(format!("keys16/{}/absent/k6/{ITERATION}", size.1), |bencher| {
+        let (keys, filter, mut hits) = (&mut *keys, &*filter, Bitmask::new());
+        bencher.iter(|| filter.contains_batch(keys.next(ITERATION), &mut hits));
+    });
+    group.finish();
+
+    // Keys that were not in the filter when it was made: what is set already costs the same, since no kernel looks.
+    let mut group = criterion.benchmark_group("insert");
+    group.throughput(Throughput::ElementsAndBytes { elements: ITERATION as u64, bytes });
+    let mut lookups = LazyCell::new(|| Mix::Absent.lookups(size.0, count));
+    for kernel in Kernel::supported() {
+        let mut filter = LazyCell::new(|| size.empty().with_kernel(kernel));
+        group.bench_function(format!("{}/{}/k6/{ITERATION}", kernel.name(), size.1), |bencher| {
+            let (filter, lookups) = (&mut *filter, &mut *lookups);
+            bencher.iter(|| filter.insert_hashes(lookups.next(ITERATION)));
+        });
+    }
+    let mut filter = LazyCell::new(|| size.empty());
+    group.bench_function(format!("one_by_one/{}/k6/1", size.1), |bencher| {
+        let (filter, lookups) = (&mut *filter, &mut *lookups);
+        bencher.iter(|| {
+            for &hash in lookups.next(ITERATION) {
+                _ = filter.insert_hash(hash);
+            }
+        });
+    });
 }
 
 fn query(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("query");
-    group.throughput(lines(ITERATION));
-    for size in sizes() {
-        for probes in PROBES {
-            let filter = LazyCell::new(|| size.filled(probes));
-            for mix in Mix::ALL {
-                let mut lookups = None;
-                for batch in BATCHES {
-                    let row = |kernel: &str| {
-                        let (size, mix) = (size.1, mix.name());
-                        match kernel {
-                            "baseline" | "baseline_ahead" => {
-                                format!("{kernel}/{size}/{mix}/{batch}")
-                            }
-                            _ => format!("{kernel}/{size}/{mix}/k{probes}/{batch}"),
-                        }
-                    };
-                    let is_plain = (mix, probes) == (Mix::Absent, 6);
-                    for (name, ahead) in BASELINES {
-                        if !is_plain || !(is_full() || batch == ITERATION) {
-                            continue;
-                        }
-                        group.bench_function(row(name), |bencher| {
-                            let blocks = filter.blocks();
-                            let lookups = lookups.get_or_insert_with(|| size.lookups(mix));
-                            bencher.iter(|| {
-                                for hashes in lookups.next(ITERATION).chunks(batch) {
-                                    let hashes = black_box(hashes);
-                                    black_box(load_lines(blocks, hashes, ahead));
-                                }
-                            });
-                        });
-                    }
-                    for kernel in Kernel::supported() {
-                        if !is_full() && !is_in_subset(kernel, size, probes, mix, batch) {
-                            continue;
-                        }
-                        let mut hits = Bitmask::new();
-                        group.bench_function(row(kernel.name()), |bencher| {
-                            let view = filter.view().with_kernel(kernel);
-                            let lookups = lookups.get_or_insert_with(|| size.lookups(mix));
-                            bencher.iter(|| {
-                                for hashes in lookups.next(ITERATION).chunks(batch) {
-                                    view.contains_hashes(black_box(hashes), &mut hits);
-                                }
-                            });
-                        });
-                    }
-                    if batch == 1 && (is_full() || is_plain) {
-                        group.bench_function(row("one_by_one"), |bencher| {
-                            let view = filter.view();
-                            let lookups = lookups.get_or_insert_with(|| size.lookups(mix));
-                            bencher.iter(|| {
-                                let hashes = lookups.next(ITERATION).iter();
-                                hashes.filter(|&&hash| view.contains_hash(hash)).count()
-                            });
-                        });
-                    }
-                }
-            }
-        }
-    }
+    SIZES.into_iter().for_each(|size| rows(criterion, size));
 }
 
-/// Absent keys of 16 bytes.
-fn whole_keys(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("query");
-    group.throughput(lines(ITERATION));
-    for size in sizes() {
-        let filter = LazyCell::new(|| size.filled(6));
-        let keys: LazyCell<Vec<[u8; 16]>, _> = LazyCell::new(|| {
-            (0..lookup_count(size.0) as u128).map(|i| (i << 64 | i).to_le_bytes()).collect()
-        });
-        let (mut hashes, mut hits, mut start) = (Vec::new(), Bitmask::new(), 0);
-        for (name, in_one_call) in [("keys16", true), ("keys16_two_calls", false)] {
-            let id = format!("{name}/{}/absent/k6/{ITERATION}", size.1);
-            group.bench_function(id, |bencher| {
-                let (keys, view) = (&keys[..], filter.view());
-                let hasher = view.hasher().expect("the filter hashes keys itself");
-                bencher.iter(|| {
-                    let keys = black_box(&keys[start..][..ITERATION]);
-                    start = (start + ITERATION) % lookup_count(size.0);
-                    if in_one_call {
-                        view.contains_batch(keys, &mut hits);
-                    } else {
-                        hasher.hash_batch(keys, &mut hashes);
-                        view.contains_hashes(&hashes, &mut hits);
-                    }
-                });
-            });
-        }
-    }
+/// A second and a half for a row. Neighbours on the machine move it by some percent; more resamplings only take time.
+fn settings() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .sample_size(50)
+        .nresamples(10_000)
+        .noise_threshold(0.03)
 }
 
-criterion_group!(name = benches; config = benches::criterion(env!("CARGO_CRATE_NAME")); targets = query, whole_keys);
+criterion_group!(name = benches; config = settings(); targets = query);
 criterion_main!(benches);

@@ -5,28 +5,29 @@
 //! under one and counts each. On one thread and on two, which look up the same slots.
 //!
 //! `cargo bench --bench resident` takes 20 seconds. Rounds of all ways are interleaved, so that a neighbour on the machine slows all of
-//! them; times are ns per table, the median of the rounds and the least, and the median of what is over `bare` of the same round.
+//! them; times are ns per table, the median of the rounds and the least, and the medians of the ratio to `bare` and of what is over it.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Barrier, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
-use benches::Size;
-use benches::workload::Mix;
+use benches::clock::{Case, Clock, Named, Timing};
+use benches::rows::Size;
+use benches::workload::{Mix, hash};
 use blocked_bloom::BloomFilter;
 use blocked_bloom_lsm::{
     FilterPin, FilterSlot, ResidentOptions, ResidentPlanner, ResidentSet, ResidentTable,
 };
+use rayon::ThreadPoolBuilder;
 
 /// Tables of a get.
 const VISITS: usize = 11;
 const TABLES: usize = 64;
 const GETS: usize = 100_000;
-const ROUNDS: usize = 41;
 
 /// The tables of a get, and a hash that none has.
 type Get = ([u32; VISITS], u64);
@@ -88,7 +89,7 @@ const WAYS: [(&str, Way); 4] = [
 
 fn main() {
     let size = Size(2_000, "2k");
-    let filter = || size.filled(6);
+    let filter = || size.filled();
     let set = ResidentSet::new(ResidentOptions::new(u64::MAX).with_key_hash(filter().key_hash()));
     let slots: Vec<_> = (0..TABLES)
         .map(|number| {
@@ -103,57 +104,27 @@ fn main() {
         slots,
     };
     // Half of the visits are of the few tables of the small levels.
-    let hashes = Mix::Absent.lookups(size.0, 2 * GETS);
-    let mut word = 1_u64;
-    let mut below = |limit: u64| {
-        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((word >> 33) % limit) as u32
-    };
-    let gets: Vec<Get> = hashes
-        .into_iter()
-        .map(|hash| (std::array::from_fn(|i| below(if i < 6 { 16 } else { TABLES as u64 })), hash))
-        .collect();
+    let below = |limit: usize, i: usize| (hash(i as u64) % limit as u64) as u32;
+    let visit = |get: usize, i: usize| below(if i < 6 { 16 } else { TABLES }, get * VISITS + i);
+    let hashes = Mix::Absent.lookups(size.0, 2 * GETS).all.into_iter().enumerate();
+    let gets: Vec<Get> =
+        hashes.map(|(get, hash)| (std::array::from_fn(|i| visit(get, i)), hash)).collect();
     println!("{VISITS} of {TABLES} tables a get; a slot takes {} bytes", size_of::<FilterSlot>());
+    let (engine, gets) = (&engine, &gets);
     for threads in [1, 2] {
-        lookups(&engine, &gets, threads);
+        let pool = &ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        let mut ways = Named::default();
+        for (name, way) in WAYS {
+            let each = move |thread: usize| way(engine, black_box(&gets[thread * GETS..][..GETS]));
+            let all = move |()| pool.broadcast(|thread| each(thread.index()));
+            ways.add(name, Case::in_pool(pool, GETS * VISITS, |_| (), all));
+        }
+        println!("\n{threads} threads: ns per table, ratio to bare, over bare\n{}", ways.lines(41));
     }
     for tables in [2_000, 20_000, 320_000] {
         planning(tables);
     }
     ticks(20_000);
-}
-
-fn lookups(engine: &Engine, gets: &[Get], threads: usize) {
-    let mut times = vec![Vec::new(); WAYS.len()];
-    for _ in 0..ROUNDS {
-        for ((_, way), times) in WAYS.iter().zip(&mut times) {
-            let barrier = Barrier::new(threads);
-            let measure = |gets: &[Get]| {
-                way(engine, &gets[..gets.len() / 10]);
-                barrier.wait();
-                let start = Instant::now();
-                black_box(way(engine, black_box(gets)));
-                start.elapsed().as_secs_f64() * 1e9 / (gets.len() * VISITS) as f64
-            };
-            let sum: f64 = std::thread::scope(|scope| {
-                let chunks = gets.chunks(GETS).take(threads);
-                let handles: Vec<_> = chunks.map(|gets| scope.spawn(|| measure(gets))).collect();
-                handles.into_iter().map(|handle| handle.join().expect("a measurement")).sum()
-            });
-            times.push(sum / threads as f64);
-        }
-    }
-    println!("\n{threads} threads: ns per table     median     least     over bare");
-    for ((name, _), mine) in WAYS.iter().zip(&times) {
-        let over = mine.iter().zip(&times[0]).map(|(mine, bare)| mine - bare).collect();
-        let least = mine.iter().copied().fold(f64::INFINITY, f64::min);
-        println!("{name:28} {:10.2}{least:10.2}{:10.2}", median(mine.clone()), median(over));
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as budget.
@@ -173,14 +144,14 @@ fn planning(tables: u64) {
         for index in 0..tables {
             planner.count(index as usize, 10 * tables / (index * 7_919 % tables + 1));
         }
-        let start = Instant::now();
+        let clock = Clock::start();
         let changes = planner.tick(Duration::from_secs(1));
-        times.push(start.elapsed().as_secs_f64() * 1e3);
+        times.push(clock.seconds() * 1e3);
         for (index, size) in changes {
             planner.resize(index, size);
         }
     }
-    println!("\nplanning {tables} slots: {:.2} ms", median(times));
+    println!("\nplanning {tables} slots: {} ms", Timing::of(times));
 }
 
 /// Ticks of a whole set, whose counters are then read from the slots.
@@ -192,9 +163,9 @@ fn ticks(tables: u64) {
     let mut times = Vec::new();
     for _ in 0..11 {
         slots.iter().for_each(|slot| slot.count_absent(160));
-        let start = Instant::now();
+        let clock = Clock::start();
         drop(black_box(set.tick(Duration::from_secs(1))));
-        times.push(start.elapsed().as_secs_f64() * 1e3);
+        times.push(clock.seconds() * 1e3);
     }
-    println!("a tick of a set of {tables} slots: {:.2} ms", median(times));
+    println!("a tick of a set of {tables} slots: {} ms", Timing::of(times));
 }

@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
-use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error, realloc};
+use alloc::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error, realloc};
 use core::alloc::Layout;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -54,7 +54,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary of one: at most a 32nd.
 const LAZY: usize = 32 * HUGE_PAGE;
 
-/// Of so many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
+/// Of this many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
 /// `calloc` gives: with a greater one Rust's system allocator writes the zeros itself.
 fn layout(blocks: u32) -> Result<Layout, AllocError> {
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
@@ -88,21 +88,26 @@ impl BlockBuffer {
     ///
     /// [`AllocError`] if there is no memory.
     pub fn zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
-        // SAFETY: the function is called with a layout of at least one block: its size is not zero.
-        Self::allocate(blocks, huge_pages, |layout| unsafe { alloc_zeroed(layout) })
+        let writes = layout(blocks.max(1))?.align() == HUGE_PAGE;
+        let take = if writes { alloc } else { alloc_zeroed };
+        let buffer = Self::allocate(blocks, huge_pages, take)?;
+        // For this alignment the allocator would write the zeros itself, before the advice, which is too late for pages in use.
+        if writes {
+            // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; zeros are blocks.
+            unsafe { buffer.start.write_bytes(0, buffer.len as usize) };
+        }
+        Ok(buffer)
     }
 
     /// [`zeroed`](Self::zeroed) by the threads of the current rayon pool: each page is first touched, and so made, by one of those
     /// that will fill it.
     #[cfg(feature = "rayon")]
     pub(crate) fn par_zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
-        use alloc::alloc::alloc;
         use core::mem::MaybeUninit;
 
         use rayon::prelude::*;
 
-        // SAFETY: as in `zeroed`. Every block is written before anything reads one.
-        let buffer = Self::allocate(blocks, huge_pages, |layout| unsafe { alloc(layout) })?;
+        let buffer = Self::allocate(blocks, huge_pages, alloc)?;
         // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; that they are not initialised is what
         // `MaybeUninit` says.
         let fresh: &mut [MaybeUninit<Block>] = unsafe {
@@ -115,20 +120,21 @@ impl BlockBuffer {
         Ok(buffer)
     }
 
-    /// At least one block, in what `take` allocates for a layout, which is not empty.
+    /// At least one block, in what `take` allocates: the caller of this writes what `alloc` gives before anything reads it.
     fn allocate(
         blocks: u32,
         huge_pages: bool,
-        take: impl FnOnce(Layout) -> *mut u8,
+        take: unsafe fn(Layout) -> *mut u8,
     ) -> Result<Self, AllocError> {
         let len = blocks.max(1);
         let layout = layout(len)?;
-        let memory = NonNull::new(take(layout));
+        // SAFETY: one of the allocator's functions, with a layout of at least one block: its size is not zero.
+        let memory = NonNull::new(unsafe { take(layout) });
         let memory = memory.ok_or(AllocError { bytes: u64::from(len) * BLOCK_BYTES as u64 })?;
         let (mut start, mut before) = (memory, 0);
         if layout.align() < BLOCK_BYTES {
             before = memory.as_ptr().addr().wrapping_neg() % HUGE_PAGE;
-            // SAFETY: `before < HUGE_PAGE`, and `layout` has so many bytes more than the blocks.
+            // SAFETY: `before < HUGE_PAGE`, and `layout` has this many bytes more than the blocks.
             start = unsafe { memory.add(before) };
         }
         if huge_pages {
@@ -337,8 +343,8 @@ impl AtomicBuffer {
         // function reaches the blocks: the field is private to this file, which lends a `BlockBuffer` in an `AtomicBuffer` to nobody.
         //
         // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self` and are written only as atomic
-        // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `layout` has an
-        // alignment that is a multiple of 64 and so of an `AtomicBlock`'s (second assertion).
+        // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `start` is on
+        // a boundary of 64 bytes, `layout`'s or a huge page's, and so on an `AtomicBlock`'s (second assertion).
         unsafe { core::slice::from_raw_parts(start, self.0.len as usize) }
     }
 }
@@ -363,7 +369,7 @@ pub struct AllocError {
 }
 
 impl AllocError {
-    /// No memory for so many bytes: for packages that allocate as this one does.
+    /// No memory for this many bytes: for packages that allocate as this one does.
     pub const fn new(bytes: u64) -> Self {
         AllocError { bytes }
     }

@@ -389,7 +389,7 @@ impl FilterOptions {
         BloomFilterBuilder::new(self.clone())
     }
 
-    /// An empty filter for so many keys, to be added to: where their number is known before they come.
+    /// An empty filter for this many keys, to be added to: where their number is known before they come.
     ///
     /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
     ///

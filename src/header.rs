@@ -244,7 +244,7 @@ pub enum HeaderError {
     Magic {
         /// The first eight bytes.
         found: [u8; 8],
-        /// Those of the container.
+        /// The container's magic.
         expected: [u8; 8],
     },
     /// Written by a later release, or damaged.

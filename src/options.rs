@@ -138,7 +138,7 @@ impl FilterOptions {
         self.sizing
     }
 
-    /// The shape of a filter of so many keys, counting prefixes if those are added.
+    /// The shape of a filter of this many keys, counting prefixes if those are added.
     ///
     /// # Errors
     ///
@@ -197,8 +197,8 @@ impl FilterOptions {
         self.huge_pages
     }
 
-    /// Most additions, keys and prefixes, whose stored filter takes at most so many bytes: 0 if not even one does, 2^64 - 1 if there will be
-    /// no filter. Cost: for a rate, 64 times that of sizing a filter; else that of sizing one.
+    /// Most additions, keys and prefixes, whose stored filter takes at most this many bytes: 0 if not even one does, 2^64 - 1 if there will be
+    /// no filter. Cost: for a rate, as sizing 64 filters; else as sizing one.
     ///
     /// # Errors
     ///

@@ -47,7 +47,7 @@ pub(crate) fn insert_chunks(
     }
 }
 
-/// Tasks that share the inserting of so many hashes; none if one thread does it all.
+/// Tasks that share the inserting of this many hashes; none if one thread does it all.
 fn tasks_for(hashes: usize) -> Option<usize> {
     // Reading the number of threads starts a pool: not for a small filter.
     let threads = || rayon::current_num_threads();
@@ -192,7 +192,7 @@ fn with_capacity<T>(len: usize) -> Result<Vec<T>, AllocError> {
     Ok(list)
 }
 
-/// Copies `hashes` to `parted`, which is as long: those of cut 0 first, then those of cut 1, and so on. Writes where each cut
+/// Copies `hashes` to `parted`, which is as long: hashes of cut 0 first, then of cut 1, and so on. Writes where each cut
 /// starts, and last the number of hashes, to `starts`, which are zero and one more than the cuts.
 fn partition(
     hashes: &[u64],

@@ -20,7 +20,7 @@ mod choice;
 /// bits of hash pick the block), so the rate is worse than [`Params::false_positive_rate`] says: partition the filter.
 pub const MAX_RECOMMENDED_BLOCKS: u32 = 1 << 28;
 
-/// Bytes of a stored filter of so many blocks.
+/// Bytes of a stored filter of this many blocks.
 pub(crate) fn stored_bytes(blocks: u32) -> u64 {
     HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
 }
@@ -391,13 +391,13 @@ fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f6
     [(sum / weights).clamp(0.0, 1.0), -above * scale, bend]
 }
 
-/// The powers of 511/512 and 510/512: how full so many probes leave a block.
+/// The powers of 511/512 and 510/512: how full this many probes leave a block.
 fn powers(probes: f64) -> [f64; 2] {
     // ln(511/512), ln(510/512)
     [-0.001_955_034_835_803_350_6, -0.003_913_899_321_136_329].map(|log| libm::exp(probes * log))
 }
 
-/// The rate of one block of so many keys, with the [`powers`] of all their probes.
+/// The rate of one block of this many keys, with the [`powers`] of all their probes.
 fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
     if keys == 0.0 {
         return 0.0;

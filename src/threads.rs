@@ -23,7 +23,7 @@ const MERGED_SEQUENTIALLY_BELOW: usize = 32 << 20;
 
 #[cfg_attr(not(feature = "rayon"), expect(unused_variables, reason = "one thread decides nothing"))]
 impl Threads {
-    /// Blocks of zeros for a filter of so many keys.
+    /// Blocks of zeros for a filter of this many keys.
     pub(crate) fn zeroed(
         self,
         blocks: u32,

@@ -3,7 +3,7 @@
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing};
 
-/// From so many on, the methods `par_*` use the pool; merges do with filters of this many keys, too.
+/// From this many on, the methods `par_*` use the pool; merges do with filters of this many keys, too.
 const MANY: u64 = (1 << 23) + 1;
 
 fn key(i: u64) -> [u8; 8] {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use blocked_bloom::Sizing::{BitsPerKey, FalsePositiveRate, MaxBytes};
 use blocked_bloom::{Params, ParamsError, Sizing};
 
-/// So many blocks for so many keys, or as many as 100 bits per key allow.
+/// This many blocks for this many keys, or as many as 100 bits per key allow.
 fn at_most(keys: u64, blocks: u32) -> Params {
     MaxBytes(64 + 64 * u64::from(blocks)).params(keys).unwrap()
 }
@@ -151,7 +151,7 @@ fn sizes_stay() {
 /// is one key off, for any number of blocks that is tried.
 #[test]
 fn probes_change_at_the_same_keys() {
-    // The fewest keys that may have so many blocks: 100 bits each.
+    // The fewest keys that may have this many blocks: 100 bits each.
     let fewest_keys = |blocks: u32| u64::from(blocks - 1) * 512 / 100 + 1;
     for blocks in 1..24 {
         for keys in fewest_keys(blocks)..=u64::from(blocks) * 245 {

@@ -15,7 +15,7 @@ rounds=${ROUNDS:-3}
 export LC_ALL=C
 
 target=${CARGO_TARGET_DIR:-target}/release
-[ -n "${NO_BUILD:-}" ] || cargo build --quiet --release -p blocked-bloom-cli -p benches --bin blocked-bloom --example lines
+[ -n "${NO_BUILD:-}" ] || cargo build --quiet --release -p blocked-bloom-cli -p blocked-bloom-benches --bin blocked-bloom --example lines
 tool=$target/blocked-bloom read=$target/examples/lines
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT

@@ -1,9 +1,9 @@
 //! What `tools/dedup.sh` measures `blocked-bloom dedup` beside: lines to deduplicate, and a loop that reads them.
 //!
 //! ```text
-//! cargo run --release -p benches --example lines -- make 20000000 FILE    lines of 2 to 9 words, two for every three distinct ones that there could be
-//! cargo run --release -p benches --example lines -- read FILE             counts lines by `BufRead::read_until`
-//! cargo run --release -p benches --example lines -- set FILE              counts distinct lines by a `HashSet` of them
+//! cargo run --release -p blocked-bloom-benches --example lines -- make 20000000 FILE    lines of 2 to 9 words, two for every three distinct ones that there could be
+//! cargo run --release -p blocked-bloom-benches --example lines -- read FILE             counts lines by `BufRead::read_until`
+//! cargo run --release -p blocked-bloom-benches --example lines -- set FILE              counts distinct lines by a `HashSet` of them
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
@@ -23,7 +23,7 @@ fn mix(state: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// So many lines, chosen of 3/5 as many: 1 - 5/3 e^-1 ... of them were there before.
+/// This many lines, chosen of 3/5 as many: 1 - 5/3 e^-1 ... of them were there before.
 fn make(count: u64, path: &str) -> io::Result<()> {
     let words: Vec<&[u8]> = WORDS.lines().map(str::as_bytes).collect();
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);

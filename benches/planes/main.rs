@@ -1,8 +1,8 @@
-//! Bit planes beside scans of rows and beside filters looked up one by one; appending; and whether the rarest plane first would pay.
+//! Bit planes beside scans of rows and beside filters looked up one by one; and appending.
 //!
-//! `cargo bench --bench planes` takes a minute and 1.2 GB of memory; `-- --rows 1000000` is for fewer rows. Rounds of all ways are
-//! interleaved. Before a cold way other memory is read, many times the third-level cache. Times are medians of the rounds, the least in
-//! brackets.
+//! `cargo bench --bench planes` takes a minute and 1.2 GB of memory; `-- --quick` is for fewer rows, `-- scan` for a part. Rounds of
+//! all ways are interleaved. Before a cold way other memory is read, many times the third-level cache. Times are medians of the rounds, the
+//! least in brackets.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
@@ -10,9 +10,11 @@
 mod scan;
 
 use std::hint::black_box;
-use std::time::Instant;
 
-use benches::workload::key;
+use benches::clock::{Case, Named, Schedule, interleaved};
+use benches::rows::Given;
+use benches::table::markdown;
+use benches::workload::hash;
 use blocked_bloom::{Bitmask, BloomFilter, KeyHash, PrefetchAhead, Sizing};
 use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 use scan::Row;
@@ -24,35 +26,9 @@ const COMMON: u64 = 500;
 
 /// A column's value in a row, as its hash: one of a million.
 fn value(row: u64, column: u64) -> u64 {
-    let value = if row.is_multiple_of(COMMON) { 0 } else { 1 + key(row * 16 + column) % 1_000_000 };
-    key(value * 16 + column)
-}
-
-/// Seconds of each round.
-#[derive(Default)]
-struct Times(Vec<f64>);
-
-impl Times {
-    fn time<T>(&mut self, run: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let result = black_box(run());
-        self.0.push(start.elapsed().as_secs_f64());
-        result
-    }
-
-    fn least(&self) -> f64 {
-        self.0.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted[sorted.len() / 2]
-    }
-
-    fn milliseconds(&self) -> String {
-        format!("{:.3} ({:.3})", self.median() * 1e3, self.least() * 1e3)
-    }
+    let value =
+        if row.is_multiple_of(COMMON) { 0 } else { 1 + hash(row * 16 + column) % 1_000_000 };
+    hash(value * 16 + column)
 }
 
 /// Reads memory from end to end, by all that the plain instruction set has.
@@ -89,124 +65,119 @@ fn appending(shape: Shape, rounds: usize) {
     let rows = 2_000_000;
     let hashes: Vec<u64> = (0..rows * COLUMNS).map(|i| value(i / COLUMNS, i % COLUMNS)).collect();
     let hashes = hashes.as_chunks::<{ COLUMNS as usize }>().0;
-    let (mut plain, mut planes) = (Times::default(), Times::default());
-    for _ in 0..rounds {
-        let kept = plain.time(|| {
-            let mut kept: Vec<Row> = Vec::new();
-            kept.extend(hashes.iter().map(|row| row_of(shape, row.iter().copied())));
-            kept
-        });
-        assert_eq!(kept.len(), hashes.len());
-        drop(kept);
-        let stored = planes.time(|| {
-            let mut stored = Vec::new();
-            let mut builder = PlanesOptions::new(shape).builder().expect("memory for a group");
-            for row in hashes {
-                let group = builder.append(row.iter().copied()).expect("memory for a group");
-                stored.extend(group.unwrap_or_default());
-            }
-            stored.extend(builder.finish().expect("memory for a group"));
-            stored
-        });
-        assert!(stored.len() as u64 > rows * 16);
-    }
-    let nanoseconds = |times: &Times| {
-        let [median, least] = [times.median(), times.least()].map(|time| time * 1e9 / rows as f64);
-        format!("{median:.1} ({least:.1})")
+    let mut ways = Named::default();
+    let plain = |_| {
+        let mut kept: Vec<Row> = Vec::new();
+        kept.extend(hashes.iter().map(|row| row_of(shape, row.iter().copied())));
+        kept
     };
-    println!("\nappending {rows} rows, ns a row");
-    println!("  row-major {}", nanoseconds(&plain));
-    println!(
-        "  planes    {}: {:.2} times, of the least {:.2}",
-        nanoseconds(&planes),
-        planes.median() / plain.median(),
-        planes.least() / plain.least()
-    );
+    ways.add("row-major", Case::new(hashes.len(), plain));
+    let planes = |_| {
+        let mut stored = Vec::new();
+        let mut builder = PlanesOptions::new(shape).builder().expect("memory for a group");
+        for row in hashes {
+            let group = builder.append(row.iter().copied()).expect("memory for a group");
+            stored.extend(group.unwrap_or_default());
+        }
+        stored.extend(builder.finish().expect("memory for a group"));
+        stored
+    };
+    ways.add("planes", Case::new(hashes.len(), planes));
+    println!("\nappending {rows} rows, ns a row\n{}", ways.lines(rounds));
 }
 
 fn scanning(shape: Shape, count: u64, rounds: usize) {
     let values = |row| (0..COLUMNS).map(move |column| value(row, column));
     let rows: Vec<Row> = (0..count).map(|row| row_of(shape, values(row))).collect();
     let options = PlanesOptions::new(shape);
-    let planes = Planes::from_hashes(&options, (0..count).map(values)).expect("memory");
+    let planes = &Planes::from_hashes(&options, (0..count).map(values)).expect("memory");
     let scans = scan::all();
-    let elsewhere = Elsewhere::new();
-    let mut answers = vec![0; count.div_ceil(64) as usize];
-    let mut hits = Bitmask::new();
-    let mut bandwidth = Times::default();
+    let (rows, elsewhere) = (&rows, &Elsewhere::new());
+    let bytes = rows.len() as f64 * 16.0;
 
-    // Columns, and whether rows are left in every line, so that no plane is left out.
-    let cases = [
-        (1, false),
-        (2, false),
-        (4, false),
-        (6, false),
-        (1, true),
-        (2, true),
-        (4, true),
-        (6, true),
-    ];
-    let mut times: Vec<Vec<Times>> = Vec::new();
-    times.resize_with(cases.len(), || (0..scans.len() + 4).map(|_| Times::default()).collect());
-    for round in 0..rounds as u64 {
-        for (&(columns, is_common), times) in cases.iter().zip(&mut times) {
-            let row = if is_common { 0 } else { 12_345 + round };
-            let wanted: Vec<u64> = values(row).take(columns).collect();
-            let query = Query::all(wanted.iter().copied());
-            let (scan_times, plane_times) = times.split_at_mut(scans.len());
-            let wanted = row_of(shape, wanted.into_iter());
-            for ((_, scan), times) in scans.iter().zip(scan_times) {
-                times.time(|| scan(&rows, wanted, &mut answers));
-            }
-            let [piece, whole, batch, warm] = plane_times else { unreachable!("four ways") };
-            bandwidth.time(|| read(rows.as_flattened()));
+    let mut heads = vec!["columns".to_owned()];
+    heads.extend(scans.iter().map(|(name, _)| (*name).to_owned()));
+    heads.extend(
+        [
+            "as many bytes in one piece, cold",
+            "planes, cold",
+            "planes by batch, cold",
+            "planes, warm",
+            "cold, times the fastest scan",
+            "by batch",
+            "% of the bandwidth of all",
+            "% of one piece",
+        ]
+        .map(str::to_owned),
+    );
+    let mut lines = Vec::new();
+    // Whether rows are left in every line, so that no plane is left out.
+    for (is_common, columns) in [false, true].into_iter().flat_map(|c| [1, 2, 4, 6].map(|n| (c, n)))
+    {
+        let wanted = move |pass: usize| -> Vec<u64> {
+            values(if is_common { 0 } else { 12_345 + pass as u64 }).take(columns).collect()
+        };
+        let query = move |pass| Query::all(wanted(pass));
+        let cold = move |pass| {
             elsewhere.read();
-            let words = count as usize / 64 * 2 * columns;
-            piece.time(|| read(&rows.as_flattened()[1 << 20..][..words]));
-            elsewhere.read();
-            whole.time(|| planes.query(&query, &mut hits));
+            query(pass)
+        };
+        // Milliseconds: of a million "keys" nanoseconds.
+        const UNIT: usize = 1_000_000;
+        let mut cases = vec![Case::new(UNIT, |_| read(rows.as_flattened()))];
+        let (mut answers, mut hits) = (vec![0; count.div_ceil(64) as usize], Bitmask::new());
+        for (_, scan) in &scans {
+            scan(rows, row_of(shape, wanted(0).into_iter()), &mut answers);
+            planes.query(&query(0), &mut hits);
             assert_eq!(hits.words(), answers);
-            warm.time(|| planes.query(&query, &mut hits));
-            elsewhere.read();
+            let mut answers = answers.clone();
+            let row = move |pass| row_of(shape, wanted(pass).into_iter());
+            cases.push(Case::with_setup(UNIT, row, move |row| scan(rows, row, &mut answers)));
+        }
+        let words = count as usize / 64 * 2 * columns;
+        cases.push(Case::with_setup(UNIT, cold, move |_| {
+            read(&rows.as_flattened()[1 << 20..][..words])
+        }));
+        let mut hits = Bitmask::new();
+        cases.push(Case::with_setup(UNIT, cold, move |query| planes.query(&query, &mut hits)));
+        cases.push(Case::with_setup(UNIT, cold, move |query| {
             let mut found = 0;
-            batch.time(|| {
-                let query = std::slice::from_ref(&query);
-                planes.query_batch(query, |_, _, hits| found += hits.words().len());
-            });
-            assert_eq!(found, answers.len());
+            planes.query_batch(&[query], |_, _, hits| found += hits.words().len());
+            found
+        }));
+        let mut hits = Bitmask::new();
+        let warm = move |pass| {
+            planes.query(&query(pass), &mut Bitmask::new());
+            query(pass)
+        };
+        cases.push(Case::with_setup(UNIT, warm, move |query| planes.query(&query, &mut hits)));
+
+        let times = interleaved(&mut cases, Schedule::rounds(rounds));
+        let (all, of_scans) = (times[0], &times[1..=scans.len()]);
+        let [piece, cold, batch, _] = times[scans.len() + 1..] else { unreachable!("four ways") };
+        let fastest = of_scans.iter().map(|time| time.median).fold(f64::INFINITY, f64::min);
+        let read = count as f64 / 8.0 * 2.0 * columns as f64;
+        let mut line = vec![format!("{columns}{}", if is_common { ", all planes" } else { "" })];
+        line.extend(times[1..].iter().map(|time| format!("{time:.3}")));
+        line.extend(
+            [
+                fastest / cold.median,
+                fastest / batch.median,
+                100.0 * read / batch.median / (bytes / all.median),
+                100.0 * piece.median / batch.median,
+            ]
+            .map(|figure| format!("{figure:.1}")),
+        );
+        lines.push(line);
+        if lines.len() == 1 {
+            let [median, best] = [all.median, all.min].map(|ms| bytes / ms / 1e6);
+            println!("\n{count} rows of {COLUMNS} columns, {shape}; ms a query");
+            println!("  memory is read at {median:.1} GB/s ({best:.1})\n");
         }
     }
+    println!("{}", markdown(&heads, lines));
 
-    let bytes = rows.len() as f64 * 16.0;
-    println!("\n{count} rows of {COLUMNS} columns, {shape}; ms a query");
-    println!(
-        "  memory is read at {:.1} GB/s ({:.1})",
-        bytes / bandwidth.median() / 1e9,
-        bytes / bandwidth.least() / 1e9
-    );
-    print!("| columns |");
-    scans.iter().for_each(|(name, _)| print!(" {name} |"));
-    println!(
-        " as many bytes in one piece, cold | planes, cold | planes by batch, cold | planes, warm | cold, times the fastest scan | of the bandwidth | warm |"
-    );
-    for ((columns, is_common), times) in cases.iter().zip(&times) {
-        print!("| {columns}{} |", if *is_common { ", all planes" } else { "" });
-        times.iter().for_each(|times| print!(" {} |", times.milliseconds()));
-        let (scans, planes) = times.split_at(scans.len());
-        let fastest = scans.iter().map(Times::median).fold(f64::INFINITY, f64::min);
-        let [piece, cold, batch, warm] = planes else { unreachable!("four ways") };
-        let read = count as f64 / 8.0 * 2.0 * *columns as f64;
-        println!(
-            " {:.1}, by batch {:.1} | {:.0} % of all, {:.0} % of one piece | {:.1} |",
-            fastest / cold.median(),
-            fastest / batch.median(),
-            100.0 * read / batch.median() / (bytes / bandwidth.median()),
-            100.0 * piece.median() / batch.median(),
-            fastest / warm.median()
-        );
-    }
-
-    println!("\nbytes requested of a file of {} bytes", planes.as_bytes().len());
+    println!("bytes requested of a file of {} bytes", planes.as_bytes().len());
     for columns in [1, 2, 6] {
         let query = Query::all(values(12_345).take(columns));
         let layout = planes.layout();
@@ -224,13 +195,15 @@ struct Filters {
     planes: Planes,
 }
 
+const WAYS: [&str; 3] = ["one by one", "prefetched", "planes"];
+
 impl Filters {
-    /// Of so many keys each, ten bits a key.
+    /// Of this many keys each, ten bits a key.
     fn new(count: u64, keys: u64) -> Self {
         let params = Sizing::BitsPerKey(10.0).params(keys).expect("a legal size");
         let filled = (0..count).map(|table| {
             let mut filter = BloomFilter::new(params, KeyHash::default()).expect("memory");
-            let hashes: Vec<u64> = (0..keys).map(|i| key(i << 16 | table)).collect();
+            let hashes: Vec<u64> = (0..keys).map(|i| hash(i << 16 | table)).collect();
             filter.insert_hashes(&hashes).expect("hashes");
             filter
         });
@@ -257,120 +230,49 @@ impl Filters {
     }
 }
 
-/// 10,000 filters of so many keys each. Cold is the first lookup after other memory was read, and after a lookup in other, small
+/// 10,000 filters of this many keys each. Cold is the first lookup after other memory was read, and after a lookup in other, small
 /// filters, so that the code is warm; warm are 32 lookups of different keys behind another.
 fn filters(keys: u64, rounds: usize) {
     let (many, few) = (Filters::new(10_000, keys), Filters::new(600, 100));
-    let elsewhere = Elsewhere::new();
-    let mut hits = Bitmask::new();
-    let mut times: [[Times; 3]; 2] = Default::default();
-    let mut next = 1 << 60;
-    for _ in 0..rounds {
-        for (is_warm, times) in [false, true].into_iter().zip(&mut times) {
-            for (way, times) in times.iter_mut().enumerate() {
-                elsewhere.read();
-                black_box(few.look_up(way, key(next), &mut hits));
-                if is_warm {
-                    black_box(many.look_up(way, key(next), &mut hits));
-                }
-                let lookups = if is_warm { 32 } else { 1 };
-                times.time(|| {
-                    let hashes = (next + 1..=next + lookups).map(key);
-                    hashes.map(|hash| many.look_up(way, hash, &mut hits)).sum::<usize>()
-                });
-                if let Some(last) = times.0.last_mut() {
-                    *last /= lookups as f64;
-                }
-                next += 64;
-            }
-        }
-    }
+    let (many, few, elsewhere) = (&many, &few, &Elsewhere::new());
     println!("\n10,000 filters of {keys} keys, {}; us a key", many.planes.shape());
-    for (state, [one, prefetched, planes]) in ["cold", "warm"].iter().zip(&times) {
-        let us =
-            |times: &Times| format!("{:.1} ({:.1})", times.median() * 1e6, times.least() * 1e6);
-        println!(
-            "  {state}: one by one {}, prefetched {}, planes {}: {:.0} and {:.0} times",
-            us(one),
-            us(prefetched),
-            us(planes),
-            one.median() / planes.median(),
-            prefetched.median() / planes.median()
-        );
-    }
-}
-
-/// Whether it would pay to know how many rows each plane has: the same query with its items in the order of the columns, and with those of
-/// the fewest rows first.
-fn rarest_first(shape: Shape, count: u64, rounds: usize) {
-    // Of six columns as many as said have the same value in nine rows of ten.
-    let value = |constant: u64, row: u64, column: u64| {
-        let is_constant = column < constant && !key(row << 8 | column).is_multiple_of(10);
-        let value = if is_constant { 0 } else { key(row * 16 + column) % 1_000_000 };
-        key(value * 16 + column)
-    };
-    println!(
-        "\n{count} rows, six columns looked up, some of which are 0 in nine rows of ten; ms a query, cold"
-    );
-    let elsewhere = Elsewhere::new();
-    for constant in [0, 1, 3, 5] {
-        let values = |row| (0..COLUMNS).map(move |column| value(constant, row, column));
-        let planes = Planes::from_hashes(&PlanesOptions::new(shape), (0..count).map(values))
-            .expect("memory");
-        let mut hits = Bitmask::new();
-        let mut times: [Times; 2] = Default::default();
-        for round in 0..rounds as u64 {
-            let row = (0..).map(|i| round * 1_000 + i).find(|&row| {
-                (0..constant).all(|column| value(constant, row, column) == key(column))
-            });
-            let wanted: Vec<u64> = values(row.expect("a row of constants")).take(6).collect();
-            let mut counts: Vec<(usize, u64)> = Vec::new();
-            for &hash in &wanted {
-                planes.query(&Query::all([hash]), &mut hits);
-                counts.push((hits.count_hits(), hash));
-            }
-            counts.sort_unstable();
-            let orders = [wanted, counts.into_iter().map(|(_, hash)| hash).collect()];
-            for (order, times) in orders.into_iter().zip(&mut times) {
-                let query = Query::all(order);
+    for (state, lookups) in [("cold", 1), ("warm", 32)] {
+        let mut ways = Named::default();
+        for (way, name) in WAYS.iter().enumerate() {
+            let first = move |pass: usize| (1 << 60) + 64 * (3 * pass + way) as u64;
+            let setup = move |pass| {
+                let mut hits = Bitmask::new();
                 elsewhere.read();
-                times.time(|| planes.query(&query, &mut hits));
-            }
+                black_box(few.look_up(way, hash(first(pass)), &mut hits));
+                if lookups > 1 {
+                    black_box(many.look_up(way, hash(first(pass)), &mut hits));
+                }
+                (first(pass) + 1, hits)
+            };
+            let look_up = move |(first, mut hits): (u64, Bitmask)| {
+                let hashes = (first..first + lookups).map(hash);
+                hashes.map(|hash| many.look_up(way, hash, &mut hits)).sum::<usize>()
+            };
+            // Microseconds.
+            let keys = lookups as usize * 1_000;
+            ways.add(format!("{state}, {name}"), Case::with_setup(keys, setup, look_up));
         }
-        let [given, rarest] = &times;
-        println!(
-            "  {constant}: as given {}, rarest first {}",
-            given.milliseconds(),
-            rarest.milliseconds()
-        );
+        print!("{}", ways.lines(rounds));
     }
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let given = |wanted: &str| arguments.iter().position(|argument| argument == wanted);
-    if given("--list").is_some() {
-        return println!("planes: all rows, in one run");
-    }
-    let rows = given("--rows").and_then(|at| arguments.get(at + 1)?.parse().ok());
-    let (rows, rounds) = match given("--quick") {
-        Some(_) => (rows.unwrap_or(1_000_000), 3),
-        None => (rows.unwrap_or(10_000_000), 15),
-    };
+    let given = Given::to("planes");
+    let (rows, rounds) = if given.is_quick { (1_000_000, 3) } else { (10_000_000, 15) };
     let shape = Shape::new(1, 128, 2).expect("a legal shape");
-    let only = given("--only").and_then(|at| arguments.get(at + 1));
-    let runs = |part: &str| only.is_none_or(|only| only == part);
-    if runs("append") {
+    if given.has("append") {
         appending(shape, rounds);
     }
-    if runs("scan") {
+    if given.has("scan") {
         scanning(shape, rows, rounds);
     }
-    if runs("filters") {
+    if given.has("filters") {
         filters(1_000, rounds);
         filters(10_000, rounds);
-    }
-    if runs("rarest") {
-        rarest_first(shape, rows / 5, rounds);
     }
 }

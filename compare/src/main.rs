@@ -1,30 +1,12 @@
 //! Compares `blocked-bloom` with the filters of other Rust crates, RocksDB's loop and the memory-bound baseline in interleaved rounds,
 //! and draws the pictures.
 
-mod baseline;
-mod builds;
-mod chart;
-mod keys;
-mod machine;
 mod markdown;
 mod measure;
-mod memory;
-mod own;
-mod peer;
+mod peers;
 mod plots;
-mod queries;
-mod rates;
 mod removable;
 mod report;
-mod ribbon;
-#[cfg(target_arch = "x86_64")]
-mod rocksdb;
-#[cfg(target_arch = "x86_64")]
-#[path = "../../benches/common/rocksdb_loop.rs"]
-mod rocksdb_loop;
-mod rust_peers;
-#[cfg(target_arch = "x86_64")]
-mod split_block;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -32,7 +14,6 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 
-use crate::peer::Kind;
 use crate::report::Report;
 
 /// Compares blocked-bloom with other filters: queries, building, false positives. Prints Markdown tables; all times are
@@ -127,77 +108,52 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     if !(4.0..=30.0).contains(&bits) {
         return Err("from 4 to 30 bits per key can be compared".into());
     }
-    let sizes = match (arguments.keys.is_empty(), quick) {
-        (false, _) => arguments.keys.clone(),
-        (true, true) => vec![10_000, 1_000_000],
-        (true, false) => vec![10_000, 100_000, 1_000_000, 10_000_000, 100_000_000],
+    let given = |default: &[u64]| match arguments.keys.is_empty() {
+        true => default.to_vec(),
+        false => arguments.keys.clone(),
     };
+    let all: &[u64] = &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let (quick_sizes, removable): (&[u64], _) =
+        (&[10_000, 1_000_000], &[10_000, 1_000_000, 10_000_000, 100_000_000]);
     let start = Instant::now();
     let step = |what: &str| eprintln!("[{:4.0} s] {what}", start.elapsed().as_secs_f64());
-    // In the order of the tables.
-    let kinds: Vec<Kind> =
-        own::kinds().into_iter().chain(ribbon::kinds()).chain(rust_peers::kinds()).collect();
-    let mut report = Report {
-        machine: machine::describe(),
-        bits_per_key: bits,
-        quick,
-        peers: kinds.iter().map(machine::about).collect(),
-        times: Vec::new(),
-        rates: Vec::new(),
-        removable: Vec::new(),
+    let kinds = peers::kinds();
+    let mut report = Report::new(&kinds, bits, quick);
+    // Keeps what is there so far: a run of all sizes takes long.
+    let save = |report: &Report| -> Result<(), Box<dyn Error>> {
+        if let Some(file) = &arguments.json {
+            std::fs::write(file, serde_json::to_string_pretty(report)?)?;
+        }
+        Ok(())
     };
     let is_wanted = |part| arguments.only.is_empty() || arguments.only.contains(&part);
-    for &keys in sizes.iter().filter(|_| is_wanted(Part::Queries)) {
-        step(&format!("filters of {keys} keys"));
-        let times = &mut report.times;
-        let filters = builds::of_hashes(&kinds, keys, bits, quick, times);
-        queries::of_hashes(&filters, keys, quick, times);
-        if [1_000_000, 100_000_000].contains(&keys) {
-            queries::of_batches(&filters, keys, quick, times);
+    if is_wanted(Part::Queries) {
+        for keys in given(if quick { quick_sizes } else { all }) {
+            step(&format!("filters of {keys} keys"));
+            measure::look_up(&kinds, keys, bits, quick, &mut report.times);
+            save(&report)?;
         }
-        if keys >= 10_000_000 {
-            queries::of_key_batches(&filters, keys, quick, times);
-        }
-        drop(filters);
-        // With more, keys, hashes and filters would take 4 GB and minutes.
-        if keys <= 10_000_000 {
-            let filters = builds::of_keys(&kinds, keys, bits);
-            queries::of_keys(&filters, keys, quick, times);
-        }
-        save(&report, arguments)?;
     }
     if is_wanted(Part::Rates) {
         step("false positives");
         let (keys, queries) = if quick { (100_000, 1_000_000) } else { (1_000_000, 8_000_000) };
-        report.rates = rates::measure(&kinds, keys, queries);
-        save(&report, arguments)?;
+        report.rates = measure::rates(&kinds, keys, queries);
+        save(&report)?;
     }
     if is_wanted(Part::Threads) {
         step("threads");
         let keys = if quick { 9_000_000 } else { 10_000_000 };
-        builds::by_threads(keys, bits, quick, &mut report.times);
+        measure::by_threads(keys, bits, quick, &mut report.times);
     }
     if is_wanted(Part::Removable) {
-        let sizes = match arguments.keys.is_empty() {
-            true => removable::sizes(quick),
-            false => &sizes[..],
-        };
-        for &keys in sizes {
+        for keys in given(if quick { quick_sizes } else { removable }) {
             step(&format!("removable filters of {keys} keys"));
             report.removable.extend(removable::measure(keys, quick));
-            save(&report, arguments)?;
+            save(&report)?;
         }
     }
-    report.machine.load.extend(machine::load());
-    save(&report, arguments)?;
+    report.machine.load.extend(report::load());
+    save(&report)?;
     step("done");
     Ok(report)
-}
-
-/// Keeps what is there so far: a run of all sizes takes long.
-fn save(report: &Report, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    if let Some(file) = &arguments.json {
-        std::fs::write(file, serde_json::to_string_pretty(report)?)?;
-    }
-    Ok(())
 }

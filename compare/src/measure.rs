@@ -1,109 +1,320 @@
-//! Interleaved timing: every case runs in every round, so that noise affects all cases alike.
+//! Times of filling and of looking up, and false-positive rates.
 
-use std::time::Instant;
+use std::hint::black_box;
 
-use rayon::ThreadPool;
-use serde::{Deserialize, Serialize};
+use benches::clock::{Case, Clock, Schedule, Timing, interleaved};
+use benches::workload::{Key, Lookups, Mix, hash, key};
+use blocked_bloom::Sizing;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Nanoseconds per key of one case over all rounds.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Timing {
-    pub(crate) median: f64,
-    pub(crate) min: f64,
-    /// Times that were taken.
-    pub(crate) samples: usize,
-}
+use crate::peers::{
+    Filled, Item, Kind, MOST, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role, SBBF_RS, empty,
+};
+use crate::report::{Rate, Section, Time};
 
-/// How often each case runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Schedule {
-    pub(crate) rounds: usize,
-    /// Passes of a case in a round that bring the filter back into the caches, and are not timed.
-    pub(crate) warm: usize,
-    /// Passes of a case in a round that are timed, each for itself.
-    pub(crate) timed: usize,
-}
+/// Keys of a call in the tables.
+pub(crate) const BATCH: usize = 1024;
 
-/// Something to time: runs one pass, given its number, and returns how many keys it handled and in how many seconds.
-pub(crate) type Case<'a> = Box<dyn FnMut(usize) -> (usize, f64) + 'a>;
+/// Keys of a call of a short MultiGet.
+pub(crate) const SHORT: usize = 32;
 
-/// A case of this thread, timed from start to end by [`Clock::thread`].
-pub(crate) fn case<'a>(keys: usize, mut run: impl FnMut(usize) + 'a) -> Case<'a> {
-    Box::new(move |pass| {
-        let start = Clock::thread();
-        run(pass);
-        (keys, start.seconds())
-    })
-}
+/// Bits per key at which every kind is filled for its rate; what cannot choose stands with the first.
+const BITS: [f64; 7] = [10.0, 6.0, 8.0, 12.0, 14.0, 16.0, 20.0];
 
-/// A case of the threads of `pool`, timed by the one that was busy longest, and by this thread for what it does itself. A thread that
-/// was kept waiting by other processes does not count as slow, but leaves its work to the others.
-pub(crate) fn pool_case<'a>(
-    pool: &'a ThreadPool,
-    keys: usize,
-    mut run: impl FnMut(usize) + 'a,
-) -> Case<'a> {
-    Box::new(move |pass| {
-        let clocks = pool.broadcast(|_| Clock::thread().start);
-        let start = Clock::thread();
-        run(pass);
-        let own = start.seconds();
-        let Some(_) = cpu_seconds() else { return (keys, own) };
-        let ends = pool.broadcast(|_| Clock::thread().start);
-        let busiest = clocks.iter().zip(ends).map(|(start, end)| end - start).fold(0.0, f64::max);
-        (keys, own + busiest)
-    })
-}
+/// Filters of the same keys, in the order of their kinds.
+type Filters<'k, T> = Vec<(&'k Kind, Filled<T>)>;
 
-/// The time this thread has had a core: on a machine that others use too, the time that they had it is not ours. Where the system
-/// is not Linux, the clock on the wall.
-pub(crate) struct Clock {
-    start: f64,
-    wall: Instant,
-}
-
-impl Clock {
-    pub(crate) fn thread() -> Self {
-        Clock { start: cpu_seconds().unwrap_or_default(), wall: Instant::now() }
-    }
-
-    pub(crate) fn seconds(&self) -> f64 {
-        cpu_seconds().map_or_else(|| self.wall.elapsed().as_secs_f64(), |now| now - self.start)
+/// Rounds for a filter of this many keys.
+pub(crate) fn schedule(keys: u64, quick: bool) -> Schedule {
+    let divisor = if quick { 4 } else { 1 };
+    match keys {
+        0..=2_000_000 => Schedule { rounds: 101 / divisor, warm: 2, timed: 2 },
+        2_000_001..=20_000_000 => Schedule { rounds: 16 / divisor, warm: 1, timed: 2 },
+        _ => Schedule { rounds: 12 / divisor, warm: 0, timed: 2 },
     }
 }
 
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the clock of a thread")]
-fn cpu_seconds() -> Option<f64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` may be written.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    (result == 0).then_some(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
+/// Queries in a pass: a pass touches a filter nearly all over, up to half of 10 million keys.
+pub(crate) fn pass_length(keys: u64) -> usize {
+    (keys as usize / 16).next_power_of_two().clamp(1 << 14, 1 << 18)
 }
 
-#[cfg(not(target_os = "linux"))]
-fn cpu_seconds() -> Option<f64> {
-    None
+/// Eight passes of queries; they start over afterwards.
+pub(crate) fn queries<T: Item>(mix: Mix, keys: u64) -> Lookups<T> {
+    let numbers = (0..8 * pass_length(keys) as u64).map(|i| mix.number(keys, i));
+    Lookups::new(numbers.map(T::number))
 }
 
-/// Runs every case in each round.
-pub(crate) fn interleaved(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Timing> {
-    let mut times = vec![Vec::new(); cases.len()];
-    let passes = schedule.warm + schedule.timed;
-    for round in 0..schedule.rounds {
-        for (case, times) in cases.iter_mut().zip(&mut times) {
-            for pass in 0..passes {
-                let (keys, seconds) = case(round * passes + pass);
-                if pass >= schedule.warm {
-                    times.push(seconds * 1e9 / keys as f64);
-                }
-            }
+/// Everything that is looked up in filters of this many keys.
+pub(crate) fn look_up(kinds: &[Kind], keys: u64, bits: f64, quick: bool, times: &mut Vec<Time>) {
+    let filters = fill(kinds, keys, bits, quick, times);
+    let mut run = Run { keys, quick, times };
+    for mix in Mix::ALL {
+        run.measure(&filters, Section::Query, mix, BATCH);
+    }
+    run.measure(&filters, Section::Query, Mix::Absent, SHORT);
+    if [1_000_000, 100_000_000].contains(&keys) {
+        let sizes: &[usize] = match quick {
+            true => &[1, 8, 32, 128, 1024],
+            false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MOST],
+        };
+        for &batch in sizes {
+            run.measure(&filters, Section::Batch, Mix::Absent, batch);
         }
     }
-    times.into_iter().map(timing).collect()
+    drop(filters);
+    // With more, filters of keys of all kinds would take 4 GB and minutes.
+    let is_short = |kind: &&Kind| kind.rows.iter().any(|(row, _)| SHORT_ROWS.contains(row));
+    let wanted = kinds.iter().filter(|kind| keys <= 10_000_000 || is_short(kind));
+    let list: Vec<Key> = (0..keys).map(key).collect();
+    let of_keys: Filters<'_, Key> =
+        wanted.filter_map(|kind| Some((kind, (kind.of_keys)(&list, bits)?))).collect();
+    drop(list);
+    if keys >= 10_000_000 {
+        for batch in [1, 4, 8, SHORT] {
+            run.measure(&of_keys, Section::KeyBatch, Mix::Absent, batch);
+        }
+    }
+    if keys <= 10_000_000 {
+        for mix in [Mix::Absent, Mix::Present] {
+            run.measure(&of_keys, Section::Keys, mix, BATCH);
+        }
+    }
 }
 
-pub(crate) fn timing(mut times: Vec<f64>) -> Timing {
-    times.sort_by(f64::total_cmp);
-    Timing { median: times[times.len() / 2], min: times[0], samples: times.len() }
+/// The rows that are followed in short calls of keys.
+const SHORT_ROWS: [&str; 4] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH];
+
+/// Fills one filter of each kind with hashes, timed, and keeps the last ones.
+fn fill<'k>(
+    kinds: &'k [Kind],
+    keys: u64,
+    bits: f64,
+    quick: bool,
+    times: &mut Vec<Time>,
+) -> Filters<'k, u64> {
+    let hashes: Vec<u64> = (0..keys).map(hash).collect();
+    let rounds = match keys {
+        0..=200_000 => 21,
+        200_001..=2_000_000 => 7,
+        2_000_001..=20_000_000 => 2,
+        _ => 1,
+    };
+    let rounds = if quick { rounds.min(5) } else { rounds };
+    // The baseline has nothing to fill, and small pages are a copy.
+    let is_timed = |kind: &Kind| kind.role != Role::Baseline && !kind.id.ends_with("small pages");
+    let fill = |kind: &'k Kind| {
+        let clock = Clock::start();
+        let filter = (kind.of_hashes)(&hashes, bits);
+        (clock.seconds() * 1e9 / keys as f64, filter)
+    };
+    eprintln!("  {keys} keys: filling from hashes");
+    let mut taken = vec![Vec::new(); kinds.len()];
+    for _ in 1..rounds {
+        for (kind, taken) in kinds.iter().zip(&mut taken).filter(|(kind, _)| is_timed(kind)) {
+            taken.push(fill(kind).0);
+        }
+    }
+    // One round takes minutes where it is the only one: side by side then.
+    let last: Vec<(f64, Option<Filled<u64>>)> = match rounds {
+        1 => kinds.par_iter().with_max_len(1).map(fill).collect(),
+        _ => kinds.iter().map(fill).collect(),
+    };
+    let mut filters = Filters::new();
+    for ((kind, mut taken), (time, filter)) in kinds.iter().zip(taken).zip(last) {
+        let Some(filter) = filter else { continue };
+        if is_timed(kind) {
+            taken.push(time);
+            times.push(Time {
+                section: Section::Build,
+                row: kind.id.to_owned(),
+                keys,
+                mix: "-".to_owned(),
+                batch: keys as usize,
+                threads: 1,
+                bits_per_key: filter.bytes as f64 * 8.0 / keys as f64,
+                ns: Timing::of(taken),
+            });
+        }
+        filters.push((kind, filter));
+    }
+    filters
+}
+
+/// Measurements of filters of this many keys.
+struct Run<'t> {
+    keys: u64,
+    quick: bool,
+    times: &'t mut Vec<Time>,
+}
+
+impl Run<'_> {
+    /// Whether a row is in a table: what has no batches is as fast in any, and only what costs next to nothing to call is followed in short
+    /// calls.
+    fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bool)) -> bool {
+        match section {
+            Section::Query => batch == BATCH || in_batches,
+            Section::Batch => match kind.role {
+                Role::Package => kind.id == SBBF_RS,
+                Role::Ours => kind.id == OURS,
+                _ => true,
+            },
+            Section::KeyBatch => SHORT_ROWS.contains(&row),
+            _ => true,
+        }
+    }
+
+    fn measure<T: Item>(
+        &mut self,
+        filters: &Filters<'_, T>,
+        section: Section,
+        mix: Mix,
+        batch: usize,
+    ) {
+        let (keys, pass) = (self.keys, pass_length(self.keys));
+        eprintln!("  {keys} keys: {section:?}, {}, {batch} a call", mix.name());
+        let queries = &queries::<T>(mix, keys);
+        let (mut rows, mut cases) = (Vec::new(), Vec::new());
+        for (kind, filter) in filters {
+            for (&(row, in_batches), way) in kind.rows.iter().zip(&filter.ways) {
+                if !Self::has(section, batch, kind, (row, in_batches)) {
+                    continue;
+                }
+                let count = move |number| -> usize {
+                    queries.pass(number, pass).chunks(batch).map(way).sum()
+                };
+                if mix == Mix::Present && kind.role != Role::Baseline {
+                    assert_eq!(count(0), pass, "{row} forgot a key");
+                }
+                rows.push((row, filter.bytes));
+                cases.push(Case::new(pass, move |number| black_box(count(number))));
+            }
+        }
+        let mut schedule = schedule(keys, self.quick);
+        if section == Section::Batch {
+            schedule.rounds = schedule.rounds.div_ceil(2);
+        }
+        let timings = interleaved(&mut cases, schedule);
+        self.times.extend(rows.into_iter().zip(timings).map(|((row, bytes), ns)| Time {
+            section,
+            row: row.to_owned(),
+            keys,
+            mix: mix.name().to_owned(),
+            batch,
+            threads: 1,
+            bits_per_key: bytes as f64 * 8.0 / keys as f64,
+            ns,
+        }));
+    }
+}
+
+/// Fills filters of a known size by one thread up to all.
+pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time>) {
+    let hashes = &(0..keys).map(hash).collect::<Vec<u64>>();
+    let list = &(0..keys).map(key).collect::<Vec<Key>>();
+    let count = keys as usize;
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let fewer = (0..).map(|shift| 1 << shift).take_while(|&threads| threads < all);
+    let pools: Vec<ThreadPool> = fewer
+        .chain([all])
+        .map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"))
+        .collect();
+    let shared = || {
+        let filter = fastbloom::AtomicBloomFilter::with_num_bits((count as f64 * bits) as usize);
+        filter.seed(&0).expected_items(count)
+    };
+    let (mut rows, mut cases) = (Vec::new(), Vec::new());
+    for pool in &pools {
+        let ours = || empty(count, bits);
+        rows.push(("blocked-bloom, hashes", pool.current_num_threads()));
+        cases.push(Case::in_pool(
+            pool,
+            count,
+            |_| (),
+            move |()| {
+                let mut filter = ours();
+                pool.install(|| filter.par_insert_hashes(hashes)).expect("memory for the order");
+            },
+        ));
+        rows.push(("blocked-bloom, 16-byte keys", pool.current_num_threads()));
+        cases.push(Case::in_pool(
+            pool,
+            count,
+            |_| (),
+            move |()| {
+                let mut filter = ours();
+                pool.install(|| filter.par_insert_batch(list)).expect("memory for the hashes");
+            },
+        ));
+        rows.push(("fastbloom, hashes", pool.current_num_threads()));
+        cases.push(Case::in_pool(
+            pool,
+            count,
+            |_| (),
+            move |()| {
+                let filter = shared();
+                let add = |hash: &u64| _ = filter.insert_hash(*hash);
+                pool.install(|| {
+                    hashes.par_chunks(1 << 16).for_each(|part| part.iter().for_each(add))
+                });
+            },
+        ));
+        rows.push(("fastbloom, 16-byte keys", pool.current_num_threads()));
+        cases.push(Case::in_pool(
+            pool,
+            count,
+            |_| (),
+            move |()| {
+                let filter = shared();
+                let add = |key: &Key| _ = filter.insert_hash(key.hashed());
+                pool.install(|| {
+                    list.par_chunks(1 << 16).for_each(|part| part.iter().for_each(add))
+                });
+            },
+        ));
+    }
+    eprintln!("  {keys} keys: filling by 1 to {all} threads");
+    let timings = interleaved(&mut cases, Schedule::rounds(if quick { 3 } else { 7 }));
+    times.extend(rows.into_iter().zip(timings).map(|((row, threads), ns)| Time {
+        section: Section::Threads,
+        row: row.to_owned(),
+        keys,
+        mix: "-".to_owned(),
+        batch: count,
+        threads,
+        bits_per_key: bits,
+        ns,
+    }));
+}
+
+/// Looks up `queries` absent keys in a filter of each kind and size.
+pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
+    let hashes: Vec<u64> = (0..keys).map(hash).collect();
+    let absent: Vec<u64> = (keys..keys + queries).map(hash).collect();
+    let mut rates = Vec::new();
+    // The small pages hold the same bits.
+    let is_other = |kind: &&Kind| kind.role != Role::Baseline && !kind.id.ends_with("small pages");
+    for kind in kinds.iter().filter(is_other) {
+        eprintln!("  {keys} keys: false positives of {}", kind.id);
+        let mut last = 0;
+        for bits in BITS {
+            let Some(filter) = (kind.of_hashes)(&hashes, bits) else { continue };
+            // One size for all: measured once.
+            if std::mem::replace(&mut last, filter.bytes) == filter.bytes {
+                break;
+            }
+            let params = Sizing::BitsPerKey(bits).params(keys).expect("bits per key are in range");
+            rates.push(Rate {
+                id: kind.id.to_owned(),
+                keys,
+                bits_wanted: bits,
+                bits_per_key: last as f64 * 8.0 / keys as f64,
+                queries,
+                false_positives: absent.chunks(BATCH).map(&filter.ways[0]).sum::<usize>() as u64,
+                predicted: (kind.id == OURS).then(|| params.false_positive_rate()),
+            });
+        }
+    }
+    rates
 }

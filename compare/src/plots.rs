@@ -1,18 +1,21 @@
 //! The pictures: which figures of a report each shows, and how.
 
-use crate::chart::{Axis, Chart, Label, Line, Mark, Panel, Point, Series};
-use crate::own::{
-    BASELINE, BASELINE_AHEAD, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD,
+use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
+use benches::table::counted;
+use blocked_bloom::Sizing;
+
+use crate::markdown::classical;
+use crate::measure::BATCH;
+use crate::peers::{
+    BASELINE, BASELINE_AHEAD, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SBBF_RS, SPLIT,
+    SPLIT_AHEAD,
 };
-use crate::queries::BATCH;
-use crate::rates::{classical, predicted};
-use crate::report::{Report, Section, Time};
-use crate::rust_peers::SBBF_RS;
+use crate::report::{Report, Section, Time, distinct};
 
 // A colour is a kind of filter, in every picture; marks tell the rows of a kind apart.
 /// This crate.
 const ORANGE: &str = "#e8590c";
-/// What no filter can beat.
+/// The reference.
 const GREY: &str = "#8b949e";
 /// RocksDB's loop: the same bits as this crate.
 const BLUE: &str = "#3b82f6";
@@ -29,6 +32,9 @@ const BROWN: &str = "#b0803a";
 
 const MEDIAN: &str = "Points: medians over interleaved rounds; thin lines: to the least.";
 
+/// The rows of the first picture beside the baseline: this crate, what beats it somewhere, RocksDB's loop and a classical filter.
+const FIRST: [&str; 5] = [OURS, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD, "fastbloom"];
+
 /// File names and pictures; those whose figures were not measured are missing.
 pub(crate) fn all(report: &Report) -> Vec<(&'static str, String)> {
     let pictures = [
@@ -38,25 +44,20 @@ pub(crate) fn all(report: &Report) -> Vec<(&'static str, String)> {
         ("batch-size.svg", batches(report)),
     ];
     let is_drawn = |chart: &Chart| chart.panels.iter().any(|panel| !panel.series.is_empty());
-    pictures
-        .into_iter()
-        .filter(|(_, chart)| is_drawn(chart))
-        .map(|(name, chart)| (name, chart.svg()))
-        .collect()
+    let drawn = pictures.into_iter().filter(|(_, chart)| is_drawn(chart));
+    drawn.map(|(name, chart)| (name, chart.svg())).collect()
 }
 
-/// Where, when and how it was measured.
-fn notes(report: &Report, first: &str) -> Vec<String> {
+/// A picture, with notes on what it shows, and where, when and how that was measured.
+fn chart(report: &Report, title: &str, notes: &[&str], panels: Vec<Panel>) -> Chart {
     let machine = &report.machine;
-    let mut notes = vec![
-        first.to_owned(),
-        format!(
-            "{}, {} cores shared with others, kernel {}, {}.",
-            machine.cpu, machine.cores, machine.kernel, machine.date
-        ),
-    ];
+    let mut notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
+    notes.push(format!(
+        "{}, {} cores shared with others, kernel {}, {}.",
+        machine.cpu, machine.cores, machine.kernel, machine.date
+    ));
     notes.push(commands(&machine.command));
-    notes
+    Chart { title: title.to_owned(), notes, panels }
 }
 
 /// The commands without what only says where results go; of further ones the arguments.
@@ -92,7 +93,7 @@ fn look(row: &str) -> Option<(&str, &'static str, Line, Mark)> {
         ROCKSDB => ("RocksDB's loop, one key", BLUE, Line::Thin, Mark::Ring),
         ROCKSDB_BATCH => ("RocksDB's loop, 32 keys", BLUE, Line::Thin, Mark::Dot),
         SPLIT => ("split-block loop", GREEN, Line::Thin, Mark::Ring),
-        SPLIT_AHEAD => ("the same, prefetching", GREEN, Line::Thin, Mark::Dot),
+        SPLIT_AHEAD => ("split blocks, prefetching", GREEN, Line::Thin, Mark::Dot),
         SBBF_RS => (row, TEAL, Line::Thin, Mark::Ring),
         "parquet Sbbf †" => (row, TEAL, Line::Thin, Mark::Diamond),
         "fastbloom" => (row, PURPLE, Line::Thin, Mark::Dot),
@@ -105,120 +106,91 @@ fn look(row: &str) -> Option<(&str, &'static str, Line, Mark)> {
 
 fn series(row: &str, points: Vec<Point>) -> Option<Series> {
     let (name, colour, line, mark) = look(row)?;
-    (!points.is_empty()).then(|| Series {
-        name: name.to_owned(),
-        colour,
-        points,
-        line,
-        mark,
-        label: Label::Right,
-    })
+    let name = name.to_owned();
+    let series = Series { name, colour, points, line, mark, is_listed: false };
+    (!series.points.is_empty()).then_some(series)
 }
 
 fn point(x: f64, time: &Time) -> Point {
     Point { x, y: time.ns.median, to: time.ns.min }
 }
 
-/// Nanoseconds, logarithmic, around all points.
-fn nanoseconds(series: &[Series]) -> Axis {
+/// Logarithmic, around all points.
+fn around(label: &str, series: &[Series], ticks: &[f64]) -> Axis {
     let points = || series.iter().flat_map(|series| &series.points);
-    let min = points().map(|point| point.y).fold(f64::INFINITY, f64::min) * 0.7;
+    let min = points().map(|point| point.y).fold(f64::INFINITY, f64::min) * 0.65;
     let max = points().map(|point| point.y).fold(0.0, f64::max) * 1.6;
-    let ticks = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
-    let ticks = ticks.into_iter().filter(|tick| (min..=max).contains(tick));
-    Axis {
-        label: "ns per key".to_owned(),
-        is_log: true,
-        min,
-        max,
-        ticks: ticks.map(|tick| (tick, tick.to_string())).collect(),
-    }
+    Axis::log(label, (min, max), ticks, "")
 }
 
-fn counted(keys: u64) -> String {
-    match keys {
-        0..1_000_000 => format!("{} k", keys / 1_000),
-        _ => format!("{} M", keys / 1_000_000),
-    }
+fn nanoseconds(series: &[Series]) -> Axis {
+    let ticks = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
+    around("ns per key", series, &ticks)
+}
+
+fn percents(ticks: &[f64]) -> Vec<(f64, String)> {
+    ticks.iter().map(|&rate| (rate, format!("{rate} %"))).collect()
 }
 
 fn size(report: &Report) -> Chart {
-    let sizes = report.distinct(Section::Query, |time| time.keys);
-    let rows = report.distinct(Section::Query, |time| time.row.clone());
+    let sizes = distinct(report.section(Section::Query).map(|time| time.keys));
     let absent = |row: &str, keys| report.query(row, keys, "absent", BATCH);
-    let mut drawn: Vec<Series> = rows
-        .iter()
-        .filter(|row| ![BASELINE, BASELINE_AHEAD].contains(&row.as_str()))
-        .filter_map(|row| {
-            let times = sizes.iter().filter_map(|&keys| absent(row, keys));
-            series(row, times.map(|time| point(time.keys as f64, time)).collect())
-        })
-        .collect();
+    let of = |row: &str| -> Vec<Point> {
+        let times = sizes.iter().filter_map(|&keys| absent(row, keys));
+        times.map(|time| point(time.keys as f64, time)).collect()
+    };
+    let mut drawn: Vec<Series> = FIRST.iter().filter_map(|row| series(row, of(row))).collect();
     // The faster of the two loops.
-    let baseline = sizes.iter().filter_map(|&keys| {
-        let (plain, ahead) = (absent(BASELINE, keys)?, absent(BASELINE_AHEAD, keys)?);
-        let y = plain.ns.median.min(ahead.ns.median);
-        Some(Point { x: keys as f64, y, to: y })
-    });
-    drawn.extend(series(BASELINE, baseline.collect()));
+    let faster = of(BASELINE).into_iter().zip(of(BASELINE_AHEAD));
+    let faster = faster.map(|(plain, ahead)| plain.y.min(ahead.y));
+    let faster = of(BASELINE).into_iter().zip(faster).map(|(at, y)| Point { y, to: y, ..at });
+    let faster: Vec<Point> = faster.collect();
+    let ratios = of(OURS).into_iter().zip(&faster).map(|(ours, other)| ours.y / other.y);
+    let (least, most) =
+        ratios.fold((f64::INFINITY, 0.0_f64), |(least, most), r| (least.min(r), most.max(r)));
+    let title =
+        format!("A batch takes {least:.1} to {most:.1} times as long as loading one line per key");
+    drawn.extend(series(BASELINE, faster));
     let bytes = |keys: u64| {
         let bytes = keys as f64 * report.bits_per_key / 8.0;
         if bytes < 1e6 { format!("{} KB", bytes / 1e3) } else { format!("{} MB", bytes / 1e6) }
     };
+    let tick = |&keys: &u64| (keys as f64, format!("{}\n{}", counted(keys), bytes(keys)));
     let x = Axis {
         label: "keys in the filter".to_owned(),
         is_log: true,
         min: sizes.iter().copied().min().unwrap_or(1) as f64 * 0.8,
         max: sizes.iter().copied().max().unwrap_or(10) as f64 * 1.1,
-        ticks: sizes
-            .iter()
-            .map(|&keys| (keys as f64, format!("{}\n{}", counted(keys), bytes(keys))))
-            .collect(),
+        ticks: sizes.iter().map(tick).collect(),
     };
-    let panel = Panel {
-        title: String::new(),
-        y: nanoseconds(&drawn),
-        x,
-        series: drawn,
-        height: 420.0,
-        right: 222.0,
-    };
-    let mut notes = notes(
-        report,
-        &format!(
-            "{} bits per key, absent keys, hashes given, {BATCH} keys a call. {MEDIAN}",
-            report.bits_per_key
-        ),
+    let y = nanoseconds(&drawn);
+    let panel = Panel { title: String::new(), x, y, series: drawn, height: 420.0, right: 222.0 };
+    let shown = format!(
+        "{} bits per key, absent keys, hashes given, {BATCH} keys a call. {MEDIAN}",
+        report.bits_per_key
     );
-    notes.insert(
-        1,
-        "Memory-bound baseline, for reference: the faster of two loops that load one line per key and test nothing. † hashes keys itself, which is in its times."
-            .to_owned(),
-    );
-    Chart {
-        title: "Time per key against the size of the filter".to_owned(),
-        notes,
-        panels: vec![panel],
-    }
+    let reference = "Memory-bound baseline, a reference and not a bound: the faster of two loops that load one line per key and test nothing.";
+    chart(report, &title, &[&shown, reference], vec![panel])
+}
+
+/// The rate of blocked-bloom, as it predicts it, of enough keys that rounding up to a whole block makes no difference.
+fn predicted(bits: f64) -> f64 {
+    Sizing::BitsPerKey(bits).params(100_000_000).map_or(1.0, |params| params.false_positive_rate())
 }
 
 fn rates(report: &Report) -> Chart {
+    let flat = |(x, y)| Point { x, y, to: y };
     let curve = |rate: fn(f64) -> f64| -> Vec<Point> {
         let bits = (12..=40).map(|half| f64::from(half) / 2.0);
-        bits.map(|bits| (bits, 100.0 * rate(bits))).map(|(x, y)| Point { x, y, to: y }).collect()
+        bits.map(|bits| flat((bits, 100.0 * rate(bits)))).collect()
     };
     let measured = |id: &str| -> Vec<Point> {
-        let mut rates: Vec<_> =
-            report.rates.iter().filter(|rate| rate.id == id && rate.false_positives > 0).collect();
-        rates.sort_by(|a, b| a.bits_per_key.total_cmp(&b.bits_per_key));
-        rates
-            .into_iter()
-            .map(|rate| (rate.bits_per_key, 100.0 * rate.rate()))
-            .map(|(x, y)| Point { x, y, to: y })
-            .collect()
+        let rates = report.rates.iter().filter(|rate| rate.id == id && rate.false_positives > 0);
+        let mut points: Vec<Point> =
+            rates.map(|rate| flat((rate.bits_per_key, rate.percent()))).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points
     };
-    let keys = report.rates.first().map_or(0, |rate| rate.keys);
-    let queries = report.rates.first().map_or(0, |rate| rate.queries);
     let list = [
         ("sbbf-rs-safe (split blocks)", TEAL, Line::None, Mark::Ring, measured(SBBF_RS)),
         ("parquet Sbbf (split blocks)", TEAL, Line::None, Mark::Diamond, measured("parquet Sbbf")),
@@ -236,16 +208,16 @@ fn rates(report: &Report) -> Chart {
         ("bloomfilter (classical)", PURPLE, Line::None, Mark::Ring, measured("bloomfilter")),
         ("xorf BinaryFuse8", BROWN, Line::None, Mark::Diamond, measured("xorf BinaryFuse8")),
     ];
-    let drawn = list.into_iter().filter(|(.., points)| !points.is_empty()).map(
-        |(name, colour, line, mark, points)| Series {
-            name: name.to_owned(),
-            colour,
-            points,
-            line,
-            mark,
-            label: Label::Listed,
-        },
-    );
+    let drawn = list.into_iter().filter(|(.., points)| !points.is_empty());
+    let drawn = drawn.map(|(name, colour, line, mark, points)| Series {
+        name: name.to_owned(),
+        colour,
+        points,
+        line,
+        mark,
+        is_listed: true,
+    });
+    let ticks = [6, 8, 10, 12, 14, 16, 18, 20].map(|bits| (f64::from(bits), bits.to_string()));
     let panel = Panel {
         title: String::new(),
         x: Axis {
@@ -253,65 +225,43 @@ fn rates(report: &Report) -> Chart {
             is_log: false,
             min: 5.5,
             max: 20.5,
-            ticks: [6, 8, 10, 12, 14, 16, 18, 20]
-                .map(|bits| (f64::from(bits), bits.to_string()))
-                .into(),
+            ticks: ticks.into(),
         },
         y: Axis {
             label: "false positives".to_owned(),
             is_log: true,
             min: 0.003,
             max: 16.0,
-            ticks: [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
-                .map(|rate| (rate, format!("{rate} %")))
-                .into(),
+            ticks: percents(&[0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]),
         },
         series: drawn.collect(),
         height: 400.0,
         right: 16.0,
     };
-    let measured = format!(
-        "Measured with {} keys and {} absent ones for each filter.",
-        counted(keys),
-        counted(queries)
-    );
-    Chart {
-        title: "False positives against memory".to_owned(),
-        notes: notes(report, &measured),
-        panels: vec![panel],
-    }
+    let [keys, queries] =
+        report.rates.first().map_or([0; 2], |rate| [rate.keys, rate.queries]).map(counted);
+    let shown = format!("Measured with {keys} keys and {queries} absent ones for each filter.");
+    chart(report, "False positives against memory", &[&shown], vec![panel])
 }
 
 fn throughput(report: &Report) -> Chart {
-    let sizes = report.distinct(Section::Query, |time| time.keys);
-    let shown = [1_000_000, 100_000_000].into_iter().filter(|keys| sizes.contains(keys));
     let panel = |keys: u64| {
-        let rows = report.distinct(Section::Query, |time| time.row.clone());
         let mut drawn = Vec::new();
-        for row in &rows {
+        for row in distinct(report.section(Section::Query).map(|time| &time.row)) {
             let rate = report.about(row).and_then(|about| {
-                let mut rates = report.rates.iter();
-                rates
-                    .find(|rate| rate.id == about.id && rate.bits_wanted == report.bits_per_key)
-                    .or_else(|| report.rates.iter().find(|rate| rate.id == about.id))
+                let mut rates = report.rates.iter().filter(|rate| rate.id == about.id);
+                let first = rates.clone().next();
+                rates.find(|rate| rate.bits_wanted == report.bits_per_key).or(first)
             });
             let (Some(rate), Some(time)) = (rate, report.query(row, keys, "absent", BATCH)) else {
                 continue;
             };
-            let point =
-                Point { x: 100.0 * rate.rate(), y: 1e3 / time.ns.median, to: 1e3 / time.ns.min };
-            drawn.extend(series(row, vec![point]).map(|series| Series {
-                label: Label::Listed,
-                line: Line::None,
-                ..series
-            }));
+            let (y, to) = (1e3 / time.ns.median, 1e3 / time.ns.min);
+            let found = series(row, vec![Point { x: rate.percent(), y, to }]);
+            drawn.extend(found.map(|found| Series { is_listed: true, line: Line::None, ..found }));
         }
         drawn.sort_by(|a, b| b.points[0].y.total_cmp(&a.points[0].y));
-        let most = drawn.iter().map(|series| series.points[0].y).fold(0.0, f64::max);
-        let least = drawn.iter().map(|series| series.points[0].y).fold(f64::INFINITY, f64::min);
-        let (min, max) = (least * 0.55, most * 1.6);
-        let ticks =
-            [2, 5, 10, 20, 50, 100, 200, 500, 1000].map(|tick| (f64::from(tick), tick.to_string()));
+        let ticks = [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
         Panel {
             title: format!("{} keys", counted(keys)),
             x: Axis {
@@ -319,51 +269,35 @@ fn throughput(report: &Report) -> Chart {
                 is_log: false,
                 min: 0.2,
                 max: 1.7,
-                ticks: [0.25, 0.5, 0.75, 1.0, 1.25, 1.5]
-                    .map(|rate| (rate, format!("{rate} %")))
-                    .into(),
+                ticks: percents(&[0.25, 0.5, 0.75, 1.0, 1.25, 1.5]),
             },
-            y: Axis {
-                label: "million keys per second".to_owned(),
-                is_log: true,
-                min,
-                max,
-                ticks: ticks.into_iter().filter(|(tick, _)| (min..=max).contains(tick)).collect(),
-            },
+            y: around("million keys per second", &drawn, &ticks),
             series: drawn,
             height: 290.0,
             right: 222.0,
         }
     };
+    let sizes = distinct(report.section(Section::Query).map(|time| time.keys));
+    let shown = sizes.into_iter().filter(|keys| [1_000_000, 100_000_000].contains(keys));
     let first = format!(
         "{} bits per key (BinaryFuse8: about 9), absent keys, hashes given, {BATCH} keys a call, one core. Better: up and left.",
         report.bits_per_key
     );
-    let mut notes = notes(report, &first);
-    notes.insert(
-        1,
-        "Points: medians over interleaved rounds; thin lines: to the fastest.".to_owned(),
-    );
-    Chart {
-        title: "Throughput against false positives at equal memory".to_owned(),
-        notes,
-        panels: shown.map(panel).collect(),
-    }
+    let points = "Points: medians over interleaved rounds; thin lines: to the fastest.";
+    let title = "Throughput against false positives at equal memory";
+    chart(report, title, &[&first, points], shown.map(panel).collect())
 }
 
 fn batches(report: &Report) -> Chart {
-    let sizes = report.distinct(Section::Batch, |time| time.keys);
-    let rows = report.distinct(Section::Batch, |time| time.row.clone());
-    let numbers = report.distinct(Section::Batch, |time| time.batch);
+    let times = || report.section(Section::Batch);
+    let numbers = distinct(times().map(|time| time.batch));
     let panel = |keys: u64| {
-        let drawn: Vec<Series> = rows
-            .iter()
-            .filter_map(|row| {
-                let times = report.section(Section::Batch);
-                let times = times.filter(|time| time.keys == keys && time.row == *row);
-                series(row, times.map(|time| point(time.batch as f64, time)).collect())
-            })
-            .collect();
+        let of = |row: &str| -> Vec<Point> {
+            let mine = times().filter(|time| time.keys == keys && time.row == row);
+            mine.map(|time| point(time.batch as f64, time)).collect()
+        };
+        let rows = distinct(times().map(|time| time.row.clone()));
+        let drawn: Vec<Series> = rows.iter().filter_map(|row| series(row, of(row))).collect();
         Panel {
             title: format!("{} keys", counted(keys)),
             x: Axis {
@@ -379,11 +313,8 @@ fn batches(report: &Report) -> Chart {
             right: 222.0,
         }
     };
-    let first =
+    let shown =
         format!("{} bits per key, absent keys, hashes given. {MEDIAN}", report.bits_per_key);
-    Chart {
-        title: "Time per key against the size of the batch".to_owned(),
-        notes: notes(report, &first),
-        panels: sizes.into_iter().map(panel).collect(),
-    }
+    let panels = distinct(times().map(|time| time.keys)).into_iter().map(panel).collect();
+    chart(report, "Time per key against the size of the batch", &[&shown], panels)
 }

@@ -1,21 +1,18 @@
 //! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times, and what is lost.
 
-use std::fmt::Write;
 use std::hint::black_box;
 
+use benches::clock::{Case, Schedule, Timing, interleaved, times};
+use benches::table::markdown;
+use benches::workload::{Mix, hash};
 use blocked_bloom::{Bitmask, BloomFilter, Filter, InstructionSet, Kernel};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use cuckoofilter::CuckooFilter;
 use scalable_cuckoo_filter::ScalableCuckooFilter;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{Mix, Queries, hash, pass_length};
-use crate::measure::{Case, Clock, Timing, case, interleaved, timing};
-use crate::own;
-use crate::queries::{BATCH, schedule};
-
-/// Bits per key of the Bloom filter.
-const BLOOM_BITS: f64 = 10.0;
+use crate::measure::{BATCH, pass_length, queries, schedule};
+use crate::peers::{empty, hits};
 
 /// Removals of keys that were never added.
 const MISUSE: u64 = 1_000_000;
@@ -33,43 +30,32 @@ trait Peer {
 struct Kind {
     name: &'static str,
     removes: bool,
-    /// For so many keys.
+    /// For this many keys.
     empty: fn(usize) -> Option<Box<dyn Peer>>,
     /// More would take minutes.
     most_keys: u64,
 }
 
 fn kinds() -> [Kind; 5] {
+    fn kind(name: &'static str, empty: fn(usize) -> Option<Box<dyn Peer>>) -> Kind {
+        Kind { name, removes: true, empty, most_keys: u64::MAX }
+    }
     [
         Kind {
-            name: "Bloom, AVX2, 10 bits per key",
             removes: false,
-            empty: |keys| Some(Box::new(own::empty(keys, BLOOM_BITS).with_kernel(avx2()?))),
-            most_keys: u64::MAX,
+            ..kind("Bloom, AVX2, 10 bits per key", |keys| {
+                Some(Box::new(empty(keys, 10.0).with_kernel(avx2()?)))
+            })
         },
+        kind("blocked-bloom-removable", |keys| Some(Box::new(ours(keys, Kernel::default())))),
+        kind("blocked-bloom-removable, AVX2", |keys| Some(Box::new(ours(keys, avx2()?)))),
         Kind {
-            name: "blocked-bloom-removable",
-            removes: true,
-            empty: |keys| Some(Box::new(ours(keys, Kernel::default()))),
-            most_keys: u64::MAX,
-        },
-        Kind {
-            name: "blocked-bloom-removable, AVX2",
-            removes: true,
-            empty: |keys| Some(Box::new(ours(keys, avx2()?))),
-            most_keys: u64::MAX,
-        },
-        Kind {
-            name: "cuckoofilter †",
-            removes: true,
-            empty: |keys| Some(Box::new(Cuckoo::with_capacity(keys))),
             most_keys: 10_000_000,
+            ..kind("cuckoofilter †", |keys| Some(Box::new(Cuckoo::with_capacity(keys))))
         },
         Kind {
-            name: "scalable_cuckoo_filter †",
-            removes: true,
-            empty: |keys| Some(Box::new(Scalable::new(keys, 0.001))),
             most_keys: 10_000_000,
+            ..kind("scalable_cuckoo_filter †", |keys| Some(Box::new(Scalable::new(keys, 0.001))))
         },
     ]
 }
@@ -83,98 +69,82 @@ fn ours(keys: usize, kernel: Kernel) -> RemovableFilter {
     filter.with_kernel(kernel)
 }
 
-impl Peer for BloomFilter {
-    fn bytes(&self) -> usize {
-        self.memory_bytes() as usize
-    }
+fn count(filter: &impl Filter, hashes: &[u64]) -> usize {
+    hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
+}
 
-    fn count(&self, hashes: &[u64]) -> usize {
-        count(self, hashes)
-    }
+fn refused(hashes: &[u64], mut add: impl FnMut(u64) -> bool) -> usize {
+    hashes.iter().filter(|&&hash| !add(hash)).count()
+}
 
-    fn add(&mut self, hashes: &[u64]) -> usize {
-        self.insert_hashes(hashes).expect("a filter of whole keys");
-        0
-    }
+/// As its documentation has it: SipHash.
+type Cuckoo = CuckooFilter<std::collections::hash_map::DefaultHasher>;
+type Scalable = ScalableCuckooFilter<u64>;
 
-    fn remove(&mut self, _hashes: &[u64]) -> usize {
+macro_rules! peer {
+    ($filter:ty, |$self:ident, $hashes:ident| $bytes:expr, $count:expr, $add:expr, $remove:expr) => {
+        impl Peer for $filter {
+            fn bytes(&$self) -> usize {
+                $bytes as usize
+            }
+
+            fn count(&$self, $hashes: &[u64]) -> usize {
+                $count
+            }
+
+            fn add(&mut $self, $hashes: &[u64]) -> usize {
+                $add
+            }
+
+            fn remove(&mut $self, $hashes: &[u64]) -> usize {
+                $remove
+            }
+        }
+    };
+}
+
+peer!(
+    BloomFilter,
+    |self, hashes| self.memory_bytes(),
+    count(self, hashes),
+    self.insert_hashes(hashes).map_or(hashes.len(), |()| 0),
+    {
+        let _ = hashes;
         self.clear();
         0
     }
-}
-
-fn count(filter: &impl Filter, hashes: &[u64]) -> usize {
-    let mut words = [0; BATCH / 64];
-    let words = &mut words[..hashes.len().div_ceil(64)];
-    filter.contains_hashes_into(hashes, words).expect("a word for 64 hashes");
-    words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
-impl Peer for RemovableFilter {
-    fn bytes(&self) -> usize {
-        self.memory_bytes() as usize
-    }
-
-    fn count(&self, hashes: &[u64]) -> usize {
-        count(self, hashes)
-    }
-
-    fn add(&mut self, hashes: &[u64]) -> usize {
+);
+peer!(
+    RemovableFilter,
+    |self, hashes| self.memory_bytes(),
+    count(self, hashes),
+    {
         let (mut rest, mut refused) = (hashes, 0);
         while let Err(RemovableError::Full { inserted, .. }) = self.insert_hashes(rest) {
             rest = &rest[inserted + 1..];
             refused += 1;
         }
         refused
-    }
-
-    fn remove(&mut self, hashes: &[u64]) -> usize {
-        let mut found = Bitmask::new();
-        self.remove_hashes(hashes, &mut found)
-    }
-}
-
-/// As its documentation has it: SipHash.
-type Cuckoo = CuckooFilter<std::collections::hash_map::DefaultHasher>;
-
-impl Peer for Cuckoo {
-    fn bytes(&self) -> usize {
-        self.memory_usage()
-    }
-
-    fn count(&self, hashes: &[u64]) -> usize {
-        hashes.iter().filter(|&hash| self.contains(hash)).count()
-    }
-
-    fn add(&mut self, hashes: &[u64]) -> usize {
-        hashes.iter().filter(|&hash| CuckooFilter::add(self, hash).is_err()).count()
-    }
-
-    fn remove(&mut self, hashes: &[u64]) -> usize {
-        hashes.iter().filter(|&hash| self.delete(hash)).count()
-    }
-}
-
-type Scalable = ScalableCuckooFilter<u64>;
-
-impl Peer for Scalable {
-    fn bytes(&self) -> usize {
-        self.bits() as usize / 8
-    }
-
-    fn count(&self, hashes: &[u64]) -> usize {
-        hashes.iter().filter(|&hash| self.contains(hash)).count()
-    }
-
-    fn add(&mut self, hashes: &[u64]) -> usize {
-        hashes.iter().for_each(|hash| self.insert(hash));
-        0
-    }
-
-    fn remove(&mut self, hashes: &[u64]) -> usize {
-        hashes.iter().filter(|&hash| ScalableCuckooFilter::remove(self, hash)).count()
-    }
-}
+    },
+    self.remove_hashes(hashes, &mut Bitmask::new())
+);
+peer!(
+    Cuckoo,
+    |self, hashes| self.memory_usage(),
+    hashes.iter().filter(|&hash| self.contains(hash)).count(),
+    refused(hashes, |hash| CuckooFilter::add(self, &hash).is_ok()),
+    hashes.iter().filter(|&hash| self.delete(hash)).count()
+);
+peer!(
+    Scalable,
+    |self, hashes| self.bits() / 8,
+    hashes.iter().filter(|&hash| self.contains(hash)).count(),
+    refused(hashes, |hash| {
+        self.insert(&hash);
+        true
+    }),
+    hashes.iter().filter(|&hash| ScalableCuckooFilter::remove(self, hash)).count()
+);
 
 /// What was measured of one filter at one size.
 #[derive(Debug, Serialize, Deserialize)]
@@ -202,95 +172,66 @@ struct Lost {
     misuse: u64,
 }
 
+/// A filter of all keys, and how many it refused.
+type Filled = (Kind, Box<dyn Peer>, u64);
+
 /// Measures every filter at this size.
 pub(crate) fn measure(keys: u64, quick: bool) -> Vec<Row> {
     let hashes: Vec<u64> = (0..keys).map(hash).collect();
-    let mut peers: Vec<(Kind, Box<dyn Peer>)> = Vec::new();
-    let mut refused = Vec::new();
+    let mut peers: Vec<Filled> = Vec::new();
     for kind in kinds().into_iter().filter(|kind| keys <= kind.most_keys) {
         if let Some(mut peer) = (kind.empty)(keys as usize) {
             eprintln!("  {keys} keys: filling {}", kind.name);
-            refused.push(hashes.chunks(BATCH).map(|batch| peer.add(batch)).sum::<usize>() as u64);
-            peers.push((kind, peer));
+            let refused: usize = hashes.chunks(BATCH).map(|batch| peer.add(batch)).sum();
+            peers.push((kind, peer, refused as u64));
         }
     }
-    let schedule = schedule(keys, quick);
-    let query = |mix| {
+    let [absent, present] = [Mix::Absent, Mix::Present].map(|mix| {
         eprintln!("  {keys} keys: {mix:?} hashes, {BATCH} a call");
-        let queries = Queries::new(mix, keys, pass_length(keys), hash);
-        let queries = &queries;
-        let mut cases: Vec<Case<'_>> =
-            peers.iter().map(|(_, peer)| query_case(&**peer, queries)).collect();
-        interleaved(&mut cases, schedule)
-    };
-    let (absent, present) = (query(Mix::Absent), query(Mix::Present));
-    // Beyond, a round would take minutes.
-    let (adding, removing) = match keys {
-        ..=1_000_000 => updates(&mut peers, &hashes, if quick { 7 } else { 25 }),
-        _ => (Vec::new(), Vec::new()),
-    };
-    let mut rows = Vec::new();
-    for (i, (kind, peer)) in peers.iter_mut().enumerate() {
-        let never: Vec<u64> = (0..MISUSE).map(|i| hash(1 << 40 | i)).collect();
-        let passed = never.chunks(BATCH).map(|batch| peer.count(batch)).sum::<usize>() as u64;
-        let lost = (kind.removes && keys <= 10_000_000).then(|| lost(kind, &hashes, &never));
-        rows.push(Row {
-            name: kind.name.to_owned(),
-            keys,
-            bits_per_key: peer.bytes() as f64 * 8.0 / keys as f64,
-            absent: absent[i],
-            present: present[i],
-            add: adding.get(i).copied(),
-            remove: removing.get(i).copied().filter(|_| kind.removes),
-            passed,
-            refused: refused[i],
-            lost,
+        let (queries, pass) = (&queries::<u64>(mix, keys), pass_length(keys));
+        let cases = peers.iter().map(|(_, peer, _)| {
+            Case::new(pass, move |number| {
+                let batches = queries.pass(number, pass).chunks(BATCH);
+                black_box(batches.map(|batch| peer.count(batch)).sum::<usize>())
+            })
         });
-    }
-    rows
+        interleaved(&mut cases.collect::<Vec<_>>(), schedule(keys, quick))
+    });
+    // Beyond, a round would take minutes.
+    let updates = match keys {
+        ..=1_000_000 => updates(&mut peers, &hashes, if quick { 7 } else { 25 }),
+        _ => Vec::new(),
+    };
+    let never: Vec<u64> = (0..MISUSE).map(|i| hash(1 << 40 | i)).collect();
+    let row = |(i, (kind, peer, refused)): (usize, &Filled)| Row {
+        name: kind.name.to_owned(),
+        keys,
+        bits_per_key: peer.bytes() as f64 * 8.0 / keys as f64,
+        absent: absent[i],
+        present: present[i],
+        add: updates.get(i).map(|[_, add]| *add),
+        remove: updates.get(i).map(|[remove, _]| *remove).filter(|_| kind.removes),
+        passed: never.chunks(BATCH).map(|batch| peer.count(batch)).sum::<usize>() as u64,
+        refused: *refused,
+        lost: (kind.removes && keys <= 10_000_000).then(|| lost(kind, &hashes, &never)),
+    };
+    peers.iter().enumerate().map(row).collect()
 }
 
-fn query_case<'a>(peer: &'a dyn Peer, queries: &'a Queries<u64>) -> Case<'a> {
-    let keys = queries.pass(0).len();
-    case(keys, move |pass| {
-        let hits = queries.pass(pass).chunks(BATCH).map(|batch| peer.count(batch));
-        black_box(hits.sum::<usize>());
-    })
-}
-
-/// Times of removing all keys and of adding all of them again.
-fn updates(
-    peers: &mut [(Kind, Box<dyn Peer>)],
-    hashes: &[u64],
-    rounds: usize,
-) -> (Vec<Timing>, Vec<Timing>) {
+/// Times of removing all keys and of adding all of them again, in turn.
+fn updates(peers: &mut [Filled], hashes: &[u64], rounds: usize) -> Vec<[Timing; 2]> {
     eprintln!("  {} keys: removing and adding all, {BATCH} a call", hashes.len());
-    let mut cases: Vec<Case<'_>> = Vec::new();
-    for (_, peer) in peers {
-        cases.push(Box::new(move |pass| {
-            let start = Clock::thread();
+    let cases = peers.iter_mut().map(|(_, peer, _)| {
+        Case::new(hashes.len(), move |pass| {
             for batch in hashes.chunks(BATCH) {
                 black_box(if pass % 2 == 0 { peer.remove(batch) } else { peer.add(batch) });
             }
-            (hashes.len(), start.seconds())
-        }));
-    }
-    by_turns(&mut cases, rounds)
-}
-
-/// Every case twice in each round: times of the second passes, and of the first.
-fn by_turns(cases: &mut [Case<'_>], rounds: usize) -> (Vec<Timing>, Vec<Timing>) {
-    let mut times = [vec![Vec::new(); cases.len()], vec![Vec::new(); cases.len()]];
-    for _ in 0..rounds {
-        for (i, case) in cases.iter_mut().enumerate() {
-            for (pass, times) in times.iter_mut().enumerate() {
-                let (keys, seconds) = case(pass);
-                times[i].push(seconds * 1e9 / keys as f64);
-            }
-        }
-    }
-    let [removing, adding] = times.map(|times| times.into_iter().map(timing).collect());
-    (adding, removing)
+        })
+    });
+    let times = times(&mut cases.collect::<Vec<_>>(), Schedule { rounds, warm: 0, timed: 2 });
+    let every_second =
+        |times: &[f64], first| times.iter().skip(first).step_by(2).copied().collect();
+    times.iter().map(|times| [0, 1].map(|first| Timing::of(every_second(times, first)))).collect()
 }
 
 /// Fills a filter, lets keys come and go, and then misuses it.
@@ -305,11 +246,7 @@ fn lost(kind: &Kind, hashes: &[u64], never: &[u64]) -> Lost {
     let peer = &mut *peer;
     // Keys that were refused are not there.
     let add = |peer: &mut dyn Peer, hashes: &[u64], live: &mut Vec<u64>| {
-        for &hash in hashes {
-            if peer.add(&[hash]) == 0 {
-                live.push(hash);
-            }
-        }
+        live.extend(hashes.iter().filter(|&&hash| peer.add(&[hash]) == 0));
     };
     let mut live = Vec::new();
     add(peer, hashes, &mut live);
@@ -321,57 +258,54 @@ fn lost(kind: &Kind, hashes: &[u64], never: &[u64]) -> Lost {
     }
     let churn = missing(peer, &live);
     never.chunks(BATCH).for_each(|batch| _ = peer.remove(batch));
-    let misuse = missing(peer, &live) - churn.min(missing(peer, &live));
+    let misuse = missing(peer, &live).saturating_sub(churn);
     Lost { filling: filling as u64, churn: churn as u64, misuse: misuse as u64 }
 }
 
 /// The rows as Markdown.
-pub(crate) fn table(out: &mut String, rows: &[Row]) {
+pub(crate) fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return;
+        return String::new();
     }
-    let mut push =
-        |text: std::fmt::Arguments<'_>| writeln!(out, "{text}").expect("a string takes all");
-    push(format_args!("\n## Filters that keys can be removed from, {BATCH} keys a call\n"));
-    push(format_args!(
-        "In brackets the median as a multiple of the Bloom filter's. \"Lost\" are keys that were added and are not found: after filling \
-         / after four times as many additions and removals / by a million removals of keys that were never added. † hashes keys itself.\n"
-    ));
-    push(format_args!(
-        "| keys | | bits/key | absent | present | add | remove | false positives | refused | lost |\n\
-         |---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    ));
-    for row in rows {
+    let heads = [
+        "keys",
+        "",
+        "bits/key",
+        "absent",
+        "present",
+        "add",
+        "remove",
+        "false positives",
+        "refused",
+        "lost",
+    ];
+    let lines = rows.iter().map(|row| {
         let bloom =
             rows.iter().find(|other| other.keys == row.keys && other.name.starts_with("Bloom"));
-        let cell = |time: Option<Timing>, base: Option<Timing>| match (time, base) {
-            (Some(time), Some(base)) => {
-                format!("{:.2} ({:.2}x)", time.median, time.median / base.median)
-            }
-            (Some(time), None) => format!("{:.2}", time.median),
-            (None, _) => "-".to_owned(),
+        let cell = |time: Option<Timing>, base: fn(&Row) -> Option<Timing>| {
+            let Some(time) = time else { return "-".to_owned() };
+            let base = bloom.and_then(base);
+            let ratio = base.map(|base| format!(" ({:.2}x)", time.median / base.median));
+            format!("{:.2}{}", time.median, ratio.unwrap_or_default())
         };
-        let base = |time: fn(&Row) -> Option<Timing>| bloom.and_then(time);
-        let lost = row.lost.map_or_else(
-            || "-".to_owned(),
-            |lost| format!("{} / {} / {}", lost.filling, lost.churn, lost.misuse),
-        );
-        push(format_args!(
-            "| {} | {} | {:.2} | {} | {} | {} | {} | {:.3} % | {} | {lost} |",
-            row.keys,
-            row.name,
-            row.bits_per_key,
-            cell(Some(row.absent), base(|row| Some(row.absent))),
-            cell(Some(row.present), base(|row| Some(row.present))),
-            cell(row.add, base(|row| row.add)),
-            cell(row.remove, base(|row| row.add)),
-            row.passed as f64 * 100.0 / MISUSE as f64,
-            row.refused,
-        ));
-    }
-}
-
-/// Sizes at which they are compared.
-pub(crate) fn sizes(quick: bool) -> &'static [u64] {
-    if quick { &[10_000, 1_000_000] } else { &[10_000, 1_000_000, 10_000_000, 100_000_000] }
+        let lost = |Lost { filling, churn, misuse }| format!("{filling} / {churn} / {misuse}");
+        vec![
+            row.keys.to_string(),
+            row.name.clone(),
+            format!("{:.2}", row.bits_per_key),
+            cell(Some(row.absent), |row| Some(row.absent)),
+            cell(Some(row.present), |row| Some(row.present)),
+            cell(row.add, |row| row.add),
+            cell(row.remove, |row| row.add),
+            format!("{:.3} %", row.passed as f64 * 100.0 / MISUSE as f64),
+            row.refused.to_string(),
+            row.lost.map_or_else(|| "-".to_owned(), lost),
+        ]
+    });
+    format!(
+        "\n## Filters that keys can be removed from, {BATCH} keys a call\n\n\
+         In brackets the median as a multiple of the Bloom filter's. \"Lost\" are keys that were added and are not found: after filling \
+         / after four times as many additions and removals / by a million removals of keys that were never added. † hashes keys itself.\n\n{}",
+        markdown(&heads.map(str::to_owned), lines)
+    )
 }

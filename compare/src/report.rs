@@ -1,8 +1,12 @@
-//! Everything that was measured, as it is stored in JSON and read back for tables and plots.
+//! Everything that was measured, as it is stored in JSON and read back for tables and pictures.
 
+use std::process::Command;
+
+use benches::clock::Timing;
+use blocked_bloom::Kernel;
 use serde::{Deserialize, Serialize};
 
-use crate::measure::Timing;
+use crate::peers::Kind;
 use crate::removable::Row;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,7 +43,6 @@ pub(crate) struct About {
     pub(crate) version: String,
     pub(crate) configuration: String,
     pub(crate) rows: Vec<String>,
-    pub(crate) is_package: bool,
 }
 
 /// What was timed.
@@ -60,7 +63,7 @@ pub(crate) enum Section {
     KeyBatch,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Time {
     pub(crate) section: Section,
     pub(crate) row: String,
@@ -92,26 +95,32 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    pub(crate) fn rate(&self) -> f64 {
-        self.false_positives as f64 / self.queries as f64
+    pub(crate) fn percent(&self) -> f64 {
+        100.0 * self.false_positives as f64 / self.queries as f64
     }
 }
 
 impl Report {
+    /// With nothing measured yet.
+    pub(crate) fn new(kinds: &[Kind], bits_per_key: f64, quick: bool) -> Self {
+        Report {
+            machine: machine(),
+            bits_per_key,
+            quick,
+            peers: kinds.iter().map(about).collect(),
+            times: Vec::new(),
+            rates: Vec::new(),
+            removable: Vec::new(),
+        }
+    }
+
     /// Adds what another run measured; where both measured the same, the other's counts.
     pub(crate) fn append(&mut self, other: Report) {
         if !self.machine.command.contains(&other.machine.command) {
-            self.machine.command = format!(
-                "{}
-{}",
-                self.machine.command, other.machine.command
-            );
+            self.machine.command += &format!("\n{}", other.machine.command);
         }
-        let is_again = |time: &Time| {
-            let place = |time: &Time| (time.section, time.keys);
-            other.times.iter().any(|other| place(other) == place(time))
-        };
-        self.times.retain(|time| !is_again(time));
+        let place = |time: &Time| (time.section, time.keys);
+        self.times.retain(|time| !other.times.iter().any(|other| place(other) == place(time)));
         self.times.extend(other.times);
         self.removable.retain(|row| !other.removable.iter().any(|other| other.keys == row.keys));
         self.removable.extend(other.removable);
@@ -125,22 +134,6 @@ impl Report {
         self.times.iter().filter(move |time| time.section == section)
     }
 
-    /// Distinct values of a field in a section, in the order of their appearance.
-    pub(crate) fn distinct<T: PartialEq>(
-        &self,
-        section: Section,
-        field: impl Fn(&Time) -> T,
-    ) -> Vec<T> {
-        let mut all = Vec::new();
-        for time in self.section(section) {
-            let value = field(time);
-            if !all.contains(&value) {
-                all.push(value);
-            }
-        }
-        all
-    }
-
     pub(crate) fn query(&self, row: &str, keys: u64, mix: &str, batch: usize) -> Option<&Time> {
         self.section(Section::Query).find(|time| {
             time.row == row && time.keys == keys && time.mix == mix && time.batch == batch
@@ -150,4 +143,75 @@ impl Report {
     pub(crate) fn about(&self, row: &str) -> Option<&About> {
         self.peers.iter().find(|about| about.rows.iter().any(|name| name == row))
     }
+}
+
+/// Distinct values in the order of their appearance.
+pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for value in values {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+    }
+    all
+}
+
+fn about(kind: &Kind) -> About {
+    About {
+        id: kind.id.to_owned(),
+        version: kind.package.and_then(version).unwrap_or_default(),
+        configuration: kind.configuration.to_owned(),
+        rows: kind.rows.iter().map(|(row, _)| (*row).to_owned()).collect(),
+    }
+}
+
+/// The version in this package's Cargo.lock.
+fn version((name, start): (&str, &str)) -> Option<String> {
+    let start = format!("name = \"{name}\"\nversion = \"{start}");
+    let lock = include_str!("../Cargo.lock");
+    let package = lock.split("[[package]]").find(|package| package.trim().starts_with(&start))?;
+    Some(package.split('"').nth(3)?.to_owned())
+}
+
+fn machine() -> Machine {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let command = "cargo run --release --manifest-path compare/Cargo.toml";
+    let command = match arguments.is_empty() {
+        true => command.to_owned(),
+        false => format!("{command} -- {}", arguments.join(" ")),
+    };
+    Machine {
+        cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        os: std::env::consts::OS.to_owned(),
+        kernel: Kernel::default().to_string(),
+        date: output("date", &["-u", "+%F"]).unwrap_or_default(),
+        command,
+        load: load().into_iter().collect(),
+    }
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
+/// The processor's name, as the system knows it.
+fn cpu() -> Option<String> {
+    if cfg!(target_os = "macos") {
+        return output("sysctl", &["-n", "machdep.cpu.brand_string"]);
+    }
+    let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let field = |name| {
+        let line = info.lines().find(|line| line.starts_with(name))?;
+        Some(line.split(':').nth(1)?.trim())
+    };
+    let model = field("model name")?;
+    let (family, number) = (field("cpu family")?, field("model\t")?);
+    Some(format!("{model} (family {family}, model {number})"))
+}
+
+/// The load average of the last minute.
+pub(crate) fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

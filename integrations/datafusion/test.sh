@@ -10,6 +10,6 @@ if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}
 cargo fmt --check
 # As `cargo clippy --all-targets -- -D warnings`, which would check all of the 360 crates below once more, beside those that the tests
 # are compiled with.
-RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ cargo test --locked --no-run
-cargo test --locked
+RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ cargo test --locked --all-features --no-run
+cargo test --locked --all-features
 ../../tools/if-changed.sh record "${tested[@]}"

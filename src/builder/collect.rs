@@ -1,7 +1,7 @@
 //! Keys from several threads, and finishing with several threads: the methods `par_*`.
 //!
-//! Each thread collects into a builder of its own, and the builders are joined in the order of the iterator, so that the result is
-//! that of one thread.
+//! Each thread collects into a builder of its own, and the builders are joined in the order of the iterator, so that the result
+//! does not depend on the threads.
 
 use alloc::boxed::Box;
 use alloc::collections::LinkedList;

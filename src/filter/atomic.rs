@@ -61,7 +61,7 @@ pub struct AtomicBloomFilter {
     blocks: AtomicBuffer,
     /// As of the conversion: `keys_inserted` lacks what was added since.
     meta: Meta,
-    /// Hashes batches of keys, and is that of the filter after the conversion back.
+    /// Hashes batches of keys; the filter has it after the conversion back.
     kernel: Kernel,
     /// Whether the filter holds what is looked up, as in a [`BloomFilter`].
     answers: bool,
@@ -80,7 +80,7 @@ impl AtomicBloomFilter {
 
     /// Adds a key. Returns true if it was certainly not there before, as [`insert_hash`](Self::insert_hash) says it.
     ///
-    /// Cost: one hash, and that of [`insert_hash`](Self::insert_hash).
+    /// Cost: one hash and one [`insert_hash`](Self::insert_hash).
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl AtomicBloomFilter {
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_keys);
         insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
     }
 

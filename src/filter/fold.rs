@@ -15,7 +15,7 @@ use crate::params::{self, ParamsError};
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
-    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing so many adjacent blocks into one.
+    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing this many adjacent blocks into one.
     ///
     /// Exact: the bytes are then those of a filter that was built with that many blocks, the same probes and the same keys. The
     /// number of keys inserted stays, and so do the probes, which fit the size the filter was made for: fold a filter that
@@ -61,8 +61,8 @@ impl BloomFilter {
     /// that merged filters share more than once, which would leave a filter larger than it need be. The probes stay those the filter
     /// was made with, also where its new size would have been given others.
     ///
-    /// Cost: reads the blocks once for each larger divisor, from the largest down, but of a much too large one only about the fraction
-    /// `rate` of them, and then that of [`fold`](Self::fold). For rates of a tenth and less, one to five passes over the filter were
+    /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is rejected after about `rate` of the
+    /// blocks. Then [`fold`](Self::fold). For rates of a tenth and less, one to five passes over the filter were
     /// measured; for a rate of one half and 288 divisors, fifteen.
     ///
     /// # Errors

@@ -176,7 +176,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let view = self.view();

@@ -1,6 +1,7 @@
 //! The filter that owns its blocks: made, added to, cleared.
 
 use core::fmt::{self, Display, Formatter};
+use core::mem::MaybeUninit;
 
 use super::lookup::check_shape;
 use super::{BloomFilter, Meta};
@@ -33,13 +34,13 @@ macro_rules! insert_new_methods {
             keys: &[K],
             new: &mut Bitmask,
         ) -> Result<(), KeyError> {
-            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_by);
+            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_keys);
             insert_keys(by, keys, Some(new), |hashes, new| $self.insert_all(hashes, new))
         }
 
         /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their little-endian bytes; with its errors.
         pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_integers);
+            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_new_integers);
             insert_keys(by, keys, Some(new), |hashes, new| $self.insert_all(hashes, new))
         }
 
@@ -84,7 +85,7 @@ impl BloomFilter {
         self.meta.keys_inserted = self.meta.keys_inserted.saturating_add(additions);
     }
 
-    /// The same filter, whose additions turned out to be so many, and which holds `contents` unless it is pass-all.
+    /// The same filter, whose additions turned out to be this many, and which holds `contents` unless it is pass-all.
     pub(crate) fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
         let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
@@ -121,7 +122,7 @@ impl BloomFilter {
     ///
     /// As [`insert`](Self::insert). Nothing is changed then.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_by);
+        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_keys);
         insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
     }
 
@@ -190,7 +191,9 @@ type Hashing<F> = (Result<KeyHasher, KeyError>, Kernel, F);
 
 /// Hashes keys some at a time and has them inserted, with a word per 64 keys of `new`, if that is wanted.
 pub(super) fn insert_keys<K>(
-    (hasher, kernel, hash): Hashing<impl Fn(KeyHasher, Kernel, &[K], &mut [u64])>,
+    (hasher, kernel, hash): Hashing<
+        impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    >,
     keys: &[K],
     new: Option<&mut Bitmask>,
     mut insert: impl FnMut(&[u64], &mut [u64]),
@@ -200,10 +203,10 @@ pub(super) fn insert_keys<K>(
     new.reset(0);
     let hasher = hasher?;
     new.write(len, |new| {
-        let (mut hashes, mut new) = ([0; HASHES_AT_ONCE], new.chunks_mut(HASHES_AT_ONCE / 64));
+        let mut memory = [const { MaybeUninit::uninit() }; HASHES_AT_ONCE];
+        let mut new = new.chunks_mut(HASHES_AT_ONCE / 64);
         for keys in keys.chunks(HASHES_AT_ONCE) {
-            hash(hasher, kernel, keys, &mut hashes);
-            insert(&hashes[..keys.len()], new.next().unwrap_or_default());
+            insert(hash(hasher, kernel, keys, &mut memory), new.next().unwrap_or_default());
         }
     });
     Ok(())
@@ -275,7 +278,7 @@ pub enum BuildError {
     KeysMissing {
         /// How many.
         missing: u64,
-        /// Of so many.
+        /// Of this many.
         keys: u64,
     },
 }

@@ -73,7 +73,7 @@ impl KeyHasher {
     /// ```
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
-        self.hash_integers(Kernel::default(), keys, hashes);
+        self.hash_new_integers(Kernel::default(), keys, overwritten(hashes));
         Ok(())
     }
 
@@ -148,12 +148,6 @@ impl KeyHasher {
     pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
         self.hash_keys(kernel, &keys[..count], overwritten(&mut hashes[..count]));
-    }
-
-    /// [`hash_by`](Self::hash_by) for the little-endian bytes of integers.
-    pub(crate) fn hash_integers(self, kernel: Kernel, keys: &[u64], hashes: &mut [u64]) {
-        let count = keys.len().min(hashes.len());
-        self.hash_new_integers(kernel, &keys[..count], overwritten(&mut hashes[..count]));
     }
 
     /// The hash of every key, written to the start of memory that is not initialised.

@@ -26,7 +26,7 @@ pub(super) const TABLE: Table = Table {
     overlapped: 8,
 };
 
-/// Up to so many hashes of a call are tested one by one.
+/// Up to this many hashes of a call are tested one by one.
 const ONE_BY_ONE: usize = 16;
 
 /// Keys an iteration: their results fill one register of bytes.

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold) for a whole process (with the feature
-/// `std`): bytes up to which filters are not prefetched. What is no number is ignored; answers never depend on it.
+/// `std`): bytes up to which filters are not prefetched. A value that is not a number is ignored; answers never depend on it.
 ///
 /// ```
 /// assert_eq!(blocked_bloom::PREFETCH_VARIABLE, "BLOCKED_BLOOM_PREFETCH_THRESHOLD");
@@ -43,8 +43,8 @@ fn find() -> usize {
         return bytes;
     }
     let cache = second_level().filter(|bytes| *bytes > 0).unwrap_or(DEFAULT_BYTES);
-    // Filters of up to the whole of 1 MiB were faster without prefetching (Zen 5), of 1.2 MiB of 2 MiB too and of 1.9 not (Sapphire Rapids),
-    // of a quarter of 512 KiB too and of half not (Zen 3).
+    // Not prefetching won for filters up to 1 MiB of a 1 MiB cache (Zen 5), 1.2 of 2 MiB (Sapphire Rapids) and 128 of 512 KiB (Zen 3); it lost
+    // at 1.9 of 2 MiB and at 256 of 512 KiB.
     if cache > 512 << 10 { cache - cache / 4 } else { cache / 2 }
 }
 

@@ -11,7 +11,7 @@ const DISTANCE: usize = 64;
 /// a loop that loads one line per key takes 10 ns a key of 100 M into the first level, and 4 into the second. On aarch64 nobody has measured.
 pub(super) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 
-/// Long calls for filters of up to so many times [`cache::fits`] prefetch ahead into the first level: by groups, AVX2 took 1.2 of the time for
+/// Long calls for filters of up to this many times [`cache::fits`] prefetch ahead into the first level: by groups, AVX2 took 1.2 of the time for
 /// 1 M to 3 M keys, 1.0 for 4 M and 0.5 to 0.7 for 6 M; AVX-512 1.08, 1.0 and 0.6 (Zen 4, 10 bits per key, 1024 a call).
 const NEAR: usize = 6;
 
@@ -89,7 +89,7 @@ impl Prefetch {
         }
     }
 
-    /// How a call of so many hashes prefetches groups of them. None if `contains` does it better: in a filter that fits the cache, or in a long
+    /// How a call of this many hashes prefetches groups of them. None if `contains` does it better: in a filter that fits the cache, or in a long
     /// call for one of up to [`NEAR`] times as much.
     #[inline]
     pub(crate) fn of_groups<B>(blocks: &[B], hashes: usize) -> Option<Self> {

@@ -9,12 +9,12 @@ use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
 
 /// For each number of probes from 1: `[c0, c1, doubt, rate, slope, bend]`.
 ///
-/// So many probes are enough from `c0 blocks + c1` keys on, give or take `doubt / blocks` keys and rounding. This is where the rate
+/// The number of probes is enough from `c0 blocks + c1` keys on, give or take `doubt / blocks` keys and rounding. This is where the rate
 /// with as many probes is 1.01 times the rate with one more: `c0` at the limit of many blocks, `c1` by interpolation at 21, 45 and 2000.
 /// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three, on both sides of each threshold.
 ///
 /// The rest makes a first guess, and decides nothing. With `c0` keys per block, and blocks without number, the rate is `rate`; a rate
-/// `r` above it has about `c0 e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as far as so many probes are best.
+/// `r` above it has about `c0 e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as far as this number of probes is best.
 const ROWS: [[f64; 6]; 20] = [
     [240.087889757354, -0.041943, 0.001, 3.7432e-01, 1.27584, 0.00000],
     [139.500637967404, 0.697099, 0.001, 1.7707e-01, 0.66753, 0.09143],
@@ -90,7 +90,7 @@ fn searched_probes(keys: u64, blocks: u32, mut probes: u32) -> u32 {
 /// more (three rates or four); some us where estimates leave a doubt; and up to 0.3 ms for a target within 4 millionths of 1.
 pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f64> {
     let keys_f = keys as f64;
-    // About the blocks up to which so many probes are enough, or NaN, which `min` and `max` ignore.
+    // Approximate number of blocks at which `keys` keys need more than `probes` probes; or NaN, which `min` and `max` ignore.
     let last = |probes: u32| {
         let row = ROWS.get((probes as usize).wrapping_sub(1));
         row.map_or(f64::NAN, |[c0, c1, ..]| (keys_f - c1) / c0)

@@ -4,12 +4,10 @@
 /// One page each. Paths in their code are relative to this folder.
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../../docs/cassandra.md")]
-    struct Cassandra;
+    #[doc = include_str!("../../docs/foreign.md")]
+    struct Foreign;
     #[doc = include_str!("../../docs/growing.md")]
     struct Growing;
-    #[doc = include_str!("../../docs/guava.md")]
-    struct Guava;
     #[doc = include_str!("../../docs/migrating.md")]
     struct Migrating;
     #[doc = include_str!("../../docs/parquet.md")]
@@ -20,10 +18,6 @@ mod documents {
     struct Planes;
     #[doc = include_str!("../../docs/planning.md")]
     struct Planning;
-    #[doc = include_str!("../../docs/policy.md")]
-    struct Policy;
-    #[doc = include_str!("../../docs/redis.md")]
-    struct Redis;
     #[doc = include_str!("../../docs/removable.md")]
     struct Removable;
     #[doc = include_str!("../../docs/resident.md")]
@@ -32,6 +26,4 @@ mod documents {
     struct Ribbon;
     #[doc = include_str!("../../docs/rocksdb.md")]
     struct Rocksdb;
-    #[doc = include_str!("../../docs/spark.md")]
-    struct Spark;
 }

@@ -208,7 +208,7 @@ fn the_code_of_every_page_is_compiled() {
         }
         // The package has pages that are compiled by others.
         let is_compiled = compiled.contains(&path) || is_published();
-        assert!(is_compiled || !page.has_rust(), "{name} belongs into a `mod documents`");
+        assert!(is_compiled || !page.has_rust(), "{name} must be in a `mod documents`");
         with_rust += u32::from(page.has_rust());
     }
     assert!(with_rust > 10, "only {with_rust} pages with code were found");

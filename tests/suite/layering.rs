@@ -111,7 +111,6 @@ fn modules_use_what_is_below_them() {
     assert!(ORDER.iter().all(|&name| modules.contains(name)), "in `ORDER`: what is not in src");
 }
 
-/// The command's baselines compare kernels with loops that only load.
 #[test]
 fn instruction_sets_are_named_in_kernels_only() {
     let marks = ["core::arch", "std::arch", "target_feature", "is_x86_feature_detected"];
@@ -123,9 +122,7 @@ fn instruction_sets_are_named_in_kernels_only() {
     let (kernels, others): (Vec<String>, Vec<String>) =
         names.partition(|name| name.contains("/kernel/"));
     assert!(kernels.len() >= 5, "only {kernels:?}: are they written in another way?");
-    let others: Vec<String> =
-        others.into_iter().filter(|name| name != "crates/cli/src/bench/baseline.rs").collect();
-    assert!(others.is_empty(), "instruction sets belong into kernels, and not into {others:?}");
+    assert!(others.is_empty(), "instruction sets are for kernels only, not for {others:?}");
 }
 
 /// No function uses threads but those whose names say so.

@@ -3,6 +3,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::MaybeUninit;
 use std::format;
 
 use super::{GROUP, Kernel, PrefetchAhead, Tile};
@@ -101,7 +102,10 @@ fn batches_are_hashed_by_the_kernels_vectors() {
         }
         let expected = if most > 0 { vec![kernel.name()] } else { Vec::new() };
         let (keys, mut hashes) = (vec![1; 100], vec![0; 100]);
-        let ran = kernels(&events(|| hasher.hash_integers(kernel, &keys, &mut hashes)));
+        let mut memory = [const { MaybeUninit::uninit() }; 100];
+        let ran = kernels(&events(|| {
+            hasher.hash_new_integers(kernel, &keys, &mut memory);
+        }));
         assert_eq!(ran, expected, "{kernel}");
         if kernel == Kernel::default() {
             let ran = kernels(&events(|| hasher.hash_u64s(&keys, &mut hashes).unwrap()));

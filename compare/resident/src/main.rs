@@ -5,9 +5,6 @@
 //! `cargo run --release --manifest-path compare/Cargo.toml -p resident` takes some ten minutes and 700 MB of memory.
 
 mod caches;
-#[path = "../../src/chart.rs"]
-#[allow(dead_code, reason = "the comparison of filters draws the rest")]
-mod chart;
 mod simulate;
 mod trace;
 
@@ -17,9 +14,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
 use clap::Parser;
 
-use crate::chart::{Axis, Chart, Label, Line, Mark, Panel, Point, Series};
 use crate::simulate::{Policy, World};
 use crate::trace::{WORKLOADS, Workload};
 
@@ -240,15 +237,12 @@ fn picture(figures: &Figures) -> Chart {
             max: 55.0,
             ticks: BUDGETS.iter().map(|&percent| (percent as f64, percent.to_string())).collect(),
         },
-        y: Axis {
-            label: "extra reads per 1000 gets".into(),
-            is_log: true,
-            min: 100.0,
-            max: 10_000.0,
-            ticks: [100.0, 300.0, 1_000.0, 3_000.0, 10_000.0]
-                .map(|cost: f64| (cost, format!("{cost}")))
-                .into(),
-        },
+        y: Axis::log(
+            "extra reads per 1000 gets",
+            (100.0, 10_000.0),
+            &[100.0, 300.0, 1_000.0, 3_000.0, 10_000.0],
+            "",
+        ),
         series: Policy::ALL
             .into_iter()
             .filter_map(|policy| series(figures, (mixed, parts), policy))
@@ -286,12 +280,5 @@ fn series(figures: &Figures, (workload, parts): (usize, u32), policy: Policy) ->
     };
     let points: Vec<Point> = BUDGETS.into_iter().filter_map(at).collect();
     let name = policy.name().to_owned();
-    (!points.is_empty()).then_some(Series {
-        name,
-        colour,
-        points,
-        line,
-        mark,
-        label: Label::Listed,
-    })
+    (!points.is_empty()).then_some(Series { name, colour, points, line, mark, is_listed: true })
 }

@@ -306,7 +306,7 @@ impl<'t> World<'t> {
         for (index, event) in self.trace.events.iter().enumerate() {
             if matches!(event.unpack(), Event::Second) {
                 second += 1;
-                if second >= self.warm && (second - self.warm) % self.window == 0 {
+                if second >= self.warm && (second - self.warm).is_multiple_of(self.window) {
                     starts.push((index, second));
                 }
             }

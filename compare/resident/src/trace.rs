@@ -194,7 +194,7 @@ impl Run {
     }
 }
 
-/// The shape of a filter of about so many bytes.
+/// The shape of a filter of about this many bytes.
 pub(crate) fn params(bytes: u64) -> Params {
     let keys = (bytes as f64 * 8.0 / BITS) as u64;
     Sizing::BitsPerKey(BITS).foldable_params(keys.max(1)).expect("ten bits per key are legal")

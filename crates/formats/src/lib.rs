@@ -34,7 +34,7 @@
 //! | [`spark`] | the sketch `BloomFilter` | versions 1 and 2 | versions 1 and 2 | staged prefetch |
 //! | [`redis`] | `BF.SCANDUMP` of RedisBloom | chains of all versions, loaded into memory of their own | what current versions make | staged prefetch |
 //!
-//! The guides are `docs/rocksdb.md`, `docs/parquet.md`, `docs/cassandra.md`, `docs/guava.md`, `docs/spark.md` and `docs/redis.md` in the repository; all code in them runs as tests.
+//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/foreign.md` in the repository; all code in them runs as tests.
 //!
 //! # Damage
 //!

@@ -4,7 +4,7 @@
 #[cfg(any(feature = "parquet", feature = "rocksdb"))]
 const AT_ONCE: usize = 1024;
 
-/// Writes "maybe" for so many keys, and zeros past the last.
+/// Writes "maybe" for this many keys, and zeros past the last.
 pub(crate) fn fill_with_maybe(words: &mut [u64], keys: usize) {
     for (i, word) in words.iter_mut().enumerate() {
         *word = match keys.saturating_sub(64 * i) {
@@ -35,5 +35,53 @@ pub(crate) fn look_up<'k, K>(
     let mut hashes = [0; AT_ONCE];
     for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
         some(keys, &mut hashes[..keys.len()], words);
+    }
+}
+
+/// Keys that are hashed and prefetched at a time.
+#[cfg(feature = "rocksdb")]
+const GROUP: usize = 64;
+
+/// Groups between the one that is hashed and the one that is looked up.
+#[cfg(feature = "rocksdb")]
+const GROUPS_AHEAD: usize = 2;
+
+/// [`look_up`], with the memory of later keys on its way, if `prefetch` takes their hashes, while others are hashed. For filters that are tested in less
+/// time than keys are hashed: those of Parquet and Ribbon filters took up to 1.4 of the time so.
+#[cfg(feature = "rocksdb")]
+#[inline]
+pub(crate) fn look_up_ahead<'k, K>(
+    keys: &'k [K],
+    words: &mut [u64],
+    hash: impl Fn(&'k K) -> u64,
+    prefetch: Option<impl Fn(u64)>,
+    contains: impl Fn(&[u64], &mut [u64]),
+) {
+    // If a key panics when it is read, what is left says "maybe".
+    fill_with_maybe(words, keys.len());
+    let load = |keys: &'k [K], hashes: &mut [u64]| {
+        for (key, to) in keys.iter().zip(hashes) {
+            *to = hash(key);
+            prefetch.iter().for_each(|prefetch| prefetch(*to));
+        }
+    };
+    let some = |hashes: &mut [u64], words: &mut [u64]| {
+        load(keys, hashes);
+        contains(hashes, words);
+    };
+    // Clearing space for more costs as much as looking up a few keys.
+    match keys.len() {
+        few @ 0..=8 => return some(&mut [0; 8][..few], words),
+        few @ 9..=GROUP => return some(&mut [0; GROUP][..few], words),
+        _ => {}
+    }
+    let mut ring = [[0; GROUP]; GROUPS_AHEAD + 1];
+    let mut later = keys.chunks(GROUP);
+    later.by_ref().take(GROUPS_AHEAD).zip(&mut ring).for_each(|(keys, group)| load(keys, group));
+    for (i, (keys, word)) in keys.chunks(GROUP).zip(words).enumerate() {
+        if let Some(keys) = later.next() {
+            load(keys, &mut ring[(i + GROUPS_AHEAD) % ring.len()]);
+        }
+        contains(&ring[i % ring.len()][..keys.len()], core::slice::from_mut(word));
     }
 }

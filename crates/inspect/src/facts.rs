@@ -51,10 +51,10 @@ impl Facts {
 /// Lines of cells below a line of heads.
 ///
 /// ```
-/// # use blocked_bloom::FilterOptions;
 /// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
-/// # use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
-/// # let stored = ScalableBloomFilter::new(ScalableOptions::default())?.to_bytes();
+/// # let mut seen = blocked_bloom_scalable::ScalableOptions::new(0.01, 1_000).build()?;
+/// # seen.insert("apple")?;
+/// # let stored = seen.to_bytes();
 /// let opened = Opened::new("seen", &FileRanges::from(&stored[..]), Format::Growing, None)?;
 /// let list = opened.describe().list.unwrap();
 /// assert_eq!(list.heads[0], "link");

@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         Ok(PartitionIndex { bytes, length, facts })
     }
 
-    /// Where the partition is that has a key, if any has: the last whose separator is not greater. Cost: a binary search.
+    /// Locates the only partition that can hold the key: the last whose separator is not greater. Cost: a binary search.
     ///
     /// For a scan, locate its start: one partition answers [`contains_prefix`](BloomFilter::contains_prefix) for the prefix of a scan
     /// that begins there, in either direction, since it knows the prefixes of its neighbours at the cuts. `start` may be longer than

@@ -184,7 +184,7 @@ impl Plan {
     /// derivation and how far off it can be.
     ///
     /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory that would
-    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left unused: cut a level of so many keys into
+    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left unused: cut a level of this many keys into
     /// [`tables`](Level#structfield.tables).
     ///
     /// Cost: milliseconds for a few levels, under a second for thousands.
@@ -284,7 +284,7 @@ fn check(levels: &[Level]) -> Result<(), PlanError> {
     levels.iter().enumerate().try_for_each(|(index, level)| level.check(index))
 }
 
-/// The most blocks a plan gives to one filter of so many keys.
+/// The most blocks a plan gives to one filter of this many keys.
 fn most_blocks(keys: u64) -> u32 {
     let sizing = Sizing::BitsPerKey(MAX_BITS_PER_KEY);
     let blocks = sizing.params(keys).map_or(u32::MAX, |params| params.blocks());
@@ -301,7 +301,7 @@ fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
     libm::ceil(keys * bits_per_key / f64::from(BLOCK_BITS)).clamp(1.0, most) as u32
 }
 
-/// Bytes of a stored filter of so many blocks.
+/// Bytes of a stored filter of this many blocks.
 fn stored_bytes(blocks: u32) -> u64 {
     HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
 }

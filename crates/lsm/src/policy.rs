@@ -113,7 +113,7 @@ impl FilterPolicy {
         &self.options
     }
 
-    /// What a table of this level gets, 0 being the top one, that is expected to have so many keys, and prefixes if those are added. The
+    /// What a table of this level gets, 0 being the top one, that is expected to have this many keys, and prefixes if those are added. The
     /// number decides between one filter and partitions, and is what a builder of one filter sizes for if it reaches the options'
     /// [memory limit](FilterOptions::with_memory_limit); else a builder sizes for what comes.
     ///

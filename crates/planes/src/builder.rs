@@ -94,7 +94,7 @@ impl PlanesBuilder {
     ///
     /// # Errors
     ///
-    /// Those of [`append`](Self::append).
+    /// As [`append`](Self::append).
     pub fn append_pass_all(&mut self) -> Result<Option<Vec<u8>>, PlanesError> {
         self.append_with(|row| row.fill(u64::MAX))
     }

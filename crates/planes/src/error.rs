@@ -41,7 +41,7 @@ pub enum PlanesError {
     },
     /// Planes, or a filter to be appended to them, of another hash or seed than required.
     HashMismatch {
-        /// That of the planes or the filter.
+        /// The hash of the planes or the filter.
         found: KeyHash,
         /// The one required.
         expected: KeyHash,
@@ -119,7 +119,7 @@ pub enum PlanesError {
 }
 
 impl PlanesError {
-    /// [`PlanesError::Alloc`] for so many bytes.
+    /// [`PlanesError::Alloc`] for this many bytes.
     pub(crate) fn alloc(bytes: usize) -> Self {
         PlanesError::Alloc(AllocError::new(bytes as u64))
     }

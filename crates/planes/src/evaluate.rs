@@ -33,10 +33,10 @@ const AHEAD_WORDS: usize = 512;
 /// Planes that are read before it is looked whether rows are left.
 const FIRST_PLANES: usize = 4;
 
-/// Lines of 512 rows, of which fewer than one in so many has rows left, are read by themselves and no longer plane by plane.
+/// Lines of 512 rows, of which fewer than one in this many has rows left, are read by themselves and no longer plane by plane.
 const SPARSE: usize = 8;
 
-/// With more than one line in so many left, four planes are read before it is looked again, instead of two.
+/// With more than one line in this many left, four planes are read before it is looked again, instead of two.
 const DENSE: usize = 2;
 
 /// A query as planes: rows that have all planes of one of the terms of every clause.
@@ -85,7 +85,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The one with a word that is counted over all groups, whose planes have so many words.
+    /// The one with a word that is counted over all groups, whose planes have this many words.
     fn with(word: usize, plane_words: usize) -> Self {
         let (group, word) = (word / plane_words, word % plane_words);
         let start = word - word % WINDOW_WORDS;

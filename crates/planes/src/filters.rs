@@ -61,7 +61,7 @@ impl Planes {
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
     /// use blocked_bloom_planes::{Planes, Query};
-    /// // Filters of the same size and probes: of as many keys each, or made for so many.
+    /// // Filters of the same size and probes: of as many keys each, or made for this many.
     /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     /// let mut filters = Vec::new();
     /// for table in 0..100 {

@@ -65,7 +65,7 @@ pub struct PlanesLayout {
 }
 
 impl PlanesLayout {
-    /// Of planes with these options and so many rows, to which no more will come if they are complete.
+    /// Of planes with these options and this many rows, to which no more will come if they are complete.
     pub(crate) fn new(options: PlanesOptions, rows: u64, complete: bool) -> Self {
         let first = PlanesLayout { options, rows: 0, complete: false, identity: 0 };
         let first = first.record(0, false);
@@ -132,7 +132,7 @@ impl PlanesLayout {
     }
 
     /// Where the record is that ends the last whole group, from the first 64 bytes of planes that are still being written, of which there
-    /// are so many bytes now. With these 64 bytes, and where they end as the length, there is a layout of what is complete.
+    /// are this many bytes now. With these 64 bytes, and where they end as the length, there is a layout of what is complete.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ impl PlanesLayout {
         }
     }
 
-    /// The record that says so many rows, and whether it closes the whole.
+    /// The record that says this many rows, and whether it closes the whole.
     pub(crate) fn record(&self, rows: u64, complete: bool) -> [u8; HEADER_BYTES] {
         let options = &self.options;
         let version = if options.text.is_some() { VERSION_OF_TEXT } else { VERSION };
@@ -271,7 +271,7 @@ impl PlanesLayout {
         full.checked_add(last)?.checked_add(records)
     }
 
-    /// Bytes of a plane in a group of so many rows, without its checksum: whole cache lines.
+    /// Bytes of a plane in a group of this many rows, without its checksum: whole cache lines.
     pub(crate) fn plane_bytes(&self, rows: u64) -> usize {
         // A group has at most 2^24 rows.
         rows.next_multiple_of(GROUP_ROWS_STEP.into()) as usize / 8
@@ -282,7 +282,7 @@ impl PlanesLayout {
         self.options.shape.planes() + u32::from(self.options.liveness)
     }
 
-    /// Bytes of a group of so many rows, with the record that ends it.
+    /// Bytes of a group of this many rows, with the record that ends it.
     pub(crate) fn group_bytes(&self, rows: u64) -> u64 {
         let plane = (self.plane_bytes(rows) + CHECKSUM_BYTES) as u64;
         u64::from(self.stored_planes()) * plane + HEADER_BYTES as u64
@@ -344,7 +344,7 @@ impl PlanesLayout {
     ///
     /// # Errors
     ///
-    /// Those of [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the bytes are damaged; nothing is
+    /// As [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the bytes are damaged; nothing is
     /// changed then.
     pub fn delete_in(&self, row: u64, loaded: &mut [u8]) -> Result<bool, PlanesError> {
         let PlaneLocation { plane, .. } = self.locate_liveness(row)?;

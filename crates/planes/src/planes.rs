@@ -234,7 +234,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
 
     /// Rows that were appended, deleted ones too.
     pub fn rows(&self) -> usize {
-        // The length was checked: so many rows have bytes.
+        // The length was checked: this many rows have bytes.
         self.layout.rows() as usize
     }
 
@@ -284,7 +284,7 @@ impl<B: AsMut<[u8]>> Planes<B> {
     ///
     /// # Errors
     ///
-    /// Those of [`PlanesLayout::delete_in`], which deletes in a file; [`PlanesError::Header`] if the owner of the bytes lends others than
+    /// As [`PlanesLayout::delete_in`], which deletes in a file; [`PlanesError::Header`] if the owner of the bytes lends others than
     /// were opened.
     pub fn delete(&mut self, row: usize) -> Result<bool, PlanesError> {
         let (at, bytes) = (self.layout.locate_liveness(row as u64)?, self.bytes.as_mut());

@@ -51,7 +51,7 @@ pub enum ShapeError {
         /// The value given.
         rate: f64,
     },
-    /// No shape has so low a rate for rows of so many items.
+    /// No shape has so low a rate for rows of this many items.
     RateUnreachable {
         /// The value given.
         rate: f64,
@@ -139,7 +139,7 @@ impl Shape {
         Ok(Shape { blocks, block_bits: block_bits as u16, probes: probes as u8 })
     }
 
-    /// The shape for rows of so many items, at so many bits each: above 0 and up to 100; rounded up to whole bits, and to at least 16.
+    /// The shape for rows of this many items, at this many bits each: above 0 and up to 100; rounded up to whole bits, and to at least 16.
     ///
     /// Up to 512 bits are one block, more are as few blocks as hold them, all of the same size. Probes are the fewest whose rate is at
     /// most 1.1 times the best, since a query reads a plane for each.
@@ -161,7 +161,7 @@ impl Shape {
         Shape::of_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
     }
 
-    /// The shape with the fewest planes whose rate for rows of so many items is at most this, above 0 and below 1. Cost: up to some
+    /// The shape with the fewest planes whose rate for rows of this many items is at most this, above 0 and below 1. Cost: up to some
     /// milliseconds.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl Shape {
         Shape::of_bits(items, high)
     }
 
-    /// So many bits in all, or a few more, at the best number of probes.
+    /// This many bits in all, or a few more, at the best number of probes.
     fn of_bits(items: u64, bits: u64) -> Result<Self, ShapeError> {
         let bits = bits.max(MIN_BLOCK_BITS.into());
         if bits > u64::from(MAX_PLANES) {

@@ -30,7 +30,7 @@ pub struct TextRows {
 }
 
 impl TextRows {
-    /// So many lines a row, divided into words.
+    /// This many lines a row, divided into words.
     pub fn new(lines: NonZeroU32) -> Self {
         TextRows { lines }
     }

@@ -166,7 +166,7 @@ impl<D: Lines> RemovableFilter<D> {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let lines = self.lines().as_flattened();

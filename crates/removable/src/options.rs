@@ -58,7 +58,7 @@ impl RemovableOptions {
         }
     }
 
-    /// For so many keys instead; the rest stays. For the next larger filter.
+    /// For this many keys instead; the rest stays. For the next larger filter.
     #[must_use]
     pub fn with_keys(self, keys: u64) -> Self {
         RemovableOptions { keys: keys.max(1), ..self }

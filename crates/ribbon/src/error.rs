@@ -64,7 +64,7 @@ pub enum RibbonError {
     KeysMissing {
         /// How many.
         missing: u64,
-        /// Of so many.
+        /// Of this many.
         keys: u64,
     },
     /// The header is that of no filter, or it is damaged, or what follows it is.
@@ -82,7 +82,7 @@ pub enum RibbonError {
     },
     /// The filter was built with another hash or seed.
     HashMismatch {
-        /// That of the filter.
+        /// The hash of the filter.
         found: KeyHash,
         /// The one required.
         expected: KeyHash,

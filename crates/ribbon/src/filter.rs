@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         self.meta.shards
     }
 
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with one half. 0 of a filter that answers "maybe" to everything.
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half. 0 of a filter that answers "maybe" to everything.
     pub fn columns(&self) -> u32 {
         self.meta.columns
     }
@@ -346,7 +346,7 @@ pub struct RibbonBytes {
 }
 
 impl RibbonBytes {
-    /// So many zeros.
+    /// This many zeros.
     pub(crate) fn zeroed(len: usize, huge_pages: bool) -> Result<Self, AllocError> {
         let blocks = u32::try_from(len.div_ceil(size_of::<Block>()));
         let blocks = blocks.map_err(|_| AllocError::new(len as u64))?;

@@ -41,7 +41,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Of a filter that answers "maybe" to everything, and stands in for one of so many keys.
+    /// Of a filter that answers "maybe" to everything, and stands in for one of this many keys.
     pub(crate) fn pass_all(key_hash: KeyHash, keys: u64) -> Self {
         Meta { key_hash, keys, columns: 0, shards: 0, words: 0 }
     }

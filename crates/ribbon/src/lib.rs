@@ -1,4 +1,4 @@
-//! Static Ribbon filters: a quarter smaller than Bloom filters at the same rate of false positives, slower to build and to look up; `docs/ribbon.md` has the figures.
+//! Static Ribbon filters: 28 % smaller than Bloom filters at a false-positive rate of 1 %, slower to build and to look up; `docs/ribbon.md` has the figures.
 //!
 //! A Ribbon filter is the solution of a system of linear equations, one for each key, and takes 1.07 to 1.1 times the bits that any filter
 //! needs; a blocked Bloom filter takes 1.5 times as many. The price: building takes 4 to 15 times as long and a lookup, by AVX2 or AVX-512, 2.5 to 5.6 times as

@@ -65,7 +65,7 @@ impl RibbonOptions {
         self.huge_pages
     }
 
-    /// Bytes of a stored filter of so many keys, to within one in a thousand from 100,000 keys on: hashes fall into shards by chance, and
+    /// Bytes of a stored filter of this many keys, to within one in a thousand from 100,000 keys on: hashes fall into shards by chance, and
     /// what these are rounded up to differs.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl RibbonOptions {
     /// # use blocked_bloom_ribbon::RibbonOptions;
     /// let keys = 1_000_000;
     /// let rate = RibbonOptions::lowest_rate(keys, keys * 10 / 8).unwrap(); // 10 bits per key
-    /// assert!((0.000_9..0.001_2).contains(&rate));
+    /// assert!((0.001_5..0.001_7).contains(&rate));
     /// assert!(RibbonOptions::new(rate).estimated_bytes(keys)? <= keys * 10 / 8);
     /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
     /// ```
@@ -109,7 +109,7 @@ impl Default for RibbonOptions {
 
 /// Of whole keys, hashed as those of these options are, on huge pages if those are.
 ///
-/// The rate is that of the sizing: [`Sizing::FalsePositiveRate`] itself, and of so many bits per key what a Bloom filter of a million keys
+/// The rate is that of the sizing: [`Sizing::FalsePositiveRate`] itself, and of this many bits per key what a Bloom filter of a million keys
 /// has. A size in bytes has no rate that does not depend on the keys, and neither has one out of range: then finishing a builder is
 /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] gives another.
 ///

@@ -65,7 +65,7 @@ impl Entry {
         u32::from(self.starts).div_ceil(WIDTH)
     }
 
-    /// Words of the shard, if its blocks have so many columns.
+    /// Words of the shard, if its blocks have this many columns.
     pub(crate) fn words(self, columns: u32) -> u32 {
         self.blocks() * columns - u32::from(self.short).min(self.blocks())
     }

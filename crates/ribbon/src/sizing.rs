@@ -22,7 +22,7 @@ const KEYS: [f64; 8] = [120.659, 243.346, 488.168, 976.373, 1948.86, 3875.85, 77
 /// Slots of the first number of [`KEYS`].
 const FIRST_SLOTS: f64 = 128.0;
 
-/// Shards for so many keys: none without keys.
+/// Shards for this many keys: none without keys.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
     }
 }
 
-/// The words of all shards of so many keys, as they are stored: up to 2^32 shards of 3,900 keys may have more.
+/// The words of all shards of this many keys, as they are stored: up to 2^32 shards of 3,900 keys may have more.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(crate) fn words(words: u64, keys: u64) -> Result<u32, RibbonError> {
     })
 }
 
-/// Slots of a shard of so many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too many.
+/// Slots of a shard of this many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too many.
 pub(crate) fn slots(keys: usize) -> u32 {
     let slots = libm::ceil(exact_slots(keys as f64)).min(f64::from(MAX_SLOTS + 1));
     (slots as u32).next_multiple_of(WIDTH)
@@ -83,13 +83,13 @@ pub(crate) fn columns(rate: f64) -> Result<(u32, f64), RibbonError> {
     Err(RibbonError::Rate { rate })
 }
 
-/// Blocks with one column less, of a shard with so many slots in which an equation can start: so many that the rate is not above the
+/// Blocks with one column less, of a shard with this many slots in which an equation can start: so many that the rate is not above the
 /// one that was wanted.
 pub(crate) fn short_blocks(starts: u32, portion: f64) -> u32 {
     (portion * f64::from(starts) / f64::from(WIDTH)) as u32
 }
 
-/// Bytes of a stored filter of so many keys, if every shard has the mean number.
+/// Bytes of a stored filter of this many keys, if every shard has the mean number.
 pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> {
     let (columns, portion) = columns(rate)?;
     let shards = shards(keys)?;

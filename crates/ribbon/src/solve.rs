@@ -17,7 +17,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Adds all equations under this seed to so many empty rows. False if they contradict each other, so that another seed is needed.
+    /// Adds all equations under this seed to this many empty rows. False if they contradict each other, so that another seed is needed.
     pub(crate) fn add_all(
         &mut self,
         rests: &[u64],

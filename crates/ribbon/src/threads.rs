@@ -9,13 +9,13 @@ use blocked_bloom::AllocError;
 pub(crate) enum Threads {
     /// The calling thread.
     One,
-    /// Those of the current rayon pool: only for methods `par_*`.
+    /// The threads of the current rayon pool: only for methods `par_*`.
     #[cfg(feature = "rayon")]
     Pool,
 }
 
 impl Threads {
-    /// Makes the list one of so many defaults. By one thread most of its time is the first use of each page of memory, a fifth of the
+    /// Makes the list one of this many defaults. By one thread most of its time is the first use of each page of memory, a fifth of the
     /// construction of a block.
     pub(crate) fn refill<T: Clone + Default + Send>(
         self,

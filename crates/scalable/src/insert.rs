@@ -8,7 +8,7 @@ use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 use crate::query::{AT_ONCE, FEW, Left, look_up};
 
-/// Up to so many hashes of a call are added one by one: less than the memory for the answers takes.
+/// Up to this many hashes of a call are added one by one: less than the memory for the answers takes.
 const ONE_BY_ONE: usize = 4;
 
 impl ScalableBloomFilter {

@@ -101,7 +101,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     ///
     /// # Errors
     ///
-    /// Those of the writer.
+    /// The writer's errors.
     #[cfg(feature = "std")]
     pub fn write_to(&self, mut writer: impl std::io::Write) -> std::io::Result<u64> {
         let headers = self.stored_headers();

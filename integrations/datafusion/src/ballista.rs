@@ -1,5 +1,8 @@
 //! What Ballista's scheduler, executors and clients must be given.
 //!
+//! One call each, with the feature `cluster` for the first two: `scheduler` and `executor` add it to a configuration, and [`connect`] makes a client's
+//! context. By hand that is:
+//!
 //! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`], `override_session_builder`: [`session_state`],
 //!   `override_physical_codec`: [`BloomPhysicalCodec`].
 //! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`], `override_physical_codec`:
@@ -8,6 +11,7 @@
 
 use std::sync::Arc;
 
+use ballista::prelude::SessionContextExt;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
@@ -57,6 +61,57 @@ pub fn function_registry() -> Arc<BallistaFunctionRegistry> {
     Arc::new(registry)
 }
 
+/// A scheduler's configuration with the rule, its settings, the functions and the codec.
+///
+/// ```
+/// use ballista_scheduler::config::SchedulerConfig;
+/// let config = SchedulerConfig { bind_port: 50050, ..Default::default() };
+/// let config = blocked_bloom_datafusion::ballista::scheduler(config);
+/// assert!(config.override_physical_codec.is_some() && config.bind_port == 50050);
+/// ```
+#[cfg(feature = "cluster")]
+pub fn scheduler(
+    config: ballista_scheduler::config::SchedulerConfig,
+) -> ballista_scheduler::config::SchedulerConfig {
+    ballista_scheduler::config::SchedulerConfig {
+        override_config_producer: Some(Arc::new(session_config)),
+        override_session_builder: Some(Arc::new(session_state)),
+        override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
+        ..config
+    }
+}
+
+/// An executor's configuration with the functions and the codec.
+///
+/// ```
+/// use ballista_executor::executor_process::ExecutorProcessConfig;
+/// let config = blocked_bloom_datafusion::ballista::executor(ExecutorProcessConfig::default());
+/// assert!(config.override_function_registry.is_some());
+/// ```
+#[cfg(feature = "cluster")]
+pub fn executor(
+    config: ballista_executor::executor_process::ExecutorProcessConfig,
+) -> ballista_executor::executor_process::ExecutorProcessConfig {
+    ballista_executor::executor_process::ExecutorProcessConfig {
+        override_function_registry: Some(function_registry()),
+        override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
+        ..config
+    }
+}
+
+/// A client's context with the functions, connected to the scheduler at a URL such as `df://localhost:50050`, with a configuration made from
+/// [`session_config`].
+///
+/// # Errors
+///
+/// As Ballista's `SessionContext::remote_with_state`: nothing listens there, or it is no scheduler.
+pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext> {
+    let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
+    let context = SessionContext::remote_with_state(url, state).await?;
+    register_functions(&context);
+    Ok(context)
+}
+
 /// Adds the functions to a context. For clients after they have connected: connecting puts Ballista's own functions in place of a state's.
 pub fn register_functions(context: &SessionContext) {
     context.register_udf(bloom_filter_contains().as_ref().clone());
@@ -86,18 +141,28 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         let Some(bytes) = bytes.strip_prefix(MAGIC) else {
             return self.ballista.try_decode(bytes, inputs, context, converter);
         };
-        let ([filter, input], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
+        let ([input, filter], Some((stop_above, columns))) = (inputs, bytes.split_first_chunk())
         else {
             return exec_err!("BloomProbeExec: {} inputs, {} bytes", inputs.len(), bytes.len());
         };
-        let (columns, rest) = columns.as_chunks::<4>();
-        if !rest.is_empty() {
-            return exec_err!("BloomProbeExec: {} bytes too many", rest.len());
-        }
-        let columns = columns.iter().map(|column| u32::from_le_bytes(*column) as usize).collect();
+        let Some((&count, columns)) = columns.split_first() else {
+            return exec_err!("BloomProbeExec: {} bytes", bytes.len());
+        };
+        let Some((columns, decision)) = columns.split_at_checked(4 * usize::from(count)) else {
+            return exec_err!("BloomProbeExec: {count} columns in {} bytes", columns.len());
+        };
+        let Ok(decision) = String::from_utf8(decision.to_vec()) else {
+            return exec_err!("BloomProbeExec: a decision that is not UTF-8");
+        };
+        let columns = columns
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|column| u32::from_le_bytes(*column) as usize)
+            .collect();
         let stop_above = f64::from_le_bytes(*stop_above);
-        let probe = BloomProbeExec::try_new(filter.clone(), input.clone(), columns, stop_above)?;
-        Ok(Arc::new(probe))
+        let probe = BloomProbeExec::try_new(input.clone(), filter.clone(), columns, stop_above)?;
+        Ok(Arc::new(probe.with_decision(decision)))
     }
 
     fn try_encode(
@@ -111,7 +176,12 @@ impl PhysicalExtensionCodec for BloomPhysicalCodec {
         };
         bytes.extend(MAGIC);
         bytes.extend(probe.stop_above().to_le_bytes());
+        let Ok(count) = u8::try_from(probe.columns().len()) else {
+            return exec_err!("BloomProbeExec: {} columns (255)", probe.columns().len());
+        };
+        bytes.push(count);
         bytes.extend(probe.columns().iter().flat_map(|&column| (column as u32).to_le_bytes()));
+        bytes.extend(probe.decision().as_bytes());
         Ok(())
     }
 

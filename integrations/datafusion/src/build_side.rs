@@ -58,10 +58,10 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    for child in plan.children() {
+    for (number, child) in plan.children().into_iter().enumerate() {
         if reason.is_none() {
-            reason =
-                not_repeatable(if plan.is::<BloomProbeExec>() { keys_of(child) } else { child })?;
+            let is_filter = number == 1 && plan.is::<BloomProbeExec>();
+            reason = not_repeatable(if is_filter { keys_of(child) } else { child })?;
         }
     }
     Ok(reason)
@@ -182,7 +182,7 @@ pub(crate) fn most_keys(plan: &Plan) -> Option<usize> {
         [] => estimate(plan).rows,
         [child] => most_keys(child),
         // The filter is no table.
-        [_, input] if plan.is::<BloomProbeExec>() => most_keys(input),
+        [input, _] if plan.is::<BloomProbeExec>() => most_keys(input),
         inputs => {
             let keys: Option<Vec<usize>> = inputs.iter().map(|plan| most_keys(plan)).collect();
             let keys = keys?;

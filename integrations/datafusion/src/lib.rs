@@ -24,7 +24,9 @@ mod aggregate;
 #[cfg(feature = "ballista")]
 pub mod ballista;
 mod build_side;
+mod columns;
 mod contains;
+mod cost;
 mod filter;
 mod keys;
 mod options;
@@ -40,7 +42,7 @@ pub use aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
 pub use contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains};
 pub use filter::filters_opened;
 pub use keys::{KeyType, hash_array};
-pub use options::BloomJoinOptions;
+pub use options::{BloomJoinOptions, Enabled};
 pub use planner::BloomQueryPlanner;
 pub use probe::BloomProbeExec;
 pub use rule::{BloomJoinRule, RULE_NAME};

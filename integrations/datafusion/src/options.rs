@@ -1,11 +1,53 @@
 //! Settings of the join pre-filters.
 
 use std::any::Any;
+use std::fmt;
+use std::str::FromStr;
 
 use datafusion::common::{Result, config_err};
 use datafusion::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 
 const PREFIX: &str = "bloom_join";
+
+/// Whether filters are put before shuffles: `bloom_join.enabled`.
+///
+/// ```
+/// use blocked_bloom_datafusion::Enabled;
+/// assert_eq!("auto".parse(), Ok(Enabled::Auto));
+/// assert_eq!(Enabled::True.to_string(), "true");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enabled {
+    /// Wherever they are right and the build side drops rows.
+    True,
+    /// Nowhere.
+    False,
+    /// Where rows cross a network and the filter costs little of what it can save (`bloom_join.max_cost`): never in one process.
+    Auto,
+}
+
+impl FromStr for Enabled {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "true" => Ok(Enabled::True),
+            "false" => Ok(Enabled::False),
+            "auto" => Ok(Enabled::Auto),
+            _ => Err("one of true, false and auto is expected"),
+        }
+    }
+}
+
+impl fmt::Display for Enabled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Enabled::True => "true",
+            Enabled::False => "false",
+            Enabled::Auto => "auto",
+        })
+    }
+}
 
 /// The settings, their types and defaults. Unlike `extensions_options!` of DataFusion, entries have their whole name, by which
 /// Ballista's clients send them.
@@ -17,13 +59,13 @@ macro_rules! options {
         /// [`ballista::session_config`](crate::ballista::session_config).
         ///
         /// ```
-        /// use blocked_bloom_datafusion::BloomJoinOptions;
+        /// use blocked_bloom_datafusion::{BloomJoinOptions, Enabled};
         /// use datafusion::prelude::SessionConfig;
         ///
         /// let options = BloomJoinOptions { min_probe_rows: 10_000, ..Default::default() };
         /// let config = SessionConfig::new().with_option_extension(options);
         /// let config = config.set_bool("bloom_join.enabled", false);
-        /// assert!(!BloomJoinOptions::of(config.options()).enabled);
+        /// assert_eq!(BloomJoinOptions::of(config.options()).enabled, Enabled::False);
         /// ```
         #[derive(Clone, Debug, PartialEq)]
         pub struct BloomJoinOptions {
@@ -53,11 +95,7 @@ macro_rules! options {
                 match key {
                     $(stringify!($name) => match value.parse() {
                         Ok(value) => self.$name = value,
-                        Err(_) => {
-                            return config_err!(
-                                "{PREFIX}.{key}: {value} is no {}", stringify!($type)
-                            );
-                        }
+                        Err(error) => return config_err!("{PREFIX}.{key}: {value}: {error}"),
                     },)+
                     _ => return config_err!("{PREFIX}.{key} is no setting"),
                 }
@@ -76,14 +114,16 @@ macro_rules! options {
 }
 
 options! {
-    /// Whether filters are put before shuffles.
-    enabled: bool = true;
+    /// Whether filters are put before shuffles: `true`, `false`, or `auto`, where `max_cost` decides, and never in one process.
+    enabled: Enabled = Enabled::Auto;
+    /// With `auto`, most that a filter may cost: this share of the time and of the bytes that it saves if it drops every row.
+    max_cost: f64 = 0.25;
     /// The false-positive rate that filters are sized for, above 0 and below 1.
     false_positive_rate: f64 = 0.01;
     /// Most bytes of one filter. Ballista's messages of 16 MiB must hold one, so that more than 12 MiB mean 12 MiB there.
     max_filter_bytes: u64 = 8 << 20;
-    /// Most bytes that the tasks of a probed side read together: one partial filter for each partition of the build side, in each
-    /// of `target_partitions` tasks.
+    /// Most bytes of filters that all tasks read together: partial ones of each partition of the build side, or a merged one, in each of
+    /// `target_partitions` tasks.
     max_bytes_read: u64 = 1 << 30;
     /// Keys that a filter is sized for where the rows of the build side are not known.
     default_keys: u64 = 1_000_000;

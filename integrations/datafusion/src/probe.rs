@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use blocked_bloom::BloomFilter;
+use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::{BatchCoalescer, prep_null_mask_filter};
 use datafusion::arrow::datatypes::{DataType, Fields, Schema};
@@ -31,7 +31,7 @@ use datafusion::physical_plan::{
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 
-use crate::filter::{look_up, open};
+use crate::filter::{failed, look_up, open};
 use crate::keys::KeyType;
 
 const NAME: &str = "BloomProbeExec";
@@ -43,11 +43,12 @@ const SAMPLE_ROWS: usize = 32 * 1024;
 /// seventeenth of what it would.
 const SAMPLES_SKIPPED: usize = 16;
 
-/// Drops the rows of its second input whose key is certainly not in a filter, which is the one row of its first input. A key that is NULL,
+/// Drops the rows of its first input whose key is certainly not in a filter, which is the one row of its second input. A key that is NULL,
 /// or is NULL in one of its columns, is dropped: it has no partner in a join where NULL equals nothing.
 ///
-/// The first input is collected in one partition: Ballista makes a stage of what is below its `CoalescePartitionsExec`, and gives every task
-/// of the second input all of it. Statistics, order and partitioning are those of the second input.
+/// The filter is collected in one partition: Ballista makes a stage of what is below its `CoalescePartitionsExec`, and gives every task
+/// of the first input all of it. Schema, statistics, order and partitioning are those of the first input, which must stay the first: the engine's
+/// sort pushdown takes column `n` of an operator for column `n` of its inputs, one after the other.
 ///
 /// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a million rows of each partition.
 ///
@@ -55,10 +56,11 @@ const SAMPLES_SKIPPED: usize = 16;
 /// the filter), `probe_time`.
 #[derive(Debug)]
 pub struct BloomProbeExec {
-    filter: Arc<dyn ExecutionPlan>,
     input: Arc<dyn ExecutionPlan>,
+    filter: Arc<dyn ExecutionPlan>,
     columns: Vec<usize>,
     stop_above: f64,
+    decision: String,
     key: KeyType,
     metrics: ExecutionPlanMetricsSet,
     opening: Arc<Mutex<Option<Opening>>>,
@@ -75,8 +77,8 @@ impl BloomProbeExec {
     ///
     /// A planning error if there is no such column, its values cannot be keys, or the filter is no binary column.
     pub fn try_new(
-        filter: Arc<dyn ExecutionPlan>,
         input: Arc<dyn ExecutionPlan>,
+        filter: Arc<dyn ExecutionPlan>,
         columns: Vec<usize>,
         stop_above: f64,
     ) -> Result<Self> {
@@ -85,11 +87,21 @@ impl BloomProbeExec {
         if schema.fields().len() != 1 || *schema.field(0).data_type() != DataType::Binary {
             return plan_err!("{NAME}: the filter is not one binary column, but {schema}");
         }
-        let (metrics, opening) = Default::default();
-        Ok(BloomProbeExec { filter, input, columns, stop_above, key, metrics, opening })
+        let (decision, metrics, opening) = Default::default();
+        Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
     }
 
-    /// The columns of the second input that are the key.
+    /// With what `EXPLAIN` shows of why the filter is there.
+    pub(crate) fn with_decision(self, decision: String) -> Self {
+        BloomProbeExec { decision, ..self }
+    }
+
+    /// What the filter was expected to cost and to save when it was planned; may be empty.
+    pub fn decision(&self) -> &str {
+        &self.decision
+    }
+
+    /// The columns of the first input that are the key.
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
@@ -169,6 +181,12 @@ async fn collect(
             Ok(Arc::new(open(filter, key, NAME)?))
         }
         (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
+        // Partial filters that one task has merged, of no rows at all.
+        (None, 0) => {
+            let sizing = Sizing::MaxBytes(128);
+            let options = FilterOptions::new(sizing).with_key_hash(key.key_hash());
+            BloomFilter::from_hashes(&options, &[]).map(Arc::new).map_err(failed(NAME))
+        }
         _ => exec_err!("{NAME}: {rows} filters (1)"),
     }
 }
@@ -290,7 +308,11 @@ impl DisplayAs for BloomProbeExec {
         let schema = self.input.schema();
         let name = |&column: &usize| format!("{}@{column}", schema.field(column).name());
         let names: Vec<_> = self.columns.iter().map(name).collect();
-        write!(f, "{NAME}: key=[{}]", names.join(", "))
+        write!(f, "{NAME}: key=[{}]", names.join(", "))?;
+        match self.decision.as_str() {
+            "" => Ok(()),
+            decision => write!(f, ", {decision}"),
+        }
     }
 }
 
@@ -304,18 +326,18 @@ impl ExecutionPlan for BloomProbeExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.filter, &self.input]
+        vec![&self.input, &self.filter]
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
         InputDistributionRequirements::new(vec![
-            Distribution::SinglePartition,
             Distribution::UnspecifiedDistribution,
+            Distribution::SinglePartition,
         ])
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false, true]
+        vec![true, false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -334,11 +356,12 @@ impl ExecutionPlan for BloomProbeExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Ok([filter, input]) = <[_; 2]>::try_from(children) else {
+        let Ok([input, filter]) = <[_; 2]>::try_from(children) else {
             return internal_err!("{NAME} has two children");
         };
         let (columns, stop_above) = (self.columns.clone(), self.stop_above);
-        Ok(Arc::new(BloomProbeExec::try_new(filter, input, columns, stop_above)?))
+        let probe = BloomProbeExec::try_new(input, filter, columns, stop_above)?;
+        Ok(Arc::new(probe.with_decision(self.decision.clone())))
     }
 
     fn with_new_children(
@@ -352,7 +375,7 @@ impl ExecutionPlan for BloomProbeExec {
     // Without statistics an adaptive planner knows nothing of the probed side: it would not change the sides of a join, nor broadcast
     // the smaller one.
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::Skip, ChildStats::At(partition)]
+        vec![ChildStats::At(partition), ChildStats::Skip]
     }
 
     fn statistics_from_inputs(
@@ -360,7 +383,7 @@ impl ExecutionPlan for BloomProbeExec {
         inputs: &[Arc<Statistics>],
         _: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(inputs[1].as_ref().clone().to_inexact()))
+        Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {
@@ -383,7 +406,7 @@ impl ExecutionPlan for BloomProbeExec {
             true => ChildFilterDescription::from_child(&parent_filters, &self.input)?,
             false => none.clone(),
         };
-        Ok(FilterDescription::new().with_child(none).with_child(input))
+        Ok(FilterDescription::new().with_child(input).with_child(none))
     }
 
     fn handle_child_pushdown_result(

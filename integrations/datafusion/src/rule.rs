@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blocked_bloom::Sizing;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::functions::core::r#struct;
@@ -23,9 +23,11 @@ use crate::aggregate::bloom_filter_agg;
 use crate::build_side::{
     Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
+use crate::columns::{is_scan, lowest, scan_of, source, with_lowest};
+use crate::cost::{Balance, Transport, transport, work};
 use crate::filter::Size;
 use crate::keys::KeyType;
-use crate::options::BloomJoinOptions;
+use crate::options::{BloomJoinOptions, Enabled};
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -51,10 +53,16 @@ pub struct BloomJoinRule {}
 impl PhysicalOptimizerRule for BloomJoinRule {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
         let options = BloomJoinOptions::of(config);
-        if !options.enabled {
-            return Ok(plan);
+        match options.enabled {
+            Enabled::False => return Ok(plan),
+            Enabled::Auto if !is_cluster(config) => {
+                log::debug!("no filters in one process (bloom_join.enabled auto)");
+                return Ok(plan);
+            }
+            Enabled::Auto | Enabled::True => {}
         }
-        plan.transform_up(|plan| match with_filter(&plan, &options, config)? {
+        let planner = Planner { options: &options, config, reductions: reductions(&plan)? };
+        plan.transform_up(|plan| match planner.with_filter(&plan)? {
             Some(filtered) => Ok(Transformed::yes(filtered)),
             None => Ok(Transformed::no(plan)),
         })
@@ -93,38 +101,236 @@ struct Side {
     estimate: Estimate,
 }
 
-fn with_filter(
-    plan: &Plan,
-    options: &BloomJoinOptions,
-    config: &ConfigOptions,
-) -> Result<Option<Plan>> {
-    let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
-    let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(config);
-    let (drop_left, drop_right) = droppable(join_type);
-    let mut directions = Vec::new();
-    if drop_right {
-        directions.push((&left, &right));
+impl Side {
+    fn indices(&self) -> Vec<usize> {
+        self.columns.iter().map(Column::index).collect()
     }
-    if drop_left {
-        directions.push((&right, &left));
+
+    /// The smallest part of the plan that has all keys.
+    fn table(&self) -> Side {
+        let (plan, columns) = source(&self.plan, &self.indices());
+        let schema = plan.schema();
+        let column = |index: usize| Column::new(schema.field(index).name(), index);
+        let columns = columns.into_iter().map(column).collect();
+        Side { columns, estimate: estimate(&plan), plan }
     }
-    // The larger side first; if its rows are not known, the right one, which hash joins probe with.
-    directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
-    for (build, probed) in directions {
-        match plan_filter(build, probed, broadcasts, options, config)? {
-            Ok(probe) => {
-                let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
-                    vec![probe, right.plan.clone()]
-                } else {
-                    vec![left.plan.clone(), probe]
-                };
-                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-                return plan.clone().replace_children(children, options).map(Some);
-            }
-            Err(reason) => log::debug!("no filter for {join_type} join: {reason}"),
+}
+
+/// A table whose rows without a partner in another table a join of the query drops, so that a filter of its keys need not have theirs.
+struct Reduction {
+    table: Plan,
+    columns: Vec<usize>,
+    by: Side,
+}
+
+/// The tables that other tables reduce, by whichever join of the query: one that has a filter, or one above or below it.
+fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
+    let mut reductions = Vec::new();
+    let mut tables: Vec<Plan> = Vec::new();
+    plan.apply(|plan| {
+        if plan.children().is_empty() {
+            tables.push(plan.clone());
         }
+        let Some((join_type, left, right)) = sides(plan) else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let (drop_left, drop_right) = droppable(join_type);
+        for (by, reduced, can) in [(&left, &right, drop_right), (&right, &left, drop_left)] {
+            let point = lowest(&reduced.plan, &reduced.indices());
+            if can && is_scan(&point.plan) {
+                let (table, columns) = (point.plan, point.columns);
+                reductions.push(Reduction { table, columns, by: by.table() });
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    // A plan that is in the query twice is reduced in one of the places.
+    reductions.retain(|reduction| {
+        let scanned = scan_of(&reduction.table);
+        tables.iter().filter(|table| Arc::ptr_eq(table, scanned)).count() == 1
+    });
+    Ok(reductions)
+}
+
+/// Hops from table to table, each of which reduces the next: predicate transfer in two passes at most.
+const MOST_HOPS: usize = 2;
+
+/// What decisions are made from.
+struct Planner<'a> {
+    options: &'a BloomJoinOptions,
+    config: &'a ConfigOptions,
+    reductions: Vec<Reduction>,
+}
+
+impl Planner<'_> {
+    fn with_filter(&self, plan: &Plan) -> Result<Option<Plan>> {
+        let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
+        let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(self.config);
+        let (drop_left, drop_right) = droppable(join_type);
+        let mut directions = Vec::new();
+        if drop_right {
+            directions.push((&left, &right));
+        }
+        if drop_left {
+            directions.push((&right, &left));
+        }
+        // The larger side first; if its rows are not known, the right one, which hash joins probe with.
+        directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
+        for (build, probed) in directions {
+            match self.plan_filter(build, probed, broadcasts)? {
+                Ok(probe) => {
+                    let children = if Arc::ptr_eq(&probed.plan, &left.plan) {
+                        vec![probe, right.plan.clone()]
+                    } else {
+                        vec![left.plan.clone(), probe]
+                    };
+                    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                    return plan.clone().replace_children(children, options).map(Some);
+                }
+                Err(reason) => log::debug!(
+                    "no filter for {join_type} join by {:?}: {reason}",
+                    probed.columns.iter().map(Column::name).collect::<Vec<_>>()
+                ),
+            }
+        }
+        Ok(None)
     }
-    Ok(None)
+
+    /// The table with the filter of the smallest table that reduces it, if that is smaller and has something that drops rows.
+    fn reduced(&self, table: &Side, hops: usize) -> Result<Option<Side>> {
+        if hops == 0 || filters_within(&table.plan) > 0 {
+            return Ok(None);
+        }
+        let rows = |plan: &Plan| work(plan, self.config).map(|work| work.rows);
+        let Some(most) = rows(&table.plan) else { return Ok(None) };
+        let by = self.reductions.iter().filter(|r| Arc::ptr_eq(&r.table, &table.plan));
+        let smaller = by.filter_map(|r| Some((rows(&r.by.plan).filter(|rows| *rows < most)?, r)));
+        let mut smaller: Vec<_> = smaller.collect();
+        smaller.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (_, reduction) in smaller {
+            let by = match self.reduced(&reduction.by, hops - 1)? {
+                Some(by) => by,
+                None if is_selective(&reduction.by.plan) => reduction.by.clone(),
+                None => continue,
+            };
+            let schema = table.plan.schema();
+            let column = |&index: &usize| Column::new(schema.field(index).name(), index);
+            let columns = reduction.columns.iter().map(column).collect();
+            let reduced = Side { columns, ..table.clone() };
+            if !has_same_keys(&by, &reduced) || not_repeatable(&by.plan)?.is_some() {
+                continue;
+            }
+            let Ok((size, transport)) = size(&by, None, self.options, self.config) else {
+                continue;
+            };
+            let filter = filter_plan(&by, size, transport.merged, self.config)?;
+            let (input, columns) = (table.plan.clone(), reduction.columns.clone());
+            let probe = BloomProbeExec::try_new(input, filter, columns, self.options.stop_above)?;
+            return Ok(Some(Side { plan: Arc::new(probe), ..table.clone() }));
+        }
+        Ok(None)
+    }
+
+    /// The probed side with its filter, or why there is none.
+    fn plan_filter(
+        &self,
+        build: &Side,
+        probed: &Side,
+        broadcasts: bool,
+    ) -> Result<Result<Plan, String>> {
+        let (options, config) = (self.options, self.config);
+        if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
+            && (rows as u64) < least
+        {
+            return Ok(Err(format!("{rows} rows to probe (bloom_join.min_probe_rows {least})")));
+        }
+        if let (Some(rows), Some(keys)) = (probed.estimate.rows, build.estimate.rows)
+            && rows < keys
+        {
+            return Ok(Err(format!("{rows} rows to probe, {keys} to build the filter of")));
+        }
+        if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
+            return Ok(Err(format!(
+                "the build side is likely to be broadcast: {:?}",
+                build.estimate
+            )));
+        }
+        if has_window(&probed.plan) {
+            return Ok(Err("window functions are computed in the probed side".into()));
+        }
+        // The table that the keys come from has all of them, and reading it again costs least. If nothing drops rows there, the whole side.
+        let table = build.table();
+        let is_whole = Arc::ptr_eq(&table.plan, &build.plan);
+        let mut candidates: Vec<Side> = self.reduced(&table, MOST_HOPS)?.into_iter().collect();
+        candidates.push(table);
+        if !is_whole {
+            candidates.push(build.clone());
+        }
+        let mut reasons = Vec::new();
+        for build in &candidates {
+            match self.plan_filter_of(build, probed)? {
+                Ok(probe) => return Ok(Ok(probe)),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Ok(Err(reasons.join("; of more keys: ")))
+    }
+
+    /// The probed side with a filter of the keys in this plan, or why there is none.
+    fn plan_filter_of(&self, build: &Side, probed: &Side) -> Result<Result<Plan, String>> {
+        let (options, config) = (self.options, self.config);
+        if !is_selective(&build.plan) {
+            return Ok(Err("nothing drops rows of the build side".into()));
+        }
+        if filters_within(&build.plan) > MOST_HOPS {
+            return Ok(Err("the build side has more filters itself".into()));
+        }
+        if let Some(reason) = not_repeatable(&build.plan)? {
+            return Ok(Err(reason));
+        }
+        if !has_same_keys(build, probed) {
+            return Ok(Err("the sides have no keys of one type".into()));
+        }
+        let columns = probed.indices();
+        let point = lowest(&probed.plan, &columns);
+        let balance = Balance::of(&build.plan, &point, &probed.plan, config);
+        let limit = match (options.enabled, &balance) {
+            (Enabled::Auto, Err(reason)) => return Ok(Err(reason.clone())),
+            (Enabled::Auto, Ok(balance)) => {
+                // The least that is moved.
+                let least = transport(0, 0, 1, false);
+                if !balance.allows(options.max_cost, least) {
+                    let figures = balance.text(least);
+                    return Ok(Err(format!(
+                        "{figures} (bloom_join.max_cost {})",
+                        options.max_cost
+                    )));
+                }
+                Some(balance)
+            }
+            _ => None,
+        };
+        let (size, transport) = match size(build, limit, options, config) {
+            Ok(size) => size,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let decision = balance.map_or_else(|reason| reason, |balance| balance.text(transport));
+        log::debug!("a filter by {:?}: {decision}", probed.columns);
+        let filter = filter_plan(build, size, transport.merged, config)?;
+        let probe = BloomProbeExec::try_new(point.plan, filter, point.columns, options.stop_above)?;
+        let probe = Arc::new(probe.with_decision(decision));
+        with_lowest(&probed.plan, &columns, probe).map(Ok)
+    }
+}
+
+/// Whether the keys of both sides can be compared by their hashes.
+fn has_same_keys(a: &Side, b: &Side) -> bool {
+    let keys = |side: &Side| -> Result<Vec<KeyType>> {
+        let schema = side.plan.schema();
+        let of = |column: &Column| KeyType::of(schema.field(column.index()).data_type());
+        side.columns.iter().map(of).collect()
+    };
+    matches!((keys(a), keys(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The sides of a join that may be shuffled and of which rows may be dropped.
@@ -169,62 +375,8 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     Some((join_type, side(left, left_columns), side(right, right_columns)))
 }
 
-/// The probed side with its filter, or why there is none.
-fn plan_filter(
-    build: &Side,
-    probed: &Side,
-    broadcasts: bool,
-    options: &BloomJoinOptions,
-    config: &ConfigOptions,
-) -> Result<Result<Plan, String>> {
-    if !is_selective(&build.plan) {
-        return Ok(Err("nothing drops rows of the build side".into()));
-    }
-    if let (Some(rows), least) = (probed.estimate.rows, options.min_probe_rows)
-        && (rows as u64) < least
-    {
-        return Ok(Err(format!("{rows} rows to probe (bloom_join.min_probe_rows {least})")));
-    }
-    if let (Some(rows), Some(keys)) = (probed.estimate.rows, build.estimate.rows)
-        && rows < keys
-    {
-        return Ok(Err(format!("{rows} rows to probe, {keys} to build the filter of")));
-    }
-    if broadcasts && !options.despite_broadcast && is_likely_broadcast(build.estimate, config) {
-        return Ok(Err(format!("the build side is likely to be broadcast: {:?}", build.estimate)));
-    }
-    if has_window(&probed.plan) {
-        return Ok(Err("window functions are computed in the probed side".into()));
-    }
-    if filters_within(&build.plan) > 1 {
-        return Ok(Err("the build side has more than one filter itself".into()));
-    }
-    if let Some(reason) = not_repeatable(&build.plan)? {
-        return Ok(Err(reason));
-    }
-    let key = |side: &Side| -> Result<Vec<KeyType>> {
-        let schema = side.plan.schema();
-        let of = |column: &Column| KeyType::of(schema.field(column.index()).data_type());
-        side.columns.iter().map(of).collect()
-    };
-    match (key(build), key(probed)) {
-        (Ok(a), Ok(b)) if a == b => {}
-        (Ok(_), Ok(_)) => return Ok(Err("the sides have keys of different types".into())),
-        (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
-    }
-    let size = match size(build, options, config) {
-        Ok(size) => size,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let filter = filter_plan(build, size, config)?;
-    let columns = probed.columns.iter().map(Column::index).collect();
-    let input = probed.plan.clone();
-    let probe = BloomProbeExec::try_new(filter, input, columns, options.stop_above)?;
-    Ok(Ok(Arc::new(probe)))
-}
-
 /// Whether the engine will give every task the whole build side, as far as estimates tell: it then shuffles nothing.
-fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
+pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
     let (bytes, rows) = broadcast_thresholds(config);
     match (build.bytes, build.rows) {
         _ if bytes == 0 => false,
@@ -232,6 +384,16 @@ fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
         (_, Some(estimated)) => estimated < rows,
         _ => false,
     }
+}
+
+/// Whether tasks run in processes of their own, with a network between.
+fn is_cluster(config: &ConfigOptions) -> bool {
+    #[cfg(feature = "ballista")]
+    if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
+        return true;
+    }
+    _ = config;
+    false
 }
 
 /// Whether Ballista chooses the kind of join while the query runs. Else a sort-merge join stays one, and shuffles.
@@ -260,8 +422,13 @@ fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
 #[cfg(feature = "ballista")]
 const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 
-/// What the filter is sized for, or why it would be too large or too full.
-fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Result<Size, String> {
+/// What the filter is sized for, and how it is moved, or why it would be too large or too full.
+fn size(
+    build: &Side,
+    limit: Option<&Balance>,
+    options: &BloomJoinOptions,
+    config: &ConfigOptions,
+) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
     let sizing = Sizing::FalsePositiveRate(rate);
     if rate > 0.0 && rate < 1.0 && sizing.clamped() != sizing {
@@ -270,55 +437,68 @@ fn size(build: &Side, options: &BloomJoinOptions, config: &ConfigOptions) -> Res
         ));
     }
     let tasks = config.execution.target_partitions.max(1) as u64;
-    let most_bytes = options.max_filter_bytes.min(options.max_bytes_read / tasks / tasks);
+    let most_bytes = options.max_filter_bytes;
     #[cfg(feature = "ballista")]
-    let most_bytes = if config.extensions.get::<ballista_core::config::BallistaConfig>().is_some() {
-        most_bytes.min(MOST_BYTES_IN_BALLISTA)
-    } else {
-        most_bytes
-    };
+    let most_bytes =
+        if is_cluster(config) { most_bytes.min(MOST_BYTES_IN_BALLISTA) } else { most_bytes };
     let keys = most_keys(&build.plan).map_or(options.default_keys, |keys| keys as u64).max(1);
-    let size = Size { expected_keys: keys, rate };
-    let bytes = match size.params() {
-        Ok(params) => params.stored_bytes(),
-        Err(_) if rate > 0.0 && rate < 1.0 => u64::MAX,
-        Err(error) => return Err(error.to_string()),
+    // In one process the tasks share one filter, which is merged once.
+    let moved = |bytes| transport(bytes, keys, tasks, is_cluster(config));
+    let fits = |bytes| {
+        bytes <= most_bytes
+            && moved(bytes).bytes <= options.max_bytes_read
+            && limit.is_none_or(|balance| balance.allows(options.max_cost, moved(bytes)))
     };
-    if bytes <= most_bytes {
-        return Ok(size);
+    let bytes = |size: Size| size.params().map(|params| params.stored_bytes());
+    let size = Size { expected_keys: keys, rate };
+    match bytes(size) {
+        Ok(bytes) if fits(bytes) => return Ok((size, moved(bytes))),
+        Err(error) if !(rate > 0.0 && rate < 1.0) => return Err(error.to_string()),
+        _ => {}
     }
-    // Too large for every row of the tables. If as few are left as is estimated, a filter of the limit will do; if not, it fills up,
+    // Too large for every row of the tables. If as few are left as is estimated, a smaller filter will do; if not, it fills up,
     // which the share of hits tells while the query runs.
     let likely = build.estimate.rows.map_or(keys, |rows| (rows as u64).min(keys)).max(1);
-    let saturated = Sizing::MaxBytes(most_bytes).params(likely);
-    let saturated = saturated.map_err(|error| error.to_string())?.false_positive_rate();
-    if saturated > options.max_false_positive_rate {
-        return Err(format!(
-            "{likely} keys in {most_bytes} bytes would have a false-positive rate of {saturated:.3} (bloom_join.max_false_positive_rate {})",
-            options.max_false_positive_rate
-        ));
-    }
-    let mut expected_keys = likely.min(keys);
-    let grown = |keys| Size { expected_keys: keys, rate };
-    let fits = |keys| grown(keys).params().is_ok_and(|params| params.stored_bytes() <= most_bytes);
-    while expected_keys > 1 && !fits(expected_keys) {
-        // Down in steps of 3 %: the rate of what is built is then higher than configured, as allowed above.
-        expected_keys -= (expected_keys / 32).max(1);
-    }
-    match fits(expected_keys) {
-        true => Ok(grown(expected_keys)),
-        false => Err(format!("no filter has {most_bytes} bytes (bloom_join.max_filter_bytes)")),
+    let mut expected_keys = likely;
+    loop {
+        let size = Size { expected_keys, rate };
+        match bytes(size) {
+            Ok(bytes) if fits(bytes) => {
+                let filled = Sizing::MaxBytes(bytes).params(likely);
+                let filled = filled.map_err(|error| error.to_string())?.false_positive_rate();
+                if filled <= options.max_false_positive_rate {
+                    return Ok((size, moved(bytes)));
+                }
+                return Err(format!(
+                    "{likely} keys in {bytes} bytes would have a false-positive rate of {filled:.3} (bloom_join.max_false_positive_rate {})",
+                    options.max_false_positive_rate
+                ));
+            }
+            // Down in steps of 3 %: the rate of what is built is then higher than configured, as allowed above.
+            _ if expected_keys > 1 => expected_keys -= (expected_keys / 32).max(1),
+            _ => {
+                return Err(format!(
+                    "no filter of {likely} keys is within bloom_join.max_filter_bytes {most_bytes}, max_bytes_read {} and max_cost {}",
+                    options.max_bytes_read, options.max_cost
+                ));
+            }
+        }
     }
 }
 
-/// The plan of the filter: one row of one column, from a second run of the build side that has only its keys.
-fn filter_plan(build: &Side, size: Size, config: &ConfigOptions) -> Result<Plan> {
+/// The plan of the filter: one row of one column, from a second run of the build side that has only its keys. If partial filters are merged
+/// before they are read, a build side without rows gives no row.
+fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -> Result<Plan> {
     let key = |(number, column): (usize, &Column)| {
         let expression: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
         (expression, format!("key{number}"))
     };
-    let keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
+    let mut keys: Vec<_> = build.columns.iter().enumerate().map(key).collect();
     let count = keys.len();
+    if merged {
+        let all: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(0))));
+        keys.push((all, "all".into()));
+    }
     // Operators keep what they need of one run; each run has its own.
     let again = reset_plan_states(build.plan.clone())?;
     let keys: Plan = Arc::new(ProjectionExec::try_new(keys, again)?);
@@ -345,14 +525,24 @@ fn filter_plan(build: &Side, size: Size, config: &ConfigOptions) -> Result<Plan>
         .alias("bloom_filter")
         .build()?;
     let aggregate = vec![Arc::new(aggregate)];
-    let step = |mode, input: Plan| -> Result<Plan> {
-        let all = PhysicalGroupBy::new_single(vec![]);
-        let step =
-            AggregateExec::try_new(mode, all, aggregate.clone(), vec![None], input, schema.clone());
-        Ok(Arc::new(step?))
+    let step = |mode, groups, input: Plan| -> Result<Plan> {
+        let groups = PhysicalGroupBy::new_single(groups);
+        let (aggregate, schema) = (aggregate.clone(), schema.clone());
+        Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregate, vec![None], input, schema)?))
     };
-    let partial = step(AggregateMode::Partial, keys)?;
-    step(AggregateMode::Final, Arc::new(CoalescePartitionsExec::new(partial)))
+    if merged {
+        // One group, so that one task gets the partial filters of all partitions by the shuffle of a group-by.
+        let all =
+            |at| vec![(Arc::new(Column::new("all", at)) as Arc<dyn PhysicalExpr>, "all".into())];
+        let partial = step(AggregateMode::Partial, all(count), keys)?;
+        let merged = step(AggregateMode::FinalPartitioned, all(0), partial)?;
+        let filter: Arc<dyn PhysicalExpr> = Arc::new(Column::new("bloom_filter", 1));
+        let filter = vec![(filter, "bloom_filter".to_string())];
+        let filter = ProjectionExec::try_new(filter, merged)?;
+        return Ok(Arc::new(CoalescePartitionsExec::new(Arc::new(filter))));
+    }
+    let partial = step(AggregateMode::Partial, vec![], keys)?;
+    step(AggregateMode::Final, vec![], Arc::new(CoalescePartitionsExec::new(partial)))
 }
 
 #[cfg(test)]
@@ -377,7 +567,7 @@ mod tests {
         let mut config = ConfigOptions::new();
         config.execution.target_partitions = 2;
         let bytes = |rows, config: &ConfigOptions| {
-            let size = size(&side(rows), &options, config)?;
+            let (size, _) = size(&side(rows), None, &options, config)?;
             Ok::<_, String>(size.params().unwrap().stored_bytes())
         };
         let keys = Precision::Inexact(12_000_000);
@@ -385,10 +575,10 @@ mod tests {
         assert!(in_one_process > 14 << 20, "{in_one_process}");
         assert!(bytes(Precision::Absent, &config).unwrap() < 2 << 20, "the default, 1 M keys");
         assert!(bytes(Precision::Inexact(usize::MAX), &config).unwrap_err().contains("rate"));
-        // What tasks read together: 64 partial filters in each of 64 tasks.
-        config.execution.target_partitions = 64;
-        let most = options.max_bytes_read / 64 / 64;
-        assert!(bytes(Precision::Inexact(300_000), &config).unwrap() <= most);
+        // What tasks read together: 256 partial filters in each of 256 tasks, of at most 8 bytes for each key.
+        config.execution.target_partitions = 256;
+        assert!(bytes(Precision::Inexact(500_000), &config).is_ok());
+        assert!(bytes(Precision::Inexact(700_000), &config).is_err());
 
         #[cfg(feature = "ballista")]
         {
@@ -398,6 +588,9 @@ mod tests {
             assert!(in_a_cluster <= MOST_BYTES_IN_BALLISTA, "{in_a_cluster}");
             assert!(in_a_cluster > MOST_BYTES_IN_BALLISTA / 10 * 9, "{in_a_cluster}");
             assert!(bytes(Precision::Inexact(100_000_000), &config).is_err());
+            // One task merges them, and the others read one filter each.
+            config.execution.target_partitions = 256;
+            assert!(bytes(Precision::Inexact(700_000), &config).is_ok());
         }
     }
 }

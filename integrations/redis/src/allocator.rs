@@ -46,7 +46,7 @@ fn take(bytes: usize, zeros: bool) -> *mut u8 {
     }
 }
 
-/// Whether want of memory is an error, and not the end of the server.
+/// Whether running out of memory is an error instead of ending the server.
 pub(crate) fn can_fail() -> bool {
     // SAFETY: as in `take`.
     unsafe { raw::RedisModule_TryAlloc }.is_some()

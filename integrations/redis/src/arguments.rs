@@ -21,7 +21,7 @@ pub(crate) unsafe fn arguments<'a>(
 ) -> &'a [Argument] {
     match usize::try_from(argc) {
         Ok(count) if !argv.is_null() => {
-            // SAFETY: the caller's promise: so many pointers, none of them null, which the server keeps and does not change while the command runs.
+            // SAFETY: the caller's promise: this many pointers, none of them null, which the server keeps and does not change while the command runs.
             unsafe { slice::from_raw_parts(argv.cast(), count) }
         }
         _ => &[],
@@ -33,7 +33,7 @@ impl Argument {
         let mut length = 0;
         let start = raw::string_ptr_len(self.0.as_ptr(), &raw mut length);
         let start = if start.is_null() { NonNull::dangling().as_ptr() } else { start.cast() };
-        // SAFETY: so many bytes of the argument, which lives and does not change while the command runs; of none, any pointer.
+        // SAFETY: this many bytes of the argument, which lives and does not change while the command runs; of none, any pointer.
         unsafe { slice::from_raw_parts(start, length) }
     }
 

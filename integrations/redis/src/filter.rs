@@ -42,9 +42,9 @@ pub(crate) struct Added {
 /// Keys could not be added: the link that they need cannot be made.
 #[derive(Debug)]
 pub(crate) struct AddError {
-    /// So many keys are in the filter, added now or before.
+    /// This many keys are in the filter, added now or before.
     pub(crate) before: usize,
-    /// For want of memory, which another server may have; otherwise every server fails at the same key.
+    /// Memory ran out, which another server may have; otherwise every server fails at the same key.
     pub(crate) is_memory: bool,
 }
 

@@ -42,7 +42,7 @@ const AT_ONCE: usize = 64;
 /// Most keys of [`contains_few`](Own::contains_few).
 pub(crate) const FEW: usize = 8;
 
-/// Blocks of so many bytes may be on huge pages.
+/// Blocks of this many bytes may be on huge pages.
 const LARGE: u64 = 2 << 20;
 
 pub(crate) struct Own {
@@ -451,7 +451,7 @@ impl Own {
         self.stored_headers.get().map(Box::as_ref)
     }
 
-    /// The bytes of the stored chain from `offset` on, at most so many; none behind the end.
+    /// The bytes of the stored chain from `offset` on, at most this many; none behind the end.
     pub(crate) fn piece(&self, offset: u64, most: usize) -> Option<Vec<u8>> {
         let (first, headers) = self.stored_headers()?.split_first()?;
         let links = headers.iter().zip(self.links());
@@ -473,7 +473,7 @@ impl Own {
     }
 }
 
-/// Why keys behind the first so many were not added.
+/// Why keys behind this number of first ones were not added.
 fn stopped(error: &ScalableError, before: usize) -> AddError {
     AddError { before, is_memory: matches!(error, ScalableError::Alloc(_)) }
 }

@@ -13,7 +13,7 @@ use super::{MULTIPLIER_8, flip_8};
 /// Keys in a register.
 const KEYS: usize = 4;
 
-/// Hashes the first keys, up to a chunk whose lengths it does not take, and tells how many.
+/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported lengths.
 ///
 /// # Safety
 ///

@@ -69,7 +69,7 @@ enum Set {
 }
 
 impl Vectors {
-    /// Those of the kernel.
+    /// The vectors of the kernel's instruction set.
     #[inline]
     pub(super) fn of(kernel: Kernel) -> Self {
         Vectors(match kernel.instructions() {

@@ -32,7 +32,7 @@ pub(super) enum Staged {
     FourToEight,
     /// All; every key has 9 to 16 bytes.
     NineToSixteen,
-    /// All. So many keys at the start of `others` are too short or too long; what is staged for them is not theirs.
+    /// All. The first `others` entries of [`Staging::others`] are keys that are too short or too long; their slots hold placeholder data.
     Mixed { others: usize },
     /// Nothing: most are too short or too long.
     Nothing,
@@ -95,8 +95,8 @@ impl Staging {
         Some(Staged::NineToSixteen)
     }
 
-    /// Of each key both what a long one has and what a short one has, of which one is taken: the ends that a key lacks, it has from
-    /// another in its stead. With `OTHERS`, keys that are neither have such ends only.
+    /// Reads both ends as if the key were long and as if it were short, and selects without a branch. Reads that do not fit the key go to
+    /// [`STAND_IN`]; with `OTHERS`, those of keys that are neither do, too.
     #[inline(always)]
     fn mixed<const OTHERS: bool, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
         let mut others = 0;

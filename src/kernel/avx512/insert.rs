@@ -3,7 +3,7 @@
 //! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the product of "which probes are in this byte",
 //! 64 by 8, and "which bit this probe sets", 8 by 8. For the first, a byte per probe is looked up for each of the block's eight words, `1 << x % 8` if
 //! the probe is in this word, else 0, and these are transposed. That is five vector operations a key, besides six that find `x` and `y` of eight keys
-//! together. Over GF(2) two probes of one position would cancel: of a position that occurs again, the second matrix has no bit. Which do is found by
+//! together. Over GF(2) two equal positions cancel, so the second matrix clears the bit of a repeated position. Which those are is found by
 //! the least difference to an earlier one, since comparisons have mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys
 //! were a quarter of their time.
 

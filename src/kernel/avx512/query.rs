@@ -90,7 +90,7 @@ unsafe fn batch<const LINES: usize, const LANES: usize>(
     *last = _bzhi_u64(test.collect(&missing, this), left as u32);
 }
 
-/// Where the keys of this word are staged, and those of the words before and after it.
+/// Where the keys of this word are staged, and the keys of the words before and after it.
 fn slots(word: usize) -> (usize, usize) {
     (word % 2 * WORD, (word + 1) % 2 * WORD)
 }
@@ -167,7 +167,7 @@ impl<'a, const LANES: usize> Test<'a, LANES> {
         }
     }
 
-    /// Stores the offsets and high halves of up to sixteen keys from `slot` on. In place of those that are not there, those of hash 0 are
+    /// Stores the offsets and high halves of up to sixteen keys from `slot` on. For keys that are not there, what hash 0 has is
     /// stored.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]

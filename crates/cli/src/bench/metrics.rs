@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
+use benches::clock::Case;
+use benches::workload::{Mix, lookup_count};
 use blocked_bloom::{Bitmask, BloomFilter};
 use blocked_bloom_lsm::FilterMetrics;
 
-use super::measure::{Case, Timing, interleaved};
-use super::rows::{Row, Setting};
-use super::workload::{Mix, lookup_count};
+use super::rows::{Group, Row, Setting};
 use crate::failure::Failure;
 use crate::threads;
 
@@ -22,55 +22,41 @@ const BATCHES: [usize; 2] = [128, 4096];
 /// Keys that a thread looks up in a run: enough that starting the threads does not count.
 const KEYS: usize = 1 << 20;
 
-#[derive(Clone, Copy, PartialEq)]
-enum Counting {
-    NotRecorded,
-    Record,
-    NotCounted,
-    RecordBatch,
-}
+/// What is done with the answers of a batch, each beside the one before.
+type Counting = fn(&FilterMetrics, &Bitmask);
+
+const WAYS: [(&str, Counting); 4] = [
+    ("not_recorded", |_, _| {}),
+    ("record", |metrics, hits| metrics.record(hits)),
+    ("not_counted", |_, hits| _ = black_box(hits.count_hits())),
+    ("record_batch", |metrics, hits| metrics.record_batch(hits.len(), hits.count_hits())),
+];
 
 pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
-    let mut hashes = Mix::Half.lookups(setting.keys, lookup_count(setting.keys));
+    let mut hashes = Mix::Half.lookups(setting.keys, lookup_count(setting.keys)).all;
     hashes.truncate(KEYS);
     let (hashes, metrics) = (&hashes, &FilterMetrics::new());
     let mut rows = Vec::new();
     for threads in [1, 2] {
         let pool = &threads::pool(Some(threads))?;
         for batch in BATCHES {
-            let case = |counting| {
+            let mut group = Group::new("", "half", batch);
+            for (op, count) in WAYS {
                 let look_up = move || {
                     let mut hits = Bitmask::new();
                     for _ in 0..KEYS / hashes.len() {
                         for hashes in hashes.chunks(batch) {
                             filter.contains_hashes(black_box(hashes), &mut hits);
-                            let hits = black_box(&hits);
-                            match counting {
-                                Counting::NotRecorded => {}
-                                Counting::Record => metrics.record(hits),
-                                Counting::NotCounted => {
-                                    black_box(hits.count_hits());
-                                }
-                                Counting::RecordBatch => {
-                                    metrics.record_batch(hits.len(), hits.count_hits());
-                                }
-                            }
+                            count(metrics, black_box(&hits));
                         }
                     }
                 };
-                Case::new(KEYS, move || pool.broadcast(|_| look_up()))
-            };
-            use Counting::{NotCounted, NotRecorded, Record, RecordBatch};
-            let mut cases = [NotRecorded, Record, NotCounted, RecordBatch].map(case);
-            let times = interleaved(&mut cases, setting.rounds);
-            let mut row = |op, time, baseline: Option<Timing>| {
-                let kernel = filter.kernel().name();
-                rows.push(Row { op, mix: "half", kernel, threads, batch, time, baseline });
-            };
-            row("not_recorded", times[0], None);
-            row("record", times[1], Some(times[0]));
-            row("not_counted", times[2], None);
-            row("record_batch", times[3], Some(times[2]));
+                let case =
+                    Case::in_pool(pool, KEYS, |_| (), move |()| pool.broadcast(|_| look_up()));
+                group.add(op, filter.kernel().name(), threads, case);
+            }
+            let beside = |times: &[_], i: usize| (i % 2 == 1).then(|| times[i - 1]);
+            rows.extend(group.rows_beside(setting.rounds, beside));
         }
     }
     Ok(rows)

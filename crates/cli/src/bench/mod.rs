@@ -1,23 +1,20 @@
 //! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load memory.
 
-mod baseline;
 mod build;
-mod measure;
 mod metrics;
 mod one_filter;
 mod rows;
 mod split;
 mod summary;
-mod workload;
 
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
+use benches::workload::filled;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::rows::Setting;
-use self::workload::filled;
 use crate::failure::Failure;
 use crate::numbers::{DEFAULT_BITS_PER_KEY, parse_bits, parse_keys};
 use crate::output::print;
@@ -25,9 +22,10 @@ use crate::output::print;
 const SIZES: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 const EXPLANATION: &str = "\
-ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved
+ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved. On Linux CPU time
+        of the thread, of several the busiest
 ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load one line
-        per key and test nothing, with and without prefetching
+        per key and test nothing, with and without prefetching: a reference, not a bound
 kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at the first bit
         that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which only counts and accepts some
         30 % more absent keys at 10 bits/key; ahead: with prefetching

@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
+use benches::baseline::{BASELINES, faster, load_lines};
+use benches::clock::{Case, Schedule, Timing, interleaved};
 use blocked_bloom::{Block, Params, Sizing};
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::baseline::load_lines;
-use super::measure::{Case, Timing, interleaved};
 use crate::failure::Failure;
 
 /// The filter and how it is measured.
@@ -59,13 +59,19 @@ impl Setting {
     }
 }
 
-/// One measurement.
-pub(super) struct Row {
+/// What a row says of its measurement.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
     pub(super) op: &'static str,
     pub(super) mix: &'static str,
     pub(super) kernel: &'static str,
     pub(super) threads: usize,
     pub(super) batch: usize,
+}
+
+/// One measurement.
+pub(super) struct Row {
+    pub(super) name: Name,
     pub(super) time: Timing,
     /// None where there is none to compare with.
     pub(super) baseline: Option<Timing>,
@@ -78,23 +84,21 @@ impl Row {
 
     pub(super) fn text(&self) -> String {
         let ratio = self.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
-        let time = format!("{:.2} ({:.2})", self.time.median, self.time.min);
-        format!(
-            "{:<16} {:<8} {:<17} {:>7} {:>9} {time:>16} {ratio:>6}\n",
-            self.op, self.mix, self.kernel, self.threads, self.batch
-        )
+        let Name { op, mix, kernel, threads, batch } = self.name;
+        let time = self.time;
+        format!("{op:<16} {mix:<8} {kernel:<17} {threads:>7} {batch:>9} {time:>16} {ratio:>6}\n")
     }
 
     pub(super) fn json(&self, setting: &Setting) -> String {
         let row = json!({
-            "op": self.op,
-            "mix": self.mix,
-            "kernel": self.kernel,
-            "threads": self.threads,
+            "op": self.name.op,
+            "mix": self.name.mix,
+            "kernel": self.name.kernel,
+            "threads": self.name.threads,
             "keys": setting.keys,
             "bits_per_key": setting.params.bits_per_key(),
             "probes": setting.params.probes(),
-            "batch": self.batch,
+            "batch": self.name.batch,
             "ns_per_key": self.time.median,
             "baseline_ns_per_key": self.baseline.map(|baseline| baseline.median),
             "ratio": self.ratio(),
@@ -106,33 +110,29 @@ impl Row {
     }
 }
 
-/// Names of the two loops of the memory-bound baseline, and whether they prefetch.
-pub(super) const BASELINES: [(&str, bool); 2] = [("baseline", false), ("baseline_ahead", true)];
-
-/// The faster of the two loops, which are the first cases.
-pub(super) fn baseline(times: &[Timing]) -> Timing {
-    Timing { median: times[0].median.min(times[1].median), min: times[0].min.min(times[1].min) }
-}
-
-/// Interleaved cases of one op, with what their rows say; the first two are the memory-bound baseline.
+/// Interleaved cases, with what their rows say.
 pub(super) struct Group<'a> {
-    op: &'static str,
-    mix: &'static str,
-    batch: usize,
-    names: Vec<&'static str>,
+    name: Name,
+    names: Vec<Name>,
     cases: Vec<Case<'a>>,
 }
 
 impl<'a> Group<'a> {
-    /// With the baseline of looking up or inserting `hashes`.
-    pub(super) fn new(
+    /// Of one thread, in calls of so many keys.
+    pub(super) fn new(op: &'static str, mix: &'static str, batch: usize) -> Self {
+        let name = Name { op, mix, kernel: "-", threads: 1, batch };
+        Group { name, names: Vec::new(), cases: Vec::new() }
+    }
+
+    /// The same, with the loops of the memory-bound baseline of these lines as the first two rows.
+    pub(super) fn beside_baseline(
         op: &'static str,
         mix: &'static str,
         batch: usize,
         blocks: &'a [Block],
         hashes: &'a [u64],
     ) -> Self {
-        let mut group = Group { op, mix, batch, names: Vec::new(), cases: Vec::new() };
+        let mut group = Group::new(op, mix, batch);
         for (name, ahead) in BASELINES {
             group.add_batches(name, hashes, move |hashes| load_lines(blocks, hashes, ahead));
         }
@@ -140,32 +140,53 @@ impl<'a> Group<'a> {
     }
 
     /// A case that calls `run` with batch after batch.
-    pub(super) fn add_batches<R>(
+    pub(super) fn add_batches<T, R>(
         &mut self,
-        name: &'static str,
-        hashes: &'a [u64],
-        mut run: impl FnMut(&[u64]) -> R + 'a,
+        kernel: &'static str,
+        items: &'a [T],
+        mut run: impl FnMut(&[T]) -> R + 'a,
     ) {
-        let batch = self.batch;
-        self.names.push(name);
-        self.cases.push(Case::new(hashes.len(), move || {
-            for hashes in hashes.chunks(batch) {
-                black_box(run(black_box(hashes)));
+        let batch = self.name.batch;
+        let run = move |_| {
+            for items in items.chunks(batch) {
+                black_box(run(black_box(items)));
             }
-        }));
+        };
+        self.add(self.name.op, kernel, 1, Case::new(items.len(), run));
     }
 
-    /// The number of cases so far.
-    pub(super) fn len(&self) -> usize {
-        self.cases.len()
+    /// A case of an op of its own.
+    pub(super) fn add(
+        &mut self,
+        op: &'static str,
+        kernel: &'static str,
+        threads: usize,
+        case: Case<'a>,
+    ) {
+        self.names.push(Name { op, kernel, threads, ..self.name });
+        self.cases.push(case);
     }
 
-    pub(super) fn rows(mut self, rounds: usize) -> Vec<Row> {
-        let times = interleaved(&mut self.cases, rounds);
-        let baseline = Some(baseline(&times));
-        let Group { op, mix, batch, names, .. } = self;
-        let rows = names.into_iter().zip(times);
-        rows.map(|(kernel, time)| Row { op, mix, kernel, threads: 1, batch, time, baseline })
-            .collect()
+    /// From here on, cases are of this op.
+    pub(super) fn op(&mut self, op: &'static str) -> &mut Self {
+        self.name.op = op;
+        self
+    }
+
+    /// Rows that are compared with the baseline.
+    pub(super) fn rows(self, rounds: usize) -> Vec<Row> {
+        self.rows_beside(rounds, |times, _| Some(faster(times[0], times[1])))
+    }
+
+    /// Rows that are compared with what `baseline` makes of the times and the row's place.
+    pub(super) fn rows_beside(
+        mut self,
+        rounds: usize,
+        baseline: impl Fn(&[Timing], usize) -> Option<Timing>,
+    ) -> Vec<Row> {
+        let times = interleaved(&mut self.cases, Schedule::rounds(rounds));
+        let rows = self.names.into_iter().enumerate();
+        let row = |(i, name)| Row { name, time: times[i], baseline: baseline(&times, i) };
+        rows.map(row).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! The last lines of `bench --quick`: the kernel that the library takes, in the largest filter, beside the memory-bound baseline.
 
+use benches::clock::Timing;
 use blocked_bloom::Kernel;
 
-use super::measure::Timing;
-use super::rows::{Row, Setting};
+use super::rows::{Name, Row, Setting};
 
 /// A line for each of the five ops that was measured, below a line that says what they are; None if none was.
 pub(super) fn text(setting: &Setting, rows: &[Row]) -> Option<String> {
@@ -22,7 +22,9 @@ pub(super) fn text(setting: &Setting, rows: &[Row]) -> Option<String> {
         (format!("keys inserted, {batch} a call"), "insert_hashes", "absent", batch),
     ];
     let find = |op, mix, batch| {
-        rows.iter().find(|row| (row.op, row.mix, row.kernel, row.batch) == (op, mix, kernel, batch))
+        let is_it =
+            |name: &Name| (name.op, name.mix, name.kernel, name.batch) == (op, mix, kernel, batch);
+        rows.iter().find(|row| is_it(&row.name))
     };
     let heads = ["ns/key", "ratio", "memory-bound baseline"];
     let head = format!("summary: {} keys, kernel {kernel}", setting.keys);

@@ -58,7 +58,7 @@ impl Diagnosis {
 ///
 /// # Errors
 ///
-/// Those of [`CassandraFilter::from_bytes`].
+/// As [`CassandraFilter::from_bytes`].
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{Layout, diagnose};

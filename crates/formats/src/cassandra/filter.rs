@@ -81,7 +81,7 @@ impl CassandraFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_partitions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_partitions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};

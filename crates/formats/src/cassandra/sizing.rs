@@ -78,7 +78,7 @@ fn probes_and_bits(fp_chance: f64) -> (u32, u32) {
     (probes, bits_per_key)
 }
 
-/// The best number of probes for so many bits per key.
+/// The best number of probes for this many bits per key.
 fn best(bits_per_key: u32) -> u32 {
     libm::round(f64::from(bits_per_key) * core::f64::consts::LN_2) as u32
 }

@@ -199,7 +199,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     }
 }
 
-/// A header, and so many zeros.
+/// A header, and this many zeros.
 fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let total = bytes.saturating_add(header.len() as u64);
     let error = AllocError::new(total);

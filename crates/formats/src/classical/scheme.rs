@@ -85,7 +85,7 @@ pub trait Words: Scheme {
     /// Most probes of a key.
     const MAX_PROBES: u32;
 
-    /// The header of a filter with so many probes and words.
+    /// The header of a filter with this many probes and words.
     fn header(self, probes: u32, words: u32) -> Vec<u8>;
 
     /// What filters must have in common to be merged, by name.
@@ -115,7 +115,7 @@ pub struct ClassicalShape<S> {
 }
 
 impl<S: Words> ClassicalShape<S> {
-    /// A shape of so many probes and words of 64 bits, 1 to 2^31 - 1.
+    /// A shape of this many probes and words of 64 bits, 1 to 2^31 - 1.
     ///
     /// # Errors
     ///

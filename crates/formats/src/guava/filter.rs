@@ -94,7 +94,7 @@ impl Words for Strategy {
 }
 
 impl Shape {
-    /// The shape that `BloomFilter.create` gives a filter for so many insertions and this `fpp` (0.03 unless the program gives one):
+    /// The shape that `BloomFilter.create` gives a filter for this many insertions and this `fpp` (0.03 unless the program gives one):
     /// `-n ln(p) / ln(2)^2` bits, cut to a whole number and then rounded up to words, and `-log2(p)` hash functions, rounded. No
     /// insertions are taken for one, as Guava does.
     ///
@@ -122,7 +122,7 @@ impl GuavaFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;

@@ -10,7 +10,7 @@
 //! | `unencodedCharsFunnel` | each UTF-16 unit by `to_le_bytes` |
 //! | one of the program's | what it puts, one after the other: numbers little-endian |
 //!
-//! `docs/guava.md` describes the stored bytes and what validation cannot see.
+//! `docs/foreign.md` describes the stored bytes and what validation cannot see.
 //!
 //! ```
 //! use blocked_bloom::Bitmask;

@@ -66,20 +66,20 @@ pub struct AtomicSplitBlockFilter {
 }
 
 impl AtomicSplitBlockFilter {
-    /// An empty filter for so many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
+    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
     ///
     /// # Errors
     ///
-    /// Those of [`SplitBlockFilter::new`].
+    /// As [`SplitBlockFilter::new`].
     pub fn new(distinct_values: u64, rate: f64) -> Result<Self, ParquetError> {
         SplitBlockFilter::new(distinct_values, rate).map(Self::from)
     }
 
-    /// An empty filter of so many blocks of 32 bytes.
+    /// An empty filter of this many blocks of 32 bytes.
     ///
     /// # Errors
     ///
-    /// Those of [`SplitBlockFilter::with_blocks`].
+    /// As [`SplitBlockFilter::with_blocks`].
     pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }

@@ -114,7 +114,7 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
 const SPLIT_BLOCKS_PER_BLOCK: u32 = (size_of::<Block>() / SPLIT_BLOCK_BYTES) as u32;
 
 impl SplitBlockFilter {
-    /// An empty filter for so many distinct values, that lets this fraction of absent ones pass.
+    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass.
     ///
     /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, cut to whole bytes, at least 32 bytes and at most 128 MiB, rounded up to a
     /// power of two. Beyond that, some 104 million values at 1 %, the rate is higher than the one given. The formula is that of a filter
@@ -135,7 +135,7 @@ impl SplitBlockFilter {
         Self::with_blocks((bytes.next_power_of_two() / SPLIT_BLOCK_BYTES as u64) as u32)
     }
 
-    /// An empty filter of so many blocks of 32 bytes.
+    /// An empty filter of this many blocks of 32 bytes.
     ///
     /// # Errors
     ///

@@ -75,7 +75,7 @@ pub(super) fn bitset_length(found: i64) -> Result<u32, ParquetError> {
 /// The longest header that is written: three unions of four bytes, the end, and one number of up to five bytes.
 const MAX_LENGTH: usize = 19;
 
-/// The header of a bitset of so many bytes, byte for byte as other writers' is.
+/// The header of a bitset of this many bytes, byte for byte as other writers' is.
 pub(super) struct Written {
     bytes: [u8; MAX_LENGTH],
     length: usize,

@@ -140,7 +140,7 @@ impl RedisFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`insert`](Self::insert).
+    /// As [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: RedisHash) -> Result<bool, RedisError> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -161,7 +161,7 @@ impl RedisFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`insert`](Self::insert). The keys before the one that failed are in the filter.
+    /// As [`insert`](Self::insert). The keys before the one that failed are in the filter.
     pub fn insert_hashes(&mut self, hashes: &[RedisHash]) -> Result<u64, RedisError> {
         let mut added = 0;
         for (i, &hash) in hashes.iter().enumerate() {

@@ -107,11 +107,11 @@ impl RedisFilter {
     }
 
     /// Opens a file of a dump: each reply as its iterator (8 bytes, little-endian, signed), its length (8 bytes) and its data. RedisBloom
-    /// has no file; `docs/redis.md` shows how to write one with any client.
+    /// has no file; `docs/foreign.md` shows how to write one with any client.
     ///
     /// # Errors
     ///
-    /// Those of [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a reply.
+    /// As [`load`](Self::load), and [`RedisError::Truncated`] if the bytes end within a reply.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RedisError> {
         let mut replies = Vec::new();
         let mut rest = bytes;

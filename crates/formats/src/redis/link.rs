@@ -68,7 +68,7 @@ pub struct LinkScheme {
 }
 
 impl Facts {
-    /// The link that RedisBloom makes for so many entries and this error rate.
+    /// The link that RedisBloom makes for this many entries and this error rate.
     fn reserve(entries: u64, error: f64, options: u32) -> Result<Self, RedisError> {
         if !(error > 0.0 && error < 1.0) {
             return Err(RedisError::Rate { offset: None, field: "error", found: error });

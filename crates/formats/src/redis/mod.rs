@@ -4,7 +4,7 @@
 //! error rate; a key may be present if any link has it. Keys are their bytes. The hash has 64 bits, or 32 in filters of early versions: the
 //! dump says which.
 //!
-//! `docs/redis.md` describes the dump and what validation cannot see.
+//! `docs/foreign.md` describes the dump and what validation cannot see.
 //!
 //! ```
 //! use blocked_bloom::Bitmask;

@@ -316,9 +316,13 @@ impl<'a> FilterBlock<'a> {
         let hash = |key| hash_key(bytes(key));
         // There is a word per 64 hashes.
         match &self.reader {
-            Reader::Kernels(filter) => words::look_up(keys, words, hash, |hashes, words| {
-                _ = filter.contains_hashes_into(hashes, words);
-            }),
+            Reader::Kernels(filter) => {
+                let ahead = self.bytes.len() > Kernel::default().prefetch_threshold();
+                let prefetch = ahead.then_some(|hash| filter.prefetch_hash(hash));
+                words::look_up_ahead(keys, words, hash, prefetch, |hashes, words| {
+                    _ = filter.contains_hashes_into(hashes, words);
+                });
+            }
             Reader::Ribbon(filter) => words::look_up(keys, words, hash, |hashes, words| {
                 _ = filter.contains_hashes_into(hashes, words);
             }),

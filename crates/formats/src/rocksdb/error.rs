@@ -46,7 +46,7 @@ pub enum RocksdbError {
     KeysMissing {
         /// How many.
         missing: u64,
-        /// Of so many.
+        /// Of this many.
         keys: u64,
     },
     /// Shorter than the footer of an SST file.

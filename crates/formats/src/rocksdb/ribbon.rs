@@ -46,7 +46,7 @@ pub struct RibbonBlockBuilder {
 }
 
 impl RibbonBlockBuilder {
-    /// A builder of blocks with the rate of a Bloom filter of so many bits per key, which then take some 28 % fewer.
+    /// A builder of blocks with the rate of a Bloom filter of this many bits per key, which then take some 28 % fewer.
     ///
     /// # Errors
     ///

@@ -160,7 +160,7 @@ impl SparkFilter {
     ///
     /// # Errors
     ///
-    /// Those of [`Shape::for_items`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_items`], and [`ClassicalError::Alloc`] if the memory cannot be had.
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};

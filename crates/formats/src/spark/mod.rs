@@ -4,7 +4,7 @@
 //! 64 bits) or bytes (`putBinary`; `putString` adds the UTF-8 bytes). A number is hashed as its eight little-endian bytes, whatever its type was.
 //! Version 2 has a seed, so the hash of a key comes from the filter's [`Version`].
 //!
-//! `docs/spark.md` describes the stored bytes and what validation cannot see.
+//! `docs/foreign.md` describes the stored bytes and what validation cannot see.
 //!
 //! ```
 //! use blocked_bloom::Bitmask;

@@ -26,12 +26,12 @@ pub const VALUE_TYPES: [PhysicalType; 7] = [
 /// assert_eq!(type_of_name("BYTE_ARRAY"), Some(PhysicalType::ByteArray));
 /// ```
 pub fn type_name(physical_type: PhysicalType) -> String {
-    physical_type.to_string().to_lowercase().replace('_', "-")
+    physical_type.to_string().to_ascii_lowercase().replace('_', "-")
 }
 
 /// The type of this name, in any case, with hyphens or underscores; only of those that have filters.
 pub fn type_of_name(name: &str) -> Option<PhysicalType> {
-    let name = name.to_lowercase().replace('_', "-");
+    let name = name.to_ascii_lowercase().replace('_', "-");
     VALUE_TYPES.into_iter().find(|&physical_type| type_name(physical_type) == name)
 }
 

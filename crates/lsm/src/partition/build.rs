@@ -102,7 +102,7 @@ impl PartitionedFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`PartitionBuildError::Unsorted`] with the key's position; the key was not added then. What finishing a partition comes to; then
+    /// [`PartitionBuildError::Unsorted`] with the key's position; the key was not added then. Any error of `finish_verified` for the partition that was full; then
     /// its keys are lost, and every further call fails.
     pub fn insert(
         &mut self,
@@ -177,7 +177,7 @@ impl PartitionedFilterBuilder {
     ///
     /// # Errors
     ///
-    /// What finishing a partition comes to, and [`PartitionBuildError::AlreadyFailed`] after an error.
+    /// Any error of `finish_verified` for the last partition, and [`PartitionBuildError::AlreadyFailed`] after an error.
     pub fn finish(mut self) -> Result<(BloomFilter, Vec<u8>), PartitionBuildError> {
         if self.failed {
             return Err(PartitionBuildError::AlreadyFailed);

@@ -9,7 +9,7 @@ use blocked_bloom::Sizing;
 
 use super::{most_blocks, stored_bytes};
 
-/// Up to so many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as
+/// Up to this many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as
 /// many bits per key. The difference, that of a binomial from another of the same mean, is under 1 % of the rate, and moves a
 /// plan by less than the rounding to blocks.
 const EXACT: u64 = 1_024;
@@ -81,7 +81,7 @@ impl Curve {
     }
 }
 
-/// The rate of a filter of exactly so many blocks, with the probes it would get.
+/// The rate of a filter of exactly this many blocks, with the probes it would get.
 pub(super) fn rate(keys: u64, blocks: u32) -> f64 {
     Sizing::MaxBytes(stored_bytes(blocks))
         .params(keys)

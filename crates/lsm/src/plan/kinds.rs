@@ -24,7 +24,7 @@ const MOST: u32 = 30;
 /// use blocked_bloom_lsm::{FilterKind, KindPlan, Level};
 /// let plan = KindPlan::for_budget(&[Level::new(1_000_000)], 1_200_000, 0.0032)?;
 /// let FilterKind::Ribbon { false_positive_rate } = plan.levels()[0].kind else { panic!() };
-/// assert!(false_positive_rate < 0.0025); // a Bloom filter of so many bytes has 0.011
+/// assert!(false_positive_rate < 0.0025); // a Bloom filter of this many bytes has 0.011
 /// # Ok::<(), blocked_bloom_lsm::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,7 +189,7 @@ fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLev
     Ok(levels.iter().map(of_level).collect())
 }
 
-/// Every size of both kinds of filters of so many keys.
+/// Every size of both kinds of filters of this many keys.
 fn filters_of(keys: u64) -> Vec<(FilterKind, u64, f64)> {
     let steps =
         |first: u32| (first * STEPS..=MOST * STEPS).map(|step| f64::from(step) / f64::from(STEPS));

@@ -24,7 +24,7 @@ struct Group {
     size: Size,
 }
 
-/// What the members of a group have: the first `active` so many blocks, the first `larger` of them one more.
+/// What the members of a group have: the first `active` of them this number of blocks, the first `larger` of those one more.
 #[derive(Clone, Copy)]
 struct Size {
     active: usize,

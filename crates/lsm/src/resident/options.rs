@@ -38,7 +38,7 @@ pub struct ResidentOptions {
 const LEAST_SECONDS: f64 = 1e-3;
 
 impl ResidentOptions {
-    /// At most so many bytes of filters in memory. The rest is as the methods below say.
+    /// At most this many bytes of filters in memory. The rest is as the methods below say.
     pub fn new(budget: u64) -> Self {
         ResidentOptions {
             budget,
@@ -78,7 +78,7 @@ impl ResidentOptions {
         ResidentOptions { payback: payback.as_secs_f64().max(LEAST_SECONDS), ..self }
     }
 
-    /// What a load costs, in reads of a table: so much for the request, and a read for so many bytes. By default 1 and 200,000. Numbers
+    /// What a load costs, in reads of a table: so much for the request, and a read for this many bytes. By default 1 and 200,000. Numbers
     /// that are not positive are taken for tiny ones.
     #[must_use]
     pub fn with_load_cost(self, request: f64, bytes_per_read: f64) -> Self {

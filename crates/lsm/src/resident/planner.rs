@@ -53,7 +53,7 @@ pub struct ResidentTable {
 }
 
 impl ResidentTable {
-    /// A filter of so many bytes, under a number by which the engine knows it. Its rate is taken to be 1 %, and it is never folded, until
+    /// A filter of this many bytes, under a number by which the engine knows it. Its rate is taken to be 1 %, and it is never folded, until
     /// it was loaded or [`with_params`](Self::with_params) says otherwise.
     pub fn new(table: u64, bytes: u64) -> Self {
         ResidentTable {

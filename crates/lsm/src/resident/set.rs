@@ -17,7 +17,7 @@ use super::options::ResidentOptions;
 use super::planner::{MergeInput, ResidentPlanner, ResidentSize, ResidentTable};
 use crate::table::{TableFilter, TableFilterError};
 
-/// One absent lookup in so many is counted, so many times. Counting each would take 5 ns where several threads look up one table.
+/// One absent lookup in this many is counted, with this number as its weight. Counting each would take 5 ns where several threads look up one table.
 const SAMPLE: u32 = 16;
 
 /// What a slot says about a key.
@@ -390,7 +390,7 @@ impl Inner {
             Some(_) => self.counters.folds += 1,
             None => {
                 self.counters.evictions += 1;
-                // It could not be folded for want of memory.
+                // There was no memory to fold it.
                 self.planner.resize(index, ResidentSize::None);
             }
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// What a level costs per lookup with filters of so many blocks, 0 for none: written anew from the definition.
+/// What a level costs per lookup with filters of this many blocks, 0 for none: written anew from the definition.
 fn cost(level: &Level, blocks: u32) -> f64 {
     if level.keys == 0 {
         return 0.0;

@@ -30,7 +30,7 @@ fn filter(table: u64, keys: u64) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-/// Filters of so many keys, stored, and the bytes of memory that one takes.
+/// Filters of this many keys, stored, and the bytes of memory that one takes.
 fn stored(tables: u64, keys: u64) -> (Vec<Vec<u8>>, u64) {
     let stored: Vec<Vec<u8>> = (0..tables).map(|table| filter(table, keys).to_bytes()).collect();
     let bytes = stored[0].len() as u64 - 64;

@@ -114,7 +114,7 @@ impl Model {
     }
 }
 
-/// The record that says so many rows, and whether these are all.
+/// The record that says this many rows, and whether these are all.
 pub(crate) fn record(options: &PlanesOptions, rows: u64, complete: bool) -> [u8; 64] {
     let shape = options.shape();
     let (hash, seed) = match options.key_hash() {

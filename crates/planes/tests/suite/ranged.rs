@@ -139,7 +139,7 @@ fn a_layout_needs_its_length() {
     assert_eq!(whole.layout(), &layout(file));
 }
 
-/// Rows of which there cannot be so many lead to no offset that overflows.
+/// Rows of which there cannot be this many lead to no offset that overflows.
 #[test]
 fn more_rows_than_can_be_counted_are_an_error() {
     let options = options((3, 500, 6), 512);

@@ -30,7 +30,7 @@ cpufeatures::new!(bits, "bmi1", "popcnt");
 /// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
 /// `insert[ahead](lines, hashes)` adds the hashes in order up to the first that both lines are full for, and returns how many.
 /// `remove[ahead](lines, hashes, found)` removes a copy of each in order, writes whether there was one as `contains` writes, and returns
-/// how many there were. All prefetch so many cache lines for each line of a later key: none where the filter fits the cache, two where
+/// how many there were. All prefetch this many cache lines for each line of a later key: none where the filter fits the cache, two where
 /// lines straddle cache lines, which they do not in memory that is written.
 ///
 /// # Safety

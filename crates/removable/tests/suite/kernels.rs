@@ -6,7 +6,7 @@ use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions,
 use crate::common::{Random, kernels};
 use crate::naive::Naive;
 
-/// An empty filter of exactly so many lines.
+/// An empty filter of exactly this many lines.
 fn empty(lines: usize, kernel: Kernel) -> RemovableFilter {
     let options = RemovableOptions::new(lines as u64 * 32).with_slack(0.0);
     let options = options.with_key_hash(KeyHash::Caller { tag: 1 });

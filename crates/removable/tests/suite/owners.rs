@@ -8,7 +8,7 @@ use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions}
 
 use crate::common::{Random, kernels};
 
-/// Lends the first so many of its bytes.
+/// Lends a prefix of its bytes, this many.
 struct Owner<'a> {
     bytes: &'a [u8],
     lent: &'a Cell<usize>,

@@ -294,7 +294,7 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 const XOR_AND: i32 = 0x78;
 const OR: i32 = 0xfe;
 
-/// What to prefetch of an equation with so many bytes in each of two blocks: registers that are loaded as a whole, since words that are masked
+/// What to prefetch of an equation with this many bytes in each of two blocks: registers that are loaded as a whole, since words that are masked
 /// are waited for too. Without the last of them, a batch took a quarter to two fifths longer from memory (Zen 5, 100 M keys).
 fn span(bytes: usize) -> usize {
     bytes + bytes.next_multiple_of(64)
@@ -325,7 +325,7 @@ fn first_words(words: __m512i) -> __m512i {
     _mm512_srlv_epi64(splat(0xff), absent)
 }
 
-/// The results of equations with so many columns, at most 32.
+/// The results of equations with this many columns, at most 32.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn results(a: __m512i, columns: __m512i) -> __m512i {

@@ -85,7 +85,7 @@ pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, spa
     }
 }
 
-/// `$function::<LINES>`, for at least so many lines. Few variants, since each is a loop of its own in the binary.
+/// `$function::<LINES>`, for at least this many lines. Few variants, since each is a loop of its own in the binary.
 macro_rules! with_lines {
     ($function:ident, $lines:expr) => {
         match $lines {

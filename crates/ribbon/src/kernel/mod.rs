@@ -126,7 +126,7 @@ pub(crate) fn prefetch_128(segments: &Segments<'_>, hash: u64) {
 ///
 /// # Panics
 ///
-/// If there are not so many words: a bug of this package, not an input.
+/// If there are not this many words: a bug of this package, not an input.
 pub(crate) fn substitute_64(
     kernel: Kernel,
     rows: &Rows,
@@ -142,7 +142,7 @@ pub(crate) fn substitute_64(
 ///
 /// # Panics
 ///
-/// If there are not so many segments: a bug of this package, not an input.
+/// If there are not this many segments: a bug of this package, not an input.
 pub(crate) fn substitute_128(kernel: Kernel, rows: &[Row], out: &mut [Segment], shape: Shape) {
     // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: it writes by checked indices.
     unsafe { (table(kernel).substitute_128)(rows, out, shape.columns(), shape.short()) }

@@ -118,7 +118,7 @@ fn each_operation_runs_in_its_kernel() {
     assert_eq!(looked_up, expected(Kernel::default()));
 }
 
-/// So many shards of 61 blocks, none with a column less; and words for them.
+/// This many shards of 61 blocks, none with a column less; and words for them.
 fn directory(shards: u32, columns: u32) -> (Vec<Word>, Vec<Word>) {
     let entry =
         |shard| Entry { offset: 61 * columns * shard, starts: 60 * 64 + 1, short: 0, seed: 3 };

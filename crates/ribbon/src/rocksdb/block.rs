@@ -104,7 +104,7 @@ impl<'a> RibbonBlock<'a> {
         KEY_HASH
     }
 
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with one half.
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half.
     pub fn columns(&self) -> u32 {
         self.segments.shape().columns()
     }

@@ -18,7 +18,7 @@ const ALWAYS_RIBBON_SLOTS: u32 = 1_024;
 
 const TRAILER_BYTES: usize = 5;
 
-/// What RocksDB decides about Ribbon blocks by a number of bits per key: they get the rate of a Bloom filter of so many.
+/// What RocksDB decides about Ribbon blocks by a number of bits per key: they get the rate of a Bloom filter of this many.
 ///
 /// ```
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlockOptions;
@@ -31,7 +31,7 @@ const TRAILER_BYTES: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RibbonBlockOptions {
     millibits_per_key: u32,
-    /// The rate, as one in so many.
+    /// The rate, as one in this many.
     one_in: f64,
 }
 
@@ -81,7 +81,7 @@ impl core::fmt::Display for BloomReason {
 }
 
 impl RibbonBlockOptions {
-    /// Blocks with the rate of a Bloom filter of so many bits per key: what is given to RocksDB's `NewRibbonFilterPolicy`.
+    /// Blocks with the rate of a Bloom filter of this many bits per key: what is given to RocksDB's `NewRibbonFilterPolicy`.
     ///
     /// As in RocksDB, less than 1 becomes 1, and more than 100 becomes 100.
     ///
@@ -103,7 +103,7 @@ impl RibbonBlockOptions {
         1.0 / self.one_in
     }
 
-    /// Length of a Ribbon block of so many keys, trailer included; above 950 million, where a Bloom block is written instead, that of
+    /// Length of a Ribbon block of this many keys, trailer included; above 950 million, where a Bloom block is written instead, that of
     /// 950 million. The first hash rounds a fraction of a block up or down.
     pub fn block_bytes(&self, keys: u32, first_hash: u64) -> usize {
         sizing::data_bytes(

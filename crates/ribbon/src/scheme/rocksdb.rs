@@ -79,14 +79,14 @@ pub(crate) struct Shape {
 pub(crate) struct Place {
     /// The segment of column 0 in the equation's first block; column c is c segments further on.
     pub(crate) segment: usize,
-    /// 0 to 32. The next block, which has as many columns or one more, begins so many segments after `segment`.
+    /// 0 to 32. The next block, which has as many columns or one more, begins this many segments after `segment`.
     pub(crate) columns: u32,
     /// The first slot's bit in its segments, 0 to 127. At 0 the equation is in one block, which may be the last.
     pub(crate) bit: u32,
 }
 
 impl Shape {
-    /// The shape of so many bytes, or `None` where RocksDB's reader answers "maybe": fewer than two blocks, or bytes for less than one
+    /// The shape of this many bytes, or `None` where RocksDB's reader answers "maybe": fewer than two blocks, or bytes for less than one
     /// column of one.
     ///
     /// The shape's segments are never more than those of the bytes.

@@ -23,7 +23,7 @@ pub(crate) struct Row {
 /// Slots of a bucket: 400 KB of rows, which fit the second-level cache.
 const BUCKET_SLOTS: u32 = 1 << 14;
 
-/// Most buckets have a number of so many bits. With more the scattering itself misses the cache.
+/// Most buckets have a number of this many bits. With more the scattering itself misses the cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
 /// Memory of a construction, kept from one seed to the next.

@@ -16,7 +16,7 @@ fn every_length_and_number_of_columns() {
     queries.extend(&hashes[..200]);
     let mut hits = Bitmask::new();
     for columns in 1..=32 {
-        // Exactly so many columns, and between two numbers.
+        // Exactly this many columns, and between two numbers.
         for rate in [0.5_f64.powi(columns), 0.7 * 0.5_f64.powi(columns - 1)] {
             if !(0.5_f64.powi(32)..=0.5).contains(&rate) {
                 continue;

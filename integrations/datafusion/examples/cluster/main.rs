@@ -1,20 +1,24 @@
 //! A join of 1 % and one of 100 % matches in a cluster of Ballista, with filters before the shuffles and without: starts a scheduler and two
 //! executors as processes on this machine, prints rows and bytes shuffled, and stops them.
 //!
-//!     cargo run --locked --release --example cluster                      2 M rows, each case once
-//!     cargo run --locked --release --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
+//!     cargo run --locked --release --features cluster --example cluster                      2 M rows, each case once
+//!     cargo run --locked --release --features cluster --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
+//!     cargo run --locked --release --features cluster --example cluster -- tpch 1 3 scaled auto   TPC-H at a scale factor, three runs of each query with
+//!         `bloom_join.enabled` auto and false in turn; `one-process`, `defaults` (of Ballista), `scaled` and `scaled-static`: with thresholds
+//!         of a hundredth, as if there were a hundred times the rows; two more numbers are the first and the last query
 
 mod data;
 mod processes;
 mod report;
+mod tpch;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ballista::prelude::SessionContextExt;
-use blocked_bloom_datafusion::ballista::{register_functions, session_config};
+use blocked_bloom_datafusion::ballista::{connect, session_config};
+use blocked_bloom_datafusion::{BloomJoinOptions, with_bloom_filters};
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use processes::{Cluster, Failure};
@@ -45,14 +49,25 @@ async fn main() -> Result<(), Failure> {
         log::set_max_level(log::LevelFilter::Debug);
         return processes::run_role(role, &arguments[1..]).await;
     }
-    let (rows, runs) = match arguments.as_slice() {
-        [] => (2_000_000, 1),
-        [measure, rows, runs] if measure == "measure" => (rows.parse()?, runs.parse()?),
-        _ => return Err("usage: cluster [measure ROWS RUNS]".into()),
-    };
     let directory = std::env::temp_dir().join(format!("bloom-cluster-{}", std::process::id()));
     std::fs::create_dir_all(&directory)?;
-    if let Err(error) = run(&directory, rows, runs).await {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        [] => run(&directory, 2_000_000, 1).await,
+        ["measure", rows, runs] => run(&directory, rows.parse()?, runs.parse()?).await,
+        ["tpch", scale, runs, way, enabled] => {
+            tpch(&directory, scale.parse()?, runs.parse()?, way, enabled, 1..=22).await
+        }
+        ["tpch", scale, runs, way, enabled, first, last] => {
+            let queries = first.parse()?..=last.parse()?;
+            tpch(&directory, scale.parse()?, runs.parse()?, way, enabled, queries).await
+        }
+        _ => {
+            Err("usage: cluster [measure ROWS RUNS | tpch SCALE RUNS WAY ENABLED [FIRST LAST]]"
+                .into())
+        }
+    };
+    if let Err(error) = result {
         return Err(format!("{error} (logs are in {})", directory.display()).into());
     }
     Ok(std::fs::remove_dir_all(&directory)?)
@@ -126,6 +141,87 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Each query of TPC-H with and without filters: its rows compared, seconds, CPU and bytes.
+async fn tpch(
+    directory: &Path,
+    scale: f64,
+    runs: usize,
+    way: &str,
+    enabled: &str,
+    queries: RangeInclusive<usize>,
+) -> Result<(), Failure> {
+    tpch::write(directory, scale, 4)?;
+    let mut config = match way {
+        "one-process" => SessionConfig::new().with_option_extension(BloomJoinOptions::default()),
+        "defaults" | "scaled" | "scaled-static" => session_config(),
+        _ => return Err(format!("unknown way {way}").into()),
+    };
+    config = config.with_target_partitions(4);
+    if way.starts_with("scaled") {
+        let optimizer = "datafusion.optimizer.hash_join_single_partition_threshold";
+        config = config
+            .set_u64(optimizer, (1 << 20) / 100)
+            .set_u64(&format!("{optimizer}_rows"), (128 << 10) / 100)
+            .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", (128 << 20) / 100)
+            .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 10_000)
+            .set_u64("bloom_join.min_probe_rows", 1000)
+            .set_bool("ballista.planner.adaptive.enabled", way == "scaled");
+    }
+    let cluster = match way {
+        "one-process" => None,
+        _ => Some(Cluster::start(&std::env::current_exe()?, directory, 2, 2)?),
+    };
+    report::print_tpch_head();
+    let (mut all_plain, mut all_filtered) = (Vec::new(), Vec::new());
+    for number in queries {
+        let sql = tpch::query(number);
+        let (mut plain, mut filtered) = (Vec::new(), Vec::new());
+        let (mut answers, mut filters) = (Vec::new(), 0);
+        // One of each that is not counted: files are read into the page cache, and the filters of the plan are counted.
+        for run in 0..=runs {
+            for filter in if run % 2 == 1 { [true, false] } else { [false, true] } {
+                let setting = if filter { enabled } else { "false" };
+                let config = config.clone().set_str("bloom_join.enabled", setting);
+                let context = match &cluster {
+                    Some(cluster) => connect(&cluster.url, config).await?,
+                    None => {
+                        let state = SessionContext::new_with_config(config).state();
+                        SessionContext::new_with_state(with_bloom_filters(state))
+                    }
+                };
+                tpch::register(&context, directory).await?;
+                if run == 0 && filter {
+                    let explained = context.sql(&format!("EXPLAIN ANALYZE {sql}")).await?;
+                    let explained = pretty_format_batches(&explained.collect().await?)?;
+                    filters = explained.to_string().matches("BloomProbeExec").count();
+                }
+                let watch = cluster.as_ref().map(Cluster::watch);
+                let cpu = || match &cluster {
+                    Some(cluster) => cluster.cpu_seconds(),
+                    None => processes::cpu_seconds(std::process::id()),
+                };
+                let (start, before) = (Instant::now(), cpu());
+                let batches = context.sql(&sql).await?.collect().await?;
+                let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu() - before);
+                let bytes = watch.map_or(0, |watch| watch.finish().bytes());
+                answers.push(report::lines(&batches)?);
+                if run > 0 {
+                    let runs = if filter { &mut filtered } else { &mut plain };
+                    runs.push(Run { seconds, cpu, bytes, probed: None });
+                }
+            }
+        }
+        if let Some(other) = answers.iter().find(|answer| **answer != answers[0]) {
+            return Err(format!("query {number}: {}\n{other}", answers[0]).into());
+        }
+        report::print_tpch(&number.to_string(), filters, &plain, &filtered);
+        all_plain.push(plain);
+        all_filtered.push(filtered);
+    }
+    report::print_tpch_sum(&all_plain, &all_filtered);
+    Ok(())
+}
+
 async fn client(
     url: &str,
     filter: bool,
@@ -144,10 +240,7 @@ async fn client(
             .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", 0)
             .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 0);
     }
-    let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
-    let context = SessionContext::remote_with_state(url, state).await?;
-    register_functions(&context);
-    Ok(context)
+    Ok(connect(url, config).await?)
 }
 
 /// DataFusion's own dynamic filters, without a cluster.

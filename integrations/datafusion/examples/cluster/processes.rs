@@ -18,9 +18,7 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::start_server;
-use blocked_bloom_datafusion::ballista::{
-    BloomPhysicalCodec, function_registry, session_config, session_state,
-};
+use blocked_bloom_datafusion::ballista;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
@@ -39,11 +37,9 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
                 // An executor that is killed is missed soon.
                 executor_timeout_seconds: 15,
                 expire_dead_executor_interval_seconds: 5,
-                override_config_producer: Some(Arc::new(session_config)),
-                override_session_builder: Some(Arc::new(session_state)),
-                override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
                 ..Default::default()
             };
+            let config = ballista::scheduler(config);
             let address = format!("127.0.0.1:{port}").parse()?;
             let cluster = BallistaCluster::new_from_config(&config).await?;
             Ok(start_server(cluster, address, Arc::new(config)).await?)
@@ -58,11 +54,9 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
                 work_dir: Some(directory.into()),
                 vcores: cores.parse()?,
                 task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
-                override_function_registry: Some(function_registry()),
-                override_physical_codec: Some(Arc::new(BloomPhysicalCodec::default())),
                 ..Default::default()
             };
-            Ok(start_executor_process(Arc::new(config)).await?)
+            Ok(start_executor_process(Arc::new(ballista::executor(config))).await?)
         }
         _ => Err(format!("unknown role {role} with {} arguments", arguments.len()).into()),
     }

@@ -1,5 +1,9 @@
 //! What a run took, and tables of it.
 
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::common::Result;
+
 /// One run of a query.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -72,4 +76,65 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
             ratio(|run| run.bytes as f64),
         );
     }
+}
+
+/// The rows in their order, a line each. A table of forty thousand rows takes half a minute to lay out.
+pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
+    let mut lines = String::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            for column in batch.columns() {
+                lines += &array_value_to_string(column, row)?;
+                lines.push('|');
+            }
+            lines.push('\n');
+        }
+    }
+    Ok(lines)
+}
+
+pub(crate) fn print_tpch_head() {
+    println!(
+        "| query | filters | seconds without / with | CPU seconds | MB shuffled | seconds | CPU | bytes |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+}
+
+/// A row of medians, and of the medians of the ratios, with filters over without.
+pub(crate) fn print_tpch(name: &str, filters: usize, plain: &[Run], filtered: &[Run]) {
+    let both = |value: fn(&Run) -> f64| {
+        let of = |runs: &[Run]| median(runs.iter().map(value).collect());
+        format!("{:.2} / {:.2}", of(plain), of(filtered))
+    };
+    let ratio = |value: fn(&Run) -> f64| {
+        let pairs = plain.iter().zip(filtered);
+        median(pairs.map(|(p, f)| if value(p) > 0.0 { value(f) / value(p) } else { 1.0 }).collect())
+    };
+    println!(
+        "| {name} | {filters} | {} | {} | {} | {:.2} | {:.2} | {:.2} |",
+        both(|run| run.seconds),
+        both(|run| run.cpu),
+        both(|run| run.bytes as f64 / 1e6),
+        ratio(|run| run.seconds),
+        ratio(|run| run.cpu),
+        ratio(|run| run.bytes as f64)
+    );
+}
+
+/// A row of sums of all queries, run by run.
+pub(crate) fn print_tpch_sum(plain: &[Vec<Run>], filtered: &[Vec<Run>]) {
+    let sums = |queries: &[Vec<Run>]| -> Vec<Run> {
+        let runs = queries.first().map_or(0, Vec::len);
+        let sum = |run: usize| {
+            let of = || queries.iter().map(|runs| &runs[run]);
+            Run {
+                seconds: of().map(|run| run.seconds).sum(),
+                cpu: of().map(|run| run.cpu).sum(),
+                bytes: of().map(|run| run.bytes).sum(),
+                probed: None,
+            }
+        };
+        (0..runs).map(sum).collect()
+    };
+    print_tpch("all", 0, &sums(plain), &sums(filtered));
 }

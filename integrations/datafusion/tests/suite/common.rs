@@ -27,6 +27,7 @@ pub(crate) async fn context() -> SessionContext {
 pub(crate) async fn context_of(config: SessionConfig) -> SessionContext {
     let state = SessionStateBuilder::new_with_default_features().with_config(config).build();
     let context = SessionContext::new_with_state(with_bloom_filters(state));
+    run(&context, "SET bloom_join.enabled = true").await;
     run(&context, "SET bloom_join.min_probe_rows = 0").await;
     context
 }

@@ -161,8 +161,9 @@ async fn chains_of_joins_aggregates_and_unions() {
     let e = "(SELECT k AS ek, count(*) AS n FROM d WHERE attr < 5 GROUP BY k HAVING count(*) > 0)";
     for (sql, filters) in [
         (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN {e} e ON f.fk = e.ek"), 2),
-        (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN f f2 ON f2.id = d.did"), 3),
-        // The build side is a join, with a filter of its own, and runs twice.
+        // The second filter is of the table that its keys come from, not of the join.
+        (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN f f2 ON f2.id = d.did"), 2),
+        // The keys come from a table with a filter of its own, both of which are read again.
         (
             format!(
                 "SELECT count(*), sum(g.id) FROM f g JOIN (SELECT f.id, f.fk FROM f JOIN {D} d ON f.fk = d.k) j ON g.fk = j.fk"
@@ -184,6 +185,50 @@ async fn chains_of_joins_aggregates_and_unions() {
         ("SELECT count(*) FROM f JOIN f g ON f.fk = g.id WHERE g.a = 1".into(), 1),
     ] {
         compare(&context, &sql, filters).await;
+    }
+}
+
+/// A table without a predicate is reduced by a smaller one, with which it is joined above or below, and reduces the large one.
+#[tokio::test]
+async fn filters_of_filtered_tables() {
+    let context = context().await;
+    tables(&context, &DataType::Int64);
+    let numbers = |n: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(0..n)) };
+    register(&context, "n", vec![("nk", numbers(5)), ("name", numbers(5))], 1);
+    let n = "(SELECT * FROM n WHERE name = 3)";
+    for (sql, nested) in [
+        (format!("SELECT * FROM f JOIN d ON f.fk = d.k JOIN {n} n ON d.b = n.nk"), true),
+        (
+            format!(
+                "SELECT * FROM f JOIN (SELECT d.* FROM d JOIN {n} n ON d.b = n.nk) d ON f.fk = d.k"
+            ),
+            true,
+        ),
+        (format!("SELECT * FROM d LEFT JOIN f ON f.fk = d.k JOIN {n} n ON d.b = n.nk"), true),
+        // Rows of `d` without a partner in `n` stay, and theirs of `f`.
+        (format!("SELECT * FROM f JOIN d ON f.fk = d.k LEFT JOIN {n} n ON d.b = n.nk"), false),
+        (format!("SELECT * FROM f JOIN d ON f.fk = d.k FULL JOIN {n} n ON d.b = n.nk"), false),
+        (
+            format!("SELECT * FROM f JOIN d ON f.fk = d.k WHERE d.b NOT IN (SELECT nk FROM {n} n)"),
+            false,
+        ),
+        (
+            format!(
+                "SELECT k, b, count(*) FROM (SELECT f.id, d.k, count(*) AS b FROM f JOIN d ON f.fk = d.k GROUP BY f.id, d.k) g JOIN {n} n ON g.b = n.nk GROUP BY k, b"
+            ),
+            false,
+        ),
+    ] {
+        run(&context, "SET bloom_join.enabled = false").await;
+        let expected = rows(&context, &sql).await;
+        run(&context, "SET bloom_join.enabled = true").await;
+        let plan = plan(&context, &sql).await;
+        assert_eq!(rows(&context, &sql).await, expected, "{sql}\n{plan}");
+        let fact = plan.find("BloomProbeExec: key=[fk@");
+        assert_eq!(fact.is_some(), nested, "{sql}\n{plan}");
+        if let Some(fact) = fact {
+            assert!(plan[fact + 1..].contains("BloomProbeExec: key=[b@"), "{sql}\n{plan}");
+        }
     }
 }
 

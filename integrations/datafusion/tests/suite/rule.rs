@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blocked_bloom_datafusion::{
-    BloomJoinOptions, BloomJoinRule, BloomQueryPlanner, RULE_NAME, with_bloom_filters,
+    BloomJoinOptions, BloomJoinRule, BloomQueryPlanner, Enabled, RULE_NAME, with_bloom_filters,
 };
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array};
 use datafusion::execution::SessionStateBuilder;
@@ -49,14 +49,19 @@ async fn builds_that_may_differ_when_they_run_again_are_refused() {
         ("SELECT k FROM d WHERE attr < 3 AND x < (SELECT max(x) FROM d)", 1),
         ("SELECT k FROM d WHERE attr < 3 LIMIT 50", 0),
         ("SELECT k FROM (SELECT * FROM d LIMIT 50) WHERE attr < 3", 0),
-        ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 0),
+        // What the table has of keys is the same each time, and more than the sort leaves.
+        ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 1),
+        ("SELECT k FROM (SELECT * FROM d ORDER BY attr LIMIT 50) WHERE attr < 3", 0),
         ("SELECT k FROM d WHERE random() < 0.5", 0),
         ("SELECT k FROM d WHERE attr < 3 AND uuid() > '8'", 0),
         ("SELECT CAST(random() * 1000 AS bigint) AS k FROM d WHERE attr < 3", 0),
         ("SELECT first_value(k) AS k FROM d WHERE attr < 3 GROUP BY x", 0),
-        ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING sum(x) > 10", 0),
-        ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING avg(x) > 10", 0),
-        ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING max(x) > 10", 0),
+        // So are the keys of groups.
+        ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING sum(x) > 10", 1),
+        ("SELECT k FROM d GROUP BY k HAVING sum(x) > 10", 0),
+        ("SELECT k FROM d GROUP BY k HAVING avg(x) > 10", 0),
+        ("SELECT k FROM d GROUP BY k HAVING max(x) > 10", 0),
+        ("SELECT k FROM d GROUP BY k HAVING max(attr) > 2", 1),
         ("SELECT k FROM (SELECT k, row_number() OVER (ORDER BY attr) AS n FROM d) WHERE n < 50", 0),
         ("SELECT k FROM (SELECT DISTINCT attr AS k FROM d LIMIT 3) WHERE k > 0", 0),
     ] {
@@ -174,6 +179,7 @@ async fn the_rule_is_added_once_and_first() {
             .build();
         let context = SessionContext::new_with_state(state);
         tables(&context);
+        run(&context, "SET bloom_join.enabled = true").await;
         run(&context, "SET bloom_join.min_probe_rows = 0").await;
         let sql = joined("SELECT * FROM d WHERE attr < 3");
         let plan = plan(&context, &sql).await;
@@ -186,8 +192,9 @@ async fn the_rule_is_added_once_and_first() {
 async fn the_rule_at_the_end() {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.push(Arc::new(BloomJoinRule::default()));
-    let config = config()
-        .with_option_extension(BloomJoinOptions { min_probe_rows: 0, ..Default::default() });
+    let options =
+        BloomJoinOptions { enabled: Enabled::True, min_probe_rows: 0, ..Default::default() };
+    let config = config().with_option_extension(options);
     let state = SessionStateBuilder::new_with_default_features()
         .with_config(config)
         .with_physical_optimizer_rules(rules)
@@ -196,7 +203,7 @@ async fn the_rule_at_the_end() {
     tables(&context);
     for (build, filters) in [
         ("SELECT k FROM d WHERE attr < 3", 1),
-        ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 0),
+        ("SELECT k FROM (SELECT * FROM d ORDER BY attr LIMIT 50) WHERE attr < 3", 0),
         ("SELECT k FROM d WHERE attr < 3 LIMIT 50", 0),
         ("SELECT k FROM (SELECT * FROM d LIMIT 50) WHERE attr < 3", 0),
         ("SELECT k FROM (SELECT DISTINCT k FROM d LIMIT 50) WHERE k % 3 = 0", 0),
@@ -214,8 +221,11 @@ async fn the_rule_at_the_end() {
 async fn settings_that_cannot_be_are_errors() {
     let context = context().await;
     for (set, expected) in [
-        ("SET bloom_join.enabled = 7", "bloom_join.enabled: 7 is no bool"),
-        ("SET bloom_join.max_filter_bytes = -1", "bloom_join.max_filter_bytes: -1 is no u64"),
+        (
+            "SET bloom_join.enabled = 7",
+            "bloom_join.enabled: 7: one of true, false and auto is expected",
+        ),
+        ("SET bloom_join.max_filter_bytes = -1", "bloom_join.max_filter_bytes: -1: invalid digit"),
         ("SET bloom_join.nothing = 1", "bloom_join.nothing is no setting"),
     ] {
         let error = crate::common::error(&context, set).await;
@@ -232,6 +242,7 @@ async fn tables_that_are_registered_stay() {
     for context in [&before, &after] {
         assert_eq!(number(context, "SELECT count(*) FROM f").await, 20_000);
     }
+    run(&after, "SET bloom_join.enabled = true").await;
     run(&after, "SET bloom_join.min_probe_rows = 0").await;
     assert_eq!(probes(&after, &joined("SELECT k FROM d WHERE attr < 3")).await, 1);
 }
@@ -251,5 +262,40 @@ async fn rates_out_of_reach_and_filters_of_no_bytes_are_left_out() {
         assert_eq!(probes(&context, &sql).await, 0, "{setting} {value}");
         run(&context, &format!("SET bloom_join.{setting} = '{default}'")).await;
         assert_eq!(probes(&context, &sql).await, 1, "{setting}");
+    }
+}
+
+/// In a cluster of 200 tasks, each of which would read 200 partial filters, one task merges them first.
+#[cfg(feature = "ballista")]
+#[tokio::test]
+async fn two_hundred_partitions_read_one_merged_filter() {
+    let config = blocked_bloom_datafusion::ballista::session_config()
+        .with_target_partitions(200)
+        .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
+        .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)
+        .set_usize("ballista.optimizer.broadcast_join_threshold_bytes", 0)
+        .set_usize("ballista.optimizer.broadcast_join_threshold_rows", 0);
+    let context = context_of(config).await;
+    let (keys, n) = (1_200_000, 1_500_000);
+    let of = |f: fn(i64) -> i64, n| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..n).map(f)))
+    };
+    register(&context, "f", vec![("id", of(|i| i, n)), ("fk", of(|i| i * 7, n))], 8);
+    register(&context, "d", vec![("k", of(|i| i * 3, keys)), ("attr", of(|i| i % 10, keys))], 8);
+    for (predicate, rows) in [("attr < 3", 51_429), ("attr < 0", 0)] {
+        let sql = joined(&format!("SELECT * FROM d WHERE {predicate}"));
+        let plan = plan(&context, &sql).await;
+        assert_eq!(plan.matches("BloomProbeExec").count(), 1, "{plan}");
+        let merged =
+            "AggregateExec: mode=FinalPartitioned, gby=[all@0 as all], aggr=[bloom_filter]";
+        let before = plan.find(merged).unwrap_or_else(|| panic!("no merge in {plan}"));
+        assert!(
+            plan[before..].contains("RepartitionExec: partitioning=Hash([all@0], 200)"),
+            "{plan}"
+        );
+        assert_eq!(number(&context, &sql).await, rows, "{plan}");
+        run(&context, "SET bloom_join.enabled = false").await;
+        assert_eq!(number(&context, &sql).await, rows, "{predicate}");
+        run(&context, "SET bloom_join.enabled = true").await;
     }
 }

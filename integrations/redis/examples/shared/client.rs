@@ -23,7 +23,7 @@ impl Client {
         Client(stream)
     }
 
-    /// Sends commands, and reads until so many lines have come: replies are a line for each number, and one for an array.
+    /// Sends commands, and reads until this many lines have come: replies are a line for each number, and one for an array.
     pub(crate) fn send(&mut self, packed: &[u8], lines: usize) {
         self.0.write_all(packed).unwrap();
         let (mut left, mut buffer) = (lines, [0; 16 << 10]);

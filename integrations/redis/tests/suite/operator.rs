@@ -290,7 +290,7 @@ fn small_filters_take_few_bytes_and_say_how_many() {
     assert!(((usage as f64)..usage as f64 + 80.0).contains(&each), "{each} {usage}");
 }
 
-/// The false-positive rate of so many blocks and probes, by the formula of docs/format.md, with Poisson's distribution of keys over blocks.
+/// The false-positive rate of this many blocks and probes, by the formula of docs/format.md, with Poisson's distribution of keys over blocks.
 fn rate(keys: f64, blocks: f64, probes: i32) -> f64 {
     let mean = keys / blocks;
     let k = f64::from(probes);

@@ -26,7 +26,7 @@ use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 /// The functions of one instruction set.
 ///
 /// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
-/// `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch so many cache lines per block: none where the filter fits
+/// `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch this many cache lines per block: none where the filter fits
 /// the cache, two where blocks straddle lines, which they do not in memory that is written.
 ///
 /// # Safety

@@ -58,8 +58,9 @@ fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraF
 }
 
 #[test]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn every_answer_of_every_fixture() {
-    let Some(folder) = external("cassandra") else { return };
+    let folder = external("cassandra").expect("the folder that cfg(fixtures) is about");
     let (mut files, mut answers, mut mislabelled) = (0, 0, Vec::new());
     for row in rows_with_quotes(&folder.join("expected_index.csv")) {
         let [name, version, bits, order, hash_count, words, ..] = &row[..] else {
@@ -130,8 +131,9 @@ fn rows_with_quotes(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn the_hash_of_every_vector() {
-    let Some(folder) = external("cassandra/generated") else { return };
+    let folder = external("cassandra/generated").expect("the folder that cfg(fixtures) is about");
     let rows = rows(&folder.join("murmur3_vectors.csv"));
     for row in &rows {
         let hash = hash_key(unhex(&row[0]));
@@ -145,8 +147,10 @@ fn the_hash_of_every_vector() {
 }
 
 #[test]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn cassandras_own_large_goldens() {
-    let Some(folder) = external("cassandra/serialization") else { return };
+    let folder =
+        external("cassandra/serialization").expect("the folder that cfg(fixtures) is about");
     for (version, layout) in [("3.0", Layout::Since3), ("4.0", Layout::Since4)] {
         let file =
             std::fs::File::open(folder.join(format!("utils.BloomFilter1000-{version}.bin.gz")));
@@ -167,8 +171,9 @@ fn cassandras_own_large_goldens() {
 }
 
 #[test]
+#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn sizes_are_cassandras() {
-    let Some(folder) = external("cassandra") else { return };
+    let folder = external("cassandra").expect("the folder that cfg(fixtures) is about");
     let specs = rows(&folder.join("generated/spec.csv"));
     for row in &specs {
         let shape =

@@ -32,7 +32,7 @@ fn naive_insert(bitset: &mut [u8], hash: u64) {
     }
 }
 
-/// A bitset of so many blocks, with ten bits per key, and its hashes.
+/// A bitset of this many blocks, with ten bits per key, and its hashes.
 fn filled(blocks: usize, seed: u64) -> (Vec<u8>, Vec<u64>) {
     let mut bitset = vec![0; 32 * blocks];
     let hashes = Random(seed).hashes(blocks * 26);

@@ -4,5 +4,6 @@
 mod damage;
 mod footer;
 mod kernels;
+mod rates;
 mod systems;
 mod threads;

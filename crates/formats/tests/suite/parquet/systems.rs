@@ -158,7 +158,7 @@ fn filters_of_sequences_are_written_byte_for_byte() {
         ("arrowrs_n3000_ndv3000", 3_000, 0.01),
         ("mr_n100_ndv100", 100, 0.01),
         ("pyarrow_n5000_ndv5000_fpp0.01_2rg", 5_000, 0.01),
-        // Folded as far as one sized for the values; pyarrow announces so many by itself.
+        // Folded as far as one sized for the values; pyarrow announces this many by itself.
         ("pyarrow_n5000_ndv5000_fpp0.01_2rg", 1_048_576, 0.01),
     ];
     for (name, distinct_values, rate) in filters {

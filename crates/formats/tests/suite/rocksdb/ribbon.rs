@@ -52,7 +52,7 @@ fn full(block: &[u8], properties: &[(&str, &[u8])]) -> Vec<u8> {
     file.finish(&[("fullfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties))
 }
 
-/// A file with a partition for each so many keys.
+/// A file with a partition for every `each` keys.
 fn partitioned(
     keys: &[String],
     each: usize,

@@ -1,0 +1,70 @@
+//! Sizes of the filters that `cargo bench` measures, and what is given to its programs.
+
+use blocked_bloom::{BloomFilter, KeyHash, Params, Sizing};
+
+use crate::workload::filled;
+
+/// Keys of an iteration, whatever the batch: times per iteration compare from batch to batch.
+pub const ITERATION: usize = 4096;
+
+/// A number of keys, at ten bits each, and its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64, pub &'static str);
+
+/// 12.5 KB to 125 MB: a first-, second- and third-level cache, a third-level cache shared with others or none, memory.
+pub const SIZES: [Size; 5] = [
+    Size(10_000, "10k"),
+    Size(100_000, "100k"),
+    Size(1_000_000, "1M"),
+    Size(10_000_000, "10M"),
+    Size(100_000_000, "100M"),
+];
+
+impl Size {
+    /// The shape of a filter of this size.
+    pub fn params(self) -> Params {
+        Sizing::BitsPerKey(10.0).params(self.0).expect("ten bits per key are legal")
+    }
+
+    /// A filter of this size without keys.
+    pub fn empty(self) -> BloomFilter {
+        BloomFilter::new(self.params(), KeyHash::default()).expect("memory for the filter")
+    }
+
+    /// A filter of this size with all its keys.
+    pub fn filled(self) -> BloomFilter {
+        filled(self.params(), self.0).expect("memory for the filter")
+    }
+}
+
+/// What was given to a bench of tables: whether `--quick`, and which tables by a part of their names. Cargo's `--list` ends the program.
+#[derive(Debug)]
+pub struct Given {
+    /// Fewer rounds, and smaller filters.
+    pub is_quick: bool,
+    only: Option<String>,
+}
+
+impl Given {
+    /// What was given to the bench of this name.
+    pub fn to(bench: &str) -> Self {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+        if has("--list") {
+            eprintln!("{bench}: tables; a part of the name of one measures it alone");
+            std::process::exit(0);
+        }
+        let only = arguments.iter().find(|argument| !argument.starts_with('-')).cloned();
+        Given { is_quick: has("--quick"), only }
+    }
+
+    /// Whether to measure the table of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+    }
+
+    /// This many rounds, or fewer.
+    pub fn rounds(&self, rounds: usize) -> usize {
+        if self.is_quick { rounds.min(5) } else { rounds }
+    }
+}

@@ -1,0 +1,462 @@
+//! The kinds of filters that are compared: how to fill one, and how to look keys up in it. Packages are used as their documentation
+//! recommends for speed.
+
+use std::cell::RefCell;
+use std::hash::{BuildHasher, Hasher};
+use std::hint::black_box;
+use std::sync::Arc;
+
+use benches::baseline::load_lines;
+use benches::split_block::SplitBlocks;
+use benches::workload::{Key, hash, key};
+use blocked_bloom::{
+    Block, BloomFilter, Filter, FilterOptions, LengthError, Params, Sizing, Stored,
+};
+use blocked_bloom_ribbon::RibbonOptions;
+use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
+use memmap2::MmapMut;
+use xxhash_rust::xxh3::xxh3_64;
+
+pub(crate) const OURS: &str = "blocked-bloom";
+
+/// This library, one key at a time.
+pub(crate) const OURS_SINGLE: &str = "blocked-bloom, one key a call";
+
+/// The rows of the memory-bound baseline.
+pub(crate) const BASELINE: &str = "memory-bound baseline: one line a key";
+pub(crate) const BASELINE_AHEAD: &str = "memory-bound baseline, prefetched 128 keys ahead";
+
+/// The rows of the loops written anew, and of a package that is followed in short calls.
+pub(crate) const ROCKSDB: &str = "RocksDB's loop, one key";
+pub(crate) const ROCKSDB_BATCH: &str = "RocksDB's loop, batches of 32";
+pub(crate) const SPLIT: &str = "32-byte split blocks, AVX2";
+pub(crate) const SPLIT_AHEAD: &str = "split blocks, prefetched 128 keys ahead";
+pub(crate) const SBBF_RS: &str = "sbbf-rs-safe";
+
+/// The most keys of a call.
+pub(crate) const MOST: usize = 4096;
+
+/// What filters are filled with: hashes, or keys of 16 bytes.
+pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
+    /// The `i`th.
+    fn number(i: u64) -> Self;
+    /// For all filters that take hashes: of keys XXH3-64, the fastest at hand, inlined for a known length.
+    fn hashed(&self) -> u64;
+    fn bytes(&self) -> impl AsRef<[u8]>;
+    /// Calls with the hashes of these.
+    fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize;
+    fn insert(filter: &mut BloomFilter, items: &[Self]);
+    fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize;
+    fn contains_one<D: AsRef<[Block]>>(&self, filter: &BloomFilter<D>) -> bool;
+}
+
+impl Item for u64 {
+    fn number(i: u64) -> Self {
+        hash(i)
+    }
+
+    #[inline]
+    fn hashed(&self) -> u64 {
+        *self
+    }
+
+    fn bytes(&self) -> impl AsRef<[u8]> {
+        self.to_ne_bytes()
+    }
+
+    fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize {
+        count(items)
+    }
+
+    fn insert(filter: &mut BloomFilter, items: &[Self]) {
+        filter.insert_hashes(items).expect("a filter of whole keys");
+    }
+
+    fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize {
+        hits(items.len(), |words| filter.contains_hashes_into(items, words))
+    }
+
+    #[inline]
+    fn contains_one<D: AsRef<[Block]>>(&self, filter: &BloomFilter<D>) -> bool {
+        filter.contains_hash(*self)
+    }
+}
+
+impl Item for Key {
+    fn number(i: u64) -> Self {
+        key(i)
+    }
+
+    #[inline]
+    fn hashed(&self) -> u64 {
+        xxh3_64(self)
+    }
+
+    fn bytes(&self) -> impl AsRef<[u8]> {
+        self
+    }
+
+    fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize {
+        thread_local!(static HASHES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
+        HASHES.with_borrow_mut(|hashes| {
+            hashes.clear();
+            hashes.extend(items.iter().map(Key::hashed));
+            count(hashes)
+        })
+    }
+
+    fn insert(filter: &mut BloomFilter, items: &[Self]) {
+        filter.insert_batch(items).expect("a filter that hashes keys");
+    }
+
+    fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize {
+        hits(items.len(), |words| filter.contains_batch_into(items, words))
+    }
+
+    #[inline]
+    fn contains_one<D: AsRef<[Block]>>(&self, filter: &BloomFilter<D>) -> bool {
+        filter.contains(self)
+    }
+}
+
+/// The hits of a call for this many keys.
+pub(crate) fn hits(
+    keys: usize,
+    look_up: impl FnOnce(&mut [u64]) -> Result<(), LengthError>,
+) -> usize {
+    // A long call zeroes 512 bytes, as long as some keys take: up to 64 keys have one word. The target has no `popcnt`, and `count_ones` takes some
+    // twenty instructions: below eight keys hits are counted bit by bit, which is predicted while most words are 0.
+    if keys <= 64 {
+        let mut word = [0];
+        look_up(&mut word).expect("a word for 64 keys");
+        let [mut word] = word;
+        if keys >= 8 {
+            return word.count_ones() as usize;
+        }
+        let mut hits = 0;
+        while word != 0 {
+            word &= word - 1;
+            hits += 1;
+        }
+        return hits;
+    }
+    let mut words = [0; MOST / 64];
+    let words = &mut words[..keys.div_ceil(64)];
+    look_up(words).expect("a word for 64 keys");
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Counts the hits of a call.
+type Count<T> = Box<dyn Fn(&[T]) -> usize + Send + Sync>;
+
+/// A filled filter: the memory of its table, and each way to look keys up, in the order of its kind's rows.
+pub(crate) struct Filled<T> {
+    pub(crate) bytes: usize,
+    pub(crate) ways: Vec<Count<T>>,
+}
+
+/// One key at a time.
+fn singly<T>(contains: impl Fn(&T) -> bool + Send + Sync + 'static) -> Count<T> {
+    Box::new(move |items| items.iter().filter(|item| contains(item)).count())
+}
+
+/// A filter that has nothing but lookups of one key.
+fn single<T>(
+    bytes: usize,
+    contains: impl Fn(&T) -> bool + Send + Sync + 'static,
+) -> Option<Filled<T>> {
+    Some(Filled { bytes, ways: vec![singly(contains)] })
+}
+
+/// Fills a filter with distinct items, at this many bits per key; `None` where the CPU has not what it takes.
+type Fill<T> = fn(&[T], f64) -> Option<Filled<T>>;
+
+/// A kind of filter.
+pub(crate) struct Kind {
+    pub(crate) id: &'static str,
+    /// The package in Cargo.lock, by its name and the start of its version, whose version is stated.
+    pub(crate) package: Option<(&'static str, &'static str)>,
+    pub(crate) configuration: &'static str,
+    pub(crate) role: Role,
+    /// Rows of the tables, one for each way to look keys up, and whether it gains from keys that are given at once.
+    pub(crate) rows: &'static [(&'static str, bool)],
+    pub(crate) of_hashes: Fill<u64>,
+    pub(crate) of_keys: Fill<Key>,
+}
+
+/// What a kind is here for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Not a filter: loads lines.
+    Baseline,
+    /// This library.
+    Ours,
+    /// Another project's loop, written anew.
+    Loop,
+    /// A Rust package.
+    Package,
+}
+
+/// Every kind, in the order of the tables.
+pub(crate) fn kinds() -> Vec<Kind> {
+    macro_rules! kinds {
+        ($($role:ident $id:expr, $package:expr, $fill:ident, $rows:expr, $configuration:literal;)*) => {
+            vec![$(Kind {
+                id: $id,
+                package: $package,
+                configuration: $configuration,
+                role: Role::$role,
+                rows: &$rows,
+                of_hashes: $fill::<u64>,
+                of_keys: $fill::<Key>,
+            }),*]
+        };
+    }
+    kinds![
+        Baseline "memory-bound baseline", None, baseline, [(BASELINE, true), (BASELINE_AHEAD, true)],
+            "widest loads, all ORed; the lines of blocked-bloom, huge pages";
+        Ours OURS, None, ours, [(OURS, true), (OURS_SINGLE, false)],
+            "default kernel, `contains_hashes_into` and `contains_batch_into`, `contains_hash` and `contains`; its own memory (huge pages)";
+        Ours "blocked-bloom, small pages", None, small_pages, [("blocked-bloom, small pages", true)],
+            "the same filter, read from its stored bytes in memory without huge pages, as a mapped file is";
+        Loop "RocksDB's loop", None, rocksdb, [(ROCKSDB, false), (ROCKSDB_BATCH, true)],
+            "re-creation of FastLocalBloom's AVX2 loop; aligned lines in huge pages";
+        Loop "32-byte split blocks", None, split_blocks, [(SPLIT, false), (SPLIT_AHEAD, true)],
+            "inlined AVX2 loop, hits only counted; huge pages";
+        Ours "sharded Ribbon", None, sharded, [("sharded Ribbon", true), ("sharded Ribbon, one key a call", false)],
+            "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all keys at once";
+        Ours "RocksDB's Ribbon", None, ribbon_block, [("RocksDB's Ribbon", true), ("RocksDB's Ribbon, one key a call", false)],
+            "`RibbonBlockOptions` of these bits per key, byte for byte RocksDB's block; fewer bits per key; needs all keys at once";
+        Package "pleat", Some(("pleat", "0.1.")), pleat, [("pleat Ribbon", true), ("pleat Ribbon, one key", false)],
+            "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; needs all keys at once";
+        Package SBBF_RS, Some(("sbbf-rs-safe", "0.3")), sbbf_rs, [(SBBF_RS, false)],
+            "`contains_hash`; finds AVX2 at run time by itself";
+        Package "fastbloom", Some(("fastbloom", "0.17")), fastbloom, [("fastbloom", false)],
+            "`BloomFilter::with_num_bits(..).expected_items(..)`, `contains_hash`; a classical filter";
+        Package "fastbloom 0.6, blocks of 512", Some(("fastbloom", "0.6")), blocked, [("fastbloom 0.6, blocks of 512", false)],
+            "`BloomFilter::with_num_bits` (blocks of 512 bits, several a key), with a hasher that passes hashes on";
+        Package "parquet Sbbf", Some(("parquet", "60")), parquet, [("parquet Sbbf †", false)],
+            "`Sbbf::new` of the exact size, `check`; takes no hashes: XXH64 of the value (8 bytes where others get a hash) is in its times";
+        Package "bloomfilter", Some(("bloomfilter", "3.")), bloomfilter, [("bloomfilter †", false)],
+            "`Bloom::new_with_seed`, `check`; takes no hashes: SipHash-1-3 of the value (8 bytes where others get a hash) is in its times; a classical filter";
+        Package "xorf BinaryFuse8", Some(("xorf", "0.13")), fuse, [("xorf BinaryFuse8", false)],
+            "`BinaryFuse8::try_from`, `contains`; about 9 bits per key, whatever is wanted; needs all keys at once";
+    ]
+}
+
+fn params<T>(items: &[T], bits: f64) -> Params {
+    Sizing::BitsPerKey(bits).params(items.len() as u64).expect("bits per key are in range")
+}
+
+/// Bits for this many keys.
+fn bits_for<T>(items: &[T], bits_per_key: f64) -> usize {
+    (items.len() as f64 * bits_per_key).ceil() as usize
+}
+
+fn hashes_of<T: Item>(items: &[T]) -> Vec<u64> {
+    items.iter().map(T::hashed).collect()
+}
+
+/// An empty filter of this library.
+pub(crate) fn empty(keys: usize, bits: f64) -> BloomFilter {
+    let options = FilterOptions::new(Sizing::BitsPerKey(bits));
+    options.empty_filter(keys as u64).expect("bits per key in range, memory for the filter")
+}
+
+/// Lines to load, of a filter without keys.
+fn baseline<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let filter = Arc::new(empty(items.len(), bits));
+    let bytes = filter.memory_bytes() as usize;
+    let way = |ahead| -> Count<T> {
+        let filter = Arc::clone(&filter);
+        Box::new(move |items| {
+            T::with_hashes(items, |hashes| {
+                black_box(load_lines(filter.blocks(), hashes, ahead));
+                0
+            })
+        })
+    };
+    Some(Filled { bytes, ways: vec![way(false), way(true)] })
+}
+
+fn filled<T: Item>(items: &[T], bits: f64) -> BloomFilter {
+    let mut filter = empty(items.len(), bits);
+    T::insert(&mut filter, items);
+    filter
+}
+
+fn ours<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let filter = Arc::new(filled(items, bits));
+    let bytes = filter.memory_bytes() as usize;
+    let same = Arc::clone(&filter);
+    let batch: Count<T> = Box::new(move |items| T::contains(&filter, items));
+    Some(Filled { bytes, ways: vec![batch, singly(move |item: &T| item.contains_one(&same))] })
+}
+
+fn small_pages<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let stored = filled(items, bits).to_bytes();
+    let mut map = MmapMut::map_anon(stored.len()).expect("memory");
+    #[cfg(target_os = "linux")]
+    map.advise(memmap2::Advice::NoHugePage).expect("advice of Linux");
+    map.copy_from_slice(&stored);
+    let filter: BloomFilter<Stored<MmapMut>> = BloomFilter::from_bytes(map).expect("just written");
+    let bytes = filter.memory_bytes() as usize;
+    Some(Filled { bytes, ways: vec![Box::new(move |items| T::contains(&filter, items))] })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn rocksdb<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    // The library's size and number of probes, so that false positives are the same.
+    let mut filter = benches::rocksdb::FastLocalBloom::new(params(items, bits)).expect("memory")?;
+    filter.insert_hashes(&hashes_of(items));
+    let (bytes, filter) = (filter.bytes(), Arc::new(filter));
+    let same = Arc::clone(&filter);
+    let one: Count<T> = Box::new(move |items| filter.count_one_by_one(items, T::hashed));
+    Some(Filled {
+        bytes,
+        ways: vec![one, Box::new(move |items| same.count_by_batches(items, T::hashed))],
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn rocksdb<T: Item>(_: &[T], _: f64) -> Option<Filled<T>> {
+    None
+}
+
+fn split_blocks<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let mut filter = SplitBlocks::new(params(items, bits).blocks()).expect("memory");
+    filter.count_hits(&[], false)?;
+    filter.insert_hashes(&hashes_of(items));
+    let (bytes, filter) = (filter.bitset().len(), Arc::new(filter));
+    let way = |ahead| -> Count<T> {
+        let filter = Arc::clone(&filter);
+        Box::new(move |items| {
+            T::with_hashes(items, |hashes| filter.count_hits(hashes, ahead).expect("AVX2"))
+        })
+    };
+    Some(Filled { bytes, ways: vec![way(false), way(true)] })
+}
+
+/// This project's Ribbon filters, with the rate that a blocked Bloom filter of the same bits per key has: they take fewer.
+fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let rate = params(items, bits).false_positive_rate();
+    let mut builder = RibbonOptions::new(rate.min(0.5)).builder();
+    items.iter().for_each(|item| builder.insert_hash(item.hashed()));
+    let filter = Arc::new(builder.finish().ok()?);
+    let (bytes, same) = (filter.as_bytes().len(), Arc::clone(&filter));
+    let batch: Count<T> = Box::new(move |items| batch_hits(&*filter, items));
+    let one = singly(move |item: &T| same.contains_hash(item.hashed()));
+    Some(Filled { bytes, ways: vec![batch, one] })
+}
+
+fn batch_hits<T: Item>(filter: &impl Filter, items: &[T]) -> usize {
+    let look_up =
+        |hashes: &[u64]| hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words));
+    T::with_hashes(items, look_up)
+}
+
+/// A block in memory without huge pages, as one in a block cache is.
+fn ribbon_block<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let built = RibbonBlockOptions::new(bits).ok()?.build(&hashes_of(items)).ok()?;
+    let BuiltBlock::Ribbon(block) = built else { return None };
+    let (bytes, block) = (block.len(), Arc::new(block));
+    let same = Arc::clone(&block);
+    fn open(block: &[u8]) -> RibbonBlock<'_> {
+        RibbonBlock::from_bytes(block).expect("just built")
+    }
+    let batch: Count<T> = Box::new(move |items| batch_hits(&open(&block), items));
+    let one: Count<T> = Box::new(move |items| {
+        let block = open(&same);
+        items.iter().filter(|item| block.contains_hash(item.hashed())).count()
+    });
+    Some(Filled { bytes, ways: vec![batch, one] })
+}
+
+fn pleat<T: Item>(items: &[T], _: f64) -> Option<Filled<T>> {
+    let filter = Arc::new(pleat::filter::Ribbon::<7>::from_keys_pleated(&hashes_of(items)));
+    let (bytes, same) = (filter.size_bytes(), Arc::clone(&filter));
+    let batch: Count<T> = Box::new(move |items| {
+        let mut answers = [false; MOST];
+        let answers = &mut answers[..items.len()];
+        T::with_hashes(items, |hashes| {
+            filter.contains_batch(hashes, answers);
+            answers.iter().filter(|&&answer| answer).count()
+        })
+    });
+    let one = singly(move |item: &T| same.contains(item.hashed()));
+    Some(Filled { bytes, ways: vec![batch, one] })
+}
+
+fn sbbf_rs<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    // One bit per key and as many keys as bits: its numbers are whole.
+    let mut filter = sbbf_rs_safe::Filter::new(1, bits_for(items, bits));
+    items.iter().for_each(|item| _ = filter.insert_hash(item.hashed()));
+    single(filter.as_bytes().len(), move |item: &T| filter.contains_hash(item.hashed()))
+}
+
+fn fastbloom<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let filter = fastbloom::BloomFilter::with_num_bits(bits_for(items, bits));
+    let mut filter = filter.seed(&0).expected_items(items.len());
+    items.iter().for_each(|item| _ = filter.insert_hash(item.hashed()));
+    single(filter.num_bits() / 8, move |item: &T| filter.contains_hash(item.hashed()))
+}
+
+/// Passes on what is a hash already.
+#[derive(Clone, Copy, Default)]
+struct PassOn(u64);
+
+impl Hasher for PassOn {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only hashes are looked up");
+    }
+
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl BuildHasher for PassOn {
+    type Hasher = PassOn;
+
+    #[inline]
+    fn build_hasher(&self) -> PassOn {
+        PassOn(0)
+    }
+}
+
+fn blocked<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let filter = fastbloom_blocked::BloomFilter::with_num_bits(bits_for(items, bits));
+    let mut filter = filter.hasher(PassOn(0)).expected_items(items.len());
+    items.iter().for_each(|item| _ = filter.insert(&item.hashed()));
+    single(filter.as_slice().len() * 8, move |item: &T| filter.contains(&item.hashed()))
+}
+
+fn parquet<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let zeros = vec![0; bits_for(items, bits).div_ceil(256) * 32];
+    let mut filter = parquet::bloom_filter::Sbbf::new(&zeros);
+    items.iter().for_each(|item| filter.insert(item.bytes().as_ref()));
+    single(filter.num_blocks() * 32, move |item: &T| filter.check(item.bytes().as_ref()))
+}
+
+fn bloomfilter<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let bytes = bits_for(items, bits).div_ceil(8);
+    // Its two SipHash keys are the halves of the seed, which must differ.
+    let seed = std::array::from_fn(|i| i as u8);
+    let filter = bloomfilter::Bloom::<T>::new_with_seed(bytes, items.len(), &seed);
+    let mut filter = filter.expect("bits and keys are not 0");
+    items.iter().for_each(|item| filter.set(item));
+    single(filter.len() as usize / 8, move |item: &T| filter.check(item))
+}
+
+fn fuse<T: Item>(items: &[T], _: f64) -> Option<Filled<T>> {
+    let filter = xorf::BinaryFuse8::try_from(&hashes_of(items)).expect("the hashes are distinct");
+    single(xorf::Filter::len(&filter), move |item: &T| {
+        xorf::Filter::contains(&filter, &item.hashed())
+    })
+}

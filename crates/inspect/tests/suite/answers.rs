@@ -1,0 +1,196 @@
+//! Answers are those of the systems that wrote the filters.
+
+use blocked_bloom::Bitmask;
+use blocked_bloom_formats::parquet::Value;
+use blocked_bloom_inspect::{
+    BadKey, Error, FileRanges, Format, KeyProblem, Lookup, LookupOption, LookupOptions, Opened,
+    Prefix, Warning, value_of_bytes,
+};
+
+use crate::fixtures::committed;
+use crate::stored::{StoredFilter, all, encoded, key};
+
+/// Whether the file says what the systems answered, and not only what is compared.
+fn is_recorded(stored: &StoredFilter) -> bool {
+    !stored.name.contains("matrix") && !stored.name.contains(".sbbf")
+}
+
+#[test]
+fn every_filter_answers_as_its_system_does() {
+    let (mut answers, mut filters) = (0, 0);
+    for stored in all().iter().filter(|stored| is_recorded(stored)) {
+        let opened = stored.open().unwrap_or_else(|error| panic!("{}: {error}", stored.name));
+        for (options, expected) in &stored.lookups {
+            let (keys, expected): (Vec<&[u8]>, Vec<bool>) =
+                expected.iter().map(|(key, hit)| (&key[..], *hit)).unzip();
+            let lookup = opened.lookup(options).unwrap();
+            let found = lookup.contains(&keys).unwrap();
+            assert_eq!(found, expected, "{}: {options:?}", stored.name);
+            // One by one, and in another order.
+            for (key, hit) in keys.iter().zip(&expected).rev().take(50) {
+                assert_eq!(lookup.contains(&[key]).unwrap(), [*hit], "{}", stored.name);
+            }
+            answers += keys.len();
+        }
+        filters += 1;
+    }
+    assert!(filters > 40 && answers > 100_000, "{filters} filters, {answers} answers");
+}
+
+/// A filter of a column, and the row groups to read for each value: as all the filters' answers say.
+#[test]
+fn row_groups_are_those_whose_filters_may_have_a_value() {
+    let mut skipped = 0;
+    for stored in all().iter().filter(|stored| stored.format == Format::Parquet) {
+        let opened = stored.open().unwrap();
+        for (options, answers) in &stored.lookups {
+            let (name, [group]) = (options.column.as_deref().unwrap(), &options.row_groups[..])
+            else {
+                panic!("one row group each")
+            };
+            let column = opened.column(name, &[]).unwrap();
+            let value = |key| value_of_bytes(column.physical_type(), key).unwrap();
+            let hashes: Vec<u64> =
+                answers.iter().map(|(key, _)| column.hash_value(value(key)).unwrap()).collect();
+            let mut hits = Bitmask::new();
+            column.contains_hashes(*group, &hashes, &mut hits);
+            let expected: Vec<bool> = answers.iter().map(|answer| answer.1).collect();
+            assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{}, {name}", stored.name);
+            for (key, hit) in answers.iter().take(20) {
+                let read = column.row_groups_to_read(&[key], true).unwrap();
+                assert_eq!(read.contains(group), *hit);
+                skipped += usize::from(!hit);
+            }
+        }
+    }
+    assert!(skipped > 100, "{skipped}");
+}
+
+fn open(bytes: &[u8]) -> Opened<'_> {
+    Opened::new("f", &FileRanges::from(bytes), Format::Parquet, None).unwrap()
+}
+
+#[test]
+fn a_row_group_without_a_usable_filter_must_be_read() {
+    let path = committed("parquet").join("pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet");
+    let mut bytes = std::fs::read(path).unwrap();
+    let sound = bytes.clone();
+    let offset = {
+        let opened = open(&sound);
+        let facts = opened.describe().json();
+        let chunk = |at: usize, field| match facts.get("column_chunks") {
+            Some(blocked_bloom_inspect::Value::List(chunks)) => chunks[at].get(field).cloned(),
+            _ => None,
+        };
+        assert_eq!(chunk(0, "column"), Some("i64".into()));
+        let Some(blocked_bloom_inspect::Value::Integer(offset)) = chunk(0, "filter_offset") else {
+            panic!("no offset")
+        };
+        let column = opened.column("nobloom", &[]).unwrap();
+        assert!(column.row_groups().iter().all(|group| matches!(group.filter, Ok(None))));
+        assert_eq!(column.row_groups_to_read(&["1"], false).unwrap(), [0, 1]);
+        let none = opened.column("i64", &[]).unwrap();
+        assert!(none.row_groups_to_read(&["4711000000"], false).unwrap().is_empty());
+        offset as usize
+    };
+    bytes[offset] ^= 0xff;
+    let opened = open(&bytes);
+    let column = opened.column("i64", &[]).unwrap();
+    assert!(column.row_groups()[0].filter.is_err());
+    assert_eq!(column.row_groups_to_read(&["4711000000"], false).unwrap(), [0]);
+    assert_eq!(column.hash_value(Value::Int64(-1)).unwrap(), Value::Int64(-1).hash());
+    assert!(column.hash_value(Value::Int32(-1)).is_err());
+    let mut options = LookupOptions::default();
+    options.column = Some("i64".to_owned());
+    let error = opened.lookup(&options).unwrap_err();
+    assert!(matches!(error, Error::ColumnDamaged { row_group: 0, .. }), "{error}");
+    assert!(matches!(opened.describe().damage, Some(Error::Damaged { .. })));
+    options.row_groups = vec![1];
+    assert_eq!(opened.lookup(&options).unwrap().contains(&["4711000000"]).unwrap(), [false]);
+}
+
+#[test]
+fn zeros_are_looked_up_with_both_signs_unless_they_are_encoded() {
+    let path = committed("parquet").join("pyarrow_special.parquet");
+    let bytes = std::fs::read(path).unwrap();
+    let opened = open(&bytes);
+    let mut options = LookupOptions::default();
+    options.column = Some("d".to_owned());
+    let lookup = opened.lookup(&options).unwrap();
+    assert_eq!(lookup.contains(&["0", "-0", "0.0"]).unwrap(), [true; 3]);
+    let bad = lookup.contains(&["0", "nan"]).unwrap_err();
+    assert!(matches!(bad, BadKey { index: 1, problem: KeyProblem::Text { .. }, .. }));
+    options.encoded = true;
+    let bad = opened.lookup(&options).unwrap().contains(&[[0; 7]]).unwrap_err();
+    assert_eq!(bad.to_string(), "found 7 bytes, expected the 8 of DOUBLE");
+}
+
+#[test]
+fn what_cannot_be_answered_is_maybe_with_a_warning() {
+    let filters = all();
+    let of = |name: &str| filters.iter().find(|stored| stored.name.ends_with(name)).unwrap();
+    let maybe = |lookup: &Lookup<'_>| {
+        assert!(lookup.warnings().iter().any(Warning::is_pass_all), "{:?}", lookup.warnings());
+        assert_eq!(lookup.contains(&[key(0), b"nobody".to_vec()]).unwrap(), [true; 2]);
+    };
+    let mut prefix = LookupOptions::default();
+    prefix.prefix = Some("fixed:5".parse::<Prefix>().unwrap());
+    maybe(&of("native").open().unwrap().lookup(&prefix).unwrap());
+    maybe(&of("partition-index").open().unwrap().lookup(&encoded()).unwrap());
+    maybe(&of("bloom_b10_n5000_str.sst").open().unwrap().lookup(&prefix).unwrap());
+    let both = of("bloom_b10_n3000_whole_and_prefix4.sst").open().unwrap();
+    maybe(&both.lookup(&prefix).unwrap());
+    prefix.prefix = Some(Prefix::Own);
+    assert_eq!(both.lookup(&prefix).unwrap().contains(&["p000", "zzzz"]).unwrap(), [true, false]);
+    assert_eq!(of("native").open().unwrap().lookup(&prefix).unwrap_err(), Error::OwnRuleUnknown);
+    let error = of("removable").open().unwrap().lookup(&prefix).unwrap_err();
+    assert_eq!(
+        error,
+        Error::OptionOfOtherFormat { option: LookupOption::Prefix, format: Format::Removable }
+    );
+    prefix.prefix = Some("fixed:5".parse::<Prefix>().unwrap());
+    let opened = of("prefixes").open().unwrap();
+    let lookup = opened.lookup(&prefix).unwrap();
+    assert_eq!(lookup.warnings(), []);
+    assert_eq!(lookup.contains(&["key 0", "zzzzz"]).unwrap(), [true, false]);
+}
+
+#[test]
+fn keys_that_tell_of_a_wrong_layout_or_form_are_doubted() {
+    let folder = committed("cassandra");
+    let bytes = std::fs::read(folder.join("nb-1-big-Filter.db")).unwrap();
+    let keys = std::fs::read_to_string(folder.join("keys.txt")).unwrap();
+    let keys: Vec<&str> = keys.lines().collect();
+    let file = FileRanges::from(&bytes[..]);
+    let open = |name: &str| Opened::new(name, &file, Format::Cassandra, None).unwrap();
+    let doubts = |opened: &Opened<'_>, keys: &[&str], options: &LookupOptions| {
+        let (lookup, mut hits) = (opened.lookup(options).unwrap(), Bitmask::new());
+        lookup.contains_batch(keys, &mut hits).unwrap();
+        lookup.doubts(keys, &hits)
+    };
+    assert_eq!(doubts(&open("nb-1-big-Filter.db"), &keys, &LookupOptions::default()), []);
+    // Those that are no false positives in the wrong layout.
+    let wrong = open("me-1-big-Filter.db");
+    let lost = wrong.lookup(&encoded()).unwrap().contains(&keys).unwrap();
+    let lost: Vec<&str> =
+        keys.iter().zip(lost).filter(|found| !found.1).map(|key| *key.0).collect();
+    assert!(lost.len() > 10);
+    let found = doubts(&wrong, &lost, &encoded());
+    assert!(matches!(found[..], [Warning::OtherLayout { .. }]), "{found:?}");
+    let numbers = doubts(&open("nb-1-big-Filter.db"), &["kiwi", "42"], &LookupOptions::default());
+    assert_eq!(numbers, [Warning::NumberAsText { key: b"42".to_vec() }]);
+    assert_eq!(doubts(&open("nb-1-big-Filter.db"), &["42"], &encoded()), []);
+}
+
+#[test]
+fn an_opened_filter_can_be_shared_and_sent() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    fn shorter<'long: 'short, 'short>(opened: Opened<'long>) -> Opened<'short> {
+        opened
+    }
+    let bytes = all().into_iter().find(|stored| stored.format == Format::Native).unwrap().bytes;
+    let opened = Opened::new("f", &FileRanges::from(&bytes[..]), Format::Native, None).unwrap();
+    let opened = shorter(opened);
+    shared(&opened);
+    shared(&opened.lookup(&LookupOptions::default()).unwrap());
+}

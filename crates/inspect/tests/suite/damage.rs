@@ -1,0 +1,114 @@
+//! Damaged input never panics, and never makes a key absent that was added where a checksum could tell.
+
+use blocked_bloom_inspect::{Error, Format, LookupOptions, Opened};
+
+use crate::stored::{StoredFilter, all, format_of};
+
+/// Does everything with bytes that may be damaged. The answers, if there are any.
+fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Option<Vec<bool>> {
+    format_of(&stored.name, bytes);
+    let opened = stored.open_bytes(bytes).ok()?;
+    let facts = opened.describe();
+    assert!(!facts.rows.is_empty());
+    (0..opened.parts().min(3)).for_each(|part| _ = opened.block_loads(part));
+    let keys: Vec<&[u8]> = stored.lookups[0].1.iter().map(|(key, _)| &key[..]).collect();
+    let lookup = opened.lookup(options).ok()?;
+    assert!(facts.damage.is_none() || stored.format == Format::Parquet, "{}", stored.name);
+    _ = opened.probes(keys[0], options);
+    lookup.contains(&keys).ok()
+}
+
+#[test]
+fn flipped_bits_lose_no_key_where_there_are_checksums() {
+    let (mut opened, mut rejected) = (0, 0);
+    for stored in &all() {
+        let (options, answers) = &stored.lookups[0];
+        let sound = exercise(stored, &stored.bytes, options).unwrap();
+        // Heads, ends and some of what lies between.
+        let length = stored.bytes.len();
+        let ends = (0..length.min(80)).chain(length.saturating_sub(120)..length);
+        for at in ends.chain((0..length).step_by(length / 100 + 1)) {
+            let mut bytes = stored.bytes.clone();
+            bytes[at] ^= 1 << (7 * at % 8);
+            let Some(found) = exercise(stored, &bytes, options) else {
+                rejected += 1;
+                continue;
+            };
+            opened += 1;
+            if stored.has_checksums() {
+                for (((key, _), sound), found) in answers.iter().zip(&sound).zip(found) {
+                    assert!(found || !sound, "{}, byte {at}: {key:?}", stored.name);
+                }
+            }
+        }
+    }
+    assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
+}
+
+/// Formats whose length is known from their bytes. That of a filter block and of the compact form is not: whatever ends in the right bytes
+/// is one.
+fn knows_its_length(format: Format) -> bool {
+    !matches!(format, Format::RocksdbBlock | Format::Compact)
+}
+
+#[test]
+fn a_truncated_filter_is_an_error() {
+    let mut truncated = 0;
+    for stored in &all() {
+        let (options, _) = &stored.lookups[0];
+        let length = stored.bytes.len();
+        for end in (0..length).step_by(length / 150 + 1).chain([length - 1]) {
+            let found = exercise(stored, &stored.bytes[..end], options);
+            // No bytes are a filter to Cassandra, which passes all.
+            let is_empty = stored.format == Format::Cassandra && end == 0;
+            if knows_its_length(stored.format) && !is_empty {
+                assert_eq!(found, None, "{}, {end} of {length} bytes", stored.name);
+                truncated += 1;
+            }
+            if is_empty {
+                assert!(found.unwrap().into_iter().all(|hit| hit));
+            }
+        }
+    }
+    assert!(truncated > 3_000, "{truncated}");
+}
+
+/// The blocks of a native or a removable filter are damaged, its header is not: it is described, and not looked up in.
+#[test]
+fn damaged_blocks_are_described_and_not_looked_up() {
+    for stored in &all() {
+        if !matches!(stored.format, Format::Native | Format::Removable) {
+            continue;
+        }
+        let mut bytes = stored.bytes.clone();
+        bytes[200] ^= 1;
+        let opened = stored.open_bytes(&bytes).unwrap();
+        let facts = opened.describe();
+        let damage = facts.damage.unwrap();
+        assert!(matches!(damage, Error::Damaged { .. }), "{damage}");
+        assert_eq!(opened.lookup(&LookupOptions::default()).unwrap_err(), damage);
+        assert!(facts.rows.iter().any(|(_, value)| value.starts_with("DAMAGED")));
+        assert_eq!(opened.block_loads(0), None);
+    }
+}
+
+/// Bytes of nothing, read as each format.
+#[test]
+fn noise_is_no_filter() {
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    for length in [0, 1, 4, 5, 7, 8, 12, 53, 64, 100, 1_000, 10_000] {
+        let bytes: Vec<u8> = (0..length).map(|_| noise()).collect();
+        for format in Format::ALL {
+            let file = blocked_bloom_inspect::FileRanges::from(&bytes[..]);
+            let layout = Some(blocked_bloom_inspect::Layout::Since4);
+            let Ok(opened) = Opened::new("noise", &file, format, layout) else { continue };
+            let is_block = matches!(format, Format::RocksdbBlock | Format::Compact);
+            assert!(is_block || length == 0, "{length} bytes of noise are {format}");
+            opened.describe();
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Descriptions as people and programs read them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blocked_bloom_inspect::Value;
+use serde_json::Value as Json;
+
+use crate::stored::all;
+
+fn as_json(value: &Value) -> Json {
+    match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Integer(value) => u64::try_from(*value).map_or((*value as i64).into(), Json::from),
+        Value::Number(value) => (*value).into(),
+        Value::Text(text) => text.clone().into(),
+        Value::List(values) => values.iter().map(as_json).collect(),
+        Value::Object(facts) => {
+            facts.iter().map(|(name, value)| ((*name).to_owned(), as_json(value))).collect()
+        }
+        _ => Json::Null,
+    }
+}
+
+/// Whether two values are the same but for the last digits of numbers, which this parser rounds.
+fn is_same(a: &Json, b: &Json) -> bool {
+    match (a, b) {
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            a.keys().eq(b.keys()) && a.values().zip(b.values()).all(|(a, b)| is_same(a, b))
+        }
+        (Json::Number(a), Json::Number(b)) if a.is_f64() => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            (a - b).abs() <= 1e-15 * a.abs()
+        }
+        (a, b) => a == b,
+    }
+}
+
+#[test]
+fn descriptions_are_json() {
+    for stored in &all() {
+        let facts = stored.open().unwrap().describe();
+        let text = facts.json().to_string();
+        let parsed: Json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+        assert!(is_same(&parsed, &as_json(&facts.json())), "{}: {text}", stored.name);
+        assert_eq!(parsed["file"], stored.name);
+        assert_eq!(parsed["format"], stored.format.name());
+        assert_eq!(facts.rows[0], ("file", stored.name.clone()));
+        let rows: BTreeSet<&str> = facts.rows.iter().map(|row| row.0).collect();
+        assert_eq!(rows.len(), facts.rows.len(), "{}: a name twice", stored.name);
+        if let Some(list) = &facts.list {
+            let whole = list.lines.iter().all(|line| line.len() == list.heads.len());
+            assert!(whole, "{}", stored.name);
+        }
+    }
+}
+
+/// What a field is named does not decide by the format whether it is a number, a text or a list.
+#[test]
+fn a_field_has_one_shape() {
+    fn shapes(value: &Value, name: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+        let shape = match value {
+            Value::Null => return,
+            Value::Bool(_) => "bool",
+            Value::Integer(_) | Value::Number(_) => "number",
+            Value::Text(_) => "text",
+            Value::List(values) => {
+                values.iter().for_each(|value| shapes(value, &format!("{name}[]"), found));
+                "list"
+            }
+            Value::Object(facts) => {
+                facts.iter().for_each(|(name, value)| shapes(value, name, found));
+                "object"
+            }
+            _ => "other",
+        };
+        found.entry(name.to_owned()).or_default().insert(shape);
+    }
+    let mut found = BTreeMap::new();
+    for stored in &all() {
+        shapes(&stored.open().unwrap().describe().json(), "", &mut found);
+    }
+    let several: Vec<_> = found.iter().filter(|(_, shapes)| shapes.len() > 1).collect();
+    assert!(several.is_empty(), "{several:?}");
+    assert!(found.contains_key("solution_columns") && found.contains_key("column_chunks"));
+}

@@ -1,0 +1,182 @@
+//! Where the columns of a plan come from: how far down the keys of a join can be filtered, and the smallest plan that has them all.
+
+use std::sync::Arc;
+
+use datafusion::common::{JoinType, Result};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, PhysicalExpr, ReplaceChildrenOptions,
+};
+
+use crate::build_side::{filters_within, is_selective};
+use crate::probe::BloomProbeExec;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The one input that all these columns come from unchanged, and which of its columns they are. Outer joins may add NULL to them.
+fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
+    let column =
+        |expression: &Arc<dyn PhysicalExpr>| expression.downcast_ref::<Column>().map(Column::index);
+    let mapped = |projection: Option<&[usize]>| -> Option<Vec<usize>> {
+        match projection {
+            Some(projection) => columns.iter().map(|&c| projection.get(c).copied()).collect(),
+            None => Some(columns.to_vec()),
+        }
+    };
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let columns = columns.iter().map(|&c| column(&projection.expr()[c].expr));
+        return Some((0, columns.collect::<Option<_>>()?));
+    }
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        return Some((0, mapped(filter.projection().as_deref())?));
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let groups = aggregate.group_expr();
+        if !groups.is_single() {
+            return None;
+        }
+        let columns = columns.iter().map(|&c| column(&groups.expr().get(c)?.0));
+        return Some((0, columns.collect::<Option<_>>()?));
+    }
+    let (join_type, projection) = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        (*join.join_type(), join.projection.as_deref())
+    } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        (join.join_type(), None)
+    } else {
+        let passes = plan.is::<BloomProbeExec>()
+            || plan.is::<RepartitionExec>()
+            || plan.is::<CoalescePartitionsExec>()
+            || plan.is::<SortExec>()
+            || plan.is::<SortPreservingMergeExec>()
+            || plan.is::<CooperativeExec>();
+        return passes.then(|| (0, columns.to_vec()));
+    };
+    let columns = mapped(projection)?;
+    let fields = |child: usize| plan.children()[child].schema().fields().len();
+    // The columns of the left and of the right input in the join's own schema, before its projection.
+    let (left, right) = match join_type {
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (fields(0), 0),
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (0, fields(1)),
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
+            (fields(0), fields(1))
+        }
+    };
+    if columns.iter().all(|&c| c < left) {
+        return Some((0, columns));
+    }
+    let in_right = columns.iter().all(|&c| c >= left && c < left + right);
+    in_right.then(|| (1, columns.iter().map(|c| c - left).collect()))
+}
+
+/// Whether rows of the plan can be dropped by columns of this input below the plan as well as above it.
+fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
+    if plan.fetch().is_some() {
+        return false;
+    }
+    let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        if join.null_aware {
+            return false;
+        }
+        *join.join_type()
+    } else if let Some(join) = plan.downcast_ref::<SortMergeJoinExec>() {
+        join.join_type()
+    } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        return aggregate.limit_options().is_none();
+    } else {
+        return true;
+    };
+    match join_type {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => input == 0,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            input == 1
+        }
+        JoinType::Full => false,
+    }
+}
+
+/// Whether the plan is a table, with whatever predicates, expressions and filters above it.
+pub(crate) fn is_scan(plan: &Plan) -> bool {
+    let children = plan.children();
+    match children.first() {
+        None => true,
+        Some(input) => {
+            (plan.is::<FilterExec>()
+                || plan.is::<ProjectionExec>()
+                || plan.is::<BloomProbeExec>()
+                || plan.is::<CooperativeExec>())
+                && is_scan(input)
+        }
+    }
+}
+
+/// The leaf of a table with its predicates.
+pub(crate) fn scan_of(plan: &Plan) -> &Plan {
+    plan.children().first().map_or(plan, |input| scan_of(input))
+}
+
+/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no operator is between that the rows which are
+/// dropped have an influence on.
+#[derive(Debug)]
+pub(crate) struct Lowest {
+    pub(crate) plan: Plan,
+    /// Which columns they are there.
+    pub(crate) columns: Vec<usize>,
+    /// The share of its rows that is taken to be left for the join, where others drop some: see [`LEFT_BY_JOIN`].
+    pub(crate) left: f64,
+}
+
+/// The share of rows that a join with a reduced side is taken to leave, and a predicate. Not estimates: with statistics of files alone nothing is
+/// known. Joins with a dimension of which a part is selected leave little, and what else is dropped then saves little.
+const LEFT_BY_JOIN: f64 = 0.1;
+const LEFT_BY_PREDICATE: f64 = 0.5;
+
+pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
+    if !is_scan(plan)
+        && let Some((input, below)) = origin(plan, columns)
+        && commutes_with_dropping(plan, input)
+    {
+        let lowest = lowest(plan.children()[input], &below);
+        let reduces = |(n, other): (usize, &Plan)| n != input && is_selective(other);
+        let reduced = plan.children().into_iter().enumerate().any(reduces);
+        return Lowest { left: lowest.left * if reduced { LEFT_BY_JOIN } else { 1.0 }, ..lowest };
+    }
+    let left = match (filters_within(plan), is_selective(plan)) {
+        (0, false) => 1.0,
+        (0, true) => LEFT_BY_PREDICATE,
+        _ => LEFT_BY_JOIN,
+    };
+    Lowest { plan: plan.clone(), columns: columns.to_vec(), left }
+}
+
+/// The plan with another in place of its [`lowest`].
+pub(crate) fn with_lowest(plan: &Plan, columns: &[usize], replacement: Plan) -> Result<Plan> {
+    if !is_scan(plan)
+        && let Some((input, below)) = origin(plan, columns)
+        && commutes_with_dropping(plan, input)
+    {
+        let mut children: Vec<Plan> = plan.children().into_iter().cloned().collect();
+        children[input] = with_lowest(&children[input], &below, replacement)?;
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        return plan.clone().replace_children(children, options);
+    }
+    Ok(replacement)
+}
+
+/// The smallest part of a plan that has all values of these columns, and perhaps more: without the joins, groups and limits above the table that
+/// they come from. Whatever these do to a column, they add no value but NULL.
+pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
+    match origin(plan, columns) {
+        Some((input, below)) if !is_scan(plan) => source(plan.children()[input], &below),
+        _ => (plan.clone(), columns.to_vec()),
+    }
+}

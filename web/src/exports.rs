@@ -1,0 +1,139 @@
+//! What JavaScript calls. No imports, and no `unsafe` block.
+//!
+//! [`input`] gives a buffer, which JavaScript fills; the other calls take what is in it, most of them the fields of a form ([`Input`]). Those that return a pointer return that of a
+//! text, JSON, whose length is [`answer_len`]; it stays until the next of them. After a call that traps, because memory ran
+//! out, the page makes another instance.
+#![expect(unsafe_code, reason = "the name of an export is an unsafe attribute")]
+
+use std::cell::RefCell;
+
+use blocked_bloom_inspect::Value;
+
+use crate::stored::{self, File};
+use crate::{Fault, Input, levels, sizes};
+
+#[derive(Default)]
+struct State {
+    input: Vec<u8>,
+    answer: String,
+    file: File,
+}
+
+thread_local!(static STATE: RefCell<State> = RefCell::new(State::default()));
+
+/// A buffer of so many bytes for the next call, zeroed. Null if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn input(len: usize) -> *mut u8 {
+    STATE.with_borrow_mut(|state| {
+        state.input = Vec::new();
+        if state.input.try_reserve_exact(len).is_err() {
+            return std::ptr::null_mut();
+        }
+        state.input.resize(len, 0);
+        state.input.as_mut_ptr()
+    })
+}
+
+/// The length of the last answer.
+#[unsafe(no_mangle)]
+pub extern "C" fn answer_len() -> usize {
+    STATE.with_borrow(|state| state.answer.len())
+}
+
+/// [`sizes::table`] of the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn size_table() -> *const u8 {
+    answer(sizes::table)
+}
+
+/// [`sizes::curves`] of the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn size_curves() -> *const u8 {
+    answer(sizes::curves)
+}
+
+/// A budget shared among levels: `levels::plan` of the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn plan_levels() -> *const u8 {
+    answer(levels::plan)
+}
+
+/// The formats that a file may be read as.
+#[unsafe(no_mangle)]
+pub extern "C" fn formats() -> *const u8 {
+    answer(stored::formats)
+}
+
+/// Begins with a file of so many bytes, whose name is the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_begin(length: f64) {
+    STATE.with_borrow_mut(|state| {
+        let name = std::mem::take(&mut state.input);
+        state.file = File::new(&name, length as u64);
+    });
+}
+
+/// Begins with a filter made here.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_example() {
+    STATE.with_borrow_mut(|state| state.file = File::example());
+}
+
+/// The input is what the file has from this offset on.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_insert(offset: f64) {
+    STATE.with_borrow_mut(|state| {
+        let bytes = std::mem::take(&mut state.input);
+        state.file.insert(offset as u64, bytes);
+    });
+}
+
+/// Opens and describes the file, or says what it needs: `File::open` of the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_open() -> *const u8 {
+    answer_of_file(|file, input| file.open(&Input::new(input)))
+}
+
+/// Ranges that lookups in a column need.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_missing() -> *const u8 {
+    answer_of_file(|file, input| file.missing(&Input::new(input)))
+}
+
+/// How full the blocks of a part are.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_loads() -> *const u8 {
+    answer_of_file(|file, input| file.loads(&Input::new(input)))
+}
+
+/// What the next lookups are of: `File::choose` of the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_choose() -> *const u8 {
+    answer_of_file(|file, input| file.choose(&Input::new(input)))
+}
+
+/// Looks up the lines of the input.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_lookup() -> *const u8 {
+    answer_of_file(|file, input| file.lookup(input))
+}
+
+/// Where the line of the input is looked up.
+#[unsafe(no_mangle)]
+pub extern "C" fn file_probes() -> *const u8 {
+    answer_of_file(|file, input| file.probes(input))
+}
+
+/// What is answered to the input; an error is `{"error": its text, "field": the input at fault}`.
+fn answer(function: fn(&Input<'_>) -> Result<Value, Fault>) -> *const u8 {
+    answer_of_file(|_, input| function(&Input::new(input)))
+}
+
+fn answer_of_file(function: impl Fn(&mut File, &[u8]) -> Result<Value, Fault>) -> *const u8 {
+    STATE.with_borrow_mut(|state| {
+        let input = std::mem::take(&mut state.input);
+        let json = function(&mut state.file, &input);
+        state.answer = json.unwrap_or_else(|fault| fault.json()).to_string();
+        state.answer.as_ptr()
+    })
+}

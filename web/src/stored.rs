@@ -1,0 +1,268 @@
+//! A file that is looked into: its bytes come range by range, and what is known of it goes out as JSON.
+
+use std::ops::RangeInclusive;
+
+use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+use blocked_bloom_inspect::{
+    BlockLoads, EVIDENCE_BYTES, Error, FileRanges, Format, Layout, LookupOptions, Opened,
+    PhysicalType, Prefix, Probe, Unrecognised, Value, recognise, type_of_name,
+};
+
+use crate::keys::{Encoding, keys_of};
+use crate::numbers::parse_count;
+use crate::{Fault, Input, object};
+
+/// Bars of the picture of the blocks' loads: one for four blocks, but so many.
+const BARS: RangeInclusive<u64> = 8..=64;
+
+/// The file, and the filter in it once it is open.
+///
+/// Its bytes are never freed: an instance of the module is for one file, and is dropped with it.
+#[derive(Default)]
+pub(crate) struct File {
+    name: String,
+    ranges: Option<FileRanges<'static>>,
+    opened: Option<Opened<'static>>,
+    options: LookupOptions,
+    encoding: Encoding,
+}
+
+impl File {
+    /// A file of this name and length, of which nothing is known yet.
+    pub(crate) fn new(name: &[u8], length: u64) -> Self {
+        let name = String::from_utf8_lossy(name).into_owned();
+        File { name, ranges: Some(FileRanges::new(length)), ..File::default() }
+    }
+
+    /// A native filter of the keys `user0` to `user999`.
+    pub(crate) fn example() -> Self {
+        let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+        let mut builder = options.builder();
+        let keys = (0..1_000).map(|number| format!("user{number}"));
+        let stored =
+            builder.extend(keys).ok().and_then(|()| Some(builder.finish().ok()?.to_bytes()));
+        let stored = stored.unwrap_or_default();
+        let mut file = File::new(b"example.bloom", stored.len() as u64);
+        file.insert(0, stored);
+        file
+    }
+
+    /// Bytes of the file from an offset on.
+    pub(crate) fn insert(&mut self, offset: u64, bytes: Vec<u8>) {
+        if let Some(ranges) = &mut self.ranges {
+            ranges.insert(offset, bytes.leak());
+        }
+    }
+
+    /// Opens and describes it, as the `format` and `version` of Cassandra that the input gives, or as recognised: `needs` is a list of
+    /// ranges without which it cannot go on. Opening it again describes filters that came since.
+    pub(crate) fn open(&mut self, input: &Input<'_>) -> Result<Value, Fault> {
+        let ranges = self.ranges.as_ref().ok_or_else(|| Fault::new("file", "no file is open"))?;
+        let format = match input.text("format") {
+            Some(name) => name.parse().map_err(|error| Fault::new("format", error))?,
+            None => {
+                let ends = EVIDENCE_BYTES.min(ranges.len());
+                let pieces = [(0, ends), (ranges.len() - ends, ends)];
+                let [Some(head), Some(tail)] =
+                    pieces.map(|(offset, length)| ranges.get(offset, length))
+                else {
+                    return Ok(needs(&pieces));
+                };
+                match recognise(&self.name, head, tail, Some(ranges.len())) {
+                    Ok(format) => format,
+                    Err(error) => return Ok(unrecognised(&error)),
+                }
+            }
+        };
+        let version = input.text("version");
+        let layout = version
+            .map(Layout::of_version)
+            .transpose()
+            .map_err(|error| Fault::new("version", error))?;
+        match Opened::new(&self.name, ranges, format, layout) {
+            Err(Error::NotLoaded { offset, length }) => Ok(needs(&[(offset, length)])),
+            Err(error) => {
+                let about = matches!(error, Error::CassandraLayout(_)).then_some("version");
+                Ok(object! { "format": format.name(), "field": about, "error": error.to_string() })
+            }
+            Ok(opened) => {
+                let json = description(&opened);
+                self.opened = Some(opened);
+                Ok(json)
+            }
+        }
+    }
+
+    fn opened(&self) -> Result<&Opened<'static>, Fault> {
+        self.opened.as_ref().ok_or_else(|| Fault::new("file", "no file is open"))
+    }
+
+    /// Which ranges the filters of the input's `column` need, or those of all columns; an empty list if they are there.
+    pub(crate) fn missing(&self, input: &Input<'_>) -> Result<Value, Fault> {
+        Ok(needs(&self.opened()?.missing(input.text("column"))))
+    }
+
+    /// How full the blocks of the input's `part` are.
+    pub(crate) fn loads(&self, input: &Input<'_>) -> Result<Value, Fault> {
+        let part = input.parse("part", "0", parse_count)?;
+        let loads = self.opened()?.block_loads(usize::try_from(part).unwrap_or(usize::MAX));
+        Ok(loads.map_or(Value::Null, |loads| bars(&loads)))
+    }
+
+    /// What the next lookups are of: `column`, `row_groups`, `type`, `prefix` and `keys` of the input.
+    pub(crate) fn choose(&mut self, input: &Input<'_>) -> Result<Value, Fault> {
+        let mut options = LookupOptions::default();
+        options.column = input.text("column").map(str::to_owned);
+        options.row_groups = input.parse("row_groups", "", row_groups)?;
+        options.value_type = input
+            .text("type")
+            .map(value_type)
+            .transpose()
+            .map_err(|error| Fault::new("type", error))?;
+        options.prefix = input
+            .text("prefix")
+            .map(str::parse::<Prefix>)
+            .transpose()
+            .map_err(|error| Fault::new("prefix", error))?;
+        let encoding = input.parse("keys", "text", |text| {
+            Encoding::of_name(text).ok_or_else(|| "unknown".to_owned())
+        })?;
+        options.encoded = encoding != Encoding::Text;
+        let warnings = match self.opened()?.lookup(&options) {
+            Err(Error::NotLoaded { offset, length }) => return Ok(needs(&[(offset, length)])),
+            Err(error) => return Err(Fault::new("options", error)),
+            Ok(lookup) => lookup.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        };
+        (self.options, self.encoding) = (options, encoding);
+        Ok(object! { "warnings": warnings })
+    }
+
+    /// Looks up lines: `answers` is a text of a 1 for each that may be there, and of a 0 for each that is certainly absent.
+    pub(crate) fn lookup(&self, lines: &[u8]) -> Result<Value, Fault> {
+        let keys = keys_of(lines, self.encoding)?;
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        let opened = self.opened()?;
+        let lookup = opened.lookup(&self.options).map_err(|error| Fault::new("options", error))?;
+        let bad = |error: blocked_bloom_inspect::BadKey| {
+            Fault::new("line", format!("line {}: {error}", error.index + 1))
+        };
+        let mut hits = Bitmask::new();
+        lookup.contains_batch(&keys, &mut hits).map_err(bad)?;
+        let answers: String = hits.iter().map(|hit| if hit { '1' } else { '0' }).collect();
+        let warnings: Vec<String> =
+            lookup.doubts(&keys, &hits).iter().map(ToString::to_string).collect();
+        let row_groups = match &self.options.column {
+            Some(name) => {
+                let column = opened
+                    .column(name, &self.options.row_groups)
+                    .map_err(|error| Fault::new("column", error))?;
+                let needed = column.row_groups_to_read(&keys, self.options.encoded).map_err(bad)?;
+                object! { "of": column.row_groups().len(), "needed": needed }
+            }
+            None => Value::Null,
+        };
+        Ok(object! { "answers": answers, "warnings": warnings, "row_groups": row_groups })
+    }
+
+    /// Where a single line is looked up: block and bits in each filter.
+    pub(crate) fn probes(&self, line: &[u8]) -> Result<Value, Fault> {
+        let keys = keys_of(line, self.encoding)?;
+        let Some(key) = keys.first() else { return Ok(Value::List(Vec::new())) };
+        let probes =
+            self.opened()?.probes(key, &self.options).map_err(|error| Fault::new("line", error))?;
+        Ok(Value::List(probes.iter().map(probe).collect()))
+    }
+}
+
+fn needs(ranges: &[(u64, u64)]) -> Value {
+    object! { "needs": pairs(ranges) }
+}
+
+/// Offsets and lengths, of ranges that are not empty.
+fn pairs(ranges: &[(u64, u64)]) -> Value {
+    let ranges = ranges.iter().filter(|range| range.1 > 0);
+    Value::List(ranges.map(|&(offset, length)| Value::from(vec![offset, length])).collect())
+}
+
+fn unrecognised(error: &Unrecognised) -> Value {
+    object! {
+        "error": error.to_string(),
+        "field": "format",
+        "like": matches!(error, Unrecognised::LooksCompact).then_some("compact"),
+        "text": *error == Unrecognised::Text,
+    }
+}
+
+fn description(opened: &Opened<'_>) -> Value {
+    let facts = opened.describe();
+    let columns = opened.columns_with_filters();
+    let rows =
+        facts.rows.iter().map(|(name, value)| Value::from(vec![*name, value.as_str()])).collect();
+    let list = facts.list.as_ref().map(|list| {
+        let lines = list.lines.iter().map(|line| Value::from(line.clone())).collect();
+        object! { "words": list.words, "heads": list.heads.clone(), "lines": Value::List(lines) }
+    });
+    object! {
+        "format": opened.format().name(),
+        "facts": facts.json(),
+        "rows": Value::List(rows),
+        "list": list,
+        "damage": facts.damage.as_ref().map(ToString::to_string),
+        "columns": columns.names,
+        "more_columns": columns.more,
+        "parts": opened.parts(),
+        "missing": pairs(&opened.missing(None)),
+    }
+}
+
+/// As many bars as the picture has, of equally many loads each, from the first that counts to the last.
+fn bars(loads: &BlockLoads) -> Value {
+    let expected = |load: usize| loads.expected.get(load).copied().unwrap_or(0.0);
+    let counts = |load: &usize| loads.histogram[*load] > 0 || expected(*load) > 0.5;
+    let all = 0..loads.histogram.len();
+    let from = all.clone().find(counts).unwrap_or(0);
+    let to = all.rev().find(counts).unwrap_or(0) + 1;
+    let bars = (loads.blocks / 4).clamp(*BARS.start(), *BARS.end());
+    let step = (to - from).div_ceil(bars as usize).max(1);
+    let starts: Vec<usize> = (from..to).step_by(step).collect();
+    let bar = |start: usize| start..(start + step).min(loads.histogram.len());
+    let counted = starts.iter().map(|&start| loads.histogram[bar(start)].iter().sum::<u64>());
+    let even = starts.iter().map(|&start| bar(start).map(expected).sum::<f64>());
+    object! {
+        "block_bits": loads.block_bits,
+        "blocks": loads.blocks,
+        "probes": loads.probes,
+        "fill_ratio": loads.fill_ratio,
+        "from": from,
+        "step": step,
+        "counted": counted.collect::<Vec<_>>(),
+        "expected": even.collect::<Vec<_>>(),
+    }
+}
+
+fn probe(probe: &Probe) -> Value {
+    let bits = probe.bits.iter().map(|&(bit, is_set)| Value::List(vec![bit.into(), is_set.into()]));
+    object! {
+        "part": probe.part,
+        "block": probe.block,
+        "bytes": probe.bytes.clone(),
+        "bits": Value::List(bits.collect()),
+        "hit": probe.is_hit(),
+    }
+}
+
+fn value_type(name: &str) -> Result<PhysicalType, String> {
+    type_of_name(name).ok_or_else(|| format!("unknown type {name}"))
+}
+
+/// Numbers separated by commas; none are all.
+fn row_groups(text: &str) -> Result<Vec<usize>, String> {
+    let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty());
+    let numbers: Result<Vec<usize>, _> = numbers.map(str::parse).collect();
+    numbers.map_err(|_| "give numbers such as 0,2, or nothing for all".to_owned())
+}
+
+/// The formats that a file may be read as.
+pub(crate) fn formats(_: &Input<'_>) -> Result<Value, Fault> {
+    Ok(Value::from(Format::ALL.map(Format::name).to_vec()))
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# web/test.sh                format, lints and tests of the page, in Chromium and in node; records what was tested in `tested`, to be committed
+# web/test.sh --if-changed   the same, unless `tested` says that these files and the code that they link passed before
+#
+# It needs node (18 or later) with npm, and Chromium: Debian's packages nodejs, npm and chromium, which it installs if it is root on a
+# Debian machine; otherwise it says what did not run, and records nothing. playwright-core and axe-core come from npm, by the lock file.
+# Pictures of the page are left in target/scratch/shots.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Not interfaces alone: what a page says of a filter is what these packages do.
+tested=(web crates/inspect/src crates/formats/src crates/lsm/src crates/planes/src crates/removable/src crates/ribbon/src crates/scalable/src tools/public-api/blocked-bloom.txt)
+if [ "${1:-}" = --if-changed ] && ../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
+
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+cargo fmt --check
+cargo clippy --quiet --locked --all-targets -- -D warnings
+cargo test --quiet --locked --release --target-dir "$CARGO_TARGET_DIR"
+./build.sh
+
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+missing=()
+command -v node >/dev/null || missing+=(nodejs)
+command -v npm >/dev/null || missing+=(npm)
+[ -n "$chromium" ] || missing+=(chromium)
+if [ ${#missing[@]} -gt 0 ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "web: installing ${missing[*]}"
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+        chromium=$(command -v chromium)
+    else
+        echo "web: NOT RUN in a browser: no ${missing[*]} (Debian: apt-get install ${missing[*]})" >&2
+        exit
+    fi
+fi
+npm --prefix test ci --silent --no-audit --no-fund
+
+# The tool, whose descriptions and plans the page's are compared with, and filters that it builds.
+cargo build --quiet --locked --package blocked-bloom-cli --manifest-path ../Cargo.toml
+export PAGE=$CARGO_TARGET_DIR/blocked-bloom.html TOOL=$CARGO_TARGET_DIR/debug/blocked-bloom CHROMIUM=$chromium SCRATCH=$CARGO_TARGET_DIR/scratch
+if [ -d "${BLOCKED_BLOOM_FIXTURES:-}" ]; then
+    FIXTURES=$BLOCKED_BLOOM_FIXTURES
+elif [ -n "${BLOCKED_BLOOM_REQUIRE_FIXTURES:-}" ]; then
+    echo "web: no fixtures in BLOCKED_BLOOM_FIXTURES" >&2
+    exit 1
+else
+    echo "web: only the fixtures of the repository" >&2
+    FIXTURES=$PWD/../crates/formats/tests/fixtures
+fi
+export FIXTURES
+rm -rf "$SCRATCH"
+mkdir -p "$SCRATCH/native"
+awk 'NR % 5 == 0' ../tests/fixtures/keys/words.txt >"$SCRATCH/words.txt"
+build() { "$TOOL" build "$SCRATCH/words.txt" --quiet --output "$SCRATCH/native/$1" "${@:2}"; }
+build words.bloom
+build words.compact --format compact
+build words.ribbon --format ribbon
+build words.tags --format removable
+build words.filter --format rocksdb-block
+build words.sbbf --format parquet-filter
+build words.guava --format guava
+build words.spark --format spark
+build words.scandump --format redisbloom
+build nb-1-big-Filter.db --format cassandra
+"$TOOL" dedup --state "$SCRATCH/native/words.growing" --quiet "$SCRATCH/words.txt" >"$SCRATCH/once"
+"$TOOL" planes build --lines 100 --output "$SCRATCH/native/words.planes" "$SCRATCH/words.txt"
+
+# At the same time: they wait for each other little.
+(cd test && node damaged.mjs "${WEB_DAMAGED_SECONDS:-60}") &
+damaged=$!
+(cd test && node browser.mjs)
+wait $damaged
+../tools/if-changed.sh record "${tested[@]}"
+echo "web: all good (${SECONDS} s)"
