@@ -10,10 +10,10 @@ const INVENTORY: &str = include_str!("../../docs/unsafe.md");
 /// `unsafe` blocks, functions and impls of a file.
 type Counts = [usize; 3];
 
-/// Every `.rs` file of the library, the other packages, the benches, the comparison, the examples and the tests, with its path from the
+/// Every `.rs` file of the library, the other packages, the bindings, the benches, the comparison, the examples and the tests, with its path from the
 /// root, but for the program without std, which is not about the library's memory.
 fn all_sources() -> BTreeMap<String, String> {
-    let folders = ["src", "crates", "benches", "compare", "examples", "tests"];
+    let folders = ["src", "crates", "bindings", "benches", "compare", "examples", "tests"];
     let paths = folders.into_iter().flat_map(|folder| files(folder, "rs"));
     let paths = paths.filter(|path| !path.starts_with(root().join("tests/no_std")));
     let all: BTreeMap<String, String> =

@@ -1,0 +1,30 @@
+"""Bloom filters for whole columns of keys: NumPy, Arrow, Polars, pandas, or lists, and key by key.
+
+>>> from blocked_bloom import BloomFilter
+>>> seen = BloomFilter(1_000_000, fpr=0.01)
+>>> seen.update(["apple", "banana"])
+>>> "apple" in seen
+True
+"""
+
+from ._native import (
+    BloomFilter,
+    Filter,
+    FormatError,
+    ScalableBloomFilter,
+    StoredFilter,
+    key_hash,
+    open,
+    parquet_row_groups,
+)
+
+__all__ = [
+    "BloomFilter",
+    "Filter",
+    "FormatError",
+    "ScalableBloomFilter",
+    "StoredFilter",
+    "key_hash",
+    "open",
+    "parquet_row_groups",
+]

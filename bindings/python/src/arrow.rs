@@ -1,0 +1,522 @@
+//! Arrow's C data interface: columns of keys as their producer has them, and booleans for who reads them.
+//!
+//! The interface is three structures of C and a page of rules, here without the 50 crates that the ready-made readers add to the 30 of this
+//! package; and these trust lengths and offsets as soon as they have an array, where here each is checked when its row is copied.
+//! What the interface has no means to check is trusted: that buffers are as long as the length and the offsets say.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use blocked_bloom::KeyHasher;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use crate::columns::{Column, Dictionary, Items, Layout, Owner, Width};
+use crate::memory;
+
+#[repr(C)]
+#[derive(Debug)]
+struct ArrowSchema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *mut *mut ArrowSchema,
+    dictionary: *mut ArrowSchema,
+    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    private_data: *mut c_void,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct ArrowArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *const *const c_void,
+    children: *mut *mut ArrowArray,
+    dictionary: *mut ArrowArray,
+    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    private_data: *mut c_void,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct ArrowArrayStream {
+    get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
+    get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
+    release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
+    private_data: *mut c_void,
+}
+
+impl ArrowSchema {
+    const RELEASED: Self = ArrowSchema {
+        format: ptr::null(),
+        name: ptr::null(),
+        metadata: ptr::null(),
+        flags: 0,
+        n_children: 0,
+        children: ptr::null_mut(),
+        dictionary: ptr::null_mut(),
+        release: None,
+        private_data: ptr::null_mut(),
+    };
+}
+
+impl ArrowArray {
+    const RELEASED: Self = ArrowArray {
+        length: 0,
+        null_count: 0,
+        offset: 0,
+        n_buffers: 0,
+        n_children: 0,
+        buffers: ptr::null(),
+        children: ptr::null_mut(),
+        dictionary: ptr::null_mut(),
+        release: None,
+        private_data: ptr::null_mut(),
+    };
+}
+
+impl ArrowArrayStream {
+    const RELEASED: Self = ArrowArrayStream {
+        get_schema: None,
+        get_next: None,
+        get_last_error: None,
+        release: None,
+        private_data: ptr::null_mut(),
+    };
+}
+
+/// A structure that was moved here and is released when dropped.
+macro_rules! owned {
+    ($(#[$doc:meta])* $name:ident, $structure:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name($structure);
+
+        impl $name {
+            /// Moves the structure out of a capsule, which is left with a released one, as the interface says.
+            fn take(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
+                let pointer: NonNull<$structure> = pointer(capsule, name)?;
+                // SAFETY: a capsule of this name has such a structure, which nobody else uses while the interpreter is attached.
+                let taken = unsafe { pointer.replace($structure::RELEASED) };
+                match taken.release {
+                    Some(_) => Ok($name(taken)),
+                    None => Err(PyValueError::new_err(format!("a capsule {name:?} that was used before"))),
+                }
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                if let Some(release) = self.0.release {
+                    // SAFETY: the producer's function for its own structure, which is used no more. It is called once: it was not null.
+                    unsafe { release(&mut self.0) }
+                }
+            }
+        }
+    };
+}
+
+owned!(
+    /// An array of a producer.
+    OwnedArray, ArrowArray
+);
+owned!(
+    /// What type an array has.
+    OwnedSchema, ArrowSchema
+);
+owned!(
+    /// Arrays of one type.
+    OwnedStream, ArrowArrayStream
+);
+
+// SAFETY: the interface allows to use and to release an array on any thread; nothing here changes it.
+unsafe impl Send for OwnedArray {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedArray {}
+
+fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<T>> {
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?.cast::<T>();
+    if pointer.is_aligned() {
+        Ok(pointer)
+    } else {
+        Err(PyValueError::new_err(format!("a capsule {name:?} of an address that is not aligned")))
+    }
+}
+
+impl OwnedStream {
+    fn failed(&mut self) -> PyErr {
+        let text = self.0.get_last_error.map(|last| {
+            // SAFETY: the producer's function for its own stream, which was not released.
+            unsafe { last(&mut self.0) }
+        });
+        let text = text.filter(|text| !text.is_null()).map(|text| {
+            // SAFETY: a string that lives until the next call on the stream.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        });
+        PyValueError::new_err(format!("the Arrow stream failed: {}", text.unwrap_or_default()))
+    }
+
+    fn schema(&mut self) -> PyResult<OwnedSchema> {
+        let mut schema = OwnedSchema(ArrowSchema::RELEASED);
+        // SAFETY: the producer's function for its own stream, which was not released.
+        match self.0.get_schema.map(|get| unsafe { get(&mut self.0, &mut schema.0) }) {
+            Some(0) if schema.0.release.is_some() => Ok(schema),
+            _ => Err(self.failed()),
+        }
+    }
+
+    fn next(&mut self) -> PyResult<Option<OwnedArray>> {
+        let mut array = OwnedArray(ArrowArray::RELEASED);
+        // SAFETY: the producer's function for its own stream, which was not released.
+        match self.0.get_next.map(|get| unsafe { get(&mut self.0, &mut array.0) }) {
+            Some(0) => Ok(array.0.release.is_some().then_some(array)),
+            _ => Err(self.failed()),
+        }
+    }
+}
+
+/// Whether an object has the PyCapsule interface.
+pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    Ok(object.hasattr(pyo3::intern!(py, "__arrow_c_array__"))?
+        || object.hasattr(pyo3::intern!(py, "__arrow_c_stream__"))?)
+}
+
+/// The chunks of an object with the PyCapsule interface; `None` if it has neither of its methods.
+pub(crate) fn columns(
+    object: &Bound<'_, PyAny>,
+    hasher: KeyHasher,
+) -> PyResult<Option<Vec<Column>>> {
+    let py = object.py();
+    if let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? {
+        let pair = method.call0()?;
+        let pair = pair.cast::<PyTuple>()?;
+        let schema = OwnedSchema::take(&pair.get_item(0)?, c"arrow_schema")?;
+        let array = OwnedArray::take(&pair.get_item(1)?, c"arrow_array")?;
+        return Ok(Some(vec![column(&schema, array, hasher)?]));
+    }
+    let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_stream__"))? else {
+        return Ok(None);
+    };
+    let mut stream = OwnedStream::take(&method.call0()?, c"arrow_array_stream")?;
+    let schema = stream.schema()?;
+    // A type that is refused is refused before anything is read.
+    refuse(&schema.0)?;
+    let mut columns = Vec::new();
+    while let Some(array) = stream.next()? {
+        columns.push(column(&schema, array, hasher)?);
+    }
+    Ok(Some(columns))
+}
+
+fn column(schema: &OwnedSchema, array: OwnedArray, hasher: KeyHasher) -> PyResult<Column> {
+    let owner = |array| Owner::Arrow { _array: array };
+    let Column { layout, offset, len, validity, _owner } = view(&schema.0, &array.0, hasher)?;
+    Ok(Column { layout, offset, len, validity, _owner: owner(array) })
+}
+
+fn format(schema: &ArrowSchema) -> PyResult<&str> {
+    if schema.format.is_null() {
+        return Err(PyValueError::new_err("an Arrow schema without a format"));
+    }
+    // SAFETY: a string that lives as long as the schema.
+    unsafe { CStr::from_ptr(schema.format) }
+        .to_str()
+        .map_err(|_| PyValueError::new_err("an Arrow format that is not UTF-8"))
+}
+
+/// An error for types that are no keys, with what to do.
+fn refuse(schema: &ArrowSchema) -> PyResult<()> {
+    let format = format(schema)?;
+    let advice = match format {
+        "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
+        _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),
+        "e" | "f" | "g" => {
+            "floats: equal numbers may differ in their last bits; cast them to an integer type or to strings"
+        }
+        "tdD" | "tts" | "ttm" => "dates or times: cast them to int32, the number that Arrow stores",
+        _ if format.starts_with('t') => {
+            "dates or times: cast them to int64, the number that Arrow stores"
+        }
+        _ if format.starts_with("d:") => "decimals: cast them to strings or to integers",
+        "+s" => {
+            "rows of several columns: give one column, or a list of columns whose rows are the keys"
+        }
+        "+r" => "run-end encoded: cast the column to the type of its values",
+        _ => "no strings, bytes or integers: cast the column",
+    };
+    Err(PyTypeError::new_err(format!("keys of Arrow's type {format:?} are {advice}")))
+}
+
+fn width_of(format: &str) -> Option<Width> {
+    Some(match format {
+        "c" => Width::I8,
+        "C" => Width::U8,
+        "s" => Width::I16,
+        "S" => Width::U16,
+        "i" => Width::I32,
+        "I" => Width::U32,
+        "l" | "L" => Width::W64,
+        _ => return None,
+    })
+}
+
+/// The numbers of an array, checked.
+struct Parts<'a> {
+    array: &'a ArrowArray,
+    offset: usize,
+    len: usize,
+}
+
+impl Parts<'_> {
+    fn wrong(&self, what: impl std::fmt::Display) -> PyErr {
+        PyValueError::new_err(format!(
+            "an Arrow array of length {} and offset {}: {what}",
+            self.array.length, self.array.offset
+        ))
+    }
+
+    /// The start of a buffer, which may be null if the array is empty.
+    fn buffer(&self, i: usize) -> PyResult<*const u8> {
+        if i as i64 >= self.array.n_buffers || self.array.buffers.is_null() {
+            return Err(
+                self.wrong(format_args!("buffer {i} of {} is missing", self.array.n_buffers))
+            );
+        }
+        let place = self.array.buffers.wrapping_add(i);
+        // SAFETY: there are `n_buffers` pointers, of which this is one.
+        Ok(unsafe { *place }.cast())
+    }
+
+    /// The start of a buffer with something for each row.
+    fn needed(&self, i: usize) -> PyResult<*const u8> {
+        let buffer = self.buffer(i)?;
+        if buffer.is_null() && self.len > 0 {
+            Err(self.wrong(format_args!("buffer {i} is null")))
+        } else {
+            Ok(buffer)
+        }
+    }
+}
+
+/// The column that an array describes, kept by the caller.
+fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: KeyHasher) -> PyResult<Column> {
+    refuse(schema)?;
+    let format = format(schema)?;
+    let mut parts = Parts { array, offset: 0, len: 0 };
+    let (Ok(offset), Ok(len)) = (usize::try_from(array.offset), usize::try_from(array.length))
+    else {
+        return Err(parts.wrong("negative"));
+    };
+    // Every position, in bytes, fits: no width is greater than 16 but those of "w:", which are multiplied below.
+    let Some(end) = offset.checked_add(len).filter(|end| *end < isize::MAX as usize / 16) else {
+        return Err(parts.wrong("too large"));
+    };
+    (parts.offset, parts.len) = (offset, len);
+    let of = |layout| Column { layout, offset, len, validity: None, _owner: Owner::Parent };
+    if format == "n" {
+        return Ok(of(Layout::Nulls));
+    }
+    let validity = (array.null_count != 0)
+        .then(|| parts.buffer(0))
+        .transpose()?
+        .filter(|bits| !bits.is_null());
+    if array.null_count > 0 && validity.is_none() {
+        return Err(
+            parts.wrong(format_args!("{} are NULL, and nothing says which", array.null_count))
+        );
+    }
+    let layout = match (width_of(format), format) {
+        (Some(width), _) if !schema.dictionary.is_null() => {
+            // SAFETY: the schema's own, which lives as long.
+            let values_schema = unsafe { &*schema.dictionary };
+            if array.dictionary.is_null() || !values_schema.dictionary.is_null() {
+                return Err(parts.wrong("a dictionary without values, or of a dictionary"));
+            }
+            // SAFETY: the array's own, which lives as long.
+            let values = view(values_schema, unsafe { &*array.dictionary }, hasher)?;
+            // Few rows of a large dictionary are hashed as they come.
+            let hashes = if values.len <= 2 * len { values.hash_all(hasher)? } else { Vec::new() };
+            let indices = Items::adjacent(parts.needed(1)?, width.bytes());
+            Layout::Dictionary { indices, width, values: Box::new(Dictionary { values, hashes }) }
+        }
+        (Some(width), _) => {
+            Layout::Integers(Items::adjacent(parts.needed(1)?, width.bytes()), width)
+        }
+        (None, "b") => Layout::Bits(parts.needed(1)?),
+        (None, "u" | "z") => offsets(&parts, Width::I32)?,
+        (None, "U" | "Z") => offsets(&parts, Width::W64)?,
+        (None, "vu" | "vz") => views(&parts)?,
+        (None, _) => {
+            let size: usize = format
+                .strip_prefix("w:")
+                .and_then(|size| size.parse().ok())
+                .ok_or_else(|| parts.wrong("no width"))?;
+            if end.checked_mul(size).is_none_or(|bytes| bytes > isize::MAX as usize) {
+                return Err(parts.wrong("too large"));
+            }
+            let data = parts.buffer(1)?;
+            if data.is_null() && len > 0 && size > 0 {
+                return Err(parts.wrong("buffer 1 is null"));
+            }
+            Layout::Fixed(Items::adjacent(data, size))
+        }
+    };
+    Ok(Column { validity, ..of(layout) })
+}
+
+/// Strings behind each other. The last offset says how many bytes there are.
+fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
+    let (offsets, data) = (parts.needed(1)?, parts.buffer(2)?);
+    if parts.len == 0 {
+        return Ok(Layout::Offsets { offsets, width, data, bytes: 0 });
+    }
+    let last = offsets.wrapping_add(width.bytes() * (parts.offset + parts.len));
+    let mut bytes = [0; 8];
+    // SAFETY: there is one offset more than rows.
+    unsafe { memory::copy(last, &mut bytes[..width.bytes()]) };
+    let bytes = match width {
+        Width::W64 => i64::from_ne_bytes(bytes),
+        _ => i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into(),
+    };
+    match usize::try_from(bytes) {
+        Ok(bytes) if bytes == 0 || !data.is_null() => {
+            Ok(Layout::Offsets { offsets, width, data, bytes })
+        }
+        _ => Err(parts.wrong(format_args!(
+            "key {}: its bytes end at offset {bytes}, in a buffer at {data:?}",
+            parts.len - 1
+        ))),
+    }
+}
+
+/// Views: the last buffer has the lengths of those from the third to itself.
+fn views(parts: &Parts<'_>) -> PyResult<Layout> {
+    let views = parts.needed(1)?;
+    let count = match usize::try_from(parts.array.n_buffers - 3) {
+        Ok(count) => count,
+        Err(_) => return Err(parts.wrong("views without the lengths of their buffers")),
+    };
+    let lengths = parts.buffer(2 + count)?;
+    if lengths.is_null() && count > 0 {
+        return Err(parts.wrong("views without the lengths of their buffers"));
+    }
+    let mut found = vec![0; count];
+    // SAFETY: there is a length for each buffer.
+    unsafe { memory::copy_words(lengths, &mut found) };
+    let buffers = found.iter().enumerate().map(|(i, &bytes)| {
+        let data = parts.buffer(2 + i)?;
+        // A negative length is none.
+        let bytes = if data.is_null() { 0 } else { usize::try_from(bytes as i64).unwrap_or(0) };
+        Ok((data, bytes))
+    });
+    Ok(Layout::Views { views, buffers: buffers.collect::<PyResult<_>>()? })
+}
+
+/// Booleans for Arrow libraries, which take them without a copy.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub(crate) struct BooleanColumn {
+    pub(crate) bits: Arc<Vec<u64>>,
+    pub(crate) valid: Option<Arc<Vec<u64>>>,
+    pub(crate) len: usize,
+}
+
+/// What a consumer of [`BooleanColumn`] keeps.
+struct Exported {
+    _bits: Arc<Vec<u64>>,
+    _valid: Option<Arc<Vec<u64>>>,
+    buffers: [*const c_void; 2],
+}
+
+/// # Safety
+///
+/// Of an array that [`BooleanColumn`] made and that was not released.
+unsafe extern "C" fn release_array(array: *mut ArrowArray) {
+    // SAFETY: as the caller promises, its own.
+    let array = unsafe { &mut *array };
+    array.release = None;
+    // SAFETY: from `Box::into_raw`, and given back once, since a released array is not released again.
+    drop(unsafe { Box::from_raw(array.private_data.cast::<Exported>()) });
+}
+
+/// # Safety
+///
+/// Of a schema that [`BooleanColumn`] made and that was not released.
+unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
+    // SAFETY: as the caller promises, its own.
+    unsafe { (*schema).release = None };
+}
+
+/// A structure on its way to a consumer.
+struct Sent<T>(T);
+// SAFETY: arrays and schemas may be released on any thread.
+unsafe impl<T> Send for Sent<T> {}
+
+#[pymethods]
+impl BooleanColumn {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // There is one type.
+        let _ = requested_schema;
+        let (bits, valid) = (Arc::clone(&self.bits), self.valid.clone());
+        let start = valid.as_ref().map_or(ptr::null(), |valid| valid.as_ptr().cast());
+        let nulls = valid.as_ref().map_or(0, |valid| {
+            self.len - valid.iter().map(|word| word.count_ones() as usize).sum::<usize>()
+        });
+        let exported = Box::new(Exported {
+            buffers: [start, bits.as_ptr().cast()],
+            _bits: bits,
+            _valid: valid,
+        });
+        let mut array = ArrowArray {
+            length: self.len as i64,
+            null_count: nulls as i64,
+            n_buffers: 2,
+            ..ArrowArray::RELEASED
+        };
+        // The box does not move.
+        array.buffers = exported.buffers.as_ptr();
+        array.private_data = Box::into_raw(exported).cast();
+        array.release = Some(release_array);
+        let array = OwnedArray(array);
+        const NULLABLE: i64 = 2;
+        let schema = ArrowSchema {
+            format: c"b".as_ptr(),
+            name: c"".as_ptr(),
+            flags: NULLABLE,
+            release: Some(release_schema),
+            ..ArrowSchema::RELEASED
+        };
+        // What the consumer did not take is released with the capsule: its `release` is then still there.
+        let schema = PyCapsule::new_with_value_and_destructor(
+            py,
+            Sent(OwnedSchema(schema)),
+            c"arrow_schema",
+            |schema, _| drop(schema),
+        )?;
+        let array = PyCapsule::new_with_value_and_destructor(
+            py,
+            Sent(array),
+            c"arrow_array",
+            |array, _| drop(array),
+        )?;
+        Ok((schema, array))
+    }
+}
+
+const _: () = assert!(mem::size_of::<Sent<OwnedArray>>() == mem::size_of::<ArrowArray>());

@@ -1,0 +1,499 @@
+//! From a batch of keys, whatever it is, to chunks that a filter takes, and from answers to what the caller's library calls booleans.
+
+use std::sync::Arc;
+
+use blocked_bloom::KeyHasher;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use rayon::prelude::*;
+
+use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit, reused};
+use crate::objects::{Objects, Taken};
+use crate::{arrow, buffer, memory_error};
+
+/// Keys for a filter, without NULL: at most [`CHUNK`], which nobody changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keys<'a> {
+    Numbers(&'a [u64]),
+    Bytes(&'a [&'a [u8]]),
+    Hashes(&'a [u64]),
+}
+
+impl Keys<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Keys::Numbers(keys) | Keys::Hashes(keys) => keys.len(),
+            Keys::Bytes(keys) => keys.len(),
+        }
+    }
+}
+
+/// What a method was given.
+#[derive(Debug)]
+pub(crate) enum Batch<'py> {
+    /// Columns, each in chunks, whose rows are the keys.
+    Columns {
+        columns: Vec<Vec<Column>>,
+        len: usize,
+        hasher: KeyHasher,
+    },
+    Objects {
+        objects: Objects<'py>,
+        hasher: KeyHasher,
+    },
+}
+
+/// Whether an item of a list is a column rather than a key.
+fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if item.is_instance_of::<PyString>()
+        || item.is_instance_of::<PyBytes>()
+        || item.is_instance_of::<PyTuple>()
+    {
+        return Ok(false);
+    }
+    // NumPy's scalars lend buffers, too, without a dimension.
+    Ok(arrow::is_column(item)?
+        || PyUntypedBuffer::get(item).is_ok_and(|buffer| buffer.dimensions() > 0))
+}
+
+/// The chunks of one column; `None` if the object is none.
+fn column(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Vec<Column>>> {
+    match arrow::columns(keys, hasher) {
+        Ok(None) => Ok(buffer::column(keys)?.map(|column| vec![column])),
+        // pandas needs pyarrow for the interface, and not for a column of its own.
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyImportError>(keys.py()) => {
+            let array = keys.call_method0(pyo3::intern!(keys.py(), "to_numpy"))?;
+            Ok(buffer::column(&array)?.map(|column| vec![column]))
+        }
+        columns => columns,
+    }
+}
+
+fn rows(column: &[Column]) -> usize {
+    column.iter().map(|chunk| chunk.len).sum()
+}
+
+impl<'py> Batch<'py> {
+    pub(crate) fn of(keys: &Bound<'py, PyAny>, hasher: KeyHasher) -> PyResult<Self> {
+        let items = if let Ok(list) = keys.cast_exact::<PyList>() {
+            list.iter().next()
+        } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
+            tuple.iter().next()
+        } else if let (false, Some(columns)) =
+            (keys.is_instance_of::<PyBytes>(), column_unless_bytes(keys, hasher)?)
+        {
+            return Ok(Batch::Columns { len: rows(&columns), columns: vec![columns], hasher });
+        } else {
+            None
+        };
+        let Some(first) = items else {
+            return Ok(Batch::Objects { objects: Objects::of(keys)?, hasher });
+        };
+        if !is_column(&first)? {
+            return Ok(Batch::Objects { objects: Objects::of(keys)?, hasher });
+        }
+        let mut columns = Vec::new();
+        for (i, item) in keys.try_iter()?.enumerate() {
+            let Some(column) = column(&item?, hasher)? else {
+                return Err(PyTypeError::new_err(format!(
+                    "item {i} of the list is no column of strings, bytes or integers, as its first is"
+                )));
+            };
+            if let Some(first) = columns.first().map(|first: &Vec<Column>| rows(first))
+                && rows(&column) != first
+            {
+                return Err(PyValueError::new_err(format!(
+                    "column {i} has {} rows, column 0 has {first}",
+                    rows(&column)
+                )));
+            }
+            columns.push(column);
+        }
+        Ok(Batch::Columns { len: rows(&columns[0]), columns, hasher })
+    }
+}
+
+fn column_unless_bytes(
+    keys: &Bound<'_, PyAny>,
+    hasher: KeyHasher,
+) -> PyResult<Option<Vec<Column>>> {
+    if keys.is_instance_of::<pyo3::types::PyByteArray>() || keys.is_instance_of::<PyString>() {
+        Ok(None)
+    } else {
+        column(keys, hasher)
+    }
+}
+
+/// Bits that are appended.
+#[derive(Debug, Default)]
+pub(crate) struct Bits {
+    pub(crate) words: Vec<u64>,
+    pub(crate) len: usize,
+}
+
+impl Bits {
+    /// Appends the first `count` bits of words, the rest of which are 0.
+    fn extend(&mut self, words: &[u64], count: usize) {
+        let shift = self.len % 64;
+        self.len += count;
+        if shift == 0 {
+            self.words.extend_from_slice(&words[..count.div_ceil(64)]);
+            return;
+        }
+        for &word in &words[..count.div_ceil(64)] {
+            if let Some(last) = self.words.last_mut() {
+                *last |= word << shift;
+            }
+            self.words.push(word >> (64 - shift));
+        }
+        self.words.truncate(self.len.div_ceil(64));
+    }
+
+    fn extend_ones(&mut self, mut count: usize) {
+        while count > 0 {
+            let ones = count.min(64);
+            self.extend(&[u64::MAX >> (64 - ones)], ones);
+            count -= ones;
+        }
+    }
+}
+
+/// A bit for each key: the answer, 0 for NULL; and whether the key was there, if any was NULL.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) bits: Bits,
+    pub(crate) valid: Option<Bits>,
+}
+
+impl Answers {
+    /// Appends the answers for a chunk of `rows`, of which those that are valid have one each.
+    fn extend(&mut self, answers: &[u64], valid: &[u64], rows: usize) {
+        if valid.is_empty() {
+            self.bits.extend(answers, rows);
+            if let Some(valid) = &mut self.valid {
+                valid.extend_ones(rows);
+            }
+            return;
+        }
+        let before = self.bits.len;
+        let mut spread = [0; CHUNK / 64];
+        let mut next = 0;
+        for (word, &keys) in valid.iter().enumerate() {
+            let mut keys = keys;
+            while keys != 0 {
+                spread[word] |= u64::from(bit(answers, next)) << keys.trailing_zeros();
+                next += 1;
+                keys &= keys - 1;
+            }
+        }
+        self.bits.extend(&spread, rows);
+        let all = self.valid.get_or_insert_with(|| {
+            let mut all = Bits::default();
+            all.extend_ones(before);
+            all
+        });
+        all.extend(valid, rows);
+    }
+
+    fn append(&mut self, other: Answers) {
+        let before = self.bits.len;
+        self.bits.extend(&other.bits.words, other.bits.len);
+        if let (None, Some(_)) = (&self.valid, &other.valid) {
+            self.valid = Some(Bits::default());
+            self.valid.as_mut().expect("just made").extend_ones(before);
+        }
+        match (&mut self.valid, other.valid) {
+            (Some(valid), Some(other)) => valid.extend(&other.words, other.len),
+            (Some(valid), None) => valid.extend_ones(other.bits.len),
+            (None, _) => {}
+        }
+    }
+}
+
+/// Memory for the chunks of one thread.
+#[derive(Debug, Default)]
+struct Scratch {
+    stages: Vec<Stage>,
+    hashes: Vec<u64>,
+    valid: Vec<u64>,
+    slices: Vec<&'static [u8]>,
+}
+
+/// Where in a column a row is: which chunk, which row of it.
+type Place = (usize, usize);
+
+fn place(column: &[Column], mut row: usize) -> Place {
+    for (i, chunk) in column.iter().enumerate() {
+        if row < chunk.len {
+            return (i, row);
+        }
+        row -= chunk.len;
+    }
+    (column.len(), 0)
+}
+
+/// Gives the keys of some rows to `op`, with room for the answers, a chunk after the other.
+fn run_rows<E: From<BadKey>>(
+    columns: &[Vec<Column>],
+    hasher: KeyHasher,
+    rows: std::ops::Range<usize>,
+    scratch: &mut Scratch,
+    mut op: impl FnMut(Keys<'_>, &mut [u64]) -> Result<(), E>,
+    mut answer: impl FnMut(&[u64], &[u64], usize),
+) -> Result<(), E> {
+    let mut places: Vec<Place> = columns.iter().map(|column| place(column, rows.start)).collect();
+    let mut row = rows.start;
+    scratch.stages.resize_with(columns.len(), Stage::default);
+    while row < rows.end {
+        let mut count = CHUNK.min(rows.end - row);
+        for (column, place) in columns.iter().zip(&mut places) {
+            while place.1 == column[place.0].len {
+                *place = (place.0 + 1, 0);
+            }
+            count = count.min(column[place.0].len - place.1);
+        }
+        for ((column, place), stage) in columns.iter().zip(&places).zip(&mut scratch.stages) {
+            let staged = column[place.0].stage(place.1, count, columns.len() == 1, stage);
+            count = staged.map_err(|error| BadKey { row: row + error.row - place.1, ..error })?;
+        }
+        let mut words = [0; CHUNK / 64];
+        let valid = if let [stage] = &mut scratch.stages[..] {
+            stage.leave_out_nulls();
+            let words = &mut words;
+            let mut op = |keys: Keys<'_>| op(keys, &mut words[..keys.len().div_ceil(64)]);
+            match stage.kind {
+                Kind::Numbers => op(Keys::Numbers(&stage.numbers)),
+                Kind::Hashes => op(Keys::Hashes(&stage.numbers)),
+                Kind::Bytes => {
+                    let slices = stage.slices(&mut scratch.slices);
+                    let done = op(Keys::Bytes(&slices));
+                    scratch.slices = reused(slices);
+                    done
+                }
+            }?;
+            &stage.valid
+        } else {
+            hash_rows(hasher, count, scratch);
+            let keys = Keys::Hashes(&scratch.hashes);
+            op(keys, &mut words[..keys.len().div_ceil(64)])?;
+            &scratch.valid
+        };
+        answer(&words, valid, count);
+        row += count;
+        places.iter_mut().for_each(|place| place.1 += count);
+    }
+    Ok(())
+}
+
+/// The hashes of the rows of several columns. A row with a NULL has none.
+fn hash_rows(hasher: KeyHasher, count: usize, Scratch { stages, hashes, valid, .. }: &mut Scratch) {
+    valid.clear();
+    for stage in &mut *stages {
+        stage.truncate(count);
+        if !stage.valid.is_empty() {
+            valid.resize(count.div_ceil(64), u64::MAX);
+            valid.iter_mut().zip(&stage.valid).for_each(|(all, valid)| *all &= valid);
+        }
+    }
+    hashes.clear();
+    let mut numbers = vec![[0; 8]; stages.len()];
+    for i in 0..count {
+        if valid.is_empty() || bit(valid, i) {
+            let parts =
+                stages.iter().zip(&mut numbers).map(|(stage, number)| stage.bytes(i, number));
+            hashes.push(hasher.hash_parts(&parts.collect::<Vec<_>>()));
+        }
+    }
+}
+
+/// Rows whose answers one thread gives at a time.
+const PIECE: usize = 16 * CHUNK;
+
+impl Batch<'_> {
+    pub(crate) fn is_columns(&self) -> bool {
+        matches!(self, Batch::Columns { .. })
+    }
+
+    /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released for columns; `op` of objects has it.
+    pub(crate) fn run<E: Into<PyErr> + From<BadKey> + Send>(
+        self,
+        py: Python<'_>,
+        mut op: impl FnMut(Option<Python<'_>>, Keys<'_>, &mut [u64]) -> Result<(), E> + Send,
+    ) -> PyResult<Answers> {
+        let mut answers = Answers::default();
+        let (mut objects, hasher) = match self {
+            Batch::Columns { columns, len, hasher } => {
+                let done = py.detach(|| {
+                    let op = |keys: Keys<'_>, words: &mut [u64]| op(None, keys, words);
+                    run_rows(
+                        &columns,
+                        hasher,
+                        0..len,
+                        &mut Scratch::default(),
+                        op,
+                        |words, valid, rows| answers.extend(words, valid, rows),
+                    )
+                });
+                return done.map(|()| answers).map_err(Into::into);
+            }
+            Batch::Objects { objects, hasher } => (objects, hasher),
+        };
+        let mut taken = Taken::default();
+        let mut room = Box::new([[0; 8]; CHUNK]);
+        loop {
+            // Ctrl-C is answered.
+            py.check_signals()?;
+            let count = objects.take(&mut taken)?;
+            if count == 0 {
+                return Ok(answers);
+            }
+            let mut slices = [[].as_slice(); CHUNK];
+            let (given, first, numbers, valid) = taken.parts();
+            let (kind, kept) =
+                Taken::keys(given, first, hasher, numbers, valid, &mut room, &mut slices)?;
+            let keys = match kind {
+                Kind::Numbers => Keys::Numbers(numbers),
+                Kind::Hashes => Keys::Hashes(numbers),
+                Kind::Bytes => Keys::Bytes(&slices[..kept]),
+            };
+            let mut words = [0; CHUNK / 64];
+            op(Some(py), keys, &mut words[..kept.div_ceil(64)]).map_err(Into::into)?;
+            answers.extend(&words, valid, count);
+        }
+    }
+
+    /// As [`run`](Self::run), of columns by several threads, for operations that change nothing.
+    pub(crate) fn run_shared(
+        columns: &[Vec<Column>],
+        len: usize,
+        hasher: KeyHasher,
+        op: impl Fn(Keys<'_>, &mut [u64]) + Sync,
+    ) -> Result<Answers, BadKey> {
+        let pieces: Vec<usize> = (0..len).step_by(PIECE).collect();
+        let answers = pieces.into_par_iter().map_init(Scratch::default, |scratch, start| {
+            let mut answers = Answers::default();
+            let op = |keys: Keys<'_>, words: &mut [u64]| {
+                op(keys, words);
+                Ok(())
+            };
+            run_rows(
+                columns,
+                hasher,
+                start..len.min(start + PIECE),
+                scratch,
+                op,
+                |words, valid, rows| answers.extend(words, valid, rows),
+            )
+            .map(|()| answers)
+        });
+        let mut all = Answers::default();
+        answers.collect::<Result<Vec<_>, _>>()?.into_iter().for_each(|answers| all.append(answers));
+        Ok(all)
+    }
+
+    /// The hashes of some rows, by several threads, without those of NULL.
+    pub(crate) fn hashes(
+        columns: &[Vec<Column>],
+        rows: std::ops::Range<usize>,
+        hasher: KeyHasher,
+    ) -> Result<Vec<u64>, BadKey> {
+        let pieces: Vec<usize> = rows.clone().step_by(PIECE).collect();
+        let hashes = pieces.into_par_iter().map_init(Scratch::default, |scratch, start| {
+            let mut hashes = Vec::with_capacity(PIECE);
+            let op = |keys: Keys<'_>, _: &mut [u64]| {
+                hash_onto(hasher, keys, &mut hashes);
+                Ok(())
+            };
+            run_rows(columns, hasher, start..rows.end.min(start + PIECE), scratch, op, |_, _, _| {})
+                .map(|()| hashes)
+        });
+        hashes.collect::<Result<Vec<_>, _>>().map(|hashes| hashes.concat())
+    }
+}
+
+fn hash_onto(hasher: KeyHasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
+    let start = hashes.len();
+    hashes.resize(start + keys.len(), 0);
+    let hashes = &mut hashes[start..];
+    match keys {
+        Keys::Numbers(keys) => hasher.hash_u64s(keys, hashes).expect("a hash for each key"),
+        Keys::Bytes(keys) => hasher.hash_batch_into(keys, hashes).expect("a hash for each key"),
+        Keys::Hashes(keys) => hashes.copy_from_slice(keys),
+    }
+}
+
+/// The library whose booleans the answers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Library {
+    Numpy,
+    Pyarrow,
+    Polars,
+}
+
+fn library(keys: &Bound<'_, PyAny>) -> PyResult<Library> {
+    // Of a list of columns, that of the first.
+    let first = match keys.cast_exact::<PyList>() {
+        Ok(list) => list.iter().next(),
+        Err(_) => keys.cast_exact::<PyTuple>().ok().and_then(|tuple| tuple.iter().next()),
+    };
+    let module = first.as_ref().unwrap_or(keys).get_type().module()?;
+    Ok(match module.to_cow()?.split('.').next() {
+        Some("pyarrow") => Library::Pyarrow,
+        Some("polars") => Library::Polars,
+        _ => Library::Numpy,
+    })
+}
+
+impl Answers {
+    /// The answers in the kind that the keys came in: pyarrow's or Polars' booleans, else NumPy's, where NULL is False.
+    pub(crate) fn into_python<'py>(self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = keys.py();
+        let library = library(keys)?;
+        let Answers { bits, valid } = self;
+        if library == Library::Numpy {
+            return numpy(py, &bits);
+        }
+        let valid = valid.map(|valid| Arc::new(valid.words));
+        let column = arrow::BooleanColumn { len: bits.len, bits: Arc::new(bits.words), valid };
+        let column = Bound::new(py, column)?;
+        if library == Library::Pyarrow {
+            return py
+                .import(pyo3::intern!(py, "pyarrow"))?
+                .call_method1(pyo3::intern!(py, "array"), (column,));
+        }
+        py.import(pyo3::intern!(py, "polars"))?.call_method1(pyo3::intern!(py, "Series"), (column,))
+    }
+}
+
+/// NumPy's booleans.
+pub(crate) fn numpy_of<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+    let word = |chunk: &[bool]| {
+        chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit) << i)
+    };
+    numpy(py, &Bits { words: answers.chunks(64).map(word).collect(), len: answers.len() })
+}
+
+/// A byte for each bit.
+fn numpy<'py>(py: Python<'py>, bits: &Bits) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import(pyo3::intern!(py, "numpy"))?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(bits.len.next_multiple_of(64)).map_err(memory_error)?;
+    for word in &bits.words {
+        for byte in word.to_le_bytes() {
+            // Bit i of the byte to bit 0 of byte i.
+            let spread =
+                u64::from(byte).wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+            // And to bit 0 of it: 0x7f carries into bit 7 if there is one, and not further.
+            let ones = (spread + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101;
+            bytes.extend_from_slice(&ones.to_le_bytes());
+        }
+    }
+    bytes.truncate(bits.len);
+    let bytes = pyo3::types::PyByteArray::new(py, &bytes);
+    numpy.call_method1(
+        pyo3::intern!(py, "frombuffer"),
+        (bytes, numpy.getattr(pyo3::intern!(py, "bool_"))?),
+    )
+}

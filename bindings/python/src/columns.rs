@@ -1,0 +1,702 @@
+//! Columns of keys in memory that others own, copied and checked some rows at a time.
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use blocked_bloom::KeyHasher;
+use pyo3::PyErr;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyValueError;
+
+use crate::arrow::OwnedArray;
+use crate::memory;
+
+/// Rows that are copied and hashed at a time: their keys stay in the first-level cache.
+pub(crate) const CHUNK: usize = 1_024;
+
+/// Bytes of keys that are copied at a time, but for one longer key.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is wrong with the key of a row.
+#[derive(Debug)]
+pub(crate) struct BadKey {
+    pub(crate) row: usize,
+    pub(crate) what: String,
+}
+
+impl BadKey {
+    fn new(row: usize, what: impl Display) -> Self {
+        BadKey { row, what: what.to_string() }
+    }
+}
+
+impl From<BadKey> for PyErr {
+    fn from(BadKey { row, what }: BadKey) -> PyErr {
+        PyValueError::new_err(format!("key {row}: {what}"))
+    }
+}
+
+/// An integer's type, as it lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    W64,
+}
+
+impl Width {
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Width::I8 | Width::U8 => 1,
+            Width::I16 | Width::U16 => 2,
+            Width::I32 | Width::U32 => 4,
+            Width::W64 => 8,
+        }
+    }
+
+    pub(crate) fn of(bytes: usize, signed: bool) -> Option<Self> {
+        Some(match (bytes, signed) {
+            (1, true) => Width::I8,
+            (1, false) => Width::U8,
+            (2, true) => Width::I16,
+            (2, false) => Width::U16,
+            (4, true) => Width::I32,
+            (4, false) => Width::U32,
+            (8, _) => Width::W64,
+            _ => return None,
+        })
+    }
+}
+
+/// Items of one size, `stride` bytes apart.
+#[derive(Debug)]
+pub(crate) struct Items {
+    pub(crate) data: *const u8,
+    pub(crate) size: usize,
+    pub(crate) stride: isize,
+    /// Numbers in them have the other byte order than the machine's.
+    pub(crate) swapped: bool,
+}
+
+impl Items {
+    pub(crate) fn adjacent(data: *const u8, size: usize) -> Self {
+        Items { data, size, stride: size as isize, swapped: false }
+    }
+
+    fn at(&self, i: usize) -> *const u8 {
+        self.data.wrapping_offset(self.stride.wrapping_mul(i as isize))
+    }
+}
+
+/// How the keys of a column lie in memory. The pointers are those that the column's owner lent.
+#[derive(Debug)]
+pub(crate) enum Layout {
+    /// Nothing but NULL.
+    Nulls,
+    /// Arrow's booleans: a bit each.
+    Bits(*const u8),
+    /// Every integer is a key of eight bytes: the number 7 is one key in all types.
+    Integers(Items, Width),
+    /// Arrow's strings: one offset more than rows, of four or eight bytes, none of which may be beyond `bytes`.
+    Offsets { offsets: *const u8, width: Width, data: *const u8, bytes: usize },
+    /// Arrow's views: short ones in themselves, long ones in one of the buffers.
+    Views { views: *const u8, buffers: Vec<(*const u8, usize)> },
+    /// Arrow's binary values of one width.
+    Fixed(Items),
+    /// NumPy's `S`: zeros at the end are no part of the key.
+    Padded(Items),
+    /// NumPy's `U`: code points of four bytes; zeros at the end are no part of the key.
+    Utf32(Items),
+    /// Rows are indices of `values`.
+    Dictionary { indices: Items, width: Width, values: Box<Dictionary> },
+}
+
+/// The distinct values of a dictionary, hashed if there are not many more than rows.
+#[derive(Debug)]
+pub(crate) struct Dictionary {
+    pub(crate) values: Column,
+    /// `None` for NULL.
+    pub(crate) hashes: Vec<Option<u64>>,
+}
+
+/// Keeps the memory.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    Arrow {
+        _array: OwnedArray,
+    },
+    Buffer {
+        _buffer: PyUntypedBuffer,
+    },
+    /// The column of which this is a part.
+    Parent,
+}
+
+/// A column, or a chunk of one.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) layout: Layout,
+    /// The first row of the layout that is of the column.
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+    /// A bit for each row of the layout: 0 is NULL.
+    pub(crate) validity: Option<*const u8>,
+    pub(crate) _owner: Owner,
+}
+
+// SAFETY: what the pointers lead to is read by atomic loads alone, from any thread; the owners may be dropped by any thread.
+unsafe impl Send for Column {}
+// SAFETY: as above.
+unsafe impl Sync for Column {}
+
+/// What the keys of a chunk are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    #[default]
+    Numbers,
+    Bytes,
+    Hashes,
+}
+
+/// Some rows of a column, copied: nobody else changes them.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    pub(crate) kind: Kind,
+    /// Numbers or hashes.
+    pub(crate) numbers: Vec<u64>,
+    ranges: Vec<Range<usize>>,
+    /// The bytes of the keys, `used` of which are those of this chunk.
+    data: Vec<u8>,
+    used: usize,
+    /// Bit `i % 64` of word `i / 64`: row `i` has a key. Empty if all have.
+    pub(crate) valid: Vec<u64>,
+    raw: Vec<u8>,
+}
+
+/// Bit `i` of words.
+#[inline]
+pub(crate) fn bit(words: &[u64], i: usize) -> bool {
+    words[i / 64] >> (i % 64) & 1 == 1
+}
+
+/// Keeps the items whose bits are set, in order.
+fn keep<T: Clone>(items: &mut Vec<T>, valid: &[u64]) {
+    let mut kept = 0;
+    for (word, &bits) in valid.iter().enumerate() {
+        let mut bits = bits;
+        while bits != 0 {
+            let i = word * 64 + bits.trailing_zeros() as usize;
+            items[kept] = items[i].clone();
+            kept += 1;
+            bits &= bits - 1;
+        }
+    }
+    items.truncate(kept);
+}
+
+/// An empty list in the memory of another.
+pub(crate) fn reused<'a>(mut list: Vec<&[u8]>) -> Vec<&'a [u8]> {
+    list.clear();
+    list.into_iter().map(|_| [].as_slice()).collect()
+}
+
+impl Stage {
+    fn clear(&mut self, kind: Kind) {
+        self.kind = kind;
+        self.numbers.clear();
+        self.ranges.clear();
+        self.used = 0;
+        self.valid.clear();
+    }
+
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.numbers.truncate(rows);
+        self.ranges.truncate(rows);
+        self.valid.truncate(rows.div_ceil(64));
+        if let (Some(last), rest @ 1..) = (self.valid.last_mut(), rows % 64) {
+            *last &= (1 << rest) - 1;
+        }
+    }
+
+    /// Leaves out the rows without a key.
+    pub(crate) fn leave_out_nulls(&mut self) {
+        match self.kind {
+            _ if self.valid.is_empty() => {}
+            Kind::Bytes => keep(&mut self.ranges, &self.valid),
+            _ => keep(&mut self.numbers, &self.valid),
+        }
+    }
+
+    /// The bytes of row `i`, given room for those of a number.
+    pub(crate) fn bytes<'a>(&'a self, i: usize, number: &'a mut [u8; 8]) -> &'a [u8] {
+        if self.kind == Kind::Bytes {
+            return &self.data[self.ranges[i].clone()];
+        }
+        *number = self.numbers[i].to_le_bytes();
+        number
+    }
+
+    /// The keys as slices, in a list whose memory is used again: 16 KiB that are freed are given back to the system, and cleared by it
+    /// when they are wanted again, which takes as long as hashing the keys.
+    pub(crate) fn slices<'s>(&'s self, list: &mut Vec<&'static [u8]>) -> Vec<&'s [u8]> {
+        let mut slices = reused(std::mem::take(list));
+        slices.extend(self.ranges.iter().map(|range| &self.data[range.start..range.end]));
+        slices
+    }
+
+    /// Room for further bytes of keys, and where it begins. What it has is of earlier chunks: clearing it takes as long as the copy.
+    fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
+        let start = self.used;
+        self.used += bytes;
+        if self.data.len() < self.used {
+            self.data.resize(self.used, 0);
+        }
+        (start, &mut self.data[start..self.used])
+    }
+
+    fn push_number(&mut self, number: u64) {
+        self.numbers.push(number);
+    }
+
+    /// Copies items to `raw`, one after the other, numbers of `unit` bytes in the machine's order.
+    ///
+    /// # Safety
+    ///
+    /// The items `first..first + count` are allocated, and stay so during the call.
+    unsafe fn copy_items(&mut self, items: &Items, unit: usize, first: usize, count: usize) {
+        self.raw.resize(items.size * count, 0);
+        if items.stride == items.size as isize {
+            // SAFETY: as the caller promises.
+            unsafe { memory::copy(items.at(first), &mut self.raw) };
+        } else {
+            for (i, out) in self.raw.chunks_exact_mut(items.size.max(1)).enumerate() {
+                // SAFETY: as the caller promises.
+                unsafe { memory::copy(items.at(first + i), out) };
+            }
+        }
+        if items.swapped {
+            self.raw.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+        }
+    }
+
+    /// Copies integers to `numbers`.
+    ///
+    /// # Safety
+    ///
+    /// As `copy_items`.
+    unsafe fn copy_integers(&mut self, items: &Items, width: Width, first: usize, count: usize) {
+        if width == Width::W64 && items.stride == 8 && !items.swapped {
+            let start = self.numbers.len();
+            self.numbers.resize(start + count, 0);
+            // SAFETY: as the caller promises.
+            return unsafe { memory::copy_words(items.at(first), &mut self.numbers[start..]) };
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.copy_items(items, width.bytes(), first, count) };
+        let (raw, numbers) = (&self.raw, &mut self.numbers);
+        fn widen<const N: usize>(raw: &[u8], numbers: &mut Vec<u64>, to: impl Fn([u8; N]) -> u64) {
+            numbers.extend(raw.as_chunks().0.iter().map(|&bytes| to(bytes)));
+        }
+        match width {
+            Width::I8 => widen(raw, numbers, |n| i64::from(i8::from_ne_bytes(n)) as u64),
+            Width::U8 => widen(raw, numbers, |n| u8::from_ne_bytes(n).into()),
+            Width::I16 => widen(raw, numbers, |n| i64::from(i16::from_ne_bytes(n)) as u64),
+            Width::U16 => widen(raw, numbers, |n| u16::from_ne_bytes(n).into()),
+            Width::I32 => widen(raw, numbers, |n| i64::from(i32::from_ne_bytes(n)) as u64),
+            Width::U32 => widen(raw, numbers, |n| u32::from_ne_bytes(n).into()),
+            Width::W64 => widen(raw, numbers, u64::from_ne_bytes),
+        }
+    }
+
+    /// Appends `count` bits of a bitmap, from bit `first` on, to words.
+    ///
+    /// # Safety
+    ///
+    /// The bytes of these bits are allocated, and stay so during the call.
+    unsafe fn copy_bits(&mut self, bits: *const u8, first: usize, count: usize) -> Vec<u64> {
+        self.raw.clear();
+        self.raw.resize((first % 8 + count).div_ceil(8), 0);
+        // SAFETY: as the caller promises.
+        unsafe { memory::copy(bits.wrapping_add(first / 8), &mut self.raw) };
+        self.raw.resize(count.div_ceil(64) * 8 + 8, 0);
+        let mut words = Vec::with_capacity(count.div_ceil(64));
+        for start in (0..count).step_by(64) {
+            let mut wide = [0; 16];
+            wide[..9].copy_from_slice(&self.raw[start / 8..start / 8 + 9]);
+            let word = (u128::from_le_bytes(wide) >> (first % 8)) as u64;
+            words.push(if count - start < 64 { word & ((1 << (count - start)) - 1) } else { word });
+        }
+        words
+    }
+}
+
+impl Column {
+    /// Copies rows from `start` on, `want` at most and one at least, and returns how many. Rows without a key have any.
+    ///
+    /// With `hashes`, the chunk may be of hashes.
+    pub(crate) fn stage(
+        &self,
+        start: usize,
+        want: usize,
+        hashes: bool,
+        stage: &mut Stage,
+    ) -> Result<usize, BadKey> {
+        assert!(
+            want <= CHUNK && 0 < want && start + want <= self.len,
+            "rows outside of the column"
+        );
+        // Numbers of earlier chunks are overwritten without being cleared, which would take as long as the copy.
+        let mut before = std::mem::take(&mut stage.numbers);
+        stage.clear(self.kind(hashes));
+        if let Layout::Integers(items, Width::W64) = &self.layout
+            && items.stride == 8
+            && !items.swapped
+        {
+            before.resize(want, 0);
+            // SAFETY: the rows are of the column, whose owner lent an item for each.
+            unsafe { memory::copy_words(items.at(self.offset + start), &mut before) };
+            stage.numbers = before;
+            self.stage_validity(start, want, stage);
+            return Ok(want);
+        }
+        before.clear();
+        stage.numbers = before;
+        self.stage_validity(start, want, stage);
+        let rows = self.push(start, want, hashes, stage)?;
+        stage.truncate(rows);
+        Ok(rows)
+    }
+
+    /// Which of the rows have a key.
+    fn stage_validity(&self, start: usize, want: usize, stage: &mut Stage) {
+        if let Some(bits) = self.validity {
+            // SAFETY: the rows are of the column, whose owner lent a bit for each.
+            let valid = unsafe { stage.copy_bits(bits, self.offset + start, want) };
+            if valid.iter().map(|word| word.count_ones() as usize).sum::<usize>() < want {
+                stage.valid = valid;
+            }
+        } else if let Layout::Nulls = self.layout {
+            stage.valid.resize(want.div_ceil(64), 0);
+        }
+    }
+
+    fn kind(&self, hashes: bool) -> Kind {
+        match &self.layout {
+            Layout::Nulls | Layout::Bits(_) | Layout::Integers(..) => Kind::Numbers,
+            Layout::Dictionary { values, .. } if hashes && !values.hashes.is_empty() => {
+                Kind::Hashes
+            }
+            Layout::Dictionary { values, .. } => values.values.kind(false),
+            _ => Kind::Bytes,
+        }
+    }
+
+    /// Copies rows behind those that the stage has.
+    fn push(
+        &self,
+        start: usize,
+        want: usize,
+        hashes: bool,
+        stage: &mut Stage,
+    ) -> Result<usize, BadKey> {
+        let first = self.offset + start;
+        // For items of one width.
+        let fit = |width: usize| want.min((CHUNK_BYTES / width.max(1)).max(1));
+        match &self.layout {
+            Layout::Nulls => stage.numbers.resize(stage.numbers.len() + want, 0),
+            Layout::Bits(bits) => {
+                // SAFETY: the rows are of the column, whose owner lent a bit for each.
+                let words = unsafe { stage.copy_bits(*bits, first, want) };
+                stage.numbers.extend((0..want).map(|i| u64::from(bit(&words, i))));
+            }
+            Layout::Integers(items, width) => {
+                // SAFETY: the rows are of the column, whose owner lent an item for each.
+                unsafe { stage.copy_integers(items, *width, first, want) };
+            }
+            Layout::Offsets { offsets, width, data, bytes } => {
+                let offsets = Items::adjacent(*offsets, width.bytes());
+                let before = std::mem::take(&mut stage.numbers);
+                // SAFETY: the rows are of the column, whose owner lent an offset more than there are rows.
+                unsafe { stage.copy_integers(&offsets, *width, first, want + 1) };
+                let offsets = std::mem::replace(&mut stage.numbers, before);
+                let rows = push_offsets(&offsets, *data, *bytes, start, stage);
+                // The allocation, for the next chunk.
+                if stage.numbers.is_empty() {
+                    stage.numbers = offsets;
+                    stage.numbers.clear();
+                }
+                return rows;
+            }
+            Layout::Views { views, buffers } => {
+                let mut raw = [0; 16 * 64];
+                for done in (0..want).step_by(64) {
+                    let raw = &mut raw[..16 * (want - done).min(64)];
+                    // SAFETY: the rows are of the column, whose owner lent a view for each.
+                    unsafe { memory::copy(views.wrapping_add(16 * (first + done)), raw) };
+                    let views = raw.as_chunks_mut().0;
+                    if !stage.valid.is_empty() {
+                        // What the view of a NULL holds is not said.
+                        let nulls = views
+                            .iter_mut()
+                            .enumerate()
+                            .filter(|(i, _)| !bit(&stage.valid, done + i));
+                        nulls.for_each(|(_, view)| *view = [0; 16]);
+                    }
+                    push_views(views, buffers, start + done, stage)?;
+                    if stage.used > CHUNK_BYTES {
+                        return Ok(done + raw.len() / 16);
+                    }
+                }
+            }
+            Layout::Fixed(items) => {
+                let rows = fit(items.size);
+                let (before, out) = stage.room(items.size * rows);
+                // SAFETY: the rows are of the column, whose owner lent an item for each, without gaps.
+                unsafe { memory::copy(items.at(first), out) };
+                let ranges = (0..rows).map(|i| before + items.size * i);
+                stage.ranges.extend(ranges.map(|at| at..at + items.size));
+                return Ok(rows);
+            }
+            Layout::Padded(items) => {
+                let rows = fit(items.size);
+                // SAFETY: the rows are of the column, whose owner lent an item for each.
+                unsafe { stage.copy_items(items, 1, first, rows) };
+                let raw = std::mem::take(&mut stage.raw);
+                let (before, out) = stage.room(raw.len());
+                out.copy_from_slice(&raw);
+                for i in 0..rows {
+                    let item = &raw[items.size * i..items.size * (i + 1)];
+                    let len = item.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                    let at = before + items.size * i;
+                    stage.ranges.push(at..at + len);
+                }
+                stage.raw = raw;
+                return Ok(rows);
+            }
+            Layout::Utf32(items) => {
+                let rows = fit(items.size);
+                // SAFETY: the rows are of the column, whose owner lent an item for each.
+                unsafe { stage.copy_items(items, 4, first, rows) };
+                let raw = std::mem::take(&mut stage.raw);
+                for i in 0..rows {
+                    let points = raw[items.size * i..items.size * (i + 1)].as_chunks().0;
+                    push_utf32(points, start + i, stage)?;
+                }
+                stage.raw = raw;
+                return Ok(rows);
+            }
+            Layout::Dictionary { indices, width, values } => {
+                return self.push_dictionary(indices, *width, values, start, want, hashes, stage);
+            }
+        }
+        Ok(want)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a match arm")]
+    fn push_dictionary(
+        &self,
+        indices: &Items,
+        width: Width,
+        Dictionary { values, hashes: known }: &Dictionary,
+        start: usize,
+        want: usize,
+        hashes: bool,
+        stage: &mut Stage,
+    ) -> Result<usize, BadKey> {
+        let mut places = Stage::default();
+        // SAFETY: the rows are of the column, whose owner lent an index for each.
+        unsafe { places.copy_integers(indices, width, self.offset + start, want) };
+        let mut value = Stage::default();
+        for (i, &place) in places.numbers.iter().enumerate() {
+            if !stage.valid.is_empty() && !bit(&stage.valid, i) {
+                // The index of a NULL may be any.
+                match stage.kind {
+                    Kind::Bytes => stage.ranges.push(0..0),
+                    _ => stage.push_number(0),
+                }
+                continue;
+            }
+            let place = match usize::try_from(place) {
+                Ok(place) if place < values.len => place,
+                _ => {
+                    let (place, len) = (place as i64, values.len);
+                    return Err(BadKey::new(
+                        start + i,
+                        format_args!("index {place} of a dictionary of {len}"),
+                    ));
+                }
+            };
+            let is_null = match stage.kind {
+                Kind::Hashes => {
+                    stage.push_number(known[place].unwrap_or(0));
+                    known[place].is_none()
+                }
+                kind => {
+                    values
+                        .stage(place, 1, false, &mut value)
+                        .map_err(|error| BadKey::new(start + i, error.what))?;
+                    if kind == Kind::Bytes {
+                        let bytes = value.bytes(0, &mut [0; 8]).to_owned();
+                        let (at, out) = stage.room(bytes.len());
+                        out.copy_from_slice(&bytes);
+                        stage.ranges.push(at..at + bytes.len());
+                    } else {
+                        stage.push_number(value.numbers[0]);
+                    }
+                    !value.valid.is_empty()
+                }
+            };
+            if is_null {
+                if stage.valid.is_empty() {
+                    stage.valid = (0..want.div_ceil(64)).map(|_| u64::MAX).collect();
+                }
+                stage.valid[i / 64] &= !(1 << (i % 64));
+            }
+            if stage.used > CHUNK_BYTES {
+                return Ok(i + 1);
+            }
+        }
+        debug_assert!(hashes || stage.kind != Kind::Hashes);
+        Ok(want)
+    }
+
+    /// The hash of each row, `None` for NULL.
+    pub(crate) fn hash_all(&self, hasher: KeyHasher) -> Result<Vec<Option<u64>>, BadKey> {
+        let (mut stage, mut all, mut hashes) =
+            (Stage::default(), Vec::with_capacity(self.len), Vec::new());
+        while all.len() < self.len {
+            let rows = self.stage(all.len(), CHUNK.min(self.len - all.len()), false, &mut stage)?;
+            hashes.clear();
+            hashes.resize(rows, 0);
+            let hashed = match stage.kind {
+                Kind::Bytes => hasher.hash_batch_into(&stage.slices(&mut Vec::new()), &mut hashes),
+                _ => hasher.hash_u64s(&stage.numbers, &mut hashes),
+            };
+            hashed.expect("a hash for each key");
+            let is_key = |i: usize| stage.valid.is_empty() || bit(&stage.valid, i);
+            all.extend(hashes.iter().enumerate().map(|(i, &hash)| is_key(i).then_some(hash)));
+        }
+        Ok(all)
+    }
+}
+
+fn push_offsets(
+    offsets: &[u64],
+    data: *const u8,
+    bytes: usize,
+    start: usize,
+    stage: &mut Stage,
+) -> Result<usize, BadKey> {
+    let first = offsets[0];
+    let ascend = offsets.windows(2).fold(true, |ascend, pair| ascend & (pair[0] <= pair[1]));
+    if !ascend || offsets[offsets.len() - 1] > bytes as u64 {
+        let wrong = |pair: &[u64]| pair[1] < pair[0] || pair[1] > bytes as u64;
+        let row = offsets.windows(2).position(wrong).expect("one of them is the reason");
+        let (end, next) = (offsets[row] as i64, offsets[row + 1] as i64);
+        let what = format_args!("its bytes end at offset {next}, expected {end} to {bytes}");
+        return Err(BadKey::new(start + row, what));
+    }
+    // As many rows as are copied at a time, and one at least.
+    let fit = offsets[1..].partition_point(|&end| end - first <= CHUNK_BYTES as u64).max(1);
+    let offsets = &offsets[..fit + 1];
+    let (before, out) = stage.room((offsets[fit] - first) as usize);
+    // SAFETY: offsets ascend to at most `bytes`, as compared above. The column's owner lent as many.
+    unsafe { memory::copy(data.wrapping_add(first as usize), out) };
+    let at = |offset: u64| before + (offset - first) as usize;
+    stage.ranges.extend(offsets.windows(2).map(|pair| at(pair[0])..at(pair[1])));
+    Ok(fit)
+}
+
+/// Copies the keys of views. A view of zeros is an empty key.
+fn push_views(
+    views: &[[u8; 16]],
+    buffers: &[(*const u8, usize)],
+    start: usize,
+    stage: &mut Stage,
+) -> Result<(), BadKey> {
+    let number = |view: &[u8; 16], at: usize| {
+        i32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]])
+    };
+    // Short keys are in their views.
+    let (own, out) = stage.room(views.len() * 16);
+    out.copy_from_slice(views.as_flattened());
+    // Of the others: the buffer of all, where they begin and end in it, and their bytes.
+    let (mut span, mut is_one, mut total) = (None, true, 0);
+    for (i, view) in views.iter().enumerate() {
+        let len = number(view, 0);
+        if (0..=12).contains(&len) {
+            continue;
+        }
+        let (buffer, offset) = (number(view, 8), number(view, 12));
+        let place = usize::try_from(buffer).ok().and_then(|buffer| buffers.get(buffer));
+        let fits = place.is_some_and(|&(_, bytes)| {
+            len > 0 && offset >= 0 && len as usize + offset as usize <= bytes
+        });
+        if !fits {
+            let of = buffers.len();
+            let what = format_args!(
+                "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {of} buffers or this one"
+            );
+            return Err(BadKey::new(start + i, what));
+        }
+        let (buffer, first, end) =
+            (buffer as usize, offset as usize, len as usize + offset as usize);
+        let (other, least, most) = *span.get_or_insert((buffer, first, end));
+        is_one &= other == buffer;
+        span = Some((other, least.min(first), most.max(end)));
+        total += len as usize;
+    }
+    // Mostly they lie one behind the other: one copy for all takes half the time.
+    let base = match span {
+        Some((buffer, least, most)) if is_one && most - least <= 2 * total => {
+            let (base, out) = stage.room(most - least);
+            // SAFETY: each of the views that are first and last ends within the buffer, as compared above, whose length its owner said.
+            unsafe { memory::copy(buffers[buffer].0.wrapping_add(least), out) };
+            Some((base, least))
+        }
+        _ => None,
+    };
+    for (i, view) in views.iter().enumerate() {
+        let (len, offset) = (number(view, 0) as usize, number(view, 12) as usize);
+        let at = match base {
+            _ if len <= 12 => own + 16 * i + 4,
+            Some((base, least)) => base + (offset - least),
+            None => {
+                let (at, out) = stage.room(len);
+                let data = buffers[number(view, 8) as usize].0;
+                // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
+                unsafe { memory::copy(data.wrapping_add(offset), out) };
+                at
+            }
+        };
+        stage.ranges.push(at..at + len);
+    }
+    Ok(())
+}
+
+fn push_utf32(points: &[[u8; 4]], row: usize, stage: &mut Stage) -> Result<(), BadKey> {
+    let len = points.iter().rposition(|point| *point != [0; 4]).map_or(0, |last| last + 1);
+    // UTF-8 takes no more.
+    let (start, out) = stage.room(4 * len);
+    let mut end = 0;
+    for point in &points[..len] {
+        let point = u32::from_ne_bytes(*point);
+        match char::from_u32(point) {
+            Some(ascii) if ascii.is_ascii() => {
+                out[end] = ascii as u8;
+                end += 1;
+            }
+            Some(char) => end += char.encode_utf8(&mut out[end..]).len(),
+            None => {
+                return Err(BadKey::new(row, format_args!("code point {point:#x} has no UTF-8")));
+            }
+        }
+    }
+    stage.used = start + end;
+    stage.ranges.push(start..start + end);
+    Ok(())
+}

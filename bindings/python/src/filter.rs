@@ -1,0 +1,504 @@
+//! The classes.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use blocked_bloom::{Bitmask, FilterOptions, KeyHash, KeyHasher, Sizing};
+use blocked_bloom_scalable::ScalableOptions;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::batch::{Answers, Batch};
+use crate::shared::Shared;
+use crate::store::{Error, Store};
+use crate::stored::{self, Bytes};
+use crate::{memory_error, objects};
+
+/// Rows whose hashes are kept at a time while several threads add them: 64 MiB.
+const ROWS_OF_HASHES: usize = 8 << 20;
+
+/// What both filters have: keys are added, looked up, stored.
+///
+/// Keys are str, bytes, int and tuples of these. A batch of keys is a NumPy array; a column of pyarrow, Polars, pandas or another
+/// library with Arrow's PyCapsule interface; a list or an iterable of keys; or a list of arrays, whose rows are the keys. None and NULL
+/// are not added, and the answer for them is NULL, or False where that does not exist.
+#[pyclass(frozen, subclass, module = "blocked_bloom")]
+#[derive(Debug)]
+pub(crate) struct Filter {
+    store: Shared<Store>,
+    hasher: KeyHasher,
+}
+
+/// A Bloom filter for a number of keys that is known, at least roughly.
+///
+/// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found nevertheless when so many were added; `bits_per_key`
+/// gives the size instead. Twice as many keys make the rate six times as high at 1 %; nothing else happens.
+///
+/// >>> seen = BloomFilter(1_000_000, fpr=0.001)
+/// >>> seen.add("apple")
+/// True
+/// >>> seen.add("apple")
+/// False
+/// >>> "apple" in seen, "banana" in seen
+/// (True, False)
+/// >>> seen.update(["cherry", "damson", 7])
+/// >>> seen.contains(["cherry", "elder", 7])
+/// array([ True, False,  True])
+#[pyclass(frozen, extends = Filter, module = "blocked_bloom")]
+#[derive(Debug)]
+pub(crate) struct BloomFilter;
+
+/// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its rate.
+///
+/// `fpr` is never exceeded, however many keys come. The first part is for `first_keys`; each further one is twice as large, and a key is
+/// looked up in all of them: if the number is known, a `BloomFilter` is smaller and faster.
+///
+/// >>> seen = ScalableBloomFilter(0.001)
+/// >>> seen.add_new(["apple", "banana", "apple"])
+/// array([ True,  True, False])
+#[pyclass(frozen, extends = Filter, module = "blocked_bloom")]
+#[derive(Debug)]
+pub(crate) struct ScalableBloomFilter;
+
+impl Filter {
+    fn of(store: Store) -> PyResult<Self> {
+        let hasher =
+            store.key_hash().hasher().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Filter { store: Shared::new(store), hasher })
+    }
+
+    fn copied(&self, py: Python<'_>) -> PyResult<Store> {
+        let store = self.store.detach(py);
+        Ok(py.detach(|| store.read(Store::copy))?)
+    }
+}
+
+/// The Python object of the class that a filter is of.
+fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
+    let growing = store.is_growing();
+    let base = PyClassInitializer::from(Filter::of(store)?);
+    if growing {
+        Bound::new(py, base.add_subclass(ScalableBloomFilter))?.into_py_any(py)
+    } else {
+        Bound::new(py, base.add_subclass(BloomFilter))?.into_py_any(py)
+    }
+}
+
+/// The pool of a call. A pool that lived longer would be gone in the children of a fork, and waited for.
+fn pool(threads: NonZero<usize>) -> PyResult<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build().map_err(memory_error)
+}
+
+fn threads_of(threads: usize) -> PyResult<NonZero<usize>> {
+    NonZero::new(threads).ok_or_else(|| PyValueError::new_err("threads is 0: 1 or more are needed"))
+}
+
+#[pymethods]
+impl Filter {
+    /// Adds a key. Returns True if it was certainly not there before.
+    ///
+    /// >>> seen = BloomFilter(100)
+    /// >>> seen.add("apple"), seen.add("apple")
+    /// (True, False)
+    #[pyo3(signature = (key, /))]
+    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = objects::hash(self.hasher, key)?;
+        Ok(self.store.write(py, |store| store.insert_hash(hash))?)
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = objects::hash(self.hasher, key)?;
+        Ok(self.store.read(py, |store| store.contains_hash(hash)))
+    }
+
+    /// Adds every key of a batch; `threads` are used for columns.
+    ///
+    /// If a key is refused, those before it may have been added: adding the batch again does no harm.
+    ///
+    /// >>> import numpy as np
+    /// >>> seen = BloomFilter(1000)
+    /// >>> seen.update(np.arange(1000))
+    /// >>> len(seen)
+    /// 1000
+    #[pyo3(signature = (keys, *, threads=1))]
+    fn update(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, threads: usize) -> PyResult<()> {
+        let threads = threads_of(threads)?;
+        let batch = Batch::of(keys, self.hasher)?;
+        let store = self.store.detach(py);
+        if let (Batch::Columns { columns, len, hasher }, 2..) = (&batch, threads.get()) {
+            let pool = pool(threads)?;
+            return Ok(py.detach(|| {
+                pool.install(|| {
+                    for start in (0..*len).step_by(ROWS_OF_HASHES) {
+                        let hashes = Batch::hashes(
+                            columns,
+                            start..(start + ROWS_OF_HASHES).min(*len),
+                            *hasher,
+                        )?;
+                        store.write(|store| store.par_insert_hashes(&hashes))?;
+                    }
+                    Ok::<_, Error>(())
+                })
+            })?);
+        }
+        drop(store);
+        self.run_changing(py, batch, |store, keys, _| store.insert(keys)).map(|_| ())
+    }
+
+    /// Which keys of a batch may be there: False is certainly absent. `threads` are used for columns.
+    ///
+    /// Returns pyarrow's or Polars' booleans if the keys are theirs, else NumPy's.
+    ///
+    /// >>> import pyarrow as pa
+    /// >>> seen = BloomFilter(100)
+    /// >>> seen.update(["apple", "banana"])
+    /// >>> seen.contains(pa.array(["apple", None, "cherry"])).to_pylist()
+    /// [True, None, False]
+    #[pyo3(signature = (keys, *, threads=1))]
+    fn contains<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let threads = threads_of(threads)?;
+        let batch = Batch::of(keys, self.hasher)?;
+        let answers =
+            if let (Batch::Columns { columns, len, hasher }, 2..) = (&batch, threads.get()) {
+                let pool = pool(threads)?;
+                let store = self.store.detach(py);
+                py.detach(|| {
+                    pool.install(|| {
+                        Batch::run_shared(columns, *len, *hasher, |keys, words| {
+                            store.read(|store| store.contains(keys, words))
+                        })
+                    })
+                })?
+            } else {
+                let detached = batch.is_columns().then(|| self.store.detach(py));
+                batch.run(py, |py, keys, words| {
+                    match (&detached, py) {
+                        (Some(store), _) => store.read(|store| store.contains(keys, words)),
+                        (None, py) => self.store.read(py.expect("attached for objects"), |store| {
+                            store.contains(keys, words)
+                        }),
+                    }
+                    Ok::<_, Error>(())
+                })?
+            };
+        answers.into_python(keys)
+    }
+
+    /// Adds every key of a batch. Returns which were certainly not there before: a key that comes twice in the batch is new once.
+    ///
+    /// >>> seen = BloomFilter(100)
+    /// >>> seen.add_new(["apple", "banana", "apple"])
+    /// array([ True,  True, False])
+    fn add_new<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut new = Bitmask::new();
+        let answers =
+            self.run_changing(py, Batch::of(keys, self.hasher)?, |store, keys, words| {
+                store.insert_new(keys, &mut new)?;
+                words.copy_from_slice(new.words());
+                Ok(())
+            })?;
+        answers.into_python(keys)
+    }
+
+    /// The number of keys that were added; of a `BloomFilter` with those that were there before, of a `ScalableBloomFilter` without.
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.store.read(py, |store| usize::try_from(store.keys()).unwrap_or(usize::MAX))
+    }
+
+    /// A filter without keys is one.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// The rate of false positives to expect now, by the number of keys: reads nothing.
+    #[getter]
+    fn fpr(&self, py: Python<'_>) -> f64 {
+        self.store.read(py, Store::expected_fpr)
+    }
+
+    /// The rate of false positives that the filter's bits give: reads all of it.
+    ///
+    /// >>> seen = BloomFilter(1000, fpr=0.01)
+    /// >>> seen.update(range(1000))
+    /// >>> 0.005 < seen.estimate_fpr() < 0.015
+    /// True
+    fn estimate_fpr(&self, py: Python<'_>) -> f64 {
+        let store = self.store.detach(py);
+        py.detach(|| store.read(Store::estimated_fpr))
+    }
+
+    /// The number of distinct keys that the filter's bits give, None if they are full: reads all of it.
+    ///
+    /// >>> seen = BloomFilter(1000)
+    /// >>> seen.update([1, 2, 2, 2])
+    /// >>> len(seen), seen.estimate_keys()
+    /// (4, 2)
+    fn estimate_keys(&self, py: Python<'_>) -> Option<u64> {
+        let store = self.store.detach(py);
+        py.detach(|| store.read(Store::estimated_keys))
+    }
+
+    /// Bytes of the filter's blocks.
+    #[getter]
+    fn memory(&self, py: Python<'_>) -> u64 {
+        self.store.read(py, Store::memory)
+    }
+
+    /// The seed of the hash.
+    #[getter]
+    fn seed(&self, py: Python<'_>) -> u64 {
+        self.store.read(py, |store| match store.key_hash() {
+            KeyHash::Xxh3 { seed } => seed,
+            // `of` took no other.
+            _ => 0,
+        })
+    }
+
+    /// Whether the filter is mapped, and cannot be changed.
+    #[getter]
+    fn read_only(&self, py: Python<'_>) -> bool {
+        self.store.read(py, Store::is_read_only)
+    }
+
+    /// A copy that can be changed, also of a mapped filter.
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        into_python(py, self.copied(py)?)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.copy(py)
+    }
+
+    #[pyo3(signature = (memo, /))]
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let _ = memo;
+        self.copy(py)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
+        let equal = self.store.read_both(&other.get().store, py, |left, right| left == right);
+        equal.unwrap_or(true).into_py_any(py)
+    }
+
+    /// The keys of both. Filters for a known number of keys must have one shape, or sizes that divide each other.
+    fn __or__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
+        let mut union = self.copied(py)?;
+        let other = other.get().store.detach(py);
+        py.detach(|| other.read(|other| union.union(other)))?;
+        into_python(py, union)
+    }
+
+    fn __ior__(&self, py: Python<'_>, other: &Filter) -> PyResult<()> {
+        self.store.write_from(&other.store, py, Store::union).unwrap_or(Ok(()))?;
+        Ok(())
+    }
+
+    /// What may be in both. Filters for a known number of keys of one shape have it.
+    fn __and__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
+        let both = self.store.read_both(&other.get().store, py, Store::intersection);
+        let store = match both {
+            Some(both) => both?,
+            None => self.copied(py)?,
+        };
+        into_python(py, store)
+    }
+
+    /// The stored form: the same bytes on every machine, which the Rust crates and the command-line tool of the project read, too.
+    ///
+    /// >>> seen = BloomFilter(100)
+    /// >>> BloomFilter.from_bytes(seen.to_bytes()) == seen
+    /// True
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        loop {
+            let len = self.store.read(py, Store::stored_bytes);
+            let store = self.store.detach(py);
+            let mut fits = false;
+            let bytes = PyBytes::new_with(py, len as usize, |mut bytes| {
+                fits = py.detach(|| {
+                    store.read(|store| {
+                        store.stored_bytes() == len && store.write_to(&mut bytes).is_ok()
+                    })
+                });
+                Ok(())
+            })?;
+            // A growing filter may have grown meanwhile.
+            if fits {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Writes the stored form to a file, and returns its size.
+    ///
+    /// The file is replaced as a whole: until the new one is on the disk, the path has the old one, also after a crash.
+    #[pyo3(signature = (path, /))]
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
+        let store = self.store.detach(py);
+        py.detach(|| stored::write_file(&path, |file| store.read(|store| store.write_to(file))))
+            .map_err(|error| Error::Io(error).of_file(&path))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        Ok((
+            slf.get_type().getattr(pyo3::intern!(py, "from_bytes"))?,
+            (slf.get().to_bytes(py)?,).into_pyobject(py)?,
+        ))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (py, filter) = (slf.py(), slf.get());
+        let (keys, memory) = (filter.__len__(py), filter.memory(py));
+        Ok(format!(
+            "<{}: {keys} keys added, {memory} bytes, false positives {:.2e}>",
+            slf.get_type().name()?,
+            filter.fpr(py)
+        ))
+    }
+}
+
+impl Filter {
+    /// Gives each chunk of keys to a change of the filter.
+    fn run_changing<'py>(
+        &self,
+        py: Python<'py>,
+        batch: Batch<'py>,
+        mut change: impl FnMut(&mut Store, crate::batch::Keys<'_>, &mut [u64]) -> Result<(), Error>
+        + Send,
+    ) -> PyResult<Answers> {
+        let detached = batch.is_columns().then(|| self.store.detach(py));
+        batch.run(py, |py, keys, words| match (&detached, py) {
+            (Some(store), _) => store.write(|store| change(store, keys, words)),
+            (None, py) => self
+                .store
+                .write(py.expect("attached for objects"), |store| change(store, keys, words)),
+        })
+    }
+}
+
+#[pymethods]
+impl BloomFilter {
+    #[new]
+    #[pyo3(signature = (keys, fpr=None, *, bits_per_key=None, seed=0))]
+    fn new(
+        keys: u64,
+        fpr: Option<f64>,
+        bits_per_key: Option<f64>,
+        seed: u64,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let sizing = match (fpr, bits_per_key) {
+            (Some(_), Some(_)) => {
+                return Err(PyTypeError::new_err("fpr or bits_per_key, not both"));
+            }
+            (None, Some(bits)) => Sizing::BitsPerKey(bits),
+            (fpr, None) => Sizing::FalsePositiveRate(fpr.unwrap_or(0.01)),
+        };
+        let options = FilterOptions::new(sizing).with_key_hash(KeyHash::Xxh3 { seed });
+        let filter = options.empty_filter(keys).map_err(Error::from)?;
+        Ok(PyClassInitializer::from(Filter::of(Store::Owned(filter))?).add_subclass(BloomFilter))
+    }
+
+    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
+    #[staticmethod]
+    #[pyo3(signature = (data, /))]
+    fn from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
+        into_python(py, stored::open(Bytes::copy_of(data.as_bytes())?)?)
+    }
+
+    /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
+    ///
+    /// The filter stays as it was read; the first key that is added has it copied, which takes its size once more for that moment.
+    #[staticmethod]
+    #[pyo3(signature = (path, /))]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        into_python(
+            py,
+            py.detach(|| stored::open(Bytes::read(&path)?))
+                .map_err(|error| error.of_file(&path))?,
+        )
+    }
+
+    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a filter cannot be changed.
+    ///
+    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the header is. Whoever changes the file
+    /// meanwhile changes answers; whoever makes it shorter ends this process when it looks there: `save` does neither.
+    #[staticmethod]
+    #[pyo3(signature = (path, /, *, verify=false))]
+    pub(crate) fn mmap(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
+        into_python(
+            py,
+            py.detach(|| stored::map(&path, verify)).map_err(|error| error.of_file(&path))?,
+        )
+    }
+}
+
+#[pymethods]
+impl ScalableBloomFilter {
+    #[new]
+    #[pyo3(signature = (fpr=0.01, *, first_keys=1_000_000, seed=0))]
+    fn new(fpr: f64, first_keys: u64, seed: u64) -> PyResult<PyClassInitializer<Self>> {
+        let options = ScalableOptions::new(fpr, first_keys).with_key_hash(KeyHash::Xxh3 { seed });
+        let filter = options.build().map_err(Error::from)?;
+        Ok(PyClassInitializer::from(Filter::of(Store::Growing(filter))?)
+            .add_subclass(ScalableBloomFilter))
+    }
+
+    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
+    #[staticmethod]
+    #[pyo3(signature = (data, /))]
+    fn from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
+        into_python(py, stored::open_growing(Bytes::copy_of(data.as_bytes())?)?)
+    }
+
+    /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
+    ///
+    /// The filter stays as it was read; the first key that is added has it copied, which takes its size once more for that moment.
+    #[staticmethod]
+    #[pyo3(signature = (path, /))]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        into_python(
+            py,
+            py.detach(|| stored::open_growing(Bytes::read(&path)?))
+                .map_err(|error| error.of_file(&path))?,
+        )
+    }
+
+    /// Maps a file: processes share its memory. Such a filter cannot be changed.
+    ///
+    /// All of it is read and verified first. Whoever changes the file meanwhile changes answers; whoever makes it shorter ends this
+    /// process when it looks there: `save` does neither.
+    #[staticmethod]
+    #[pyo3(signature = (path, /))]
+    pub(crate) fn mmap(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        into_python(
+            py,
+            py.detach(|| stored::map_growing(&path)).map_err(|error| error.of_file(&path))?,
+        )
+    }
+}
+
+/// The hash of a key, 64 bits, as a filter of this seed has it: the same in every process, on every machine, and in Rust.
+///
+/// >>> hex(key_hash("apple"))
+/// '0x517a430dcf1f8a00'
+#[pyfunction]
+#[pyo3(signature = (key, /, *, seed=0))]
+pub(crate) fn key_hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
+    objects::hash(KeyHasher::with_seed(seed), key)
+}

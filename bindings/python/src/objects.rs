@@ -1,0 +1,264 @@
+//! Keys that are Python objects.
+
+use blocked_bloom::KeyHasher;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyIterator, PyList, PyString, PyTuple};
+
+use crate::columns::{CHUNK, Kind};
+
+/// What a key of one part is.
+enum Part<'a> {
+    Bytes(&'a [u8]),
+    Number(u64),
+}
+
+/// The types that nearly all keys have, found by one comparison each: the stable interface's `PyUnicode_Check` is a call. `None` is for
+/// the slow way, which also reports errors.
+#[inline(always)]
+fn fast<'a>(object: &'a Bound<'_, PyAny>) -> Option<Part<'a>> {
+    let object = object.as_ptr();
+    // SAFETY: a live object.
+    let kind = unsafe { ffi::Py_TYPE(object) };
+    if kind == &raw mut ffi::PyUnicode_Type {
+        let mut size = 0;
+        // SAFETY: a live str.
+        let text = unsafe { ffi::PyUnicode_AsUTF8AndSize(object, &mut size) };
+        if text.is_null() {
+            // SAFETY: the thread is attached.
+            unsafe { ffi::PyErr_Clear() };
+            return None;
+        }
+        // SAFETY: the str keeps its UTF-8, of this size, as long as it lives, and it is borrowed.
+        return Some(Part::Bytes(unsafe {
+            std::slice::from_raw_parts(text.cast(), size as usize)
+        }));
+    }
+    if kind == &raw mut ffi::PyLong_Type {
+        let mut overflow = 0;
+        // SAFETY: a live int, of which this reports no error but overflow.
+        let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(object, &mut overflow) };
+        return (overflow == 0).then_some(Part::Number(value as u64));
+    }
+    None
+}
+
+/// A key of one part: UTF-8 of a str, the bytes, the number.
+fn part<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Part<'a>> {
+    if let Some(part) = fast(object) {
+        return Ok(part);
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(Part::Bytes(text.to_str()?.as_bytes()));
+    }
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Part::Bytes(bytes.as_bytes()));
+    }
+    Ok(Part::Number(integer(object)?))
+}
+
+/// The decimal digits of an integer.
+pub(crate) fn number(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let value = integer(object)?;
+    Ok(if object.lt(0)? { (value as i64).to_string() } else { value.to_string() })
+}
+
+fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = object.py();
+    let number = if object.is_instance_of::<PyInt>() {
+        object.clone()
+    } else if let Some(index) = object.getattr_opt(pyo3::intern!(py, "__index__"))? {
+        index.call0()?
+    } else {
+        let advice = match object.get_type().name()?.to_cow()?.as_ref() {
+            "float" | "float64" | "float32" => {
+                ": equal numbers may differ in their last bits; give round(key) or str(key)"
+            }
+            "date" | "datetime" | "datetime64" | "Timestamp" => {
+                ": give key.isoformat() or its number of seconds"
+            }
+            "bytearray" | "memoryview" => ": give bytes(key)",
+            "bool" | "bool_" => ": give int(key)",
+            "list" | "ndarray" => "; several columns are a list of arrays",
+            _ => "",
+        };
+        let kind = object.get_type().fully_qualified_name()?;
+        return Err(PyTypeError::new_err(format!(
+            "keys are str, bytes, int or tuples of these, not {kind}{advice}"
+        )));
+    };
+    let number = number.cast::<PyInt>()?;
+    number
+        .extract::<i64>()
+        .map(|number| number as u64)
+        .or_else(|_| number.extract::<u64>())
+        .map_err(|_| {
+            PyOverflowError::new_err(
+                "an integer key is from -2**63 to 2**64 - 1: give a larger one as str or bytes",
+            )
+        })
+}
+
+fn hash_tuple(hasher: KeyHasher, tuple: &Bound<'_, PyTuple>) -> PyResult<u64> {
+    let items: Vec<_> = tuple.iter().collect();
+    let parts = items.iter().map(part).collect::<PyResult<Vec<_>>>()?;
+    let mut numbers = vec![[0; 8]; parts.len()];
+    let slices = parts.iter().zip(&mut numbers).map(|(part, number)| match *part {
+        Part::Bytes(bytes) => bytes,
+        Part::Number(value) => {
+            *number = value.to_le_bytes();
+            number.as_slice()
+        }
+    });
+    Ok(hasher.hash_parts(&slices.collect::<Vec<_>>()))
+}
+
+/// The hash of one key.
+#[inline]
+pub(crate) fn hash(hasher: KeyHasher, object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let key = match fast(object) {
+        Some(key) => key,
+        None => match object.cast::<PyTuple>() {
+            Ok(tuple) => return hash_tuple(hasher, tuple),
+            Err(_) => part(object)?,
+        },
+    };
+    Ok(match key {
+        Part::Bytes(bytes) => hasher.hash(bytes),
+        Part::Number(number) => hasher.hash(number.to_le_bytes()),
+    })
+}
+
+/// Objects that are given some at a time.
+#[derive(Debug)]
+pub(crate) enum Objects<'py> {
+    List(Bound<'py, PyList>),
+    Iterator(Bound<'py, PyIterator>),
+}
+
+/// Some objects, and what they are as keys. The objects are kept: their bytes are read where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Taken<'py> {
+    objects: Vec<Bound<'py, PyAny>>,
+    /// Of those taken before.
+    first: usize,
+    pub(crate) hashes: Vec<u64>,
+    /// As [`Stage::valid`](crate::columns::Stage::valid).
+    pub(crate) valid: Vec<u64>,
+}
+
+impl<'py> Objects<'py> {
+    pub(crate) fn of(keys: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if keys.is_instance_of::<PyString>()
+            || keys.is_instance_of::<PyBytes>()
+            || keys.is_instance_of::<PyByteArray>()
+        {
+            return Err(PyTypeError::new_err(
+                "one key where many are taken: give a list of keys, or use add and in for one",
+            ));
+        }
+        Ok(match keys.cast::<PyList>() {
+            Ok(list) => Objects::List(list.clone()),
+            Err(_) => Objects::Iterator(keys.try_iter()?),
+        })
+    }
+
+    /// Takes up to [`CHUNK`] more objects. Returns how many.
+    pub(crate) fn take(&mut self, taken: &mut Taken<'py>) -> PyResult<usize> {
+        taken.first += taken.objects.len();
+        taken.objects.clear();
+        match self {
+            Objects::List(list) => {
+                // Its length may be another each time: whoever is called for a key can change it.
+                let end = list.len().min(taken.first + CHUNK);
+                for i in taken.first..end {
+                    taken.objects.push(list.get_item(i)?);
+                }
+            }
+            Objects::Iterator(iterator) => {
+                for object in iterator.take(CHUNK) {
+                    taken.objects.push(object?);
+                }
+            }
+        }
+        Ok(taken.objects.len())
+    }
+}
+
+impl<'py> Taken<'py> {
+    /// The keys: numbers or hashes in `self.hashes`, or slices in `keys`, without those that are None.
+    pub(crate) fn keys<'a>(
+        objects: &'a [Bound<'py, PyAny>],
+        first: usize,
+        hasher: KeyHasher,
+        numbers: &mut Vec<u64>,
+        valid: &mut Vec<u64>,
+        room: &'a mut [[u8; 8]; CHUNK],
+        slices: &mut [&'a [u8]; CHUNK],
+    ) -> PyResult<(Kind, usize)> {
+        numbers.clear();
+        valid.clear();
+        let (mut kept, mut tuples) = (0, Vec::new());
+        for ((i, object), room) in objects.iter().enumerate().zip(room) {
+            let key = match fast(object) {
+                Some(key) => key,
+                None if object.is_none() => {
+                    if valid.is_empty() {
+                        valid.resize(objects.len().div_ceil(64), u64::MAX);
+                        if let (Some(last), rest @ 1..) = (valid.last_mut(), objects.len() % 64) {
+                            *last = (1 << rest) - 1;
+                        }
+                    }
+                    valid[i / 64] &= !(1 << (i % 64));
+                    continue;
+                }
+                None => match object.cast::<PyTuple>() {
+                    Ok(tuple) => {
+                        tuples.push((
+                            kept,
+                            hash_tuple(hasher, tuple)
+                                .map_err(|error| at(object.py(), error, first + i))?,
+                        ));
+                        Part::Number(0)
+                    }
+                    Err(_) => part(object).map_err(|error| at(object.py(), error, first + i))?,
+                },
+            };
+            slices[kept] = match key {
+                Part::Bytes(bytes) => bytes,
+                Part::Number(number) => {
+                    numbers.push(number);
+                    *room = number.to_le_bytes();
+                    room
+                }
+            };
+            kept += 1;
+        }
+        if tuples.is_empty() {
+            return Ok((if numbers.len() == kept { Kind::Numbers } else { Kind::Bytes }, kept));
+        }
+        numbers.clear();
+        numbers.resize(kept, 0);
+        hasher.hash_batch_into(&slices[..kept], numbers).expect("a hash for each key");
+        tuples.into_iter().for_each(|(i, hash)| numbers[i] = hash);
+        Ok((Kind::Hashes, kept))
+    }
+
+    pub(crate) fn parts(&mut self) -> (&[Bound<'py, PyAny>], usize, &mut Vec<u64>, &mut Vec<u64>) {
+        (&self.objects, self.first, &mut self.hashes, &mut self.valid)
+    }
+}
+
+/// The error with the index of the key.
+pub(crate) fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
+    if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py) {
+        let text = format!("key {index}: {}", error.value(py));
+        return PyErr::from_type(error.get_type(py), text);
+    }
+    // Others have arguments of their own. Who cannot be given a note is raised without it.
+    let _ = error
+        .value(py)
+        .call_method1(pyo3::intern!(py, "add_note"), (format!("key {index} of the batch"),));
+    error
+}

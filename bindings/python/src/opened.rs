@@ -1,0 +1,209 @@
+//! Filters of other systems, in their own files: `blocked-bloom-inspect` for Python.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use blocked_bloom_inspect::{
+    EVIDENCE_BYTES, FileRanges, Format, LookupOptions, Opened, PhysicalType, recognise,
+};
+use memmap2::Mmap;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyString};
+
+use crate::filter::{BloomFilter, ScalableBloomFilter};
+use crate::store::Error;
+use crate::{FormatError, batch, objects};
+
+self_cell::self_cell!(
+    /// A mapped file and what was found in it.
+    struct OpenedFile {
+        owner: Mmap,
+        #[covariant]
+        dependent: Opened,
+    }
+);
+
+fn map(path: &Path) -> PyResult<Mmap> {
+    // SAFETY: as in `stored.rs`: what happens if the file is changed or shortened meanwhile is documented.
+    let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
+    map.map_err(|error| Error::Io(error).of_file(path))
+}
+
+fn format_error(path: &Path, error: impl std::fmt::Display) -> PyErr {
+    FormatError::new_err(format!("{}: {error}", path.display()))
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn recognised(path: &Path, bytes: &[u8]) -> PyResult<Format> {
+    let ends = bytes.len().min(EVIDENCE_BYTES as usize);
+    let (head, tail) = (&bytes[..ends], &bytes[bytes.len() - ends..]);
+    recognise(&name(path), head, tail, Some(bytes.len() as u64))
+        .map_err(|error| format_error(path, error))
+}
+
+fn opened(path: &Path, format: Format, map: Mmap) -> PyResult<OpenedFile> {
+    OpenedFile::try_new(map, |map| {
+        Opened::new(&name(path), &FileRanges::from(&map[..]), format, None)
+    })
+    .map_err(|error| format_error(path, error))
+}
+
+/// A filter of another system, in its own file: RocksDB, Parquet, Cassandra, Guava, Spark, RedisBloom. Made by `open`.
+#[pyclass(frozen, module = "blocked_bloom")]
+pub(crate) struct StoredFilter {
+    file: OpenedFile,
+    options: LookupOptions,
+}
+
+/// The bytes of a key for a filter of this format: text as it is, numbers where the system says what they are.
+fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> PyResult<Vec<u8>> {
+    if let Ok(text) = key.cast::<PyString>() {
+        return Ok(text.to_str()?.as_bytes().to_vec());
+    }
+    if let Ok(bytes) = key.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    let takes_text =
+        matches!(values, None | Some(PhysicalType::ByteArray | PhysicalType::FixedLenByteArray));
+    let is_typed =
+        matches!(format, Format::Parquet | Format::ParquetFilter | Format::Spark) && !takes_text;
+    if is_typed && (key.is_instance_of::<PyFloat>() || key.is_instance_of::<PyBool>()) {
+        return Ok(key.str()?.to_str()?.to_ascii_lowercase().into_bytes());
+    }
+    if is_typed || format == Format::Redisbloom {
+        return Ok(objects::number(key)?.into_bytes());
+    }
+    let (kind, format) = (key.get_type().fully_qualified_name()?, format.name());
+    Err(PyTypeError::new_err(format!(
+        "a key of this filter of {format} is str or bytes, as that system stores it, not {kind}"
+    )))
+}
+
+/// The keys of a batch, with the index in errors.
+fn keys(
+    keys: &Bound<'_, PyAny>,
+    format: Format,
+    values: Option<PhysicalType>,
+) -> PyResult<Vec<Vec<u8>>> {
+    if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err("one key where many are taken: give a list of keys"));
+    }
+    // The items of Arrow's columns are no Python values.
+    let listed = match keys.getattr_opt(pyo3::intern!(keys.py(), "to_pylist"))? {
+        Some(to_list) => to_list.call0()?,
+        None => keys.clone(),
+    };
+    let of = |(i, item): (usize, PyResult<Bound<'_, PyAny>>)| {
+        let item = item?;
+        key(&item, format, values).map_err(|error| objects::at(keys.py(), error, i))
+    };
+    listed.try_iter()?.enumerate().map(of).collect()
+}
+
+impl StoredFilter {
+    fn look_up(&self, keys: &[Vec<u8>]) -> PyResult<Vec<bool>> {
+        let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+        let lookup =
+            self.file.borrow_dependent().lookup(&self.options).map_err(|error| wrong(&error))?;
+        lookup.contains(keys).map_err(|error| wrong(&error))
+    }
+
+    fn format(&self) -> Format {
+        self.file.borrow_dependent().format()
+    }
+}
+
+#[pymethods]
+impl StoredFilter {
+    /// Which keys of a list may be there: False is certainly absent. Returns NumPy's booleans.
+    fn contains<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keys = self::keys(keys, self.format(), self.options.value_type)?;
+        batch::numpy_of(py, &py.detach(|| self.look_up(&keys))?)
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.look_up(&[self::key(key, self.format(), self.options.value_type)?])?[0])
+    }
+
+    /// The name of the format, as the command-line tool has it.
+    #[getter]
+    fn format_name(&self) -> &'static str {
+        self.format().name()
+    }
+
+    /// What is known of the filter: the fields that `blocked-bloom inspect --json` prints.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let json = py.detach(|| self.file.borrow_dependent().describe().json().to_string());
+        py.import(pyo3::intern!(py, "json"))?.call_method1(pyo3::intern!(py, "loads"), (json,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<StoredFilter of the format {}>", self.format().name())
+    }
+}
+
+/// Opens a file that holds a filter, of this project or of another system: RocksDB's SST files, Parquet, Cassandra, Guava, Spark,
+/// RedisBloom. The file is mapped, and verified as far as its format has checksums.
+///
+/// A filter of this project becomes a `BloomFilter` or `ScalableBloomFilter`, as `mmap` opens it. `column` is that of a Parquet file whose
+/// filters are meant; `integers=True` says that a Spark filter holds integers and not strings.
+#[pyfunction]
+#[pyo3(signature = (path, /, *, column=None, integers=false))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    column: Option<String>,
+    integers: bool,
+) -> PyResult<Py<PyAny>> {
+    let map = map(&path)?;
+    let format = recognised(&path, &map)?;
+    match format {
+        Format::Native => return BloomFilter::mmap(py, path, true),
+        Format::Growing => return ScalableBloomFilter::mmap(py, path),
+        _ => {}
+    }
+    let file = opened(&path, format, map)?;
+    let mut options = LookupOptions::default();
+    if let Some(column) = column {
+        let filters = file
+            .borrow_dependent()
+            .column(&column, &[])
+            .map_err(|error| format_error(&path, error))?;
+        options.value_type = Some(filters.physical_type());
+        options.column = Some(column);
+    } else if integers {
+        options.value_type = Some(PhysicalType::Int64);
+    }
+    options.check(format).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(Py::new(py, StoredFilter { file, options })?.into_any())
+}
+
+/// The row groups of a Parquet file that must be read for any of the values of a column, by the column's Bloom filters: those without a
+/// filter, too.
+///
+/// Values are of the column's type: int, float, str, bytes or bool. What the filters do not say is that a value is there.
+#[pyfunction]
+#[pyo3(signature = (path, column, values))]
+pub(crate) fn parquet_row_groups(
+    py: Python<'_>,
+    path: PathBuf,
+    column: &str,
+    values: &Bound<'_, PyAny>,
+) -> PyResult<Vec<usize>> {
+    let map = map(&path)?;
+    let format = recognised(&path, &map)?;
+    let file = opened(&path, format, map)?;
+    let filters =
+        file.borrow_dependent().column(column, &[]).map_err(|error| format_error(&path, error))?;
+    let values = keys(values, format, Some(filters.physical_type()))?;
+    py.detach(|| filters.row_groups_to_read(&values, false))
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}

@@ -1,0 +1,151 @@
+//! A value that Python threads share: read and changed without a lock by who holds the interpreter's, and under a lock of its own by
+//! who does not.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{RwLock, TryLockError};
+
+use pyo3::Python;
+
+/// A value, a lock, and the number of threads that may use it without the interpreter's lock.
+///
+/// Two rules keep changes apart from everything else:
+///
+/// 1. Who uses the value without the interpreter's lock (the GIL) has a [`Detached`], and takes `lock` for each use. A `Detached` is
+///    only made by a thread that holds the GIL.
+/// 2. Who holds the GIL uses the value without `lock` if `detached` is 0: nobody else can then have it, nor get a `Detached`, as long
+///    as the GIL is held; else it takes `lock`. What is done with the value cannot give up the GIL in between: closures that do it
+///    are `Send` and hence have no `Python` token, and none of this package attaches.
+///
+/// `lock` is never held while waiting for the GIL, nor the GIL while waiting for `lock`. In an interpreter without a GIL the second rule
+/// is not used.
+#[derive(Debug)]
+pub(crate) struct Shared<T> {
+    detached: AtomicUsize,
+    lock: RwLock<()>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: by the two rules there are several `&T` at a time on several threads, or one `&mut T`: what `RwLock<T>` asks of `T`.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+
+/// Leave to use a value without the GIL.
+#[derive(Debug)]
+pub(crate) struct Detached<'a, T>(&'a Shared<T>);
+
+impl<T> Drop for Detached<'_, T> {
+    fn drop(&mut self) {
+        // Release: who sees the lower number with Acquire sees all that was done.
+        self.0.detached.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Whether the GIL excludes other threads.
+const HAS_GIL: bool = cfg!(not(Py_GIL_DISABLED));
+
+impl<T: Send + Sync> Shared<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Shared {
+            detached: AtomicUsize::new(0),
+            lock: RwLock::new(()),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Leave for this and other threads to use the value without the GIL.
+    pub(crate) fn detach(&self, _: Python<'_>) -> Detached<'_, T> {
+        self.detached.fetch_add(1, Ordering::Relaxed);
+        Detached(self)
+    }
+
+    #[inline]
+    fn alone(&self) -> bool {
+        HAS_GIL && self.detached.load(Ordering::Acquire) == 0
+    }
+
+    /// Reads the value. Waits for a change to end, without the GIL.
+    #[inline]
+    pub(crate) fn read<R: Send>(&self, py: Python<'_>, op: impl FnOnce(&T) -> R + Send) -> R {
+        if self.alone() {
+            // SAFETY: rule 2: nobody changes the value while the GIL is held.
+            return op(unsafe { &*self.value.get() });
+        }
+        let shared = self.detach(py);
+        match self.lock.try_read() {
+            Err(TryLockError::WouldBlock) => py.detach(|| shared.read(op)),
+            // SAFETY: rule 1: the lock is held for reading until the end of this match.
+            _guard => op(unsafe { &*self.value.get() }),
+        }
+    }
+
+    /// Changes the value. Waits for others to end, without the GIL.
+    #[inline]
+    pub(crate) fn write<R: Send>(&self, py: Python<'_>, op: impl FnOnce(&mut T) -> R + Send) -> R {
+        if self.alone() {
+            // SAFETY: rule 2: nobody else uses the value while the GIL is held.
+            return op(unsafe { &mut *self.value.get() });
+        }
+        let shared = self.detach(py);
+        match self.lock.try_write() {
+            Err(TryLockError::WouldBlock) => py.detach(|| shared.write(op)),
+            // SAFETY: rule 1: the lock is held for writing until the end of this match.
+            _guard => op(unsafe { &mut *self.value.get() }),
+        }
+    }
+
+    /// Reads two values, if they are two.
+    pub(crate) fn read_both<R: Send>(
+        &self,
+        other: &Self,
+        py: Python<'_>,
+        op: impl FnOnce(&T, &T) -> R + Send,
+    ) -> Option<R> {
+        if std::ptr::eq(self, other) {
+            return None;
+        }
+        let (left, right) = (self.detach(py), other.detach(py));
+        Some(py.detach(|| {
+            if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
+                left.read(|left| right.read(|right| op(left, right)))
+            } else {
+                right.read(|right| left.read(|left| op(left, right)))
+            }
+        }))
+    }
+
+    /// Changes this value by another, which may be the same: then `op` is not called.
+    pub(crate) fn write_from<R: Send>(
+        &self,
+        other: &Self,
+        py: Python<'_>,
+        op: impl FnOnce(&mut T, &T) -> R + Send,
+    ) -> Option<R> {
+        if std::ptr::eq(self, other) {
+            return None;
+        }
+        let (to, from) = (self.detach(py), other.detach(py));
+        Some(py.detach(|| {
+            // In the order of addresses: two threads that merge two values into each other do not wait for each other.
+            if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
+                to.write(|to| from.read(|from| op(to, from)))
+            } else {
+                from.read(|from| to.write(|to| op(to, from)))
+            }
+        }))
+    }
+}
+
+impl<T> Detached<'_, T> {
+    pub(crate) fn read<R>(&self, op: impl FnOnce(&T) -> R) -> R {
+        // A panic leaves a filter with some keys more or less hashed, never a broken one.
+        let _guard = self.0.lock.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // SAFETY: rule 1: the lock is held for reading.
+        op(unsafe { &*self.0.value.get() })
+    }
+
+    pub(crate) fn write<R>(&self, op: impl FnOnce(&mut T) -> R) -> R {
+        let _guard = self.0.lock.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // SAFETY: rule 1: the lock is held for writing.
+        op(unsafe { &mut *self.0.value.get() })
+    }
+}

@@ -1,0 +1,388 @@
+//! What a Python filter holds: one of the project's filters, made here or opened.
+
+use std::io;
+use std::path::Path;
+
+use blocked_bloom::header::{HEADER_BYTES, Header};
+use blocked_bloom::{
+    AllocError, Bitmask, Block, BlockBuffer, BloomFilter, BuildError, FormatError, KeyHash,
+    LengthError, MergeError, Stored,
+};
+use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableFormatError};
+use pyo3::PyErr;
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
+
+use crate::batch::Keys;
+use crate::columns::{BadKey, CHUNK};
+use crate::stored::{self, Bytes, OpenedChain};
+
+/// Why something cannot be done, until it becomes a Python exception.
+#[derive(Debug)]
+pub(crate) enum Error {
+    Value(String),
+    /// Bytes that are no filter.
+    Format(String),
+    Memory(String),
+    ReadOnly,
+    Io(io::Error),
+    Key(BadKey),
+}
+
+macro_rules! errors {
+    ($($error:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Error::$variant(error.to_string())
+            }
+        }
+    )*};
+}
+
+errors!(FormatError => Format, ScalableFormatError => Format, AllocError => Memory, blocked_bloom::KeyError => Value, blocked_bloom::ParamsError => Value);
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error)
+    }
+}
+
+impl From<BadKey> for Error {
+    fn from(error: BadKey) -> Self {
+        Error::Key(error)
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        if let BuildError::Alloc(error) = error {
+            error.into()
+        } else {
+            Error::Value(error.to_string())
+        }
+    }
+}
+
+impl From<MergeError> for Error {
+    fn from(error: MergeError) -> Self {
+        if let MergeError::Alloc(error) = error {
+            error.into()
+        } else {
+            Error::Value(error.to_string())
+        }
+    }
+}
+
+impl From<ScalableError> for Error {
+    fn from(error: ScalableError) -> Self {
+        if let ScalableError::Alloc(error) = error {
+            error.into()
+        } else {
+            Error::Value(error.to_string())
+        }
+    }
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        match error {
+            Error::Value(text) => PyValueError::new_err(text),
+            Error::Format(text) => crate::FormatError::new_err(text),
+            Error::Memory(text) => PyMemoryError::new_err(text),
+            Error::ReadOnly => {
+                PyTypeError::new_err("a mapped filter is read only: copy() can be changed")
+            }
+            Error::Io(error) => error.into(),
+            Error::Key(error) => error.into(),
+        }
+    }
+}
+
+impl Error {
+    /// The error of an operation on a file, as Python's own have it: with number, text and path.
+    pub(crate) fn of_file(self, path: &Path) -> PyErr {
+        let shown = path.display();
+        match self {
+            Error::Io(error) => match error.raw_os_error() {
+                Some(number) => {
+                    let text = error.to_string();
+                    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+                    PyOSError::new_err((number, text, path.to_owned()))
+                }
+                None => PyOSError::new_err(format!("{shown}: {error}")),
+            },
+            Error::Format(text) => Error::Format(format!("{shown}: {text}")).into(),
+            error => error.into(),
+        }
+    }
+}
+
+/// One of the filters.
+#[derive(Debug)]
+pub(crate) enum Store {
+    Owned(BloomFilter),
+    Opened { filter: BloomFilter<Stored<Bytes>>, mapped: bool },
+    Growing(ScalableBloomFilter),
+    OpenedGrowing(OpenedChain),
+}
+
+/// The same expression for each kind of filter: they have the same methods.
+macro_rules! each {
+    ($store:expr, $filter:ident => $value:expr) => {
+        match $store {
+            Store::Owned($filter) => $value,
+            Store::Opened { filter: $filter, .. } => $value,
+            Store::Growing($filter) => $value,
+            Store::OpenedGrowing(opened) => {
+                let $filter = opened.borrow_dependent();
+                $value
+            }
+        }
+    };
+}
+
+/// The same call for each kind of keys.
+macro_rules! look_up {
+    ($filter:expr, $keys:expr, $words:expr) => {{
+        let done: Result<(), LengthError> = match $keys {
+            Keys::Numbers(keys) => $filter.contains_u64s_into(keys, $words),
+            Keys::Bytes(keys) => $filter.contains_batch_into(keys, $words),
+            Keys::Hashes(hashes) => $filter.contains_hashes_into(hashes, $words),
+        };
+        done.expect("a word for 64 keys")
+    }};
+}
+
+impl Store {
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self, Store::Growing(_) | Store::OpenedGrowing(_))
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        match self {
+            Store::Owned(_) | Store::Growing(_) => false,
+            Store::Opened { mapped, .. } => *mapped,
+            Store::OpenedGrowing(opened) => matches!(opened.borrow_owner(), Bytes::Mapped(_)),
+        }
+    }
+
+    pub(crate) fn key_hash(&self) -> KeyHash {
+        each!(self, filter => filter.key_hash())
+    }
+
+    pub(crate) fn keys(&self) -> u64 {
+        each!(self, filter => filter.keys_inserted())
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        each!(self, filter => filter.memory_bytes())
+    }
+
+    pub(crate) fn expected_fpr(&self) -> f64 {
+        each!(self, filter => filter.expected_false_positive_rate())
+    }
+
+    pub(crate) fn estimated_fpr(&self) -> f64 {
+        each!(self, filter => filter.estimated_false_positive_rate())
+    }
+
+    #[inline]
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
+        each!(self, filter => filter.contains_hash(hash))
+    }
+
+    pub(crate) fn contains(&self, keys: Keys<'_>, words: &mut [u64]) {
+        each!(self, filter => look_up!(filter, keys, words));
+    }
+
+    pub(crate) fn write_to(&self, to: impl io::Write) -> io::Result<u64> {
+        each!(self, filter => filter.write_to(to))
+    }
+
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let headers = match self {
+            Store::Owned(_) | Store::Opened { .. } => 1,
+            Store::Growing(filter) => 1 + filter.links().len(),
+            Store::OpenedGrowing(opened) => 1 + opened.borrow_dependent().links().len(),
+        };
+        self.memory() + (headers * HEADER_BYTES) as u64
+    }
+
+    /// A copy that can be changed.
+    pub(crate) fn copy(&self) -> Result<Store, Error> {
+        Ok(match self {
+            Store::Owned(filter) => Store::Owned(filter.to_filter()?),
+            Store::Opened { filter, .. } => Store::Owned(filter.to_filter()?),
+            Store::Growing(filter) => Store::Growing(filter.to_filter()?),
+            Store::OpenedGrowing(opened) => Store::Growing(opened.borrow_dependent().to_filter()?),
+        })
+    }
+
+    /// Makes what was loaded a filter that can be changed, which takes its size once more for the moment.
+    fn make_owned(&mut self) -> Result<(), Error> {
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        if let Store::Opened { .. } | Store::OpenedGrowing(_) = self {
+            *self = self.copy()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> Result<bool, Error> {
+        match self {
+            Store::Owned(filter) => Ok(filter.insert_hash(hash)?),
+            Store::Growing(filter) => Ok(filter.insert_hash(hash)?),
+            _ => {
+                self.make_owned()?;
+                self.insert_hash(hash)
+            }
+        }
+    }
+
+    pub(crate) fn insert(&mut self, keys: Keys<'_>) -> Result<(), Error> {
+        match (&mut *self, keys) {
+            (Store::Owned(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
+            (Store::Growing(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
+            (_, Keys::Hashes(hashes)) => self.insert_hashes(hashes),
+            (_, Keys::Numbers(numbers)) => {
+                let hashes = &mut [0; CHUNK][..numbers.len()];
+                self.key_hash().hasher()?.hash_u64s(numbers, hashes).expect("a hash for each key");
+                self.insert_hashes(hashes)
+            }
+            _ => {
+                self.make_owned()?;
+                self.insert(keys)
+            }
+        }
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
+        match self {
+            Store::Owned(filter) => Ok(filter.insert_hashes(hashes)?),
+            Store::Growing(filter) => Ok(filter.insert_hashes(hashes)?),
+            _ => {
+                self.make_owned()?;
+                self.insert_hashes(hashes)
+            }
+        }
+    }
+
+    /// As `insert_hashes`, by the threads of the caller's pool where the filter can.
+    pub(crate) fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Error> {
+        self.make_owned()?;
+        match self {
+            Store::Owned(filter) => Ok(filter.par_insert_hashes(hashes)?),
+            _ => self.insert_hashes(hashes),
+        }
+    }
+
+    pub(crate) fn insert_new(&mut self, keys: Keys<'_>, new: &mut Bitmask) -> Result<(), Error> {
+        match (&mut *self, keys) {
+            (Store::Owned(filter), Keys::Numbers(keys)) => filter.insert_u64s_new(keys, new)?,
+            (Store::Owned(filter), Keys::Bytes(keys)) => filter.insert_batch_new(keys, new)?,
+            (Store::Owned(filter), Keys::Hashes(hashes)) => {
+                filter.insert_hashes_new(hashes, new)?
+            }
+            (Store::Growing(filter), Keys::Numbers(keys)) => filter.insert_u64s_new(keys, new)?,
+            (Store::Growing(filter), Keys::Bytes(keys)) => filter.insert_batch_new(keys, new)?,
+            (Store::Growing(filter), Keys::Hashes(hashes)) => {
+                filter.insert_hashes_new(hashes, new)?
+            }
+            _ => {
+                self.make_owned()?;
+                self.insert_new(keys, new)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds everything that is in another filter of the same kind.
+    pub(crate) fn union(&mut self, other: &Store) -> Result<(), Error> {
+        self.make_owned()?;
+        match (self, other) {
+            (Store::Owned(filter), Store::Owned(other)) => Ok(filter.union_with(other)?),
+            (Store::Owned(filter), Store::Opened { filter: other, .. }) => {
+                Ok(filter.union_with(other)?)
+            }
+            (Store::Growing(filter), other) => match other.copy()? {
+                Store::Growing(other) => Ok(filter.union_with(other)?),
+                _ => {
+                    Err(Error::Value("a growing filter is merged with growing filters only".into()))
+                }
+            },
+            _ => Err(Error::Value(
+                "a filter for a known number of keys is merged with such filters only".into(),
+            )),
+        }
+    }
+
+    fn view(&self) -> Option<BloomFilter<&[Block]>> {
+        match self {
+            Store::Owned(filter) => Some(filter.view()),
+            Store::Opened { filter, .. } => Some(filter.view()),
+            _ => None,
+        }
+    }
+
+    /// The keys that the bits of a filter tell of.
+    pub(crate) fn estimated_keys(&self) -> Option<u64> {
+        self.view().map_or(Some(self.keys()), |filter| filter.estimated_keys())
+    }
+
+    /// The filter of what is in both: it has the bits that both have.
+    pub(crate) fn intersection(&self, other: &Store) -> Result<Store, Error> {
+        let (Some(left), Some(right)) = (self.view(), other.view()) else {
+            return Err(Error::Value("growing filters have no intersection: their keys are in filters of different sizes".into()));
+        };
+        let (shape, expected) = (left.params(), right.params());
+        if (shape.blocks(), shape.probes(), left.key_hash())
+            != (expected.blocks(), expected.probes(), right.key_hash())
+        {
+            let of =
+                |blocks, probes, hash| format!("{blocks} blocks with {probes} probes of {hash}");
+            let (left, right) = (
+                of(shape.blocks(), shape.probes(), left.key_hash()),
+                of(expected.blocks(), expected.probes(), right.key_hash()),
+            );
+            return Err(Error::Value(format!(
+                "the filters have different shapes: {left}, {right}"
+            )));
+        }
+        let mut blocks = BlockBuffer::copy_of(left.blocks(), true)?;
+        for (block, other) in blocks.iter_mut().zip(right.blocks()) {
+            block.iter_mut().zip(other).for_each(|(byte, other)| *byte &= other);
+        }
+        let keys = BloomFilter::from_blocks(&blocks, shape.probes(), left.key_hash())?
+            .estimated_keys()
+            .unwrap_or(0);
+        // A filter of given blocks that can be changed comes from stored bytes: the header of this one, but for the keys and the blocks.
+        let mut bytes = vec![0; HEADER_BYTES];
+        left.stored_header().clone_into(bytes.first_chunk_mut().expect("as long as a header"));
+        let magic = std::array::from_fn(|i| bytes[i]);
+        let mut header = Header::read(&bytes, magic, 1).map_err(FormatError::from)?;
+        header.put(32, &keys.to_le_bytes());
+        header.put_body_checksum(48, blocks.as_flattened());
+        stored::open(Bytes::joined(header.seal(), blocks)?)
+    }
+}
+
+impl PartialEq for Store {
+    fn eq(&self, other: &Self) -> bool {
+        if let (Some(left), Some(right)) = (self.view(), other.view()) {
+            return left == right;
+        }
+        match (self, other) {
+            (Store::Growing(left), right) => match right {
+                Store::Growing(right) => left == right,
+                Store::OpenedGrowing(right) => left == right.borrow_dependent(),
+                _ => false,
+            },
+            (Store::OpenedGrowing(_), Store::Growing(_)) => other == self,
+            (Store::OpenedGrowing(left), Store::OpenedGrowing(right)) => {
+                left.borrow_dependent() == right.borrow_dependent()
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# bindings/python/test.sh                format, lints and tests of this package; records what was tested in `tested`, to be committed
+# bindings/python/test.sh --if-changed   the same, unless `tested` says that these files and all that is compiled into them passed before
+#
+# It builds the package as `pip install` does, installs it with the packages it is tested with into `target/venv`, and runs pytest: Python 3.11
+# or later with venv, and PyPI.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# All that is compiled into it, as code: an interface says little about answers.
+tested=(
+    bindings/python Cargo.toml src crates/formats/Cargo.toml crates/formats/src crates/inspect/Cargo.toml crates/inspect/src crates/lsm/Cargo.toml crates/lsm/src
+    crates/planes/Cargo.toml crates/planes/src crates/removable/Cargo.toml crates/removable/src crates/ribbon/Cargo.toml crates/ribbon/src
+    crates/scalable/Cargo.toml crates/scalable/src
+)
+
+if [ "${1:-}" = --if-changed ] && ../../tools/if-changed.sh passed "${tested[@]}"; then exit; fi
+
+cargo fmt --check
+cargo clippy --locked --all-targets -- -D warnings
+# The keys are those of the Rust crates.
+cargo test --locked
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+venv=$target/venv
+if [ -n "${CI:-}" ] && ! python3 -m venv --without-pip "$target/probe" 2>/dev/null; then
+    echo "bindings/python: installing python3 with venv"
+    apt-get update -qq && apt-get install -y --no-install-recommends python3 python3-venv
+fi
+rm -rf "$target/probe"
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+CARGO_TARGET_DIR=$target "$venv/bin/pip" install --quiet --force-reinstall --no-deps .
+"$venv/bin/pip" install --quiet ".[test]"
+# Outside of this folder, whose package has no compiled part.
+(cd "$target" && "$venv/bin/python" -m pytest -q -p no:cacheprovider "$OLDPWD/tests")
+../../tools/if-changed.sh record "${tested[@]}"

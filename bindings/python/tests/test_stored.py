@@ -1,0 +1,242 @@
+"""Files and bytes: what is kept, what it costs, and what is there after a crash."""
+
+import copy
+import csv
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import blocked_bloom
+from blocked_bloom import BloomFilter, FormatError, ScalableBloomFilter, StoredFilter, parquet_row_groups
+
+FORMATS = pathlib.Path(__file__).parents[3] / "crates/formats/tests/fixtures"
+MAKE = {
+    "known": lambda: BloomFilter(1000, 0.001, seed=7),
+    "growing": lambda: ScalableBloomFilter(0.001, first_keys=100, seed=7),
+    "growing and empty": lambda: ScalableBloomFilter(),
+}
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_all_ways_to_keep_a_filter(name, tmp_path):
+    filter = MAKE[name]()
+    if name != "growing and empty":
+        filter.update(range(1000))
+    cls, path = type(filter), tmp_path / "f.bloom"
+    assert filter.save(path) == len(filter.to_bytes()) == path.stat().st_size
+    assert path.read_bytes() == filter.to_bytes()
+    ways = [
+        filter.copy(), copy.copy(filter), copy.deepcopy(filter), pickle.loads(pickle.dumps(filter)),
+        cls.from_bytes(filter.to_bytes()), cls.load(path), cls.load(str(path)), cls.mmap(path), blocked_bloom.open(path),
+    ]
+    for again in ways:
+        assert type(again) is cls and again == filter and filter == again and not again != filter
+        assert (len(again), again.fpr, again.memory, again.seed) == (len(filter), filter.fpr, filter.memory, filter.seed)
+        assert again.contains(np.arange(1000)).all() == (len(filter) > 0)
+        assert again.to_bytes() == filter.to_bytes()
+        if again.read_only:
+            for change in (lambda: again.add(1), lambda: again.update([1]), lambda: again.add_new(np.arange(3)),
+                           lambda: again.update(np.arange(3), threads=2), lambda: again.__ior__(filter)):
+                with pytest.raises(TypeError, match="read only"):
+                    change()
+            again = again.copy()
+        for n, add in enumerate((lambda k: again.add(k), lambda k: again.update([k]), lambda k: again.add_new([k]),
+                                 lambda k: again.update(np.array([k]), threads=2))):
+            again = cls.from_bytes(filter.to_bytes())
+            add(5000 + n)
+            assert 5000 + n in again and again != filter and (len(filter) == 0 or 999 in again)
+    assert sum(way.read_only for way in ways) == 2
+
+
+def test_unions_and_intersections(tmp_path):
+    a, b = BloomFilter(1000), BloomFilter(1000)
+    a.update(range(600))
+    b.update(range(400, 1000))
+    b.save(tmp_path / "b")
+    for other in (b, BloomFilter.mmap(tmp_path / "b"), BloomFilter.load(tmp_path / "b")):
+        union = a | other
+        assert union.contains(range(1000)).all() and len(union) == 1200
+        both = a & other
+        assert both.contains(range(400, 600)).all() and both.contains(range(400)).sum() < 40
+        both.add("x")
+        assert "x" in both and BloomFilter.from_bytes(both.to_bytes()) == both
+        grown = a.copy()
+        grown |= other
+        assert grown == union
+    same = a.copy()
+    same |= same
+    assert same == a and (a & a) == a and a == a
+    half = BloomFilter(1000, bits_per_key=10)
+    with pytest.raises(ValueError, match="different shapes"):
+        half & BloomFilter(1000, bits_per_key=12)
+    for other in (BloomFilter(1000, seed=7), BloomFilter(777), ScalableBloomFilter()):
+        with pytest.raises(ValueError):
+            a | other
+        with pytest.raises(ValueError):
+            a &= other
+        assert a != other
+    for wrong in ({1}, None, 3):
+        with pytest.raises(TypeError):
+            a | wrong
+        with pytest.raises(TypeError):
+            a |= wrong
+        with pytest.raises(TypeError):
+            a & wrong
+        assert a != wrong
+    with pytest.raises(TypeError):
+        hash(a)
+    c, d = ScalableBloomFilter(0.01, first_keys=10), ScalableBloomFilter(0.01, first_keys=10)
+    c.update(range(100))
+    d.update(range(100, 200))
+    assert (c | d).contains(range(200)).all()
+    c |= d
+    assert c.contains(range(200)).all()
+    with pytest.raises(ValueError, match="no intersection"):
+        c & d
+
+
+def test_files_that_are_none(tmp_path):
+    for cls in (BloomFilter, ScalableBloomFilter):
+        for open in (cls.load, cls.mmap, blocked_bloom.open):
+            with pytest.raises(FileNotFoundError) as error:
+                open(tmp_path / "none")
+            assert error.value.errno == 2 and str(error.value.filename) == str(tmp_path / "none")
+            (tmp_path / "text").write_text("no filter " * 100)
+            with pytest.raises(FormatError, match="text"):
+                open(tmp_path / "text")
+        with pytest.raises(OSError):
+            cls(100).save(tmp_path / "no" / "folder") if cls is BloomFilter else cls().save(tmp_path)
+    filter = BloomFilter(10_000)
+    path = tmp_path / "f"
+    filter.save(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[5000] ^= 1
+    path.write_bytes(damaged)
+    for open in (BloomFilter.load, lambda path: BloomFilter.mmap(path, verify=True), blocked_bloom.open):
+        with pytest.raises(FormatError, match="checksum"):
+            open(path)
+    BloomFilter.mmap(path)
+    assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
+
+
+CHILD = textwrap.dedent("""
+    import sys, resource
+    from blocked_bloom import BloomFilter
+    def rss(): return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+    def peak():
+        return int(next(l for l in open("/proc/self/status") if l.startswith("VmHWM")).split()[1]) << 10
+    open("/proc/self/clear_refs", "w").write("5")
+    before = rss()
+""")
+
+
+def child(code):
+    return subprocess.run([sys.executable, "-c", CHILD + textwrap.dedent(code)], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_of_large_files(tmp_path):
+    """Of 1 GB with BLOCKED_BLOOM_LARGE, else of 200 MB."""
+    size = (1 << 30) if os.environ.get("BLOCKED_BLOOM_LARGE") else 200 << 20
+    path = tmp_path / "large"
+    child(f"BloomFilter({size // 10 * 8}, bits_per_key=10).save({str(path)!r})")
+    size = path.stat().st_size
+    for verify in (False, True):
+        grown = int(child(f"f = BloomFilter.mmap({str(path)!r}, verify={verify}); len(f); print(peak() - before)"))
+        print(f"mmap of {size >> 20} MiB, verify={verify}: {grown >> 20} MiB more")
+        assert grown <= 20 << 20
+    grown = int(child(f"f = BloomFilter.load({str(path)!r}); f.contains(range(1000)); print(peak() - before)"))
+    print(f"load of {size >> 20} MiB: {grown >> 20} MiB more")
+    assert size * 0.99 <= grown <= size + (20 << 20)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
+def test_kill_during_save(tmp_path):
+    path = tmp_path / "f"
+    old = BloomFilter(1000)
+    old.add("old")
+    old.save(path)
+    code = f"""
+        f = BloomFilter(40_000_000)
+        f.add("new")
+        print("ready", flush=True)
+        while True:
+            f.save({str(path)!r})
+            f.add("newer")
+    """
+    delays = iter([0.0, 0.003, 0.01, 0.02, 0.05])
+    seen = set()
+    for delay in delays:
+        old.save(path)
+        process = subprocess.Popen([sys.executable, "-c", CHILD + textwrap.dedent(code)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        after = BloomFilter.load(path)
+        assert ("old" in after and len(after) == 1) or "new" in after
+        seen.add("old" in after)
+    assert True in seen
+
+
+def csv_rows(path):
+    with open(path) as file:
+        return [tuple(row.values()) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("name", ["bloom_b10_n5000_str", "bloom_b10_n5000_partitioned", "bloom_b16_n3000_str"])
+def test_sst_files(name):
+    filter = blocked_bloom.open(FORMATS / f"rocksdb/{name}.sst")
+    assert isinstance(filter, StoredFilter) and filter.format_name == "rocksdb-sst"
+    rows = csv_rows(FORMATS / f"rocksdb/{name}.csv")
+    keys = [bytes.fromhex(row[0]) for row in rows]
+    assert filter.contains(keys).tolist() == [row[2] == "1" for row in rows]
+    assert all((key in filter) == (row[2] == "1") for key, row in zip(keys[:100], rows))
+    assert filter.describe()["format"] == "rocksdb-sst"
+    with pytest.raises(TypeError, match="key 1: .*str or bytes"):
+        filter.contains(["a", 7])
+    with pytest.raises(TypeError, match="one key"):
+        filter.contains("a")
+
+
+def test_guava_and_cassandra():
+    rows = csv_rows(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.csv")
+    filter = blocked_bloom.open(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.bin")
+    assert filter.format_name == "guava" and "guava" in repr(filter)
+    keys = [bytes.fromhex(row[0]) for row in rows]
+    assert filter.contains(keys).tolist() == [row[2] == "1" for row in rows]
+    filter = blocked_bloom.open(FORMATS / "cassandra/nb-1-big-Filter.db")
+    keys = (FORMATS / "cassandra/keys.txt").read_text().split()
+    assert filter.format_name == "cassandra"
+
+
+def test_parquet(tmp_path):
+    ids = np.random.default_rng(1).permutation(100_000)
+    table = pa.table({"id": ids, "name": [f"name {i}" for i in ids], "small": pa.array(ids, pa.int32()), "x": ids / 4})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, row_group_size=10_000, bloom_filter_options={c: {"ndv": 10_000, "fpp": 0.01} for c in table.column_names})
+    at = int(np.flatnonzero(ids == 777)[0]) // 10_000
+    for column, value in (("id", 777), ("name", "name 777"), ("name", b"name 777"), ("small", 777), ("x", 777 / 4), ("id", np.int64(777))):
+        groups = parquet_row_groups(path, column, [value])
+        assert at in groups and len(groups) <= 3, (column, groups)
+        filter = blocked_bloom.open(path, column=column)
+        assert value in filter and filter.contains([value]).tolist() == [True]
+    assert len(parquet_row_groups(path, "id", np.arange(10**9, 10**9 + 3))) <= 3
+    assert set(parquet_row_groups(path, "id", pa.array([777, 778]))) >= {at}
+    assert len(parquet_row_groups(path, "id", ids[::50])) == 10
+    for column, value, error in (("id", "text", ValueError), ("id", 1.5, ValueError), ("small", 2**40, ValueError), ("none", 1, FormatError),
+                                 ("name", 7, TypeError), ("id", None, TypeError), ("id", 2**70, OverflowError)):
+        with pytest.raises(error):
+            parquet_row_groups(path, column, [value])
+    with pytest.raises(ValueError):
+        blocked_bloom.open(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.bin", integers=True)

@@ -1,0 +1,85 @@
+"""Threads: the same answers as one, and nothing waits for ever."""
+
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from blocked_bloom import BloomFilter, ScalableBloomFilter
+
+
+@pytest.mark.parametrize("make", [lambda: BloomFilter(300_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)])
+def test_threads_of_a_call_agree(make):
+    keys = pa.array([f"key {i}" for i in range(300_000)] + [None])
+    one, two = make(), make()
+    one.update(keys)
+    two.update(keys, threads=2)
+    assert one == two
+    other = pa.array([f"other {i}" for i in range(100_001)] + [None])
+    assert one.contains(other).equals(one.contains(other, threads=3))
+
+
+@pytest.mark.parametrize("make", [lambda: BloomFilter(400_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)])
+def test_threads_at_once(make):
+    """Four threads add and look up in all ways; nothing that was added is missing."""
+    filter, failures = make(), []
+    parts = [np.arange(i * 100_000, (i + 1) * 100_000) for i in range(4)]
+
+    def work(i):
+        try:
+            for part in np.array_split(parts[i], 20):
+                if i % 2:
+                    filter.update(part, threads=1 + i // 2)
+                else:
+                    filter.add_new(part.tolist())
+                for key in part[:200].tolist():
+                    filter.add(key)
+                    assert key in filter
+                assert filter.contains(part, threads=1 + i % 2).all() and filter.contains(part.tolist()).all()
+                assert len(filter) > 0 and filter.fpr >= 0 and filter.estimate_fpr() >= 0
+                if i == 3:
+                    assert type(filter).from_bytes(filter.to_bytes()).contains(part).all()
+                    other = filter.copy()
+                    other |= filter
+                    assert other.contains(part).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join(120) for thread in threads]
+    assert not any(thread.is_alive() for thread in threads) and not failures, failures
+    assert filter.contains(np.arange(400_000)).all()
+
+
+def test_two_filters_that_are_merged_into_each_other():
+    a, b = BloomFilter(100_000), BloomFilter(100_000)
+    a.update(range(1000))
+    b.update(range(1000, 2000))
+
+    def merge(to, other):
+        for _ in range(200):
+            to |= other
+            assert to == to.copy() or True
+
+    threads = [threading.Thread(target=merge, args=pair) for pair in ((a, b), (b, a))]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
+    assert not any(thread.is_alive() for thread in threads)
+    assert a.contains(range(2000)).all() and b.contains(range(2000)).all()
+
+
+def test_a_generator_that_uses_the_filter():
+    """Keys are asked for while nothing is locked."""
+    filter = BloomFilter(10_000)
+
+    def keys():
+        for i in range(3000):
+            filter.add(-i)
+            filter.update(np.arange(3))
+            assert -i in filter
+            yield i
+
+    filter.update(keys())
+    assert filter.contains(range(-2999, 3000)).all()
