@@ -6,7 +6,7 @@ use blocked_bloom::KeyHasher;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use rayon::prelude::*;
 
 use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit, reused};
@@ -47,9 +47,12 @@ pub(crate) enum Batch<'py> {
 
 /// Whether an item of a list is a column rather than a key.
 fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // Those after bytes lend their bytes as a column of small integers, and are meant as one key: it is refused as such.
     if item.is_instance_of::<PyString>()
         || item.is_instance_of::<PyBytes>()
         || item.is_instance_of::<PyTuple>()
+        || item.is_instance_of::<PyByteArray>()
+        || item.is_instance_of::<PyMemoryView>()
     {
         return Ok(false);
     }
@@ -96,7 +99,9 @@ impl<'py> Batch<'py> {
         }
         let mut columns = Vec::new();
         for (i, item) in keys.try_iter()?.enumerate() {
-            let Some(column) = column(&item?, hasher)? else {
+            let item = item?;
+            let column = if is_column(&item)? { column(&item, hasher)? } else { None };
+            let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
                     "item {i} of the list is no column of strings, bytes or integers, as its first is"
                 )));
@@ -119,7 +124,7 @@ fn column_unless_bytes(
     keys: &Bound<'_, PyAny>,
     hasher: KeyHasher,
 ) -> PyResult<Option<Vec<Column>>> {
-    if keys.is_instance_of::<pyo3::types::PyByteArray>() || keys.is_instance_of::<PyString>() {
+    if keys.is_instance_of::<PyByteArray>() || keys.is_instance_of::<PyString>() {
         Ok(None)
     } else {
         column(keys, hasher)

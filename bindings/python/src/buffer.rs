@@ -20,9 +20,9 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
             "keys in {dimensions} dimensions: give one, or a list of columns whose rows are the keys"
         )));
     }
-    let swapped = match format.as_bytes()[0] {
-        b'>' | b'!' => cfg!(target_endian = "little"),
-        b'<' => cfg!(target_endian = "big"),
+    let swapped = match format.as_bytes().first() {
+        Some(b'>' | b'!') => cfg!(target_endian = "little"),
+        Some(b'<') => cfg!(target_endian = "big"),
         _ => false,
     };
     let (size, len) = (buffer.item_size(), buffer.item_count());

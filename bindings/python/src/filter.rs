@@ -427,11 +427,7 @@ impl BloomFilter {
     #[staticmethod]
     #[pyo3(signature = (path, /))]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        into_python(
-            py,
-            py.detach(|| stored::open(Bytes::read(&path)?))
-                .map_err(|error| error.of_file(&path))?,
-        )
+        into_python(py, py.detach(|| stored::load(&path)).map_err(|error| error.of_file(&path))?)
     }
 
     /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a filter cannot be changed.
@@ -474,8 +470,7 @@ impl ScalableBloomFilter {
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
         into_python(
             py,
-            py.detach(|| stored::open_growing(Bytes::read(&path)?))
-                .map_err(|error| error.of_file(&path))?,
+            py.detach(|| stored::load_growing(&path)).map_err(|error| error.of_file(&path))?,
         )
     }
 

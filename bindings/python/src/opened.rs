@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use blocked_bloom_inspect::{
-    EVIDENCE_BYTES, FileRanges, Format, LookupOptions, Opened, PhysicalType, recognise,
+    EVIDENCE_BYTES, FileRanges, Format, LookupOptions, Opened, PhysicalType, Value, recognise,
 };
 use memmap2::Mmap;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -151,7 +151,8 @@ impl StoredFilter {
 }
 
 /// Opens a file that holds a filter, of this project or of another system: RocksDB's SST files, Parquet, Cassandra, Guava, Spark,
-/// RedisBloom. The file is mapped, and verified as far as its format has checksums.
+/// RedisBloom. The file is mapped, and verified as far as its format has checksums. Whoever makes it shorter while the filter is in use ends this
+/// process when it looks there.
 ///
 /// A filter of this project becomes a `BloomFilter` or `ScalableBloomFilter`, as `mmap` opens it. `column` is that of a Parquet file whose
 /// filters are meant; `integers=True` says that a Spark filter holds integers and not strings.
@@ -201,6 +202,10 @@ pub(crate) fn parquet_row_groups(
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
     let file = opened(&path, format, map)?;
+    // Which columns it has only its row groups say.
+    if file.borrow_dependent().describe().json().get("row_groups") == Some(&Value::Integer(0)) {
+        return Ok(Vec::new());
+    }
     let filters =
         file.borrow_dependent().column(column, &[]).map_err(|error| format_error(&path, error))?;
     let values = keys(values, format, Some(filters.physical_type()))?;

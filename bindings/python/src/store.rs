@@ -355,7 +355,7 @@ impl Store {
         }
         let keys = BloomFilter::from_blocks(&blocks, shape.probes(), left.key_hash())?
             .estimated_keys()
-            .unwrap_or(0);
+            .unwrap_or_else(|| left.keys_inserted().min(right.keys_inserted()));
         // A filter of given blocks that can be changed comes from stored bytes: the header of this one, but for the keys and the blocks.
         let mut bytes = vec![0; HEADER_BYTES];
         left.stored_header().clone_into(bytes.first_chunk_mut().expect("as long as a header"));

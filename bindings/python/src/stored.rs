@@ -1,12 +1,14 @@
 //! Filters in files and in bytes.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blocked_bloom::header::HEADER_BYTES;
-use blocked_bloom::{BlockBuffer, BloomFilter, Stored};
+use blocked_bloom::header::HeaderError;
+use blocked_bloom::{BlockBuffer, BloomFilter, FormatError, Stored};
+use blocked_bloom_inspect::{Format, recognise};
 use blocked_bloom_scalable::ScalableBloomFilter;
 use memmap2::{Advice, Mmap};
 use xxhash_rust::xxh3::Xxh3;
@@ -59,10 +61,19 @@ impl Bytes {
         Ok(copy)
     }
 
-    /// Reads a file into memory, once.
-    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+    /// Reads a file into memory, once, if `check` finds no error in its first bytes, at most [`HEADER_BYTES`], and its length: what is no filter
+    /// may be of any size.
+    fn read(
+        path: &Path,
+        check: impl FnOnce(&[u8], u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let mut file = File::open(path)?;
-        let mut bytes = Bytes::room(file.metadata()?.len())?;
+        let len = file.metadata()?.len();
+        let mut head = Vec::with_capacity(HEADER_BYTES);
+        (&mut file).take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+        check(&head, len)?;
+        file.rewind()?;
+        let mut bytes = Bytes::room(len)?;
         bytes.fill(&mut file)?;
         if file.read(&mut [0])? > 0 {
             return Err(Error::Value("the file grew while it was read".into()));
@@ -92,6 +103,27 @@ self_cell::self_cell!(
 );
 
 type Chain<'a> = ScalableBloomFilter<Stored<&'a [u8]>>;
+
+/// Reads a filter for a known number of keys, and verifies it.
+pub(crate) fn load(path: &Path) -> Result<Store, Error> {
+    open(Bytes::read(path, |head, len| match BloomFilter::from_bytes_trusted(head) {
+        Err(FormatError::Header(HeaderError::Length { expected, .. })) if expected == len => Ok(()),
+        Err(FormatError::Header(HeaderError::Length { expected, .. })) => {
+            Err(FormatError::Header(HeaderError::Length { found: len, expected }).into())
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    })?)
+}
+
+/// Reads a growing filter, and verifies it.
+pub(crate) fn load_growing(path: &Path) -> Result<Store, Error> {
+    open_growing(Bytes::read(path, |head, _| match recognise("", head, head, None) {
+        Ok(Format::Growing) => Ok(()),
+        // The error says what is wrong with it.
+        _ => open_growing(Bytes::copy_of(head)?).map(|_| ()),
+    })?)
+}
 
 /// Opens a filter for a known number of keys, and verifies it.
 pub(crate) fn open(bytes: Bytes) -> Result<Store, Error> {

@@ -240,3 +240,30 @@ def test_parquet(tmp_path):
             parquet_row_groups(path, column, [value])
     with pytest.raises(ValueError):
         blocked_bloom.open(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.bin", integers=True)
+
+
+def test_parquet_without_rows(tmp_path):
+    table = pa.table({"id": pa.array([], pa.int64())})
+    with pq.ParquetWriter(tmp_path / "t.parquet", table.schema):
+        pass
+    assert pq.ParquetFile(tmp_path / "t.parquet").num_row_groups == 0
+    assert parquet_row_groups(tmp_path / "t.parquet", "id", [1]) == []
+
+
+def test_large_files_that_are_no_filters_are_not_read(tmp_path):
+    path = tmp_path / "large"
+    BloomFilter(100).save(path)
+    for kind in (BloomFilter, ScalableBloomFilter):
+        with open(path, "r+b") as file:
+            if kind is ScalableBloomFilter:
+                file.write(b"other bytes")
+            file.truncate(200 << 30)
+        with pytest.raises(FormatError):
+            kind.load(path)
+
+
+def test_intersections_of_full_filters_count_keys():
+    full = BloomFilter(1, bits_per_key=1)
+    full.update(range(10_000))
+    both = full & full
+    assert len(both) == 10_000 and both.fpr > 0.9
