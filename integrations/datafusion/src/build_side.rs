@@ -13,7 +13,7 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
@@ -73,15 +73,25 @@ fn keys_of(plan: &Plan) -> &Plan {
     let is_filter = |aggregate: &AggregateExec| {
         aggregate.aggr_expr().iter().all(|a| a.fun().name() == BLOOM_FILTER_AGG)
     };
-    match plan.children().as_slice() {
-        [child]
-            if plan.is::<CoalescePartitionsExec>()
-                || plan.downcast_ref::<AggregateExec>().is_some_and(is_filter) =>
-        {
-            keys_of(child)
+    let mut at = plan;
+    loop {
+        let [child] = at.children()[..] else { return plan };
+        match at.downcast_ref::<AggregateExec>() {
+            Some(aggregate) if !is_filter(aggregate) => return plan,
+            Some(aggregate) if !is_final(*aggregate.mode()) => return child,
+            Some(_) => {}
+            // One task's merging has the two others.
+            None if at.is::<CoalescePartitionsExec>()
+                || at.is::<ProjectionExec>()
+                || at.is::<RepartitionExec>() => {}
+            None => return plan,
         }
-        _ => plan,
+        at = child;
     }
+}
+
+fn is_final(mode: AggregateMode) -> bool {
+    matches!(mode, AggregateMode::Final | AggregateMode::FinalPartitioned)
 }
 
 fn is_known(plan: &Plan) -> bool {

@@ -298,4 +298,12 @@ async fn two_hundred_partitions_read_one_merged_filter() {
         assert_eq!(number(&context, &sql).await, rows, "{predicate}");
         run(&context, "SET bloom_join.enabled = true").await;
     }
+    // A table that was reduced by a merged filter is the build side of another join.
+    register(&context, "g", vec![("gk", of(|i| i * 5, n))], 8);
+    let sql = "SELECT count(*) FROM g JOIN (SELECT f.id FROM f JOIN d ON f.fk = d.k WHERE attr < 3) x ON g.gk = x.id";
+    let chain = plan(&context, sql).await;
+    assert!(chain.matches("BloomProbeExec").count() > 1, "{chain}");
+    let rows = number(&context, sql).await;
+    run(&context, "SET bloom_join.enabled = false").await;
+    assert_eq!(number(&context, sql).await, rows);
 }
