@@ -2,11 +2,12 @@
 let tree = [];
 const LEVELS = '1M,10M,100M,1G', BUDGET = '1 GiB';
 
-// As the tool writes levels: KEYS, and xRUNS unless it is one.
-const levelText = level => level.keys.replace(/[\s,]/g, '') + (level.runs === '1' ? '' : `x${level.runs}`);
+// As the tool writes levels: KEYS, =PRESENT unless it is none, and xRUNS unless it is one.
+const levelText = level => level.keys.replace(/[\s,]/g, '') + (/^0? ?%?$/.test(level.present) ? '' : `=${level.present.replace(/\s/g, '')}`) + (level.runs === '1' ? '' : `x${level.runs}`);
 const levelOf = text => {
-  const [keys, runs] = text.split('x');
-  return { keys, runs: runs ?? '1' };
+  const [rest, runs] = text.split('x');
+  const [keys, present] = rest.split('=');
+  return { keys, runs: runs ?? '1', present: present ?? '0%' };
 };
 
 const levelsState = () => ({ levels: tree.map(levelText).join(','), budget: $('budget').value });
@@ -19,11 +20,11 @@ function readLevels(query) {
 }
 
 function drawLevels() {
-  const heads = ['', 'keys', 'runs', 'bits per key', 'pass', 'wasted reads'].map((head, at) => h('span', { class: at > 2 ? 'number' : '' }, head));
+  const heads = ['', 'keys', 'runs', 'found', 'bits per key', 'pass', 'wasted reads'].map((head, at) => h('span', { class: at > 3 ? 'number' : '' }, head));
   const rows = tree.map((level, at) => {
-    const input = (name, label) => h('input', { value: level[name], spellcheck: 'false', 'aria-label': `${label} of level ${at}`, 'data-field': `${at}.${name}`, oninput: event => { level[name] = event.target.value; showLevels(); } });
+    const input = (name, label, term) => h('label', {}, h('span', { class: 'term', 'aria-hidden': 'true' }, term), h('input', { value: level[name], spellcheck: 'false', 'aria-label': `${label} of level ${at}`, 'data-field': `${at}.${name}`, oninput: event => { level[name] = event.target.value; showLevels(); } }));
     const cell = name => h('span', { class: 'number' }, h('span', { class: 'term' }, name), h('span', { 'data-result': `${at}.${name}` }));
-    return h('div', { class: 'level' }, h('span', { class: 'place' }, String(at)), input('keys', 'Keys'), input('runs', 'Sorted runs'), cell('bits per key'), cell('pass'), cell('wasted reads'),
+    return h('div', { class: 'level' }, h('span', { class: 'place' }, String(at)), input('keys', 'Keys', 'keys'), input('runs', 'Sorted runs', 'runs'), input('present', 'Lookups that find their key', 'found'), cell('bits per key'), cell('pass'), cell('wasted reads'),
       h('button', { type: 'button', 'aria-label': `Remove level ${at}`, disabled: tree.length === 1, onclick: () => { tree.splice(at, 1); drawLevels(); showLevels(); $('add-level').focus(); } }, '×'));
   });
   $('levels').replaceChildren(h('div', { class: 'level head', 'aria-hidden': 'true' }, ...heads), ...rows);
@@ -31,11 +32,11 @@ function drawLevels() {
 
 function showLevels() {
   const budget = $('budget').value;
-  const answer = filters.call('plan_levels', { budget, ...Object.fromEntries(tree.flatMap((level, at) => [[`${at}.keys`, level.keys], [`${at}.runs`, level.runs]])) });
+  const answer = filters.call('plan_levels', { budget, ...Object.fromEntries(tree.flatMap((level, at) => [[`${at}.keys`, level.keys], [`${at}.runs`, level.runs], [`${at}.present`, level.present || '0']])) });
   $('budget').setAttribute('aria-invalid', String(answer.field === 'budget'));
   for (const input of $('levels').querySelectorAll('input')) input.setAttribute('aria-invalid', String(input.dataset.field === answer.field));
   const [at, name] = (answer.field ?? '').split('.');
-  $('levels-problem').textContent = !answer.error ? '' : name ? `Level ${at}, ${name}: ${answer.error}` : answer.error;
+  $('levels-problem').textContent = !answer.error ? '' : name ? `Level ${at}, ${name === 'present' ? 'found' : name}: ${answer.error}` : answer.error;
   if (answer.error) return;
   const [planned, uniform] = answer.plans;
   planned.levels.forEach((level, at) => {
@@ -55,7 +56,7 @@ function showLevels() {
 
 $('budget').addEventListener('input', () => showLevels());
 $('add-level').addEventListener('click', () => {
-  tree.push({ keys: tree.length ? tree[tree.length - 1].keys : '1M', runs: '1' });
+  tree.push({ keys: tree.length ? tree[tree.length - 1].keys : '1M', runs: '1', present: '0%' });
   drawLevels();
   showLevels();
   $('levels').querySelector(`[data-field="${tree.length - 1}.keys"]`).focus();

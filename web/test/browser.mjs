@@ -200,12 +200,12 @@ say('sizes and levels, as plan has them');
       same++;
     }
   }
-  for (const tree of [['1M', '10M', '100M'], ['100kx4', '1M', '1Gx2']]) {
+  for (const tree of [['1M', '10M', '100M'], ['100kx4', '1M', '1Gx2'], ['10M=20%', '100M=90%x3', '100M=0.9999']]) {
     for (const budget of ['64MiB', '1GiB']) {
       const planned = tool('plan', '--json', '--levels', tree.join(','), '--budget', budget);
-      const levels = Object.fromEntries(tree.flatMap((level, at) => [[`${at}.keys`, level.split('x')[0]], [`${at}.runs`, level.split('x')[1] ?? '1']]));
+      const levels = Object.fromEntries(tree.flatMap((level, at) => [[`${at}.keys`, /^\w+?(?=[x=]|$)/.exec(level)[0]], [`${at}.runs`, level.split('x')[1] ?? '1'], [`${at}.present`, /=([^x]+)/.exec(level)?.[1] ?? '0']]));
       equal(answer('plan_levels', { budget, ...levels }), planned, `levels ${tree} in ${budget}`);
-      const on = await newPage({}, `${url}#size?levels=${tree.join(',')}&budget=${budget}`);
+      const on = await newPage({}, `${url}#size?levels=${encodeURIComponent(tree.join(','))}&budget=${budget}`);
       equal(await on.locator('[data-result$="bits per key"]').allTextContents(), planned.plans[0].levels.map(level => (level.skipped ? 'no filter' : level.bits_per_key.toFixed(2))), `levels ${tree} in ${budget} are shown`);
       same++;
       await on.close();
