@@ -7,6 +7,13 @@ const FORMATS = {
 };
 const VERSIONS = [['', 'as the file’s name says'], ['la', 'up to 2.2'], ['me', '3.0 to 3.11'], ['nb', '4.0 and later']];
 const LINES_SHOWN = 100;
+// Files that are no filters, but may have some in them.
+const NO_FILTERS = [
+  { start: 'REDIS', text: 'It is a database of Redis (RDB). Export one filter with BF.SCANDUMP: its pieces, written one after another by “blocked-bloom”, are a file that this page reads.' },
+  { start: '\x1f\x8b', text: 'It is compressed by gzip: unpack it first.' },
+  { start: '\x28\xb5\x2f\xfd', text: 'It is compressed by Zstandard: unpack it first.' },
+  { start: 'PK\x03\x04', text: 'It is a ZIP archive: unpack it first.' },
+];
 const current = { file: null, name: '', size: 0, description: null };
 
 const worker = {
@@ -55,10 +62,13 @@ async function openFile(file, options = {}) {
 }
 
 function showFileProblem(answer, options) {
-  const paragraphs = [h('p', {}, `${current.name}: ${answer.error}.`)];
+  const what = answer.field === 'format' && NO_FILTERS.find(({ start }) => [...start].every((byte, at) => byte.charCodeAt(0) === answer.head?.[at]));
+  const paragraphs = [h('p', {}, `${current.name}: ${answer.error}${answer.error.endsWith('?') ? '' : '.'}`)];
+  if (what) paragraphs.push(h('p', {}, what.text));
   if (answer.like === 'compact') paragraphs.push(h('p', {}, h('button', { type: 'button', onclick: () => openFile(current.file, { format: 'compact' }) }, 'Read it as a compact filter')));
   if (answer.text) paragraphs.push(h('p', {}, 'If it is a list of keys, look them up in a filter: open the filter first, and then drop this file under “Look up”.'));
   if (answer.lost) paragraphs.push(h('p', {}, 'Filters of this format are read whole. The command-line tool can look into files of any size.'));
+  $('said').textContent = '';
   $('file-problem').replaceChildren(...paragraphs);
   $('file-problem').hidden = false;
 }
@@ -97,7 +107,7 @@ async function showFile(description) {
   parts.push(loads);
   const json = h('pre', {});
   const asJson = h('details', { id: 'as-json', ontoggle: () => { json.textContent = JSON.stringify(description.facts, null, 2); } }, h('summary', {}, 'As JSON'), json);
-  const action = ['partition-index'].includes(description.format) ? null : h('p', {}, h('a', { class: 'button', href: '#lookup' }, 'Look up keys in it'));
+  const action = description.format === 'partition-index' || description.damage ? null : h('p', {}, h('a', { class: 'button', href: '#lookup' }, 'Look up keys in it'));
   $('found').replaceChildren(...parts, ...(action ? [action] : []), asJson);
   $('found').hidden = false;
   $('drop').classList.add('small');

@@ -22,7 +22,7 @@ function readLevels(query) {
 function drawLevels() {
   const heads = ['', 'keys', 'runs', 'found', 'bits per key', 'pass', 'wasted reads'].map((head, at) => h('span', { class: at > 3 ? 'number' : '' }, head));
   const rows = tree.map((level, at) => {
-    const input = (name, label, term) => h('label', {}, h('span', { class: 'term', 'aria-hidden': 'true' }, term), h('input', { value: level[name], spellcheck: 'false', 'aria-label': `${label} of level ${at}`, 'data-field': `${at}.${name}`, oninput: event => { level[name] = event.target.value; showLevels(); } }));
+    const input = (name, label, term) => h('label', {}, h('span', { class: 'term', 'aria-hidden': 'true' }, name === 'keys' ? `level ${at}: keys` : term), h('input', { value: level[name], spellcheck: 'false', 'aria-label': `${label} of level ${at}`, 'data-field': `${at}.${name}`, oninput: event => { level[name] = event.target.value; showLevels(); } }));
     const cell = name => h('span', { class: 'number' }, h('span', { class: 'term' }, name), h('span', { 'data-result': `${at}.${name}` }));
     return h('div', { class: 'level' }, h('span', { class: 'place' }, String(at)), input('keys', 'Keys', 'keys'), input('runs', 'Sorted runs', 'runs'), input('present', 'Lookups that find their key', 'found'), cell('bits per key'), cell('pass'), cell('wasted reads'),
       h('button', { type: 'button', 'aria-label': `Remove level ${at}`, disabled: tree.length === 1, onclick: () => { tree.splice(at, 1); drawLevels(); showLevels(); $('add-level').focus(); } }, '×'));
@@ -37,6 +37,7 @@ function showLevels() {
   for (const input of $('levels').querySelectorAll('input')) input.setAttribute('aria-invalid', String(input.dataset.field === answer.field));
   const [at, name] = (answer.field ?? '').split('.');
   $('levels-problem').textContent = !answer.error ? '' : name ? `Level ${at}, ${name === 'present' ? 'found' : name}: ${answer.error}` : answer.error;
+  $('levels-view').classList.toggle('stale', !!answer.error);
   if (answer.error) return;
   const [planned, uniform] = answer.plans;
   planned.levels.forEach((level, at) => {
@@ -48,9 +49,10 @@ function showLevels() {
   const [own, same] = [planned.expected_wasted_reads, uniform.expected_wasted_reads];
   const bits = uniform.levels.find(level => !level.skipped)?.bits_per_key;
   $('levels-sentence').textContent = `${size(planned.stored_bytes)} in all, ${significant(own)} wasted reads per lookup of an absent key` +
-    (bits && same > own ? `. The same ${bits.toFixed(1)} bits per key for every level waste ${significant(same)}: ${significant(same / own, 2)} times as many.` : '.');
+    (bits && same > own ? `. The same ${bits.toFixed(1)} bits per key for every level waste ${significant(same)}: ${significant(same / own, 2)} times as many.` : '.') +
+    (planned.stored_bytes < 0.9 * answer.budget_bytes ? ' The rest of the memory is not used: no filter takes more than 100 bits per key, and a level without filter none.' : '');
   const text = tree.map(levelText).join(',');
-  $('levels-code').replaceChildren(snippet('Command line', `blocked-bloom plan --levels ${text} --budget ${budget.replace(/[\s,]/g, '')}`));
+  $('levels-code').replaceChildren(snippet('Command line', `blocked-bloom plan --levels ${text} --budget ${answer.budget_bytes}`));
   writeSize();
 }
 

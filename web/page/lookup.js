@@ -3,6 +3,7 @@ const KEY_FORMS = { text: 'Text', hex: 'Hex digits', 'u64-le': 'Integers, 8 byte
 const TYPES = ['int32', 'int64', 'float', 'double', 'byte-array', 'fixed-len-byte-array', 'int96'];
 const ANSWERS_SHOWN = 1000, PROBES_SHOWN = 8;
 let lookupOptions = {};
+let isChosen = false, refused = null; // whether the options are in force, and why they cannot be: nothing is looked up before, nor then
 
 function noLookups() {
   $('no-file').hidden = false;
@@ -34,29 +35,36 @@ function allowLookups() {
   }
   if (format === 'spark') fields.push(select('type', 'Keys were put in as', [['', 'strings or bytes'], ['int64', 'long'], ['int32', 'int']], '', set('type')));
   if (['native', 'rocksdb-sst'].includes(format)) fields.push(input('prefix', 'Look up prefixes, by the rule', format === 'native' ? 'no: whole keys; or fixed:4' : 'no: whole keys; or own, fixed:4', 'prefix'));
-  const forms = Object.entries(KEY_FORMS).filter(([name]) => !isTyped || ['text', 'hex'].includes(name));
+  const forms = isTyped ? [['text', 'Text, or numbers in decimal'], ['hex', KEY_FORMS.hex]] : Object.entries(KEY_FORMS);
   fields.push(select('key-form', 'Keys are', forms, 'text', set('keys')));
   $('lookup-options').replaceChildren(...fields);
   chooseLookup();
 }
 
+const FIELDS = { row_groups: 'row-groups', prefix: 'prefix', type: 'type', column: 'column' };
 let choosing = 0;
 async function chooseLookup() {
   const turn = ++choosing;
+  isChosen = false;
   const answer = await worker.ask('choose', lookupOptions, reportProgress);
   if (turn !== choosing) return;
   $('progress').hidden = true;
-  const texts = answer.error ? [answer.error] : answer.warnings ?? [];
-  $('lookup-warnings').replaceChildren(...texts.map(text => h('p', { class: 'note' }, text)));
-  if (answer.error) for (const id of ['answers', 'probes']) $(id).replaceChildren();
-  else await lookUp();
+  [isChosen, refused] = [true, answer.error];
+  for (const input of $('lookup-options').querySelectorAll('input, select')) input.setAttribute('aria-invalid', String(!!refused && input.id === FIELDS[answer.field]));
+  $('lookup-warnings').replaceChildren(...(refused ? [h('p', { class: 'problem', role: 'alert' }, refused)] : (answer.warnings ?? []).map(text => h('p', { class: 'note' }, text))));
+  if (refused) {
+    for (const id of ['answers', 'probes']) $(id).replaceChildren();
+    performance.mark('looked-up');
+  } else await lookUp();
 }
 
 let lookingUp = 0;
 async function lookUp() {
   const turn = ++lookingUp, lines = $('typed').value;
+  if (!isChosen) return; // choosing looks up what is typed
+  if (refused) return performance.mark('looked-up');
   const answer = await worker.ask('lookup', { lines });
-  if (turn !== lookingUp) return;
+  if (turn !== lookingUp || !isChosen || refused) return;
   problem($('typed'), $('typed-problem'), answer.error);
   if (answer.error) {
     for (const id of ['answers', 'probes']) $(id).replaceChildren();
@@ -69,6 +77,13 @@ async function lookUp() {
   performance.mark('looked-up');
 }
 
+// What a part of the file is called: by its row group, or by its number.
+function partName(part) {
+  const { list, parts } = current.description;
+  const group = list && list.lines.length === parts ? list.heads.indexOf('row group') : -1;
+  return group < 0 ? `Filter ${part}` : `Row group ${list.lines[part][group]}`;
+}
+
 // The line that the cursor is in.
 const keyAt = lines => Math.min(lines.slice(0, $('typed').selectionStart).split('\n').length - 1, lines.replace(/\n$/, '').split('\n').length - 1);
 
@@ -77,12 +92,18 @@ function showAnswers({ answers, lines, maybe, absent, warnings, row_groups: grou
   const all = maybe + absent;
   const parts = [];
   if (all > 1) parts.push(h('p', { class: 'tally' }, h('span', {}, `${whole.format(absent)} certainly absent`), h('span', { class: 'maybe' }, `${whole.format(maybe)} maybe there`)));
-  if (groups) parts.push(h('p', {}, groups.needed.length ? `Of ${counted(groups.of, 'row group')} ${groups.needed.length === groups.of ? 'all' : `only ${groups.needed.slice(0, 50).join(', ')}${groups.needed.length > 50 ? ' …' : ''}`} must be read.` : `None of ${counted(groups.of, 'row group')} has to be read.`));
+  if (groups) parts.push(h('p', {}, rowGroupsText(groups)));
   parts.push(...warnings.map(text => h('p', { class: 'note' }, text)));
   parts.push(h('ul', { class: `answers${answers.length > 12 ? ' many' : ''}` }, ...[...answers].slice(0, ANSWERS_SHOWN).map((one, at) =>
     h('li', {}, h('span', { class: 'key mono' }, lines[at] === '' ? '(no bytes)' : lines[at]), h('span', { class: `verdict ${one === '1' ? 'maybe' : 'absent'}` }, one === '1' ? 'maybe there' : 'certainly absent')))));
   if (all > ANSWERS_SHOWN) parts.push(h('p', { class: 'hint' }, `The first ${ANSWERS_SHOWN} of ${whole.format(all)}.`));
   $('answers').replaceChildren(...parts);
+}
+
+function rowGroupsText({ of, needed }) {
+  if (!needed.length) return of === 1 ? 'The row group does not have to be read.' : `None of the ${of} row groups has to be read.`;
+  const names = `${needed.slice(0, 50).join(', ')}${needed.length > 50 ? ' …' : ''}`;
+  return `To be read: row group${needed.length === 1 ? '' : 's'} ${names} (${needed.length} of ${of}; they are numbered from 0).`;
 }
 
 // A single key in its block: the bits that it has, and those that are set.
@@ -99,7 +120,7 @@ function drawBlock({ part, block, bytes, bits, hit }, hasParts) {
   const count = 8 * bytes.length, across = 32, cell = 16, width = across * cell + 2, height = count / across * cell + 2;
   const own = new Set(bits.map(([bit]) => bit));
   const missing = bits.filter(([, isSet]) => !isSet).length;
-  const said = `${hasParts ? `Filter ${part}, block` : 'Block'} ${whole.format(block)}: ${hit ? `all ${bits.length} bits are set, so the key may be there` : `${missing} of ${bits.length} bits ${missing === 1 ? 'is' : 'are'} not set, so the key is certainly absent`}`;
+  const said = `${hasParts ? `${partName(part)}, block` : 'Block'} ${whole.format(block)}: ${hit ? `all ${bits.length} bits are set, so the key may be there` : `${missing} of ${bits.length} bits ${missing === 1 ? 'is' : 'are'} not set, so the key is certainly absent`}`;
   const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, width, role: 'img', 'aria-label': said });
   for (let bit = 0; bit < count; bit++) {
     const isSet = bytes[bit >> 3] >> (bit & 7) & 1;
@@ -111,6 +132,7 @@ function drawBlock({ part, block, bytes, bits, hit }, hasParts) {
 
 async function lookupFile(file) {
   const turn = ++lookingUp;
+  if (refused) return problem($('typed'), $('typed-problem'), `${file.name} was not looked up: ${refused}`);
   const answer = await worker.ask('lookupFile', { keys: file, shown: ANSWERS_SHOWN }, reportProgress);
   if (turn !== lookingUp) return;
   $('progress').hidden = true;

@@ -32,7 +32,8 @@ function significant(number, digits = 3) {
     const exponent = Math.floor(Math.log10(number));
     return `${(number / 10 ** exponent).toPrecision(digits)} × ${power(exponent)}`;
   }
-  return number.toPrecision(digits);
+  const text = number.toPrecision(digits);
+  return text.includes('e') ? whole.format(number) : text;
 }
 
 const percent = rate => `${significant(100 * rate)} %`;

@@ -53,7 +53,8 @@ function drawPlot() {
     const bits = 2 + (event.clientX - box.left - left) / (width - left - right) * (MOST_BITS - 2);
     chooseBits(Math.min(MOST_BITS, Math.max(2, Math.round(2 * bits) / 2)));
   });
-  $('plot').replaceChildren(svg);
+  const legend = h('p', { class: 'legend' }, ...plot.rows.map(({ kind }) => h('span', {}, swatchOf(kind), KINDS[kind].short)));
+  $('plot').replaceChildren(svg, ...(narrow ? [legend] : []));
 }
 
 new ResizeObserver(([entry]) => {

@@ -24,6 +24,7 @@ function showSize() {
   problem($('keys'), $('keys-problem'), fault('keys'));
   problem($('load'), $('load-problem'), fault('load'));
   problem($(input.by), $('by-problem'), fault(input.by) ?? (answer.error && !['keys', 'load'].includes(answer.field) ? answer.error : null));
+  $('size').classList.toggle('stale', !!answer.error);
   if (answer.error) return;
   sizes = answer;
   sizes.input = input;
@@ -40,11 +41,14 @@ function showSize() {
 
 const usable = row => row && row.rate !== undefined && row.rate !== null;
 
+const swatchOf = kind => s('svg', { class: 'swatch', viewBox: '0 0 20 12', 'aria-hidden': 'true' },
+  kind === 'tags' ? s('circle', { class: 'dot tags', cx: 10, cy: 6, r: 4 }) : s('path', { class: kind, d: 'M0 6H20' }));
+
 function showKinds() {
   const term = (name, value) => h('span', { class: 'number' }, h('span', { class: 'term' }, name), value);
   const rows = sizes.rows.map(row => {
     const kind = KINDS[row.kind];
-    const swatch = s('svg', { class: 'swatch', viewBox: '0 0 20 12', 'aria-hidden': 'true' }, s('path', { class: row.kind, d: 'M0 6H20' }));
+    const swatch = swatchOf(row.kind);
     const name = h('span', { class: 'name' },
       h('input', { type: 'radio', name: 'kind', value: row.kind, checked: row.kind === plot.kind, disabled: !usable(row), onchange: chooseKind }), swatch, h('span', {}, kind.name));
     if (!usable(row)) return h('label', { class: 'row' }, name, h('span', { class: 'more' }, 'There is none of this size.'));
@@ -63,14 +67,15 @@ function showKinds() {
 function showChosen() {
   const row = sizes.rows.find(row => row.kind === plot.kind), wrong = sizes.load * row.rate;
   $('answer-kind').textContent = `${KINDS[row.kind].name} filter of ${counted(sizes.keys, 'key')}`;
-  const figures = [['memory', size(row.bytes)], ['of absent keys pass', percent(row.rate)], ['bits per key', row.bits_per_key.toFixed(2)]];
+  const figures = [['memory', size(row.bytes)], ['of absent keys pass: false positives', percent(row.rate)], ['bits per key', row.bits_per_key.toFixed(2)]];
   if (row.probes) figures.push(['probes per lookup', row.probes]);
   $('answer').replaceChildren(...figures.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, String(value)))));
   const double = row.kind === 'blocked' && sizes.choice.keys_at_double_rate ? ` With ${whole.format(sizes.choice.keys_at_double_rate)} keys in it, twice as many pass.` : '';
   const large = row.kind === 'blocked' && sizes.choice.partition_recommended ? ' Above 16 GiB the rate gets worse: divide the keys among several filters.' : '';
+  const unused = row.kind === 'blocked' && sizes.input.by === 'bytes' && row.bytes < 0.9 * sizes.figure ? ' More than 100 bits per key change nothing: the rest of the memory is not used.' : '';
   const none = row.kind === 'blocked' && sizes.choice.pass_all;
   $('sentence').textContent = none ? 'No filter: every lookup reads.' :
-    `One lookup of an absent key in ${significant(1 / row.rate)} goes wrong: ${significant(wrong)} per second of ${whole.format(sizes.load)}.${double}${large}`;
+    `One lookup of an absent key in ${significant(1 / row.rate).replace(/\.0+$/, '')} goes wrong: ${significant(wrong)} per second of ${whole.format(sizes.load)}.${double}${large}${unused}`;
   $('code').replaceChildren(...codeOf(row).map(([name, text]) => snippet(name, text)));
   writeSize();
 }
@@ -90,7 +95,7 @@ function codeOf(row) {
   switch (row.kind) {
     case 'blocked': return [
       ['Rust', `let mut filter = blocked_bloom::FilterOptions::new(blocked_bloom::${sized[0]}).empty_filter(${sizes.keys})?;`],
-      ['Python', `filter = blocked_bloom.BloomFilter(keys, ${sized[1]})`],
+      ['Python', `from blocked_bloom import BloomFilter\nfilter = BloomFilter(${String(sizes.keys).replace(/\B(?=(\d{3})+$)/g, '_')}, ${sized[1]})`],
       build(sized[2]),
     ];
     case 'classical': return [
@@ -142,6 +147,9 @@ function readSize(query) {
 }
 
 $('size-form').addEventListener('input', event => {
+  // Another way to size goes on from the filter that was chosen.
+  const row = event.target.name === 'by' && sizes?.rows.find(row => row.kind === plot.kind);
+  if (row) $(by()).value = { bits: String(Number(row.bits_per_key.toFixed(2))), rate: `${Number((100 * row.rate).toPrecision(3))}%`, bytes: whole.format(row.bytes) }[by()];
   if (event.target.id === 'bits-slider') $('bits').value = event.target.value;
   showSize();
 });

@@ -40,6 +40,7 @@ const calls = {
         await read(answer.needs, report);
         continue;
       }
+      if (answer.error) return { ...answer, head: [...new Uint8Array(await file.slice(0, 8).arrayBuffer())] };
       const wanted = answer.missing ?? [];
       const bytes = wanted.reduce((sum, [, length]) => sum + length, 0);
       if (!wanted.length || bytes > AT_ONCE) return answer;

@@ -1,9 +1,24 @@
-//! Numbers as people write them, with suffixes and percentages; those that `blocked-bloom plan` takes.
+//! Numbers as people write them, with suffixes and percentages; those that `blocked-bloom plan` takes, and some more.
 
 use blocked_bloom::probe::MAX_BITS_PER_KEY;
 
 const THOUSANDS: [(&str, u64); 3] = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
-const BINARY: [(&str, u64); 3] = [("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30)];
+/// Of bytes, the longest first.
+const BYTES: [(&str, u64); 13] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("k", 1_000),
+    ("m", 1_000_000),
+    ("g", 1_000_000_000),
+    ("t", 1_000_000_000_000),
+    ("b", 1),
+];
 
 pub(crate) fn parse_keys(text: &str) -> Result<u64, String> {
     match scaled(text, &THOUSANDS) {
@@ -21,9 +36,9 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    scaled(text, &[THOUSANDS, BINARY].concat()).ok_or_else(|| {
-        "give a whole number of bytes such as 65536, 64KiB or 1.5M \
-         (K, M and G are decimal, KiB, MiB and GiB binary)"
+    scaled(text, &BYTES).ok_or_else(|| {
+        "give a whole number of bytes such as 65536, 64 KiB or 1.5 GB \
+         (KB, MB, GB and TB are decimal, KiB, MiB, GiB and TiB binary)"
             .to_owned()
     })
 }

@@ -67,7 +67,12 @@ pub fn table(input: &Input<'_>) -> Result<Value, Fault> {
         }
     };
     let load = input.parse("load", "0", parse_count)?;
-    let choice = choice(keys, sizing).map_err(|error| Fault::new(by, error))?;
+    // More keys than any filter takes are the keys' fault, not that of the size.
+    let fault = |error: ParamsError| match Sizing::BitsPerKey(0.1).params(keys) {
+        Err(_) => Fault::new("keys", "no filter takes so many keys: divide them among several"),
+        Ok(_) => Fault::new(by, error),
+    };
+    let choice = choice(keys, sizing).map_err(fault)?;
     let kinds: [(&'static str, Kind); 5] = [
         ("blocked", blocked),
         ("classical", classical),

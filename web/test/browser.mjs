@@ -174,6 +174,23 @@ say('a dropped file, a file of keys, one key in its block');
   check(/hex/.test(await lookUp(['xyz'])), 'what is no hex is said');
 }
 
+{
+  const two = recorded().find(({ file }) => file.endsWith('_2rg.parquet'))?.file ?? check(false, 'no file of two row groups');
+  await open(two);
+  await chooseIn('column', 'i64');
+  await chooseIn('row-groups', '0,zz');
+  await lookUp(['7']);
+  equal([await page.locator('#answers > *').count(), await page.locator('#row-groups').getAttribute('aria-invalid'), await page.locator('#lookup-warnings [role=alert]').count()], [0, 'true', 1], 'no answer by row groups that are none');
+  await chooseIn('row-groups', '');
+  // A value of the first row group, and one of none.
+  for (const [key, expected, groups] of [['-1000', 'To be read: row group 0 (1 of 2; they are numbered from 0).', [true, false]], ['999999999', 'None of the 2 row groups has to be read.', [false, false]]]) {
+    await lookUp([key]);
+    equal(await page.textContent('#answers p'), expected, key);
+    const blocks = await page.locator('#probes .block p').allTextContents();
+    equal(blocks.map((block, at) => [block.startsWith(`Row group ${at}, block`), / all \d+ bits are set/.test(block)]), groups.map(is => [true, is]), `${key}: ${blocks}`);
+  }
+}
+
 say('sizes and levels, as plan has them');
 {
   const instance = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(WASM))).exports;
@@ -227,7 +244,31 @@ say('states, errors and the keyboard');
   equal(await other.evaluate(() => [document.getElementById('keys').value, document.getElementById('rate').value, document.querySelector('[name=kind]:checked').value, document.getElementById('answer').textContent]), changed, 'a state that was sent');
   await on.fill('#keys', 'many');
   check(/whole number/.test(await on.textContent('#keys-problem')) && await on.getAttribute('#keys', 'aria-invalid') === 'true', 'what is no number is said');
-  await on.fill('#keys', '1M');
+  const isStale = () => on.evaluate(() => getComputedStyle(document.querySelector('#size .answer')).opacity < 0.5);
+  check(await isStale(), 'figures of the keys before are dimmed');
+  await on.fill('#keys', '50M');
+  check(!await isStale(), 'and no longer when the keys are mended');
+  await on.check('[name=kind][value=blocked]');
+  await on.fill('#rate', '1%');
+  await on.fill('#load', '100k');
+  check((await on.textContent('#sentence')).startsWith('One lookup of an absent key in 100 goes wrong: 1,000 per second of 100,000.'), await on.textContent('#sentence'));
+  check((await on.textContent('#code')).includes('BloomFilter(50_000_000, fpr=0.01)'), 'the line of Python is complete');
+  const memory = () => on.locator('#answer dd').first().textContent();
+  const chosen = await memory();
+  for (const by of ['bytes', 'bits', 'rate']) {
+    await on.locator(`[name=by][value=${by}]`).dispatchEvent('click');
+    equal(await memory(), chosen, `the same filter, sized by ${by}`);
+  }
+  await on.locator('[name=by][value=bytes]').dispatchEvent('click');
+  for (const [bytes, shown] of [['60 MB', '57.2 MiB'], ['64 KiB', '64.0 KiB'], ['20 GiB', '596 MiB']]) {
+    await on.fill('#bytes', bytes);
+    equal([await on.textContent('#by-problem'), await memory()], ['', shown], bytes);
+  }
+  check(/rest of the memory is not used/.test(await on.textContent('#sentence')), 'more memory than a filter takes');
+  await on.locator('[name=by][value=bits]').dispatchEvent('click');
+  await on.fill('#bits', '10');
+  await on.fill('#keys', '99999999999999');
+  check(/divide them/.test(await on.textContent('#keys-problem')), 'more keys than a filter takes');
   // From the top by Tab: the skip link, three views, then the form.
   await other.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
   const seen = [];
@@ -310,6 +351,9 @@ say('accessibility, widths and pictures');
         await open(join(FIXTURES, path), on);
         await look(name);
       }
+      await on.click('#to-lookup');
+      await look('columns');
+      await on.click('#to-inspect');
       await on.evaluate(() => performance.clearMarks('opened'));
       await on.click('#example');
       await on.waitForFunction(() => performance.getEntriesByName('opened').length);
