@@ -3,7 +3,8 @@
 # web/test.sh --if-changed   the same, unless `tested` says that these files and the code that they link passed before
 #
 # It needs node (18 or later) with npm, and Chromium: Debian's packages nodejs, npm and chromium, which it installs if it is root on a
-# Debian machine; otherwise it says what did not run, and records nothing. playwright-core and axe-core come from npm, by the lock file.
+# Debian machine, firefox-esr too; otherwise it says what did not run, and records nothing (without Firefox it records, and says so).
+# playwright-core, puppeteer-core (for Firefox) and axe-core come from npm, by the lock file.
 # Pictures of the page are left in target/scratch/shots.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -23,11 +24,14 @@ missing=()
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
 [ -n "$chromium" ] || missing+=(chromium)
+firefox=$(command -v firefox-esr || command -v firefox || true)
 if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "web: installing ${missing[*]}"
         apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
         chromium=$(command -v chromium)
+        [ -n "$firefox" ] || apt-get install -y -qq --no-install-recommends firefox-esr >/dev/null || true
+        firefox=$(command -v firefox-esr || true)
     else
         echo "web: NOT RUN in a browser: no ${missing[*]} (Debian: apt-get install ${missing[*]})" >&2
         exit
@@ -64,6 +68,12 @@ build words.scandump --format redisbloom
 build nb-1-big-Filter.db --format cassandra
 "$TOOL" dedup --state "$SCRATCH/native/words.growing" --quiet "$SCRATCH/words.txt" >"$SCRATCH/once"
 "$TOOL" planes build --lines 100 --output "$SCRATCH/native/words.planes" "$SCRATCH/words.txt"
+
+if [ -n "$firefox" ]; then
+    (cd test && FIREFOX=$firefox node firefox.mjs)
+else
+    echo "web: not tested in Firefox, which is not installed" >&2
+fi
 
 # At the same time: they wait for each other little.
 (cd test && node damaged.mjs "${WEB_DAMAGED_SECONDS:-60}") &
