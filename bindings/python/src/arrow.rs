@@ -242,7 +242,7 @@ fn refuse(schema: &ArrowSchema) -> PyResult<()> {
         "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
         _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),
         "e" | "f" | "g" => {
-            "floats: equal numbers may differ in their last bits; cast them to an integer type or to strings"
+            "floats: equal numbers may differ in their last bits; cast them to an integer type (pandas: series.astype('Int64')) or to strings"
         }
         "tdD" | "tts" | "ttm" => "dates or times: cast them to int32, the number that Arrow stores",
         _ if format.starts_with('t') => {

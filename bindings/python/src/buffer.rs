@@ -43,7 +43,7 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         "B" | "H" | "I" | "L" | "Q" | "N" | "?" => integers(false),
         "e" | "f" | "d" | "g" => {
             return Err(PyTypeError::new_err(
-                "keys are floats: equal numbers may differ in their last bits; cast them to an integer type or to strings, or give their bits, array.view('int64')",
+                "keys are floats: equal numbers may differ in their last bits; cast them to an integer type or to strings, or give their bits, array.view('int64'); of integers with gaps that pandas made floats of give series.astype('Int64')",
             ));
         }
         _ => None,

@@ -74,12 +74,38 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> 
     if is_typed && (key.is_instance_of::<PyFloat>() || key.is_instance_of::<PyBool>()) {
         return Ok(key.str()?.to_str()?.to_ascii_lowercase().into_bytes());
     }
+    if key.is_none() {
+        return Err(PyTypeError::new_err("None is no value: filters hold no NULL, leave it out"));
+    }
+    if is_typed && let Some(kind) = time(key)? {
+        return days(key, kind, values);
+    }
     if is_typed || format == Format::Redisbloom {
         return Ok(objects::number(key)?.into_bytes());
     }
     let (kind, format) = (key.get_type().fully_qualified_name()?, format.name());
     Err(PyTypeError::new_err(format!(
         "a key of this filter of {format} is str or bytes, as that system stores it, not {kind}"
+    )))
+}
+
+/// The class of a key that is a date or a time, of whatever library: its name without the module.
+fn time(key: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let name = key.get_type().name()?.to_str()?.to_owned();
+    let names = ["date", "datetime", "time", "timedelta", "datetime64", "timedelta64", "Timestamp"];
+    Ok(names.contains(&name.as_str()).then_some(name))
+}
+
+/// A date as Parquet's DATE has it, days since 1970; of times the file alone knows the unit.
+fn days(key: &Bound<'_, PyAny>, kind: String, values: Option<PhysicalType>) -> PyResult<Vec<u8>> {
+    const DAYS_BEFORE_1970: i64 = 719_163;
+    if kind == "date" && values == Some(PhysicalType::Int32) {
+        let day: i64 = key.call_method0(pyo3::intern!(key.py(), "toordinal"))?.extract()?;
+        return Ok((day - DAYS_BEFORE_1970).to_string().into_bytes());
+    }
+    Err(PyTypeError::new_err(format!(
+        "a {kind} has no unit that the column's filter could be asked in: give the integer that the column stores, such as days since 1970 \
+         for DATE, and milliseconds, microseconds or nanoseconds since 1970 for TIMESTAMP, as the file's schema says"
     )))
 }
 
@@ -190,7 +216,9 @@ pub(crate) fn open(
 /// The row groups of a Parquet file that must be read for any of the values of a column, by the column's Bloom filters: those without a
 /// filter, too.
 ///
-/// Values are of the column's type: int, float, str, bytes or bool. What the filters do not say is that a value is there.
+/// Values are of the column's stored type: int, float, str, bytes or bool; for a DATE also datetime.date. For a TIMESTAMP give the
+/// integer in the unit of the file's schema. None is no value: filters do not hold NULL. What the filters do not say is that a value is
+/// there.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import datetime
 import os
 import pathlib
 import pickle
@@ -240,6 +241,28 @@ def test_parquet(tmp_path):
             parquet_row_groups(path, column, [value])
     with pytest.raises(ValueError):
         blocked_bloom.open(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.bin", integers=True)
+
+
+def test_dates_and_times_of_parquet(tmp_path):
+    """A date is looked up by its days; a time, whose unit only the file knows, is refused with what to give."""
+    day, noon = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12)
+    table = pa.table({"day": [day], "time": pa.array([noon], pa.timestamp("us")), "id": [7]})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, bloom_filter_options={c: {"ndv": 100, "fpp": 0.0001} for c in table.column_names})
+    assert parquet_row_groups(path, "day", [day]) == [0]
+    assert parquet_row_groups(path, "day", [day + datetime.timedelta(1), datetime.date(1969, 12, 31)]) == []
+    assert parquet_row_groups(path, "time", [int(noon.replace(tzinfo=datetime.timezone.utc).timestamp()) * 10**6]) == [0]
+    for column, value in (("time", noon), ("time", np.datetime64("2020-02-29")), ("day", noon), ("id", day)):
+        with pytest.raises(TypeError, match="key 0: .*days since 1970.*microseconds"):
+            parquet_row_groups(path, column, [value])
+    with pytest.raises(TypeError, match="key 1: None is no value"):
+        parquet_row_groups(path, "id", [7, None])
+
+
+def test_the_names_that_are_imported_by_a_star():
+    names = {}
+    exec("from blocked_bloom import *", names)  # noqa: S102
+    assert "BloomFilter" in names and "open" not in names
 
 
 def test_parquet_without_rows(tmp_path):

@@ -25,6 +25,6 @@ __all__ = [
     "ScalableBloomFilter",
     "StoredFilter",
     "key_hash",
-    "open",
     "parquet_row_groups",
 ]
+# Not open, which "import *" would put in the place of Python's own.

@@ -11,7 +11,6 @@ __all__ = [
     "ScalableBloomFilter",
     "StoredFilter",
     "key_hash",
-    "open",
     "parquet_row_groups",
 ]
 
