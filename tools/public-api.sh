@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tools/public-api.sh           compares the public interface of every library with its listing, tools/public-api/PACKAGE.txt
 # tools/public-api.sh --write   writes the listings
-# With --most-types N it fails, too, if the core has more than N public types (structs, enums, unions, traits and aliases).
+# It fails, too, if a public type, trait or module has no example that rustdoc compiles, and with --most-types N if the core has more than N
+# public types (structs, enums, unions, traits and aliases).
 #
 # The libraries are the core and those in crates/. A listing has one line for each public item, with everything that its signature says; it
 # is made from rustdoc's JSON, which needs a nightly toolchain. A change of an interface shows in a diff; and integrations, whose tests
@@ -37,7 +38,7 @@ for package in "${packages[@]}"; do
     limit=()
     if [ -n "$most" ] && [ "$package" = blocked-bloom ]; then limit=(--most-types "$most"); fi
     # Above the limit there is a listing nonetheless.
-    "$target/tool/debug/public-api" ${limit[@]+"${limit[@]}"} "$target/doc/${package//-/_}.json" >"$listings/$package.txt" || failed=yes
+    "$target/tool/debug/public-api" --examples ${limit[@]+"${limit[@]}"} "$target/doc/${package//-/_}.json" >"$listings/$package.txt" || failed=yes
     [ -s "$listings/$package.txt" ] || exit 1
 done
 

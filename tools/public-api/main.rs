@@ -1,4 +1,5 @@
-//! Prints the public interface of a crate, one line per item, from the JSON that rustdoc writes: `public-api [--most-types N] FILE`.
+//! Prints the public interface of a crate, one line per item, from the JSON that rustdoc writes: `public-api [--examples]
+//! [--most-types N] FILE`.
 //!
 //! An item has the path by which callers reach it, not the one at which it is defined, so that code can move inside the crate. Whatever
 //! a line may consist of is matched without a wildcard: what rustdoc adds to its format is an error of the compiler, not a gap.
@@ -17,7 +18,7 @@ use rustdoc_types::{
 /// The formats of rustdoc that the types of rustdoc-types 0.57 read. Those up to 61 only add on what is stable in the standard library.
 const FORMATS: RangeInclusive<u64> = 57..=61;
 
-const USAGE: &str = "usage: public-api [--most-types N] FILE";
+const USAGE: &str = "usage: public-api [--examples] [--most-types N] FILE";
 
 fn main() -> ExitCode {
     match run() {
@@ -30,7 +31,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let wants_examples = arguments.first().is_some_and(|first| first == "--examples");
+    arguments.drain(..usize::from(wants_examples));
     let (most, file) = match &arguments[..] {
         [file] => (usize::MAX, file),
         [option, most, file] if option == "--most-types" => {
@@ -61,6 +64,10 @@ fn run() -> Result<(), String> {
     eprintln!("{name}: {types} public types");
     if types > most {
         return Err(format!("{name} has {types} public types (at most {most})"));
+    }
+    let missing = interface.without_example();
+    if wants_examples && !missing.is_empty() {
+        return Err(format!("without an example that is compiled: {}", missing.join(", ")));
     }
     Ok(())
 }
@@ -161,6 +168,32 @@ impl<'c> Interface<'c> {
         types.sort();
         types.dedup();
         types.len()
+    }
+
+    /// Public types, traits and modules whose documentation has no code that rustdoc compiles.
+    fn without_example(&self) -> Vec<&str> {
+        use ItemEnum::{Enum, Module, Struct, Trait, TypeAlias, Union};
+        let lacks_example = |id: Id| {
+            let Some(item) = self.item(id).filter(|_| !self.is_documentation(id)) else {
+                return false;
+            };
+            let is_type = matches!(
+                item.inner,
+                Enum(_) | Module(_) | Struct(_) | Trait(_) | TypeAlias(_) | Union(_)
+            );
+            let lines = item.docs.iter().flat_map(|docs| docs.lines());
+            let fences = lines.filter_map(|line| line.trim_start().strip_prefix("```"));
+            let compiled = |words: &str| matches!(words.trim(), "" | "rust" | "no_run");
+            is_type && !fences.step_by(2).any(compiled)
+        };
+        let mut paths: Vec<&str> = self
+            .paths
+            .iter()
+            .filter(|(id, _)| lacks_example(**id))
+            .map(|(_, path)| path.as_str())
+            .collect();
+        paths.sort_unstable();
+        paths
     }
 
     fn lines(&self) -> Lines {

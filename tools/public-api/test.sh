@@ -80,4 +80,7 @@ grep -q "unsupported format_version 62" "$scratch/err" || fail "format 62: $(cat
 
 "$tool" --most-types 5 "$scratch/fixture.json" >/dev/null 2>&1 || fail "five public types are not five"
 if "$tool" --most-types 4 "$scratch/fixture.json" >/dev/null 2>&1; then fail "five public types are four"; fi
+if "$tool" --examples "$scratch/fixture.json" >/dev/null 2>"$scratch/err"; then fail "examples are not missed"; fi
+grep -q "without an example that is compiled: fixture, fixture::Answer, " "$scratch/err" || fail "$(cat "$scratch/err")"
+
 echo "public-api: $changes changes"

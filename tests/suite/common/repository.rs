@@ -29,7 +29,10 @@ fn walk(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
+        if path.is_dir()
+            && !["target", "node_modules"].contains(&&name[..])
+            && !name.starts_with('.')
+        {
             walk(&path, extension, found);
         } else if path.extension().is_some_and(|found| found == extension) {
             found.push(path);
