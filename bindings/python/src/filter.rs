@@ -379,9 +379,10 @@ impl Filter {
         let (py, filter) = (slf.py(), slf.get());
         let (keys, memory) = (filter.__len__(py), filter.memory(py));
         Ok(format!(
-            "<{}: {keys} keys added, {memory} bytes, false positives {:.2e}>",
+            "<{}: {keys} keys added, {memory} bytes, {} % false positives>",
             slf.get_type().name()?,
-            filter.fpr(py)
+            // Three digits, as Python writes them.
+            slf.py().import("builtins")?.call_method1("format", (100.0 * filter.fpr(py), ".3g"))?
         ))
     }
 }

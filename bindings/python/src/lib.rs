@@ -44,6 +44,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let classes = Classes::get(module.py())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("BloomFilter", &classes.known)?;
         module.add("ScalableBloomFilter", &classes.growing)
     }

@@ -81,6 +81,10 @@ fn part<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Part<'a>> {
     Ok(Part::Number(integer(object)?))
 }
 
+fn is_type_named(object: &Bound<'_, PyAny>, name: &str) -> bool {
+    object.get_type().name().is_ok_and(|found| found == name)
+}
+
 /// The decimal digits of an integer.
 pub(crate) fn number(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let value = integer(object)?;
@@ -96,13 +100,14 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     } else {
         let advice = match object.get_type().name()?.to_cow()?.as_ref() {
             "float" | "float64" | "float32" => {
-                ": equal numbers may differ in their last bits; give round(key) or str(key)"
+                ": equal numbers may differ in their last bits; give str(key), or int(key) if it is whole"
             }
             "date" | "datetime" | "datetime64" | "Timestamp" => {
-                ": give key.isoformat() or its number of seconds"
+                ": give key.isoformat(), or a number of one unit for all keys"
             }
             "bytearray" | "memoryview" => ": give bytes(key)",
             "bool" | "bool_" => ": give int(key)",
+            "Decimal" | "UUID" | "Path" | "PosixPath" => ": give str(key)",
             "list" | "ndarray" => "; several columns are a list of arrays",
             _ => "",
         };
@@ -291,7 +296,8 @@ impl<'py> Taken<'py> {
         for ((i, object), room) in objects.iter().enumerate().zip(room) {
             let key = match fast(object.as_borrowed()) {
                 Some(key) => key,
-                None if object.is_none() => {
+                // pandas.NA is its NULL.
+                None if object.is_none() || is_type_named(object, "NAType") => {
                     if valid.is_empty() {
                         valid.resize(objects.len().div_ceil(64), u64::MAX);
                         if let (Some(last), rest @ 1..) = (valid.last_mut(), objects.len() % 64) {

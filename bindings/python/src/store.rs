@@ -106,11 +106,18 @@ impl Error {
                 Some(number) => {
                     let text = error.to_string();
                     let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-                    PyOSError::new_err((number, text, path.to_owned()))
+                    PyOSError::new_err((number, text, path.as_os_str().to_owned()))
                 }
                 None => PyOSError::new_err(format!("{shown}: {error}")),
             },
-            Error::Format(text) => Error::Format(format!("{shown}: {text}")).into(),
+            Error::Format(text) => {
+                let other = if text.contains("another kind of file") {
+                    " (files of other systems: blocked_bloom.open)"
+                } else {
+                    ""
+                };
+                Error::Format(format!("{shown}: {text}{other}")).into()
+            }
             error => error.into(),
         }
     }

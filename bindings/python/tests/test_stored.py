@@ -306,6 +306,19 @@ def test_dates_and_times_of_parquet(tmp_path):
         parquet_row_groups(path, "id", [7, None])
 
 
+def test_what_a_stranger_reads(tmp_path):
+    assert blocked_bloom.__version__.count(".") == 2
+    filter = BloomFilter(1000)
+    assert repr(filter).endswith("bytes, 0 % false positives>")
+    filter.update(range(1000))
+    assert repr(filter).endswith(f"bytes, {100 * filter.fpr:.3g} % false positives>")
+    with pytest.raises(FormatError, match="blocked_bloom.open"):
+        BloomFilter.load(FORMATS / "guava/guava_mitz64_n1000_fpp0.03.bin")
+    with pytest.raises(FileNotFoundError) as error:
+        BloomFilter.load(str(tmp_path / "none"))
+    assert error.value.filename == str(tmp_path / "none")
+
+
 def test_the_names_that_are_imported_by_a_star():
     names = {}
     exec("from blocked_bloom import *", names)  # noqa: S102

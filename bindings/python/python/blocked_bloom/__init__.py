@@ -13,6 +13,7 @@ from ._native import (
     FormatError,
     ScalableBloomFilter,
     StoredFilter,
+    __version__,
     key_hash,
     open,
     parquet_row_groups,

@@ -4,6 +4,8 @@ from typing import Any, Self, TypeAlias, final
 
 from typing_extensions import disjoint_base
 
+__version__: str
+
 __all__ = [
     "BloomFilter",
     "Filter",
