@@ -225,7 +225,7 @@ impl Partitioned {
     }
 }
 
-/// Ways to look keys up in partitioned tables: the hash of a key is that of its eight bytes.
+/// Ways to look keys up in partitioned tables: keys are hashed by their eight bytes.
 fn partitioned_ways<'a>(
     tables: &'a [Partitioned],
     opened: &'a [Vec<BloomFilter<Stored<&'a Vec<u8>>>>],

@@ -52,7 +52,7 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
     for pool in used {
         let threads = pool.current_num_threads();
         let clone = |_| collected.clone();
-        // The bandwidth of so many threads: reordering the list by cuts reads and writes it once.
+        // The bandwidth of this many threads: reordering the list by cuts reads and writes it once.
         let mut copy = vec![0; count];
         let copied = Case::in_pool(
             pool,
