@@ -219,70 +219,9 @@ fn partitioned(rounds: usize) {
         }
         let (last, index) = builder.finish().expect("memory");
         stored.push(last);
-<<<<<<< HEAD
         let open = |filter: BloomFilter| BloomFilter::from_bytes(filter.to_bytes()).expect("opens");
         let opened = stored.into_iter().map(open).collect();
         (PartitionIndex::from_bytes(index).expect("an index"), opened)
-=======
-        let stored = stored.iter().map(BloomFilter::to_bytes).collect();
-        Partitioned { index: PartitionIndex::from_bytes(index).expect("an index"), stored }
-    }
-}
-
-/// Ways to look keys up in partitioned tables: keys are hashed by their eight bytes.
-fn partitioned_ways<'a>(
-    tables: &'a [Partitioned],
-    opened: &'a [Vec<BloomFilter<Stored<&'a Vec<u8>>>>],
-) -> Vec<(&'static str, Way<'a>)> {
-    let key_hash = KeyHash::default();
-    let hasher = key_hash.hasher().expect("the default hash");
-    // Of a table by its number: the partition of a key, and the key's hash in it.
-    fn per_table<'a>(
-        tables: &'a [Partitioned],
-        hasher: KeyHasher,
-        test: impl Fn(usize, &PartitionLocation, u64) -> bool + 'a,
-    ) -> Way<'a> {
-        each(move |key| {
-            let key = key.to_be_bytes();
-            let hash = hasher.hash(key);
-            let has = |&table: &usize| test(table, &tables[table].index.locate(key), hash);
-            (0..TABLES).filter(has).count()
-        })
-    }
-    let ways: [(_, Way<'a>); 3] = [
-        (
-            "index, opened",
-            per_table(tables, hasher, |table, at, hash| {
-                opened[table][at.partition].contains_hash(hash)
-            }),
-        ),
-        (
-            "index, stored bytes",
-            per_table(tables, hasher, move |table, at, hash| {
-                let bytes = &tables[table].stored[at.partition];
-                BloomFilter::contains_hash_in(bytes, key_hash, hash)
-            }),
-        ),
-        (
-            "index, opened each time",
-            per_table(tables, hasher, |table, at, hash| {
-                let Partitioned { index, stored } = &tables[table];
-                let opened = index.open_trusted(at, &stored[at.partition]);
-                opened.expect("the partition").contains_hash(hash)
-            }),
-        ),
-    ];
-    ways.into()
-}
-
-/// Times the ways in interleaved rounds and prints a line for each. All but the last `others` must find the same.
-fn time(mut ways: Vec<(&'static str, Way<'_>)>, others: usize, rounds: usize) {
-    // Every way of every round has keys of its own, whose lines no other has brought into the cache.
-    let next = Cell::new(1 << 40);
-    let fresh = || {
-        let first = next.replace(next.get() + LOOKUPS as u64);
-        (first..first + LOOKUPS as u64).map(|i| hash(hash(i))).collect::<Vec<u64>>()
->>>>>>> docs
     };
     let tables: Vec<Partitioned> = (0..TABLES as u64).map(stored).collect();
     let hasher = KeyHash::default().hasher().expect("the default hash");
