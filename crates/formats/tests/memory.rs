@@ -1,8 +1,10 @@
-//! How much memory opening a hostile footer takes, counted by an allocator: what the documentation promises.
+//! How much memory opening a hostile footer takes, and that large filters begin as zeros of the allocator's, counted by an allocator: what the
+//! documentation promises.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use blocked_bloom_formats::parquet::ParquetFile;
@@ -11,6 +13,10 @@ struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ZEROED: AtomicUsize = AtomicUsize::new(0);
+
+/// Held by each test: what another allocates at the same time would be counted too.
+static ONE: Mutex<()> = Mutex::new(());
 
 impl Counting {
     fn grow(bytes: usize) {
@@ -24,6 +30,13 @@ unsafe impl GlobalAlloc for Counting {
         Counting::grow(layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Counting::grow(layout.size());
+        ZEROED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -53,10 +66,35 @@ fn peak<R>(run: impl FnOnce() -> R) -> (usize, R) {
     (PEAK.load(Relaxed) - before, result)
 }
 
-/// One test: others at the same time would be counted too.
+/// Whoever adds the first key does not wait until hundreds of megabytes are written.
+#[cfg(all(feature = "redis", feature = "guava"))]
+#[test]
+fn large_filters_begin_as_zeros_of_the_allocator() {
+    use blocked_bloom_formats::guava::GuavaFilter;
+    use blocked_bloom_formats::redis::RedisFilter;
+
+    let _one = ONE.lock().unwrap_or_else(|held| held.into_inner());
+    let mut zeroed = 0;
+    let mut more = || {
+        let before = zeroed;
+        zeroed = ZEROED.load(Relaxed);
+        zeroed - before
+    };
+    more();
+    let mut chain = RedisFilter::new(100, 0.01, Some(30_000)).unwrap();
+    assert_eq!(more(), 0);
+    (0..101_u32).for_each(|key| _ = chain.insert(key.to_le_bytes()).unwrap());
+    assert!(chain.links().len() == 2 && chain.links()[1].as_bytes().len() > 4 << 20);
+    assert_eq!(more(), chain.links()[1].as_bytes().len());
+    let guava = GuavaFilter::new(10_000_000, 0.01).unwrap();
+    assert_eq!(more(), guava.as_bytes().len());
+    assert!(GuavaFilter::from_bytes(guava.as_bytes()).is_ok());
+}
+
 #[test]
 #[expect(clippy::print_stdout, reason = "the figures that the documentation gives")]
 fn hostile_footers_take_no_more_than_the_documentation_says() {
+    let _one = ONE.lock().unwrap_or_else(|held| held.into_inner());
     // The harness's own thread is still allocating, which would be counted.
     std::thread::sleep(std::time::Duration::from_millis(200));
     for (name, footer) in hostile_footers() {

@@ -103,6 +103,24 @@ pub(crate) fn defragment(context: *mut raw::RedisModuleDefragCtx, work: impl FnO
     work();
 }
 
+/// Where the server moves the block while it defragments a key, out of memory that is fragmented; otherwise where it is.
+///
+/// # Safety
+///
+/// The server allocated `block`, and whoever has the pointer uses the one that is returned instead.
+unsafe fn moved(block: *mut u8) -> *mut u8 {
+    let context = DEFRAGMENTS.get();
+    if context.is_null() {
+        return block;
+    }
+    // SAFETY: the server's context of the callback that runs, and the caller's promise. What it is moved to is of the same class of sizes, and so aligned
+    // alike.
+    let moved = unsafe {
+        raw::RedisModule_DefragAlloc.map_or(null_mut(), |move_to| move_to(context, block.cast()))
+    };
+    if moved.is_null() { block } else { moved.cast() }
+}
+
 /// The server's start of an allocation of this alignment.
 ///
 /// # Safety
@@ -142,7 +160,13 @@ fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
 // 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout, and what `is_plain` says of it never changes, so it takes the same branch.
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        allocate(layout, false)
+        let block = allocate(layout, false);
+        // What defragmentation copies by itself, as the list of a chain's links, would go where the last such copy was freed.
+        if block.is_null() || !is_plain(layout.align()) {
+            return block;
+        }
+        // SAFETY: just allocated, and nobody else has it.
+        unsafe { moved(block) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -158,18 +182,12 @@ unsafe impl GlobalAlloc for ServerMemory {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let context = DEFRAGMENTS.get();
-        if !context.is_null() && size == layout.size() {
+        if !DEFRAGMENTS.get().is_null() && size == layout.size() {
             if !is_plain(layout.align()) {
                 return block;
             }
-            // SAFETY: the server's context of the callback that runs, and memory of the server, of which nobody keeps the pointer if it is moved. What it is
-            // moved to is of the same class of sizes, and so aligned alike.
-            let moved = unsafe {
-                raw::RedisModule_DefragAlloc
-                    .map_or(null_mut(), |move_to| move_to(context, block.cast()))
-            };
-            return if moved.is_null() { block } else { moved.cast() };
+            // SAFETY: memory of the server, of which the caller keeps no other pointer.
+            return unsafe { moved(block) };
         }
         let Ok(new) = Layout::from_size_align(size, layout.align()) else { return null_mut() };
         let moved = allocate(new, false);

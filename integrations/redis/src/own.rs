@@ -10,7 +10,7 @@ use blocked_bloom::{
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 
 use crate::allocator::{bytes_of, bytes_of_lines};
-use crate::filter::{AddError, Added, Reserve};
+use crate::filter::{AddError, Added, Reserve, move_box};
 
 /// The first reply of a dump. RedisBloom's loader takes a header of 20 bytes and 53 for each link, and no number of links makes that 64; the four
 /// bytes where it has its options are all ones, and it knows four of these.
@@ -377,7 +377,10 @@ impl Own {
         self.stored_headers.take();
         match &mut self.body {
             One { link, .. } => link.reallocate(),
-            Chain(chain) => chain.reallocate(),
+            Chain(chain) => {
+                chain.reallocate();
+                move_box(chain);
+            }
         }
     }
 

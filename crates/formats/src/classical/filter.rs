@@ -1,5 +1,6 @@
 //! One filter, wherever its bytes are and whichever system's: looked up, added to, merged.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Formatter};
 
@@ -145,7 +146,11 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     ///
     /// [`ClassicalError::Alloc`] if the memory cannot be had; [`ClassicalError::Length`] if the owner of the bytes lends others than were opened.
     pub fn to_filter(&self) -> Result<ClassicalFilter<S>, ClassicalError> {
-        let bytes = zeroed(self.check_length()?, 0)?;
+        let stored = self.check_length()?;
+        let mut bytes = Vec::new();
+        let error = AllocError::new(stored.len() as u64);
+        bytes.try_reserve_exact(stored.len()).map_err(|_| error)?;
+        bytes.extend_from_slice(stored);
         Ok(ClassicalFilter { shape: self.shape, bytes })
     }
 
@@ -199,6 +204,9 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     }
 }
 
+/// From this many bytes on the zeros are fresh pages of the system's: writing those of 500 MB takes a quarter of a second.
+const LAZY: usize = 1 << 20;
+
 /// A header, and this many zeros.
 fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let total = bytes.saturating_add(header.len() as u64);
@@ -206,6 +214,13 @@ fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let total = usize::try_from(total).map_err(|_| error)?;
     let mut file = Vec::new();
     file.try_reserve_exact(total).map_err(|_| error)?;
+    if total >= LAZY {
+        // Only `vec!` takes memory that is zero already, and it ends the program if there is none: what could just be had is given back for it.
+        drop(file);
+        let mut file = vec![0; total];
+        file[..header.len()].copy_from_slice(header);
+        return Ok(file);
+    }
     file.extend_from_slice(header);
     file.resize(total, 0);
     Ok(file)

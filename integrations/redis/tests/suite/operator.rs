@@ -343,26 +343,65 @@ fn a_reserved_filter_has_the_size_that_its_rate_needs() {
     }
 }
 
+/// Milliseconds of the server's CPU for a command; the number of others that run on the machine makes no difference.
+fn milliseconds(server: &Server, connection: &mut Connection, words: &[&str]) -> f64 {
+    let before = server.cpu_nanoseconds();
+    let text = reply(connection, words);
+    assert!(["OK", "1"].contains(&text.as_str()), "{words:?}: {text}");
+    (server.cpu_nanoseconds() - before) as f64 / 1e6
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
 #[test]
 fn a_large_filter_is_reserved_and_begun_without_writing_it() {
     let Some(mut server) = Server::start(&[]) else { return };
     let mut connection = server.connect();
     let before = info(&mut connection, "used_memory_rss");
-    call::<()>(&mut connection, &["BF.RESERVE", "f", "0.01", "300000000"]);
-    let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
-    assert!(size > 350_000_000, "{size}");
-    assert!(info(&mut connection, "used_memory") > size);
-    call::<()>(&mut connection, &["CONFIG", "RESETSTAT"]);
-    assert_eq!(reply(&mut connection, &["BF.ADD", "f", "a"]), "1");
-    let text: String = call(&mut connection, &["INFO", "commandstats"]);
-    let line = text.lines().find(|line| line.starts_with("cmdstat_bf.add")).unwrap();
-    let time = line.split(',').find_map(|field| field.strip_prefix("usec=")).unwrap();
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..9 {
+        call::<()>(&mut connection, &["DEL", "f"]);
+        for (times, words) in times
+            .iter_mut()
+            .zip([&["BF.RESERVE", "f", "0.01", "300000000"][..], &["BF.ADD", "f", "a"]])
+        {
+            times.push(milliseconds(&server, &mut connection, words));
+            let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
+            assert!((400_000_000..420_000_000).contains(&size), "{size}");
+            assert!(info(&mut connection, "used_memory") > size);
+        }
+    }
     let grown = info(&mut connection, "used_memory_rss").saturating_sub(before);
-    println!("{size} bytes: the first key takes {time} us, and {grown} bytes of memory");
+    let [reserve, add] = times.map(median);
+    println!(
+        "300 million keys: BF.RESERVE {reserve:.2} ms, the first BF.ADD {add:.2} ms, {grown} bytes"
+    );
     // Writing them takes 250 ms and all of the memory.
-    assert!(time.parse::<u64>().unwrap() < 50_000 && grown < 20_000_000);
-    assert_eq!(call::<[u64; 1]>(&mut connection, &["BF.INFO", "f", "SIZE"]), [size]);
+    assert!(reserve < 1.0 && add < 1.0 && grown < 20_000_000, "{reserve} {add} {grown}");
     assert_eq!(reply(&mut connection, &["BF.MEXISTS", "f", "a", "b"]), "[1 0]");
+    call::<()>(&mut connection, &["DEL", "f"]);
+
+    // The next link of one of RedisBloom's filters, for 328 million keys.
+    let mut filter = RedisFilter::new(10_000, 0.01, Some(32_768)).unwrap();
+    let mut key = 0;
+    while filter.size() < filter.capacity() {
+        filter.insert(format!("key:{key}")).unwrap();
+        key += 1;
+    }
+    let redis: Dump = filter.dump().map(|(end, data)| (end, data.into_owned())).collect();
+    let times = (0..9).map(|_| {
+        call::<()>(&mut connection, &["DEL", "f"]);
+        load(&mut connection, "f", &redis);
+        milliseconds(&server, &mut connection, &["BF.ADD", "f", "a new one"])
+    });
+    let add = median(times.collect());
+    let [size]: [u64; 1] = call(&mut connection, &["BF.INFO", "f", "SIZE"]);
+    let grown = info(&mut connection, "used_memory_rss").saturating_sub(before);
+    println!("RedisBloom's filter, {size} bytes: BF.ADD {add:.2} ms, {grown} bytes");
+    assert!(size > 500_000_000 && add < 1.0 && grown < 20_000_000, "{size} {add} {grown}");
     assert!(server.is_sound());
 }
 
@@ -564,8 +603,8 @@ fn small_filters_are_moved_out_of_fragmented_memory() {
         least = least.min(fragmentation(&mut connection));
     }
     println!("fragmentation {before:.2}, after defragmentation {least:.2}");
-    // RedisBloom reaches 1.48 by moving its headers alone.
-    assert!(before > 1.5 && least < 1.48, "{before} {least}");
+    // RedisBloom moves its headers alone, and the server's own sets reach 1.03.
+    assert!(before > 1.35 && least < 1.2, "{before} {least}");
     for (i, expected) in (0..20_000).step_by(500).zip(expected) {
         assert!(dump(&mut connection, &name(i)) == expected, "{i}");
         let there =
