@@ -262,6 +262,12 @@ fn small_filters_take_few_bytes_and_say_how_many() {
     let name = |i: u32| format!("small:{i:06}");
     let string = "x".repeat(8);
     (20_000..40_000).for_each(|i| call::<()>(&mut connection, &["SET", &name(i), &string]));
+    // So are the connection's buffers, and the table is not being moved any more.
+    for i in 0..4_000 {
+        items(&mut connection, "BF.MADD", &name(i), &keys(0, 1));
+        call::<()>(&mut connection, &["DEL", &name(i)]);
+    }
+    std::thread::sleep(Duration::from_secs(1));
     for items_each in [1, 20, 100] {
         let before = info(&mut connection, "used_memory");
         for i in 0..4_000 {
@@ -604,7 +610,7 @@ fn small_filters_are_moved_out_of_fragmented_memory() {
     }
     println!("fragmentation {before:.2}, after defragmentation {least:.2}");
     // RedisBloom moves its headers alone, and the server's own sets reach 1.03.
-    assert!(before > 1.35 && least < 1.2, "{before} {least}");
+    assert!(before > 1.25 && least < 1.15, "{before} {least}");
     for (i, expected) in (0..20_000).step_by(500).zip(expected) {
         assert!(dump(&mut connection, &name(i)) == expected, "{i}");
         let there =

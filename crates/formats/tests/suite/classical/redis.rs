@@ -307,6 +307,21 @@ fn replies_that_are_missing_or_out_of_order_are_errors() {
     assert_eq!(error(&[(1, &header), (25, &both)]), across);
     let behind = RedisError::AcrossLinks { iterator: 26, found: 1, most: 0 };
     assert_eq!(error(&[(1, &header), (17, first), (25, second), (26, &[0])]), behind);
+    // The end has iterator 0.
+    let order = RedisError::Order { iterator: 7, expected: 25 };
+    assert_eq!(error(&[(1, &header), (17, first), (25, second), (7, &[])]), order);
+}
+
+#[test]
+fn large_links_are_dumped_in_pieces_of_16_mebibytes() {
+    let mut filter = RedisFilter::new(13_000_000, 0.01, None).unwrap();
+    filter.insert("apple").unwrap();
+    let bytes = filter.links()[0].as_bytes().len();
+    let lengths: Vec<(i64, usize)> =
+        filter.dump().map(|(iterator, data)| (iterator, data.len())).collect();
+    let piece = 16 << 20;
+    assert_eq!(lengths[1..], [(1 + piece, 16 << 20), (1 + bytes as i64, bytes - (16 << 20))]);
+    assert_eq!(RedisFilter::load(filter.dump()).unwrap(), filter);
 }
 
 #[test]
