@@ -40,6 +40,27 @@ fn spawned(dir: &Dir, args: &str) -> Command {
     command
 }
 
+/// With the default action for SIGINT: a script's background job, `cargo test &`, ignores it, and a child inherits that.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the action for a signal is set between fork and exec")]
+fn interruptible(mut command: Command) -> Command {
+    let reset = || {
+        // SAFETY: the default action is no function that could be called.
+        match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
+            libc::SIG_ERR => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: between fork and exec `reset` makes one system call and allocates nothing.
+    unsafe { command.pre_exec(reset) };
+    command
+}
+
+#[cfg(not(target_os = "linux"))]
+fn interruptible(command: Command) -> Command {
+    command
+}
+
 /// What is in the directory besides `expected`: temporary files only.
 fn left_behind(dir: &Dir, expected: &[&str]) -> Vec<String> {
     let mut names = dir.names();
@@ -403,8 +424,8 @@ fn an_interrupt_while_writing_leaves_nothing() {
         dir.ok_with("build - -q -o old", "a\n");
         for output in ["old", "new"] {
             // It has its file, and waits for more of the text.
-            let mut command = spawned(&dir, &format!("planes build --items 9 -q - -o {output}"));
-            let mut running = command.stdin(Stdio::piped()).spawn().unwrap();
+            let command = spawned(&dir, &format!("planes build --items 9 -q - -o {output}"));
+            let mut running = interruptible(command).stdin(Stdio::piped()).spawn().unwrap();
             wait_for_temporary(dir.0.path(), &mut running);
             let file = written(dir.0.path(), &running);
             let kill = format!("kill -{signal} {}", running.id());
