@@ -136,7 +136,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// Whether the key with this hash, of the filter's [`hasher`](Self::hasher), may be present.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.parts().is_none_or(|shards| shards.contains(hash))
+        self.parts().is_none_or(|shards| kernel::one_64(self.kernel, &shards, hash))
     }
 
     /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash, but for the directory's, which is read
@@ -270,12 +270,12 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         }
     }
 
-    /// The kernel that answers batches.
+    /// The kernel that answers lookups.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
 
-    /// The same filter, with batches answered by `kernel`.
+    /// The same filter, with lookups answered by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         RibbonFilter { kernel, ..self }

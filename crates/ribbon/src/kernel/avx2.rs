@@ -5,7 +5,9 @@ use core::arch::x86_64::*;
 use blocked_bloom::InstructionSet;
 
 use super::Table;
-use super::driver::{Equation, KEYS, RING, Ring, Source, batch_by_fours, one_by_one, with_lines};
+use super::driver::{
+    Equation, KEYS, RING, Ring, Source, batch_by_fours, one, one_by_one, with_lines,
+};
 use crate::scheme::rocksdb::{COEFFICIENTS, LOW_HALF, REHASH, Segment, Segments};
 use crate::scheme::{SEED, Shards, Word, shard};
 use crate::solve::rocksdb::{self, Row};
@@ -22,6 +24,8 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     contains_64,
     contains_128,
+    one_64: Some(one_64),
+    one_128: Some(one_128),
     substitute_64,
     substitute_128,
 };
@@ -55,22 +59,14 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
     ran!("avx2");
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
-    let sums = |equation: &Equation<&u64>, column: usize| {
-        let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
-        // SAFETY: `sums` is called where there are four columns, which `prepare_64` says are among the bytes.
-        let first = unsafe { load(at) };
-        // SAFETY: the same of the next block, or of the same again.
-        let next = unsafe { load(at.wrapping_add(equation.next)) };
-        let (left, right) = (splat(*equation.left), splat(*equation.right));
-        _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
-    };
+    // SAFETY: called where there are four columns, which `prepare_64` says are among the bytes.
+    let sums = |equation: &Equation<&_>, column| unsafe { sums_64(bytes, equation, column) };
     // A block has at most one column less.
     let has_four = shards.columns > 4;
     // Columns 0, 1 of the first four and of the last, and 2, 3.
     let order = _mm256_setr_epi32(7, 6, 7, 6, 5, 4, 5, 4);
     let holds = |equation: &Equation<&u64>, columns: [usize; 2], results| {
-        let order = _mm256_setr_epi32(31, 31, 30, 30, 29, 29, 28, 28);
-        are_results(columns.map(|column| sums(equation, column)), results, order)
+        are_results(columns.map(|column| sums(equation, column)), results, in_order_64())
     };
     let first = |ring: &Ring<u64>, slot: usize| match has_four {
         true => by_fours(ring, slot, order, |equation| {
@@ -89,27 +85,14 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     ran!("avx2");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
-    // Low and high halves of columns 0, 2, 1, 3, added up.
-    let sums = |equation: &Equation<&u128>, column: usize| {
-        let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
-        let (left, right) = (of_128(equation.left), of_128(equation.right));
-        let two = |at: *const u8| {
-            // SAFETY: `sums` is called where there are four columns, which `prepare_128` says are among the bytes: two here.
-            let first = unsafe { load(at) };
-            // SAFETY: the same of the next block, or of the same again.
-            let next = unsafe { load(at.wrapping_add(equation.next)) };
-            _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
-        };
-        let (low, high) = (two(at), two(at.wrapping_add(32)));
-        _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
-    };
+    // SAFETY: called where there are four columns, which `prepare_128` says are among the bytes.
+    let sums = |equation: &Equation<&_>, column| unsafe { sums_128(bytes, equation, column) };
     // A block has at most one column less.
     let has_four = segments.shape().columns() > 4;
     // Columns 0, 2 of the first four and of the last, and 1, 3.
     let order = _mm256_setr_epi32(7, 5, 7, 5, 6, 4, 6, 4);
     let holds = |equation: &Equation<&u128>, columns: [usize; 2], results| {
-        let order = _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28);
-        are_results(columns.map(|column| sums(equation, column)), results, order)
+        are_results(columns.map(|column| sums(equation, column)), results, in_order_128())
     };
     let first = |ring: &Ring<u128>, slot: usize| match has_four {
         true => by_fours(ring, slot, order, |equation| {
@@ -118,6 +101,90 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         false => one_by_one(segments, ring, slot, holds),
     };
     batch_by_fours::<_, LINES>(segments, hashes, hits, prepare, first, holds);
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn one_64(shards: &Shards<'_>, hash: u64) -> bool {
+    ran!("avx2");
+    let bytes = shards.bytes();
+    one(shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
+        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among the bytes.
+        let first = unsafe { sums_64(bytes, equation, first) };
+        // SAFETY: as above.
+        let second = unsafe { sums_64(bytes, equation, second) };
+        are_results([first, second], results, in_order_64())
+    })
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
+    ran!("avx2");
+    let bytes = segments.bytes();
+    one(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
+        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among the bytes.
+        let first = unsafe { sums_128(bytes, equation, first) };
+        // SAFETY: as above.
+        let second = unsafe { sums_128(bytes, equation, second) };
+        are_results([first, second], results, in_order_128())
+    })
+}
+
+/// The equation's bits in four columns from this one on.
+///
+/// # Safety
+///
+/// The equation has these columns, and they are among the bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn sums_64(bytes: &[u8], equation: &Equation<&u64>, column: usize) -> __m256i {
+    let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
+    // SAFETY: the caller's promise.
+    let first = unsafe { load(at) };
+    // SAFETY: the same of the next block, or of the same again.
+    let next = unsafe { load(at.wrapping_add(equation.next)) };
+    let (left, right) = (splat(*equation.left), splat(*equation.right));
+    _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
+}
+
+/// As [`sums_64`]: low and high halves of columns 0, 2, 1, 3, added up.
+///
+/// # Safety
+///
+/// As there.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn sums_128(bytes: &[u8], equation: &Equation<&u128>, column: usize) -> __m256i {
+    let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
+    let (left, right) = (of_128(equation.left), of_128(equation.right));
+    let two = |at: *const u8| {
+        // SAFETY: the caller's promise: two columns here.
+        let first = unsafe { load(at) };
+        // SAFETY: the same of the next block, or of the same again.
+        let next = unsafe { load(at.wrapping_add(equation.next)) };
+        _mm256_xor_si256(_mm256_and_si256(first, left), _mm256_and_si256(next, right))
+    };
+    let (low, high) = (two(at), two(at.wrapping_add(32)));
+    _mm256_xor_si256(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
+}
+
+/// The `order` of [`are_results`] for what [`sums_64`] gives.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_order_64() -> __m256i {
+    _mm256_setr_epi32(31, 31, 30, 30, 29, 29, 28, 28)
+}
+
+/// The `order` of [`are_results`] for what [`sums_128`] gives.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_order_128() -> __m256i {
+    _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28)
 }
 
 /// The words of both, each folded to half: in each half of the result two of the first and two of the second.

@@ -36,6 +36,8 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     contains_64,
     contains_128,
+    one_64: Some(one_64),
+    one_128: Some(one_128),
     substitute_64: substitute::of_64,
     substitute_128: substitute::of_128,
 };
@@ -152,20 +154,14 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
             }
         }
     };
-    let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
     let test = |ring: &Ring<1>, slot: usize, column: u32, mask: u8, next_mask: u8| {
         let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 8 * column as usize);
         let next = at.wrapping_add(8 * ring.columns[slot] as usize);
+        let [left, right] = [splat(ring.left[slot][0]), splat(ring.right[slot][0])];
         // SAFETY: `prepare` found that the words of all columns are within the filter, in the first block and, if there is a mask for it,
         // in the next.
-        let first = unsafe { load_words(mask, at) };
-        // SAFETY: as above.
-        let next = unsafe { load_words(next_mask, next) };
-        let sum = _mm512_and_si512(first, splat(ring.left[slot][0]));
-        let sum = _mm512_ternarylogic_epi64::<XOR_AND>(sum, next, splat(ring.right[slot][0]));
-        let result = _mm512_srlv_epi64(splat(ring.result[slot] >> column), lanes);
-        let parity = _mm512_xor_si512(_mm512_popcnt_epi64(sum), result);
-        _mm512_test_epi64_mask(parity, splat(1)) == 0
+        let parities = unsafe { parities_64([at, next], [mask, next_mask], [left, right]) };
+        _mm512_test_epi64_mask(differ_64(parities, ring.result[slot] >> column), splat(1)) == 0
     };
     let first = |ring: &Ring<1>, slot: usize| {
         let slot = slot % RING;
@@ -248,27 +244,14 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         interleave(&mut ring.left, slot, left_low, left_high);
         interleave(&mut ring.right, slot, right_low, right_high);
     };
-    // Of each four segments, one of the first four and one of the others.
-    let lanes = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     let test = |ring: &Ring<2>, slot: usize, column: u32, masks: [u8; 2], next_masks: [u8; 2]| {
         let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 16 * column as usize);
         let next = at.wrapping_add(16 * ring.columns[slot] as usize);
-        let (left, right) = (broadcast(&ring.left[slot]), broadcast(&ring.right[slot]));
-        let four = |i: usize| {
-            // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns are within the filter, in the first
-            // block and, if there is a mask for it, in the next.
-            let first = unsafe { load_words(masks[i], at.wrapping_add(64 * i)) };
-            // SAFETY: as above.
-            let next = unsafe { load_words(next_masks[i], next.wrapping_add(64 * i)) };
-            _mm512_ternarylogic_epi64::<XOR_AND>(_mm512_and_si512(first, left), next, right)
-        };
-        let (low, high) = (four(0), four(1));
-        // Low halves of the segments and high ones, added up.
-        let sum =
-            _mm512_xor_si512(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
-        let result = _mm512_srlv_epi64(splat(ring.result[slot] >> column), lanes);
-        let parity = _mm512_xor_si512(_mm512_popcnt_epi64(sum), result);
-        _mm512_test_epi64_mask(parity, splat(1)) == 0
+        let bits = [broadcast(&ring.left[slot]), broadcast(&ring.right[slot])];
+        // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns are within the filter, in the first
+        // block and, if there is a mask for it, in the next.
+        let parities = unsafe { parities_128([at, next], [masks, next_masks], bits) };
+        _mm512_test_epi64_mask(differ_128(parities, ring.result[slot] >> column), splat(1)) == 0
     };
     let first = |ring: &Ring<2>, slot: usize| {
         let slot = slot % RING;
@@ -288,6 +271,130 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     let more = shape.columns() > 8;
     let first = |ring: &_, slot| each(slot, |slot| first(ring, slot));
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(
+    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
+unsafe fn one_64(shards: &Shards<'_>, hash: u64) -> bool {
+    ran!("avx512");
+    let placed = shards.place(hash);
+    let at = shards.words.as_ptr().wrapping_add(placed.word).cast::<u8>();
+    let bits = [splat(placed.left), splat(placed.right)];
+    let test = |column: u32| {
+        let mask = _bzhi_u32(0xff, placed.columns - column) as u8;
+        let first = at.wrapping_add(8 * column as usize);
+        let both = [first, first.wrapping_add(8 * placed.next)];
+        // SAFETY: the words of all columns from `word` and from `word + next` on are within the filter, as `Placed` says.
+        let parities = unsafe { parities_64(both, [mask; 2], bits) };
+        let differ = differ_64(parities, placed.result >> column);
+        _mm512_mask_test_epi64_mask(mask, differ, splat(1)) == 0
+    };
+    let more = shards.columns > 8;
+    let mut column = 0;
+    loop {
+        let holds = test(column);
+        column += 8;
+        // No branch on the answer if it is known now.
+        if !more || !holds || column >= placed.columns {
+            return holds;
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(
+    enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
+)]
+unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
+    ran!("avx512");
+    let placed = segments.place(hash);
+    let at = segments.segments().as_ptr().wrapping_add(placed.segment).cast::<u8>();
+    let bits = [placed.left, placed.right].map(|bits| [bits as u64, (bits >> 64) as u64]);
+    let bits = [broadcast(&bits[0]), broadcast(&bits[1])];
+    let test = |column: u32| {
+        let columns = placed.columns - column;
+        let masks = [2 * columns, (2 * columns).saturating_sub(8)];
+        let masks = [_bzhi_u32(0xff, masks[0]) as u8, _bzhi_u32(0xff, masks[1]) as u8];
+        let first = at.wrapping_add(16 * column as usize);
+        let both = [first, first.wrapping_add(16 * placed.next)];
+        // SAFETY: the segments of all columns from `segment` and from `segment + next` on are within the filter, as `Placed` says.
+        let parities = unsafe { parities_128(both, [masks; 2], bits) };
+        // The bits of the result belong to columns in the order of the lanes: those without a column are none of a mask.
+        let result = u64::from(placed.result >> column) & u64::from(_bzhi_u32(0xff, columns));
+        _mm512_test_epi64_mask(differ_128(parities, result), splat(1)) == 0
+    };
+    let more = segments.shape().columns() > 8;
+    let mut column = 0;
+    loop {
+        let holds = test(column);
+        column += 8;
+        // No branch on the answer if it is known now.
+        if !more || !holds || column >= placed.columns {
+            return holds;
+        }
+    }
+}
+
+/// The bits that are an equation's in the words of these masks, in its first block and in the next, added up: their number in each word.
+///
+/// # Safety
+///
+/// The words of the masks may be read.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+unsafe fn parities_64(at: [*const u8; 2], masks: [u8; 2], bits: [__m512i; 2]) -> __m512i {
+    // SAFETY: the caller's promise.
+    let first = unsafe { load_words(masks[0], at[0]) };
+    // SAFETY: as above.
+    let next = unsafe { load_words(masks[1], at[1]) };
+    let first = _mm512_and_si512(first, bits[0]);
+    _mm512_popcnt_epi64(_mm512_ternarylogic_epi64::<XOR_AND>(first, next, bits[1]))
+}
+
+/// Numbers whose lowest bits are set where the parity of column `i` is not bit `i` of the result.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn differ_64(parities: __m512i, result: u64) -> __m512i {
+    let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm512_xor_si512(parities, _mm512_srlv_epi64(splat(result), lanes))
+}
+
+/// As [`parities_64`], for eight columns of two words.
+///
+/// # Safety
+///
+/// The words of the masks may be read, those of the second from the ninth on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+unsafe fn parities_128(at: [*const u8; 2], masks: [[u8; 2]; 2], bits: [__m512i; 2]) -> __m512i {
+    let [first, next] = masks;
+    let four = |i: usize| {
+        let at = at.map(|at| at.wrapping_add(64 * i));
+        // SAFETY: the caller's promise.
+        let first = unsafe { load_words(first[i], at[0]) };
+        // SAFETY: as above.
+        let next = unsafe { load_words(next[i], at[1]) };
+        _mm512_ternarylogic_epi64::<XOR_AND>(_mm512_and_si512(first, bits[0]), next, bits[1])
+    };
+    let (low, high) = (four(0), four(1));
+    // Low halves of the segments and high ones, added up.
+    let sum = _mm512_xor_si512(_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high));
+    _mm512_popcnt_epi64(sum)
+}
+
+/// As [`differ_64`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn differ_128(parities: __m512i, result: u64) -> __m512i {
+    // Of each four segments, one of the first four and one of the others.
+    let lanes = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm512_xor_si512(parities, _mm512_srlv_epi64(splat(result), lanes))
 }
 
 /// `a ^ (b & c)`, and `a | b | c`.

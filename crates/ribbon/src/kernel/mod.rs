@@ -27,7 +27,8 @@ use crate::solve::rocksdb::Row;
 /// The functions of one instruction set.
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last. They are given how many cache
-/// lines to prefetch for each key, from the first that its equation may be in; 0 for none, else the one of its last byte too.
+/// lines to prefetch for each key, from the first that its equation may be in; 0 for none, else the one of its last byte too. `one_64` and
+/// `one_128` look up one hash, where that is faster than the scalar definitions are inlined. `one_64` panics if there is no shard.
 /// `substitute_64` and `substitute_128` write the solution of rows to all of the words, and panic if there are fewer.
 ///
 /// # Safety
@@ -39,6 +40,8 @@ struct Table {
     instructions: InstructionSet,
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
     contains_128: unsafe fn(&Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
+    one_64: Option<unsafe fn(&Shards<'_>, hash: u64) -> bool>,
+    one_128: Option<unsafe fn(&Segments<'_>, hash: u64) -> bool>,
     substitute_64: unsafe fn(&Rows, &mut [Word], columns: u32, short: u32),
     substitute_128: unsafe fn(&[Row], &mut [Segment], columns: u32, short: u32),
 }
@@ -106,6 +109,27 @@ pub(crate) fn contains_128(
     //
     // SAFETY: `table` gives functions whose instructions the CPU has; the number of words for the answers is asserted above.
     unsafe { (table(kernel).contains_128)(segments, lines, hashes, hits) }
+}
+
+/// Looks up one hash.
+#[inline]
+pub(crate) fn one_64(kernel: Kernel, shards: &Shards<'_>, hash: u64) -> bool {
+    match table(kernel).one_64 {
+        // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: `Shards::place` leads to no
+        // word beyond the last.
+        Some(one) => !shards.directory.is_empty() && unsafe { one(shards, hash) },
+        None => shards.contains(hash),
+    }
+}
+
+/// As [`one_64`].
+#[inline]
+pub(crate) fn one_128(kernel: Kernel, segments: &Segments<'_>, hash: u64) -> bool {
+    match table(kernel).one_128 {
+        // SAFETY: as in `contains_128`.
+        Some(one) => unsafe { one(segments, hash) },
+        None => segments.contains(hash),
+    }
 }
 
 /// Prefetches what the equation of the hash is about; whatever the filter, nothing is read but the directory.

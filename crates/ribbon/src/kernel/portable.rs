@@ -2,13 +2,12 @@
 
 use blocked_bloom::InstructionSet;
 
-use super::Table;
 use super::driver::{
     Equation, Source, batch_by_fours, holds_in, one_by_one, prepare_each, with_lines,
 };
+use super::{Table, scalar};
 use crate::scheme::Shards;
 use crate::scheme::rocksdb::Segments;
-use crate::solve;
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Portable,
@@ -16,8 +15,7 @@ pub(super) const TABLE: Table = Table {
     contains_128: |segments, lines, hashes, hits| {
         with_lines!(batch_128, lines)(segments, hashes, hits)
     },
-    substitute_64: solve::substitute,
-    substitute_128: solve::rocksdb::substitute,
+    ..scalar::TABLE
 };
 
 fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {

@@ -11,6 +11,8 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
     contains_64,
     contains_128,
+    one_64: None,
+    one_128: None,
     substitute_64: solve::substitute,
     substitute_128: solve::rocksdb::substitute,
 };

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use blocked_bloom::Kernel;
 
 use super::{
-    contains_64, contains_128, driver, prefetch_64, prefetch_128, substitute_64, substitute_128,
+    contains_64, contains_128, driver, one_64, one_128, prefetch_64, prefetch_128, substitute_64,
+    substitute_128,
 };
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, starts};
 use crate::scheme::{Entry, Shards, Word};
@@ -88,11 +89,16 @@ fn each_operation_runs_in_its_kernel() {
                     ran(&mut || contains_128(kernel, &segments, &hashes[..count], &mut hits));
                 assert_eq!(of_128, expected(kernel), "{kernel}, {columns} columns");
             }
-            // The portable kernel's is the scalar definition, which has no loop of its own.
-            let of_rows = match expected(kernel) {
+            // The portable kernel's are the scalar definitions, which have no loops of their own.
+            let alone = match expected(kernel) {
                 ["avx512" | "avx2"] => expected(kernel),
                 _ => &[],
             };
+            let of_64 = ran(&mut || _ = one_64(kernel, &shards, hashes[0]));
+            assert_eq!(of_64, alone, "{kernel}, {columns} columns");
+            let of_128 = ran(&mut || _ = one_128(kernel, &segments, hashes[0]));
+            assert_eq!(of_128, alone, "{kernel}, {columns} columns");
+            let of_rows = alone;
             let mut rows = Rows::default();
             assert!(rows.add_all(&hashes[..10], 1, 128).unwrap());
             let mut out = vec![[0; 8]; 2 * columns as usize];

@@ -64,7 +64,7 @@ impl<'a> RibbonBlock<'a> {
     /// Cost: some 30 bytes for each bit of the rate, in one to five cache lines.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.segments.contains(hash)
+        kernel::one_128(self.kernel, &self.segments, hash)
     }
 
     /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash.
@@ -124,12 +124,12 @@ impl<'a> RibbonBlock<'a> {
         self.segments.shape().rate()
     }
 
-    /// The kernel that answers batches.
+    /// The kernel that answers lookups.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
 
-    /// The same filter, with batches answered by `kernel`.
+    /// The same filter, with lookups answered by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         RibbonBlock { kernel, ..self }
