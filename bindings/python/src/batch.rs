@@ -350,6 +350,13 @@ impl Batch<'_> {
         loop {
             // Ctrl-C is answered.
             py.check_signals()?;
+            if let Some(count) = taken.hash_list(&objects, hasher) {
+                let mut words = [0; CHUNK / 64];
+                let room = &mut words[..count.div_ceil(64)];
+                op(Some(py), Keys::Hashes(&taken.hashes), room).map_err(Into::into)?;
+                answers.extend(&words, &[], count);
+                continue;
+            }
             let count = objects.take(&mut taken)?;
             if count == 0 {
                 return Ok(answers);

@@ -432,23 +432,21 @@ impl Column {
                 return rows;
             }
             Layout::Views { views, buffers } => {
-                let mut raw = [0; 16 * 64];
                 for done in (0..want).step_by(64) {
-                    let raw = &mut raw[..16 * (want - done).min(64)];
+                    let rows = (want - done).min(64);
+                    // Short keys are in their views.
+                    let (own, out) = stage.room(16 * rows);
                     // SAFETY: the rows are of the column, whose owner lent a view for each.
-                    unsafe { memory::copy(views.wrapping_add(16 * (first + done)), raw) };
-                    let views = raw.as_chunks_mut().0;
-                    if !stage.valid.is_empty() {
+                    unsafe { memory::copy(views.wrapping_add(16 * (first + done)), out) };
+                    for i in (0..rows)
+                        .filter(|i| !stage.valid.is_empty() && !bit(&stage.valid, done + i))
+                    {
                         // What the view of a NULL holds is not said.
-                        let nulls = views
-                            .iter_mut()
-                            .enumerate()
-                            .filter(|(i, _)| !bit(&stage.valid, done + i));
-                        nulls.for_each(|(_, view)| *view = [0; 16]);
+                        stage.data[own + 16 * i..own + 16 * (i + 1)].fill(0);
                     }
-                    push_views(views, buffers, start + done, stage)?;
+                    push_views(own, rows, buffers, start + done, stage)?;
                     if stage.used > CHUNK_BYTES {
-                        return Ok(done + raw.len() / 16);
+                        return Ok(done + rows);
                     }
                 }
             }
@@ -611,69 +609,99 @@ fn push_offsets(
     Ok(fit)
 }
 
-/// Copies the keys of views. A view of zeros is an empty key.
+/// A view, in four numbers: its length, and if that is more than 12, its buffer, and where it begins there.
+#[derive(Clone, Copy)]
+struct View {
+    len: u32,
+    buffer: u32,
+    offset: u32,
+}
+
+impl View {
+    fn of(view: &[u8; 16]) -> Self {
+        let [len, _, buffer, offset] =
+            std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|j| view[4 * i + j])));
+        View { len, buffer, offset }
+    }
+
+    fn is_short(self) -> bool {
+        self.len <= 12
+    }
+
+    fn end(self) -> usize {
+        self.offset as usize + self.len as usize
+    }
+}
+
+/// The buffer of all long views, and where the first begins and the last ends in it, if they are in one, lie close together, and are right. Nearly
+/// all are, and then one copy for all takes half the time. There is no branch for short and long.
+fn span(views: &[[u8; 16]], buffers: &[(*const u8, usize)]) -> Option<(*const u8, usize, usize)> {
+    let all = views.iter().map(View::of);
+    let Some(View { buffer, .. }) = all.clone().find(|view| !view.is_short()) else {
+        return Some((std::ptr::null(), 0, 0));
+    };
+    let (mut others, mut signs, mut total) = (0, 0, 0);
+    let (mut least, mut most) = (usize::MAX, 0);
+    for view in all {
+        let long = u32::from(!view.is_short()).wrapping_neg();
+        others |= (view.buffer ^ buffer) & long;
+        signs |= view.len | (view.offset & long);
+        total += (view.len & long) as usize;
+        least = least.min((view.offset | !long) as usize);
+        most = most.max(if long == 0 { 0 } else { view.end() });
+    }
+    let &(data, bytes) = buffers.get(buffer as usize)?;
+    // Lengths and offsets are signed.
+    let fits = others == 0 && signs <= i32::MAX as u32 && most <= bytes;
+    (fits && most - least <= 2 * total).then_some((data, least, most))
+}
+
+/// Copies the keys of the views that are at `own` in the stage. A view of zeros is an empty key.
 fn push_views(
-    views: &[[u8; 16]],
+    own: usize,
+    rows: usize,
     buffers: &[(*const u8, usize)],
     start: usize,
     stage: &mut Stage,
 ) -> Result<(), BadKey> {
-    let number = |view: &[u8; 16], at: usize| {
-        i32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]])
-    };
-    // Short keys are in their views.
-    let (own, out) = stage.room(views.len() * 16);
-    out.copy_from_slice(views.as_flattened());
-    // Of the others: the buffer of all, where they begin and end in it, and their bytes.
-    let (mut span, mut is_one, mut total) = (None, true, 0);
-    for (i, view) in views.iter().enumerate() {
-        let len = number(view, 0);
-        if (0..=12).contains(&len) {
+    let mut views = [[0; 16]; 64];
+    let views = &mut views[..rows];
+    views.as_flattened_mut().copy_from_slice(&stage.data[own..own + 16 * rows]);
+    let own = |i: usize| own + 16 * i + 4;
+    if let Some((data, least, most)) = span(views, buffers) {
+        let (base, out) = stage.room(most - least);
+        // SAFETY: the last of the views ends within the buffer, whose length its owner said.
+        unsafe { memory::copy(data.wrapping_add(least), out) };
+        stage.ranges.extend(views.iter().map(View::of).enumerate().map(|(i, view)| {
+            let long = base.wrapping_add((view.offset as usize).wrapping_sub(least));
+            let at = if view.is_short() { own(i) } else { long };
+            at..at + view.len as usize
+        }));
+        return Ok(());
+    }
+    for (i, view) in views.iter().map(View::of).enumerate() {
+        let View { len, buffer, offset } = view;
+        if view.is_short() {
+            stage.ranges.push(own(i)..own(i) + len as usize);
             continue;
         }
-        let (buffer, offset) = (number(view, 8), number(view, 12));
-        let place = usize::try_from(buffer).ok().and_then(|buffer| buffers.get(buffer));
-        let fits = place.is_some_and(|&(_, bytes)| {
-            len > 0 && offset >= 0 && len as usize + offset as usize <= bytes
-        });
-        if !fits {
-            let of = buffers.len();
-            let what = format_args!(
-                "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {of} buffers or this one"
-            );
-            return Err(BadKey::new(start + i, what));
-        }
-        let (buffer, first, end) =
-            (buffer as usize, offset as usize, len as usize + offset as usize);
-        let (other, least, most) = *span.get_or_insert((buffer, first, end));
-        is_one &= other == buffer;
-        span = Some((other, least.min(first), most.max(end)));
-        total += len as usize;
-    }
-    // Mostly they lie one behind the other: one copy for all takes half the time.
-    let base = match span {
-        Some((buffer, least, most)) if is_one && most - least <= 2 * total => {
-            let (base, out) = stage.room(most - least);
-            // SAFETY: each of the views that are first and last ends within the buffer, as compared above, whose length its owner said.
-            unsafe { memory::copy(buffers[buffer].0.wrapping_add(least), out) };
-            Some((base, least))
-        }
-        _ => None,
-    };
-    for (i, view) in views.iter().enumerate() {
-        let (len, offset) = (number(view, 0) as usize, number(view, 12) as usize);
-        let at = match base {
-            _ if len <= 12 => own + 16 * i + 4,
-            Some((base, least)) => base + (offset - least),
-            None => {
-                let (at, out) = stage.room(len);
-                let data = buffers[number(view, 8) as usize].0;
-                // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
-                unsafe { memory::copy(data.wrapping_add(offset), out) };
-                at
+        let data = match buffers.get(buffer as usize) {
+            Some(&(data, bytes)) if (len | offset) <= i32::MAX as u32 && view.end() <= bytes => {
+                data
+            }
+            _ => {
+                let (len, offset, buffer, of) =
+                    (len as i32, offset as i32, buffer as i32, buffers.len());
+                let what = format_args!(
+                    "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {of} buffers or this one"
+                );
+                return Err(BadKey::new(start + i, what));
             }
         };
-        stage.ranges.push(at..at + len);
+        let (at, out) = stage.room(len as usize);
+        // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
+        unsafe { memory::copy(data.wrapping_add(offset as usize), out) };
+        stage.ranges.push(at..at + len as usize);
     }
     Ok(())
 }

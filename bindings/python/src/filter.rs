@@ -1,17 +1,18 @@
 //! The classes.
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blocked_bloom::{Bitmask, FilterOptions, KeyHash, KeyHasher, Sizing};
 use blocked_bloom_scalable::ScalableOptions;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::batch::{Answers, Batch};
 use crate::shared::Shared;
+use crate::single::Classes;
 use crate::store::{Error, Store};
 use crate::stored::{self, Bytes};
 use crate::{memory_error, objects};
@@ -27,8 +28,8 @@ const ROWS_OF_HASHES: usize = 8 << 20;
 #[pyclass(frozen, subclass, module = "blocked_bloom")]
 #[derive(Debug)]
 pub(crate) struct Filter {
-    store: Shared<Store>,
-    hasher: KeyHasher,
+    pub(crate) store: Shared<Store>,
+    pub(crate) hasher: KeyHasher,
 }
 
 /// A Bloom filter for a number of keys that is known, at least roughly.
@@ -46,9 +47,9 @@ pub(crate) struct Filter {
 /// >>> seen.update(["cherry", "damson", 7])
 /// >>> seen.contains(["cherry", "elder", 7])
 /// array([ True, False,  True])
-#[pyclass(frozen, extends = Filter, module = "blocked_bloom")]
+#[pyclass(frozen, subclass, extends = Filter, name = "BloomFilter", module = "blocked_bloom._native")]
 #[derive(Debug)]
-pub(crate) struct BloomFilter;
+pub(crate) struct KnownFilter;
 
 /// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its rate.
 ///
@@ -58,9 +59,9 @@ pub(crate) struct BloomFilter;
 /// >>> seen = ScalableBloomFilter(0.001)
 /// >>> seen.add_new(["apple", "banana", "apple"])
 /// array([ True,  True, False])
-#[pyclass(frozen, extends = Filter, module = "blocked_bloom")]
+#[pyclass(frozen, subclass, extends = Filter, name = "ScalableBloomFilter", module = "blocked_bloom._native")]
 #[derive(Debug)]
-pub(crate) struct ScalableBloomFilter;
+pub(crate) struct GrowingFilter;
 
 impl Filter {
     fn of(store: Store) -> PyResult<Self> {
@@ -78,12 +79,24 @@ impl Filter {
 /// The Python object of the class that a filter is of.
 fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
     let growing = store.is_growing();
-    let base = PyClassInitializer::from(Filter::of(store)?);
-    if growing {
-        Bound::new(py, base.add_subclass(ScalableBloomFilter))?.into_py_any(py)
+    let (base, classes) = (PyClassInitializer::from(Filter::of(store)?), Classes::get(py)?);
+    let (object, class) = if growing {
+        (Bound::new(py, base.add_subclass(GrowingFilter))?.into_any(), &classes.growing)
     } else {
-        Bound::new(py, base.add_subclass(BloomFilter))?.into_py_any(py)
-    }
+        (Bound::new(py, base.add_subclass(KnownFilter))?.into_any(), &classes.known)
+    };
+    // Of the public class, which has nothing but other functions.
+    object.setattr(pyo3::intern!(py, "__class__"), class)?;
+    Ok(object.unbind())
+}
+
+/// The Python object of a filter in a file.
+pub(crate) fn of_file(
+    py: Python<'_>,
+    path: &Path,
+    open: impl FnOnce() -> Result<Store, Error> + Send,
+) -> PyResult<Py<PyAny>> {
+    into_python(py, py.detach(open).map_err(|error| error.of_file(path))?)
 }
 
 /// The pool of a call. A pool that lived longer would be gone in the children of a fork, and waited for.
@@ -393,7 +406,7 @@ impl Filter {
 }
 
 #[pymethods]
-impl BloomFilter {
+impl KnownFilter {
     #[new]
     #[pyo3(signature = (keys, fpr=None, *, bits_per_key=None, seed=0))]
     fn new(
@@ -411,80 +424,71 @@ impl BloomFilter {
         };
         let options = FilterOptions::new(sizing).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.empty_filter(keys).map_err(Error::from)?;
-        Ok(PyClassInitializer::from(Filter::of(Store::Owned(filter))?).add_subclass(BloomFilter))
+        Ok(PyClassInitializer::from(Filter::of(Store::Owned(filter))?).add_subclass(KnownFilter))
     }
 
     /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
-    #[staticmethod]
+    #[classmethod]
     #[pyo3(signature = (data, /))]
-    fn from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
-        into_python(py, stored::open(Bytes::copy_of(data.as_bytes())?)?)
+    fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
+        into_python(class.py(), stored::open(Bytes::copy_of(data.as_bytes())?)?)
     }
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
     ///
     /// The filter stays as it was read; the first key that is added has it copied, which takes its size once more for that moment.
-    #[staticmethod]
+    #[classmethod]
     #[pyo3(signature = (path, /))]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        into_python(py, py.detach(|| stored::load(&path)).map_err(|error| error.of_file(&path))?)
+    fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        of_file(class.py(), &path, || stored::load(&path))
     }
 
     /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a filter cannot be changed.
     ///
     /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the header is. Whoever changes the file
     /// meanwhile changes answers; whoever makes it shorter ends this process when it looks there: `save` does neither.
-    #[staticmethod]
+    #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
-    pub(crate) fn mmap(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
-        into_python(
-            py,
-            py.detach(|| stored::map(&path, verify)).map_err(|error| error.of_file(&path))?,
-        )
+    fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
+        of_file(class.py(), &path, || stored::map(&path, verify))
     }
 }
 
 #[pymethods]
-impl ScalableBloomFilter {
+impl GrowingFilter {
     #[new]
     #[pyo3(signature = (fpr=0.01, *, first_keys=1_000_000, seed=0))]
     fn new(fpr: f64, first_keys: u64, seed: u64) -> PyResult<PyClassInitializer<Self>> {
         let options = ScalableOptions::new(fpr, first_keys).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.build().map_err(Error::from)?;
         Ok(PyClassInitializer::from(Filter::of(Store::Growing(filter))?)
-            .add_subclass(ScalableBloomFilter))
+            .add_subclass(GrowingFilter))
     }
 
     /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
-    #[staticmethod]
+    #[classmethod]
     #[pyo3(signature = (data, /))]
-    fn from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
-        into_python(py, stored::open_growing(Bytes::copy_of(data.as_bytes())?)?)
+    fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
+        into_python(class.py(), stored::open_growing(Bytes::copy_of(data.as_bytes())?)?)
     }
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
     ///
     /// The filter stays as it was read; the first key that is added has it copied, which takes its size once more for that moment.
-    #[staticmethod]
+    #[classmethod]
     #[pyo3(signature = (path, /))]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        into_python(
-            py,
-            py.detach(|| stored::load_growing(&path)).map_err(|error| error.of_file(&path))?,
-        )
+    fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        of_file(class.py(), &path, || stored::load_growing(&path))
     }
 
     /// Maps a file: processes share its memory. Such a filter cannot be changed.
     ///
     /// All of it is read and verified first. Whoever changes the file meanwhile changes answers; whoever makes it shorter ends this
     /// process when it looks there: `save` does neither.
-    #[staticmethod]
+    #[classmethod]
     #[pyo3(signature = (path, /))]
-    pub(crate) fn mmap(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        into_python(
-            py,
-            py.detach(|| stored::map_growing(&path)).map_err(|error| error.of_file(&path))?,
-        )
+    fn mmap(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        of_file(class.py(), &path, || stored::map_growing(&path))
     }
 }
 

@@ -9,6 +9,7 @@ mod memory;
 mod objects;
 mod opened;
 mod shared;
+mod single;
 mod store;
 mod stored;
 
@@ -33,7 +34,17 @@ mod _native {
     #[pymodule_export]
     use super::FormatError;
     #[pymodule_export]
-    use super::filter::{BloomFilter, Filter, ScalableBloomFilter, key_hash};
+    use super::filter::{Filter, key_hash};
     #[pymodule_export]
     use super::opened::{StoredFilter, open, parquet_row_groups};
+
+    use super::single::Classes;
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let classes = Classes::get(module.py())?;
+        module.add("BloomFilter", &classes.known)?;
+        module.add("ScalableBloomFilter", &classes.growing)
+    }
 }

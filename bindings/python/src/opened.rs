@@ -1,19 +1,20 @@
 //! Filters of other systems, in their own files: `blocked-bloom-inspect` for Python.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use blocked_bloom::Bitmask;
 use blocked_bloom_inspect::{
     EVIDENCE_BYTES, FileRanges, Format, LookupOptions, Opened, PhysicalType, Value, recognise,
 };
 use memmap2::Mmap;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyString};
 
-use crate::filter::{BloomFilter, ScalableBloomFilter};
 use crate::store::Error;
-use crate::{FormatError, batch, objects};
+use crate::{FormatError, batch, filter, objects, stored};
 
 self_cell::self_cell!(
     /// A mapped file and what was found in it.
@@ -131,11 +132,23 @@ fn keys(
 }
 
 impl StoredFilter {
-    fn look_up(&self, keys: &[Vec<u8>]) -> PyResult<Vec<bool>> {
-        let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
-        let lookup =
-            self.file.borrow_dependent().lookup(&self.options).map_err(|error| wrong(&error))?;
-        lookup.contains(keys).map_err(|error| wrong(&error))
+    /// Which keys may be there. What the answers are worth, if less than is expected, becomes warnings.
+    fn look_up(&self, py: Python<'_>, keys: &[Vec<u8>]) -> PyResult<Vec<bool>> {
+        let answered = py.detach(|| {
+            let lookup =
+                self.file.borrow_dependent().lookup(&self.options).map_err(|e| e.to_string())?;
+            let mut hits = Bitmask::new();
+            lookup.contains_batch(keys, &mut hits).map_err(|e| e.to_string())?;
+            let warnings = lookup.warnings().iter().cloned().chain(lookup.doubts(keys, &hits));
+            let texts: Vec<String> = warnings.map(|warning| warning.to_string()).collect();
+            Ok::<_, String>((hits.iter().collect(), texts))
+        });
+        let (answers, warnings) = answered.map_err(PyValueError::new_err)?;
+        for text in warnings {
+            let category = py.get_type::<PyUserWarning>();
+            PyErr::warn(py, &category, &CString::new(text)?, 1)?;
+        }
+        Ok(answers)
     }
 
     fn format(&self) -> Format {
@@ -146,17 +159,21 @@ impl StoredFilter {
 #[pymethods]
 impl StoredFilter {
     /// Which keys of a list may be there: False is certainly absent. Returns NumPy's booleans.
+    ///
+    /// A `UserWarning` says what the answers are worth if that is less than is expected: all are "maybe", or the keys look like numbers
+    /// where the system stores their bytes.
     fn contains<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let keys = self::keys(keys, self.format(), self.options.value_type)?;
-        batch::numpy_of(py, &py.detach(|| self.look_up(&keys))?)
+        batch::numpy_of(py, &self.look_up(py, &keys)?)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.look_up(&[self::key(key, self.format(), self.options.value_type)?])?[0])
+        let keys = [self::key(key, self.format(), self.options.value_type)?];
+        Ok(self.look_up(key.py(), &keys)?[0])
     }
 
     /// The name of the format, as the command-line tool has it.
@@ -193,8 +210,8 @@ pub(crate) fn open(
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
     match format {
-        Format::Native => return BloomFilter::mmap(py, path, true),
-        Format::Growing => return ScalableBloomFilter::mmap(py, path),
+        Format::Native => return filter::of_file(py, &path, || stored::map(&path, true)),
+        Format::Growing => return filter::of_file(py, &path, || stored::map_growing(&path)),
         _ => {}
     }
     let file = opened(&path, format, map)?;

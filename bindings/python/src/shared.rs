@@ -41,7 +41,7 @@ impl<T> Drop for Detached<'_, T> {
 }
 
 /// Whether the GIL excludes other threads.
-const HAS_GIL: bool = cfg!(not(Py_GIL_DISABLED));
+pub(crate) const HAS_GIL: bool = cfg!(not(Py_GIL_DISABLED));
 
 impl<T: Send + Sync> Shared<T> {
     pub(crate) fn new(value: T) -> Self {
@@ -63,34 +63,58 @@ impl<T: Send + Sync> Shared<T> {
         HAS_GIL && self.detached.load(Ordering::Acquire) == 0
     }
 
+    /// Reads the value, unless it must be waited for.
+    #[inline]
+    pub(crate) fn try_read<R, F: FnOnce(&T) -> R + Send>(
+        &self,
+        _: Python<'_>,
+        op: F,
+    ) -> Result<R, F> {
+        if self.alone() {
+            // SAFETY: rule 2: nobody changes the value while the GIL is held.
+            return Ok(op(unsafe { &*self.value.get() }));
+        }
+        match self.lock.try_read() {
+            Err(TryLockError::WouldBlock) => Err(op),
+            // SAFETY: the lock is held for reading until the end of this match.
+            _guard => Ok(op(unsafe { &*self.value.get() })),
+        }
+    }
+
+    /// Changes the value, unless it must be waited for.
+    #[inline]
+    pub(crate) fn try_write<R, F: FnOnce(&mut T) -> R + Send>(
+        &self,
+        _: Python<'_>,
+        op: F,
+    ) -> Result<R, F> {
+        if self.alone() {
+            // SAFETY: rule 2: nobody else uses the value while the GIL is held.
+            return Ok(op(unsafe { &mut *self.value.get() }));
+        }
+        match self.lock.try_write() {
+            Err(TryLockError::WouldBlock) => Err(op),
+            // SAFETY: the lock is held for writing until the end of this match.
+            _guard => Ok(op(unsafe { &mut *self.value.get() })),
+        }
+    }
+
     /// Reads the value. Waits for a change to end, without the GIL.
     #[inline]
     pub(crate) fn read<R: Send>(&self, py: Python<'_>, op: impl FnOnce(&T) -> R + Send) -> R {
-        if self.alone() {
-            // SAFETY: rule 2: nobody changes the value while the GIL is held.
-            return op(unsafe { &*self.value.get() });
-        }
-        let shared = self.detach(py);
-        match self.lock.try_read() {
-            Err(TryLockError::WouldBlock) => py.detach(|| shared.read(op)),
-            // SAFETY: rule 1: the lock is held for reading until the end of this match.
-            _guard => op(unsafe { &*self.value.get() }),
-        }
+        self.try_read(py, op).unwrap_or_else(|op| {
+            let shared = self.detach(py);
+            py.detach(|| shared.read(op))
+        })
     }
 
     /// Changes the value. Waits for others to end, without the GIL.
     #[inline]
     pub(crate) fn write<R: Send>(&self, py: Python<'_>, op: impl FnOnce(&mut T) -> R + Send) -> R {
-        if self.alone() {
-            // SAFETY: rule 2: nobody else uses the value while the GIL is held.
-            return op(unsafe { &mut *self.value.get() });
-        }
-        let shared = self.detach(py);
-        match self.lock.try_write() {
-            Err(TryLockError::WouldBlock) => py.detach(|| shared.write(op)),
-            // SAFETY: rule 1: the lock is held for writing until the end of this match.
-            _guard => op(unsafe { &mut *self.value.get() }),
-        }
+        self.try_write(py, op).unwrap_or_else(|op| {
+            let shared = self.detach(py);
+            py.detach(|| shared.write(op))
+        })
     }
 
     /// Reads two values, if they are two.

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ import blocked_bloom
 from blocked_bloom import BloomFilter, FormatError, ScalableBloomFilter, StoredFilter, parquet_row_groups
 
 FORMATS = pathlib.Path(__file__).parents[3] / "crates/formats/tests/fixtures"
+# Files that may not be in the repository.
+FIXTURES = pathlib.Path(os.environ.get("BLOCKED_BLOOM_FIXTURES", pathlib.Path(__file__).parents[4] / "shared/fixtures"))
 MAKE = {
     "known": lambda: BloomFilter(1000, 0.001, seed=7),
     "growing": lambda: ScalableBloomFilter(0.001, first_keys=100, seed=7),
@@ -217,8 +220,52 @@ def test_guava_and_cassandra():
     keys = [bytes.fromhex(row[0]) for row in rows]
     assert filter.contains(keys).tolist() == [row[2] == "1" for row in rows]
     filter = blocked_bloom.open(FORMATS / "cassandra/nb-1-big-Filter.db")
-    keys = (FORMATS / "cassandra/keys.txt").read_text().split()
     assert filter.format_name == "cassandra"
+
+
+@pytest.mark.parametrize("name", ["spark_V1_n1000_fpp0.03", "spark_V2_n5000_fpp0.001"])
+def test_spark(name):
+    rows = csv_rows(FORMATS / f"spark/{name}.csv")
+    path = FORMATS / f"spark/{name}.bin"
+    for kind, filter, key in (("bin", blocked_bloom.open(path), bytes.fromhex), ("long", blocked_bloom.open(path, integers=True), int)):
+        keys, expected = zip(*((key(row[1]), row[3] == "1") for row in rows if row[0] == kind))
+        assert filter.format_name == "spark" and len(keys) >= 1000 and 0 < sum(expected) < len(expected)
+        assert filter.contains(keys).tolist() == list(expected)
+        assert all((key in filter) == found for key, found in zip(keys[::50], expected[::50]))
+    with pytest.raises(TypeError, match="str or bytes"):
+        blocked_bloom.open(path).contains([7])
+
+
+@pytest.mark.parametrize("name", ["bf_default_cap100_e0.01_n100", "bf_default_cap100_e0.01_n2000_scaled"])
+def test_redisbloom(name):
+    path = FIXTURES / f"redisbloom/{name}.scandump"
+    if not path.exists() and not os.environ.get("BLOCKED_BLOOM_REQUIRE_FIXTURES"):
+        pytest.skip(f"{path} is not there")
+    filter, rows = blocked_bloom.open(path), csv_rows(path.with_suffix(".csv"))
+    assert filter.format_name == "redisbloom"
+    keys, expected = [bytes.fromhex(row[0]) for row in rows], [row[2] == "1" for row in rows]
+    assert filter.contains(keys).tolist() == expected and 0 < sum(expected) < len(expected)
+    assert filter.contains([key.decode() for key in keys]).tolist() == expected
+    # Redis has numbers as their digits.
+    assert filter.contains([7, -7]).tolist() == filter.contains(["7", "-7"]).tolist()
+
+
+def test_doubts_are_warnings(tmp_path):
+    filter = blocked_bloom.open(FORMATS / "cassandra/nb-1-big-Filter.db")
+    keys = (FORMATS / "cassandra/keys.txt").read_text().split()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert filter.contains(keys).all() and keys[0] in filter
+        for doubtful in (lambda: filter.contains(["42"]), lambda: "42" in filter):
+            with pytest.raises(UserWarning, match="serialized bytes"):
+                doubtful()
+    with pytest.warns(UserWarning, match="'42' and the like are looked up as text") as caught:
+        filter.contains(["42"])
+    assert caught[0].filename == __file__
+    empty = tmp_path / "nb-2-big-Filter.db"
+    empty.write_bytes(b"")
+    with pytest.raises((FormatError, OSError, ValueError)):
+        blocked_bloom.open(empty)
 
 
 def test_parquet(tmp_path):
