@@ -250,6 +250,7 @@ fn run_rows<E: From<BadKey>>(
 ) -> Result<(), E> {
     let mut places: Vec<Place> = columns.iter().map(|column| place(column, rows.start)).collect();
     let mut row = rows.start;
+    let alone = (columns.len() == 1).then_some(hasher);
     scratch.stages.resize_with(columns.len(), Stage::default);
     while row < rows.end {
         let mut count = CHUNK.min(rows.end - row);
@@ -260,7 +261,7 @@ fn run_rows<E: From<BadKey>>(
             count = count.min(column[place.0].len - place.1);
         }
         for ((column, place), stage) in columns.iter().zip(&places).zip(&mut scratch.stages) {
-            let staged = column[place.0].stage(place.1, count, columns.len() == 1, stage);
+            let staged = column[place.0].stage(place.1, count, alone, stage);
             count = staged.map_err(|error| BadKey { row: row + error.row - place.1, ..error })?;
         }
         let mut words = [0; CHUNK / 64];

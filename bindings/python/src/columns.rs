@@ -248,6 +248,14 @@ impl Stage {
         slices
     }
 
+    /// Clears the views of NULL from row `first` on: what they hold is not said.
+    fn forget_nulls(&self, first: usize, views: &mut [[u8; 16]]) {
+        if !self.valid.is_empty() {
+            let all = views.iter_mut().enumerate();
+            all.filter(|(i, _)| !bit(&self.valid, first + i)).for_each(|(_, view)| *view = [0; 16]);
+        }
+    }
+
     /// Room for further bytes of keys, and where it begins. What it has is of earlier chunks: clearing it takes as long as the copy.
     fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
         let start = self.used;
@@ -337,12 +345,12 @@ impl Stage {
 impl Column {
     /// Copies rows from `start` on, `want` at most and one at least, and returns how many. Rows without a key have any.
     ///
-    /// With `hashes`, the chunk may be of hashes.
+    /// With a hasher, the chunk may be of hashes.
     pub(crate) fn stage(
         &self,
         start: usize,
         want: usize,
-        hashes: bool,
+        hashes: Option<KeyHasher>,
         stage: &mut Stage,
     ) -> Result<usize, BadKey> {
         assert!(
@@ -351,7 +359,7 @@ impl Column {
         );
         // Numbers of earlier chunks are overwritten without being cleared, which would take as long as the copy.
         let mut before = std::mem::take(&mut stage.numbers);
-        stage.clear(self.kind(hashes));
+        stage.clear(self.kind(hashes.is_some()));
         if let Layout::Integers(items, Width::W64) = &self.layout
             && items.stride == 8
             && !items.swapped
@@ -366,7 +374,13 @@ impl Column {
         before.clear();
         stage.numbers = before;
         self.stage_validity(start, want, stage);
-        let rows = self.push(start, want, hashes, stage)?;
+        if let (Layout::Views { views, buffers }, Some(hasher)) = (&self.layout, hashes) {
+            let views = views.wrapping_add(16 * (self.offset + start));
+            // SAFETY: the rows are of the column, whose owner lent a view for each.
+            unsafe { hash_views(views, want, buffers, start, hasher, stage) }?;
+            return Ok(want);
+        }
+        let rows = self.push(start, want, hashes.is_some(), stage)?;
         stage.truncate(rows);
         Ok(rows)
     }
@@ -390,6 +404,7 @@ impl Column {
             Layout::Dictionary { values, .. } if hashes && !values.hashes.is_empty() => {
                 Kind::Hashes
             }
+            Layout::Views { .. } if hashes => Kind::Hashes,
             Layout::Dictionary { values, .. } => values.values.kind(false),
             _ => Kind::Bytes,
         }
@@ -432,21 +447,16 @@ impl Column {
                 return rows;
             }
             Layout::Views { views, buffers } => {
+                let mut copied = [[0; 16]; 64];
                 for done in (0..want).step_by(64) {
-                    let rows = (want - done).min(64);
-                    // Short keys are in their views.
-                    let (own, out) = stage.room(16 * rows);
+                    let copied = &mut copied[..(want - done).min(64)];
+                    let views = views.wrapping_add(16 * (first + done));
                     // SAFETY: the rows are of the column, whose owner lent a view for each.
-                    unsafe { memory::copy(views.wrapping_add(16 * (first + done)), out) };
-                    for i in (0..rows)
-                        .filter(|i| !stage.valid.is_empty() && !bit(&stage.valid, done + i))
-                    {
-                        // What the view of a NULL holds is not said.
-                        stage.data[own + 16 * i..own + 16 * (i + 1)].fill(0);
-                    }
-                    push_views(own, rows, buffers, start + done, stage)?;
+                    unsafe { memory::copy(views, copied.as_flattened_mut()) };
+                    stage.forget_nulls(done, copied);
+                    push_views(copied, buffers, start + done, stage)?;
                     if stage.used > CHUNK_BYTES {
-                        return Ok(done + rows);
+                        return Ok(done + copied.len());
                     }
                 }
             }
@@ -535,7 +545,7 @@ impl Column {
                 }
                 kind => {
                     values
-                        .stage(place, 1, false, &mut value)
+                        .stage(place, 1, None, &mut value)
                         .map_err(|error| BadKey::new(start + i, error.what))?;
                     if kind == Kind::Bytes {
                         let bytes = value.bytes(0, &mut [0; 8]).to_owned();
@@ -567,7 +577,7 @@ impl Column {
         let (mut stage, mut all, mut hashes) =
             (Stage::default(), Vec::with_capacity(self.len), Vec::new());
         while all.len() < self.len {
-            let rows = self.stage(all.len(), CHUNK.min(self.len - all.len()), false, &mut stage)?;
+            let rows = self.stage(all.len(), CHUNK.min(self.len - all.len()), None, &mut stage)?;
             hashes.clear();
             hashes.resize(rows, 0);
             let hashed = match stage.kind {
@@ -656,38 +666,71 @@ fn span(views: &[[u8; 16]], buffers: &[(*const u8, usize)]) -> Option<(*const u8
     (fits && most - least <= 2 * total).then_some((data, least, most))
 }
 
-/// Copies the keys of the views that are at `own` in the stage. A view of zeros is an empty key.
+/// Hashes the keys of views, 64 at a time, so that the bytes are copied, hashed and forgotten in the first-level cache.
+///
+/// # Safety
+///
+/// So many views are allocated, and stay so during the call.
+unsafe fn hash_views(
+    views: *const u8,
+    count: usize,
+    buffers: &[(*const u8, usize)],
+    start: usize,
+    hasher: KeyHasher,
+    stage: &mut Stage,
+) -> Result<(), BadKey> {
+    stage.numbers.resize(count, 0);
+    let mut copied = [[0; 16]; 64];
+    for done in (0..count).step_by(64) {
+        let copied = &mut copied[..(count - done).min(64)];
+        // SAFETY: as the caller promises.
+        unsafe {
+            memory::copy(views.wrapping_add(16 * done), copied.as_flattened_mut());
+        }
+        stage.forget_nulls(done, copied);
+        stage.used = 0;
+        stage.ranges.clear();
+        let mut slices = [[].as_slice(); 64];
+        let slices = &mut slices[..copied.len()];
+        if let Some((data, least, most)) = span(copied, buffers) {
+            let (at, bytes) = stage.room(most - least);
+            // SAFETY: the last of the views ends within the buffer, whose length its owner said.
+            unsafe { memory::copy(data.wrapping_add(least), bytes) };
+            let bytes = &stage.data[at..];
+            for (slice, bytes_of) in slices.iter_mut().zip(&*copied) {
+                let View { len, offset, .. } = View::of(bytes_of);
+                let len = len as usize;
+                *slice = match len {
+                    0..=12 => &bytes_of[4..4 + len],
+                    _ => &bytes[offset as usize - least..][..len],
+                };
+            }
+        } else {
+            push_views(copied, buffers, start + done, stage)?;
+            for (slice, range) in slices.iter_mut().zip(&stage.ranges) {
+                *slice = &stage.data[range.clone()];
+            }
+        }
+        let hashes = &mut stage.numbers[done..done + slices.len()];
+        hasher.hash_batch_into(slices, hashes).expect("a hash for each key");
+    }
+    Ok(())
+}
+
+/// Copies the keys of views. A view of zeros is an empty key.
 fn push_views(
-    own: usize,
-    rows: usize,
+    views: &[[u8; 16]],
     buffers: &[(*const u8, usize)],
     start: usize,
     stage: &mut Stage,
 ) -> Result<(), BadKey> {
-    let mut views = [[0; 16]; 64];
-    let views = &mut views[..rows];
-    views.as_flattened_mut().copy_from_slice(&stage.data[own..own + 16 * rows]);
-    let own = |i: usize| own + 16 * i + 4;
-    if let Some((data, least, most)) = span(views, buffers) {
-        let (base, out) = stage.room(most - least);
-        // SAFETY: the last of the views ends within the buffer, whose length its owner said.
-        unsafe { memory::copy(data.wrapping_add(least), out) };
-        stage.ranges.extend(views.iter().map(View::of).enumerate().map(|(i, view)| {
-            let long = base.wrapping_add((view.offset as usize).wrapping_sub(least));
-            let at = if view.is_short() { own(i) } else { long };
-            at..at + view.len as usize
-        }));
-        return Ok(());
-    }
-    for (i, view) in views.iter().map(View::of).enumerate() {
+    for (i, bytes) in views.iter().enumerate() {
+        let view = View::of(bytes);
         let View { len, buffer, offset } = view;
-        if view.is_short() {
-            stage.ranges.push(own(i)..own(i) + len as usize);
-            continue;
-        }
         let data = match buffers.get(buffer as usize) {
+            _ if view.is_short() => None,
             Some(&(data, bytes)) if (len | offset) <= i32::MAX as u32 && view.end() <= bytes => {
-                data
+                Some(data.wrapping_add(offset as usize))
             }
             _ => {
                 let (len, offset, buffer, of) =
@@ -699,8 +742,11 @@ fn push_views(
             }
         };
         let (at, out) = stage.room(len as usize);
-        // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
-        unsafe { memory::copy(data.wrapping_add(offset as usize), out) };
+        match data {
+            // SAFETY: the view ends within the buffer, as compared above, whose length its owner said.
+            Some(data) => unsafe { memory::copy(data, out) },
+            None => out.copy_from_slice(&bytes[4..4 + len as usize]),
+        }
         stage.ranges.push(at..at + len as usize);
     }
     Ok(())
