@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blocked_bloom import BloomFilter, ScalableBloomFilter, key_hash
+from blocked_bloom import BloomFilter, Filter, ScalableBloomFilter, key_hash
 
 FOLDER = pathlib.Path(__file__).parent
 WORDS = ["apple", "banana", "", "ä" * 3, "日本語", "x" * 12, "x" * 13, "y" * 100, "a\0b", "😀", "cherry"]
@@ -330,3 +330,52 @@ def test_no_wrong_answers(monkeypatch):
 
     looked_up, wrong = answers.run(2e6, chunk=20_000)
     assert looked_up >= 2e6 and wrong == 0
+
+
+class Text(str):
+    pass
+
+
+@pytest.mark.parametrize("make", [lambda: BloomFilter(1000), lambda: ScalableBloomFilter(0.001)])
+def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
+    """The functions of C of the public classes, those of PyO3 that they leave some keys to, and batches."""
+    keys = ["apple", "ä", "", Text("b"), b"c", 7, -1, 2**63 - 1, -(2**63), 2**64 - 2, True, ("a", 1), np.int64(9), np.str_("d")]
+    fast, slow, batch = make(), make(), make()
+    for key in keys:
+        assert key not in fast and not Filter.__contains__(slow, key)
+        assert fast.add(key) is True and fast.add(key) is False and Filter.add(slow, key) is True
+        assert key in fast and Filter.__contains__(slow, key) and Filter.__contains__(fast, key)
+        Filter.add(slow, key)
+        batch.update([key, key])
+    assert fast.to_bytes() == slow.to_bytes() == batch.to_bytes()
+    assert isinstance(fast, Filter) and type(fast).__module__ == "blocked_bloom" and type(fast).__qualname__ in repr(fast)
+    for wrong, error in ((1.5, TypeError), (None, TypeError), (2**64, OverflowError), ("\ud800", UnicodeEncodeError), (["a"], TypeError)):
+        for call in (lambda: wrong in fast, lambda: fast.add(wrong)):
+            with pytest.raises(error):
+                call()
+    fast.save(tmp_path / "f")
+    mapped = type(fast).mmap(tmp_path / "f")
+    assert all(key in mapped for key in keys) and "absent" not in mapped
+    with pytest.raises(TypeError, match="read only"):
+        mapped.add("e")
+    for other in (object(), "text", type(fast)):
+        with pytest.raises(TypeError):
+            type(fast).add(other, "a")
+        with pytest.raises(TypeError):
+            type(fast).__contains__(other, "a")
+
+
+def test_lists_of_one_type_and_of_several_are_the_same():
+    """The first are hashed where they are, the others with counted references; 1,024 items at a time."""
+    words = [f"word {i}" * (i % 4) for i in range(3000)]
+    for same in (words, [word.encode() for word in words], list(range(-1500, 1500))):
+        for odd in (None, ("a", 1), Text("b"), 2**64 - 1, "c", 3):
+            for at in (0, 1023, 1024, 2999):
+                mixed = same[:at] + [odd] + same[at:]
+                one, other = BloomFilter(5000), BloomFilter(5000)
+                one.update(mixed)
+                other.update(key for key in mixed)
+                assert one == other and one.contains(mixed).tolist() == [key is not None for key in mixed]
+                assert one.contains(same).all() and len(one) == len(mixed) - (odd is None)
+    with pytest.raises(UnicodeEncodeError):
+        BloomFilter(10).update(words + ["\ud800"])
