@@ -141,15 +141,17 @@ fn is_dynamic(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     expression.exists(|part| Ok(part.is::<DynamicFilterPhysicalExpr>()))
 }
 
+/// The predicate of a scan of files, that of which it may use only statistics too.
+pub(crate) fn scan_predicate(plan: &Plan) -> Option<Arc<dyn PhysicalExpr>> {
+    let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
+    source.downcast_ref::<FileScanConfig>()?.file_source().filter()
+}
+
 /// Whether something in the plan drops rows. Without it the keys of a build side are all there are, and most rows are hits.
 pub(crate) fn is_selective(plan: &Plan) -> bool {
-    let filters = |source: &DataSourceExec| {
-        let scan = source.data_source().downcast_ref::<FileScanConfig>();
-        scan.is_some_and(|scan| scan.file_source().filter().is_some())
-    };
     plan.is::<FilterExec>()
         || plan.is::<BloomProbeExec>()
-        || plan.downcast_ref::<DataSourceExec>().is_some_and(filters)
+        || scan_predicate(plan).is_some()
         || plan.children().into_iter().any(is_selective)
 }
 

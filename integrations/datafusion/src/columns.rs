@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::common::{JoinType, Result};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -17,7 +19,7 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, PhysicalExpr, ReplaceChildrenOptions,
 };
 
-use crate::build_side::{filters_within, is_selective};
+use crate::build_side::{filters_within, is_selective, scan_predicate};
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -135,10 +137,57 @@ pub(crate) struct Lowest {
     pub(crate) left: f64,
 }
 
-/// The share of rows that a join with a reduced side is taken to leave, and a predicate. Not estimates: with statistics of files alone nothing is
-/// known. Joins with a dimension of which a part is selected leave little, and what else is dropped then saves little.
+/// The share of rows that a join with a reduced side is taken to leave, and predicates. Not estimates: with statistics of files alone nothing is
+/// known. Joins with a dimension of which a part is selected leave little, and what else is dropped then saves little. So does a value that
+/// is asked for, a tenth as in System R; what else there is leaves a half together.
 const LEFT_BY_JOIN: f64 = 0.1;
 const LEFT_BY_PREDICATE: f64 = 0.5;
+const LEFT_BY_EQUALITY: f64 = 0.1;
+
+/// The share that the predicates of a table leave.
+fn left_by_predicates(plan: &Plan) -> f64 {
+    let (mut equal, mut other) = (1.0, 1.0);
+    let mut seen: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
+    let mut at = plan;
+    loop {
+        let predicate = match at.downcast_ref::<FilterExec>() {
+            Some(filter) => Some(filter.predicate().clone()),
+            None => scan_predicate(at),
+        };
+        // A scan may have what a filter above it has.
+        for part in predicate.iter().flat_map(split_conjunction) {
+            if seen.contains(part) {
+                continue;
+            }
+            seen.push(part.clone());
+            match values_asked_for(part) {
+                Some(values) => equal *= (LEFT_BY_EQUALITY * values as f64).min(LEFT_BY_PREDICATE),
+                None => other = LEFT_BY_PREDICATE,
+            }
+        }
+        match at.children().first() {
+            Some(input) => at = input,
+            None => return equal * other,
+        }
+    }
+}
+
+/// How many values a predicate lets a column have, if it names them.
+fn values_asked_for(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    if let Some(list) = predicate.downcast_ref::<InListExpr>() {
+        return (!list.negated()).then(|| list.list().len());
+    }
+    let binary = predicate.downcast_ref::<BinaryExpr>()?;
+    match binary.op() {
+        Operator::Eq => {
+            let literal = binary.left().is::<Literal>() || binary.right().is::<Literal>();
+            literal.then_some(1)
+        }
+        // Short lists come so.
+        Operator::Or => Some(values_asked_for(binary.left())? + values_asked_for(binary.right())?),
+        _ => None,
+    }
+}
 
 pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     if !is_scan(plan)
@@ -152,6 +201,7 @@ pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     }
     let left = match (filters_within(plan), is_selective(plan)) {
         (0, false) => 1.0,
+        (0, true) if is_scan(plan) => left_by_predicates(plan),
         (0, true) => LEFT_BY_PREDICATE,
         _ => LEFT_BY_JOIN,
     };
@@ -178,5 +228,49 @@ pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
     match origin(plan, columns) {
         Some((input, below)) if !is_scan(plan) => source(plan.children()[input], &below),
         _ => (plan.clone(), columns.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_expr::expressions::{binary, col, in_list, lit};
+    use datafusion::physical_plan::empty::EmptyExec;
+
+    use super::*;
+
+    #[test]
+    fn values_that_are_asked_for_leave_a_tenth_each() {
+        let fields = ["a", "b"].map(|name| Field::new(name, DataType::Int64, true));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let a = || col("a", &schema).unwrap();
+        let both = |l, op, r| binary(l, op, r, &schema).unwrap();
+        let less = || both(col("b", &schema).unwrap(), Operator::Lt, lit(3i64));
+        let equal = |n: i64| both(a(), Operator::Eq, lit(n));
+        let list = |negated| {
+            let values = (0..3i64).map(lit).collect();
+            in_list(a(), values, &negated, &schema).unwrap()
+        };
+        for (left, predicate) in [
+            (0.5, less()),
+            (0.5, both(less(), Operator::And, both(a(), Operator::Gt, lit(1i64)))),
+            (0.1, equal(1)),
+            (0.05, both(equal(1), Operator::And, less())),
+            (0.05, both(both(less(), Operator::And, equal(1)), Operator::And, equal(1))),
+            (0.2, both(equal(1), Operator::Or, equal(2))),
+            (0.5, both(equal(1), Operator::Or, less())),
+            (0.3, list(false)),
+            (0.5, list(true)),
+            (0.5, both(a(), Operator::Eq, col("b", &schema).unwrap())),
+        ] {
+            let table: Plan = Arc::new(EmptyExec::new(schema.clone()));
+            let filter = || FilterExec::try_new(predicate.clone(), table.clone()).unwrap();
+            let once: Plan = Arc::new(filter());
+            let twice = FilterExec::try_new(predicate.clone(), once.clone()).unwrap();
+            for plan in [once, Arc::new(twice)] {
+                let computed = left_by_predicates(&plan);
+                assert!((computed - left).abs() < 1e-9, "{predicate}: {computed} ({left})");
+            }
+        }
     }
 }

@@ -33,6 +33,7 @@ mod options;
 mod planner;
 mod probe;
 mod rule;
+mod scan;
 
 use std::sync::Arc;
 

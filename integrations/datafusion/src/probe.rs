@@ -29,10 +29,11 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
 };
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use crate::filter::{failed, look_up, open};
 use crate::keys::KeyType;
+use crate::scan::{Counts, with_row_filter};
 
 const NAME: &str = "BloomProbeExec";
 
@@ -49,6 +50,9 @@ const SAMPLES_SKIPPED: usize = 16;
 /// The filter is collected in one partition: Ballista makes a stage of what is below its `CoalescePartitionsExec`, and gives every task
 /// of the first input all of it. Schema, statistics, order and partitioning are those of the first input, which must stay the first: the engine's
 /// sort pushdown takes column `n` of an operator for column `n` of its inputs, one after the other.
+///
+/// Where the first input is a scan that takes row filters, as one of Parquet does with `datafusion.execution.parquet.pushdown_filters`, the
+/// filter is put there when it is known.
 ///
 /// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a million rows of each partition.
 ///
@@ -67,7 +71,11 @@ pub struct BloomProbeExec {
 }
 
 /// The filter that partitions wait for together. None of them owns it: if one is dropped, another goes on with it.
-type Opening = Shared<BoxFuture<'static, Result<Arc<BloomFilter>, Arc<DataFusionError>>>>;
+type Opening = Shared<BoxFuture<'static, Result<Opened, Arc<DataFusionError>>>>;
+
+/// The filter, and the input with the filter in its scan, if that takes it. All partitions execute one input: a scan's partitions may share
+/// what is left to read.
+type Opened = (Arc<BloomFilter>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
     /// Probes `input` with the filter that is the one row of the one column of `filter`, by the key in these columns of `input`, in
@@ -115,8 +123,16 @@ impl BloomProbeExec {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let (plan, key, bytes) = (self.filter.clone(), self.key, metrics.filter_bytes.clone());
-            let open = async move { collect(plan, context, key, bytes).await.map_err(Arc::new) };
-            open.boxed().shared()
+            let (input, columns) = (self.input.clone(), self.columns.clone());
+            let (gate, counts) = (Gate::new(self.stop_above), metrics.counts.clone());
+            let open = async move {
+                let session = context.session_config().clone();
+                let filter = collect(plan, context, key, bytes).await?;
+                let config = session.options();
+                let scan = with_row_filter(&input, &columns, &filter, gate, counts, config)?;
+                Ok::<_, DataFusionError>((filter, scan))
+            };
+            open.map_err(Arc::new).boxed().shared()
         };
         opening.get_or_insert_with(new).clone()
     }
@@ -194,11 +210,9 @@ async fn collect(
 #[derive(Debug)]
 struct Metrics {
     baseline: BaselineMetrics,
-    input_rows: Count,
-    unprobed_rows: Count,
+    counts: Counts,
     filter_bytes: Count,
     filter_time: Time,
-    probe_time: Time,
 }
 
 impl Metrics {
@@ -206,11 +220,13 @@ impl Metrics {
         let new = || MetricBuilder::new(set);
         Metrics {
             baseline: BaselineMetrics::new(set, partition),
-            input_rows: new().counter("input_rows", partition),
-            unprobed_rows: new().counter("unprobed_rows", partition),
+            counts: Counts {
+                input_rows: new().counter("input_rows", partition),
+                unprobed_rows: new().counter("unprobed_rows", partition),
+                probe_time: new().subset_time("probe_time", partition),
+            },
             filter_bytes: new().counter("filter_bytes", partition),
             filter_time: new().subset_time("filter_time", partition),
-            probe_time: new().subset_time("probe_time", partition),
         }
     }
 }
@@ -219,6 +235,8 @@ impl Metrics {
 struct Probe {
     filter: Arc<BloomFilter>,
     input: SendableRecordBatchStream,
+    /// Whether the rows have been probed by the scan.
+    in_scan: bool,
     columns: Vec<usize>,
     gate: Gate,
     hashes: Vec<u64>,
@@ -230,13 +248,16 @@ struct Probe {
 
 impl Probe {
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let rows = batch.num_rows();
-        self.metrics.input_rows.add(rows);
-        if !self.gate.is_open(rows) {
-            self.metrics.unprobed_rows.add(rows);
+        if self.in_scan {
             return Ok(self.kept.push_batch(batch)?);
         }
-        let _timer = self.metrics.probe_time.timer();
+        let (rows, counts) = (batch.num_rows(), &self.metrics.counts);
+        counts.input_rows.add(rows);
+        if !self.gate.is_open(rows) {
+            counts.unprobed_rows.add(rows);
+            return Ok(self.kept.push_batch(batch)?);
+        }
+        let _timer = counts.probe_time.timer();
         let answers = look_up(&self.filter, &keys(&batch, &self.columns), &mut self.hashes)?;
         // NULL has no partner.
         let answers =
@@ -272,7 +293,7 @@ impl Probe {
 /// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to nothing, and one that drops the rows
 /// of another part of the input is found again.
 #[derive(Debug)]
-struct Gate {
+pub(crate) struct Gate {
     stop_above: f64,
     rows: usize,
     hits: usize,
@@ -285,13 +306,13 @@ impl Gate {
     }
 
     /// Whether to probe the next rows.
-    fn is_open(&mut self, rows: usize) -> bool {
+    pub(crate) fn is_open(&mut self, rows: usize) -> bool {
         let open = self.unprobed == 0;
         self.unprobed = self.unprobed.saturating_sub(rows);
         open
     }
 
-    fn probed(&mut self, rows: usize, hits: usize) {
+    pub(crate) fn probed(&mut self, rows: usize, hits: usize) {
         self.rows += rows;
         self.hits += hits;
         if self.rows >= SAMPLE_ROWS {
@@ -437,12 +458,14 @@ impl ExecutionPlan for BloomProbeExec {
         let gate = Gate::new(self.stop_above);
         let probe = async move {
             let waited = metrics.filter_time.timer();
-            let filter = opening.await.map_err(DataFusionError::Shared)?;
+            let (filter, scan) = opening.await.map_err(DataFusionError::Shared)?;
             waited.done();
             // Only now: whatever the input buffers would only wait.
-            let input = plan.execute(partition, context)?;
+            let in_scan = scan.is_some();
+            let input = scan.unwrap_or(plan).execute(partition, context)?;
             let (hashes, ended) = (Vec::new(), false);
-            let probe = Probe { filter, input, columns, gate, hashes, kept, ended, metrics };
+            let probe =
+                Probe { filter, input, in_scan, columns, gate, hashes, kept, ended, metrics };
             Ok::<_, DataFusionError>(stream::try_unfold(probe, Probe::next))
         };
         let stream = stream::once(probe).try_flatten();

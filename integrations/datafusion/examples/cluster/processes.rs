@@ -140,13 +140,14 @@ impl Cluster {
     pub(crate) fn watch(&self) -> Watch {
         let works: Vec<_> = (0..self.executors.len()).map(|number| self.work(number)).collect();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
+        // Jobs that have ended are not looked through again and again, which takes half a core after some queries.
+        let jobs = works.iter().flat_map(|work| folders(work)).map(|(job, _)| job);
+        let before: BTreeSet<String> = jobs.collect();
         let look = move |seen: &Mutex<Seen>| {
             for (executor, work) in works.iter().enumerate() {
-                look(executor, work, seen);
+                look(executor, work, &before, seen);
             }
         };
-        look(&seen);
-        let before = seen.lock().unwrap().keys().map(|(job, _)| job.clone()).collect();
         let (until, to) = (stop.clone(), seen.clone());
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
@@ -154,7 +155,7 @@ impl Cluster {
                 thread::sleep(Duration::from_millis(3));
             }
         });
-        Watch { stop, seen, before, thread: Some(thread) }
+        Watch { stop, seen, thread: Some(thread) }
     }
 }
 
@@ -198,9 +199,9 @@ pub(crate) fn cpu_seconds(process: u32) -> f64 {
 /// Bytes of shuffle files by job, stage and executor: the most that was seen of each.
 pub(crate) type Seen = BTreeMap<(String, String), BTreeMap<usize, u64>>;
 
-fn look(executor: usize, work: &Path, seen: &Mutex<Seen>) {
+fn look(executor: usize, work: &Path, before: &BTreeSet<String>, seen: &Mutex<Seen>) {
     // What vanishes meanwhile is not counted again.
-    for (job, path) in folders(work) {
+    for (job, path) in folders(work).into_iter().filter(|(job, _)| !before.contains(job)) {
         for (stage, path) in folders(&path) {
             let bytes = bytes_below(&path);
             let mut seen = seen.lock().unwrap();
@@ -229,8 +230,6 @@ fn bytes_below(path: &Path) -> u64 {
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     pub(crate) seen: Arc<Mutex<Seen>>,
-    /// Jobs that had written something when the watch began.
-    pub(crate) before: BTreeSet<String>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -256,11 +255,9 @@ impl Watch {
         _ = self.thread.take().map(JoinHandle::join);
         let mut shuffled = Shuffled::default();
         for ((job, stage), executors) in self.seen.lock().unwrap().iter() {
-            if !self.before.contains(job) {
-                let bytes = executors.values().sum();
-                shuffled.stages.insert((job.clone(), stage.clone()), bytes);
-                shuffled.executors.extend(executors.keys());
-            }
+            let bytes = executors.values().sum();
+            shuffled.stages.insert((job.clone(), stage.clone()), bytes);
+            shuffled.executors.extend(executors.keys());
         }
         shuffled
     }

@@ -100,41 +100,66 @@ pub(crate) fn print_tpch_head() {
     println!("|---|---|---|---|---|---|---|---|");
 }
 
-/// A row of medians, and of the medians of the ratios, with filters over without.
-pub(crate) fn print_tpch(name: &str, filters: usize, plain: &[Run], filtered: &[Run]) {
-    let both = |value: fn(&Run) -> f64| {
-        let of = |runs: &[Run]| median(runs.iter().map(value).collect());
-        format!("{:.2} / {:.2}", of(plain), of(filtered))
-    };
-    let ratio = |value: fn(&Run) -> f64| {
-        let pairs = plain.iter().zip(filtered);
-        median(pairs.map(|(p, f)| if value(p) > 0.0 { value(f) / value(p) } else { 1.0 }).collect())
-    };
-    println!(
-        "| {name} | {filters} | {} | {} | {} | {:.2} | {:.2} | {:.2} |",
-        both(|run| run.seconds),
-        both(|run| run.cpu),
-        both(|run| run.bytes as f64 / 1e6),
-        ratio(|run| run.seconds),
-        ratio(|run| run.cpu),
-        ratio(|run| run.bytes as f64)
-    );
+/// A query without filters and with them.
+#[derive(Default)]
+pub(crate) struct Query {
+    pub(crate) name: String,
+    pub(crate) filters: usize,
+    /// Both have one plan, so that their ratio is noise.
+    pub(crate) same_plan: bool,
+    pub(crate) plain: Vec<Run>,
+    pub(crate) filtered: Vec<Run>,
 }
 
-/// A row of sums of all queries, run by run.
-pub(crate) fn print_tpch_sum(plain: &[Vec<Run>], filtered: &[Vec<Run>]) {
-    let sums = |queries: &[Vec<Run>]| -> Vec<Run> {
-        let runs = queries.first().map_or(0, Vec::len);
-        let sum = |run: usize| {
-            let of = || queries.iter().map(|runs| &runs[run]);
-            Run {
-                seconds: of().map(|run| run.seconds).sum(),
-                cpu: of().map(|run| run.cpu).sum(),
-                bytes: of().map(|run| run.bytes).sum(),
-                probed: None,
-            }
+impl Query {
+    /// Prints a row of medians, and of the medians of the ratios, with filters over without.
+    pub(crate) fn print(&self) {
+        let (plain, filtered) = (&self.plain, &self.filtered);
+        let both = |value: fn(&Run) -> f64| {
+            let of = |runs: &[Run]| median(runs.iter().map(value).collect());
+            format!("{:.2} / {:.2}", of(plain), of(filtered))
         };
-        (0..runs).map(sum).collect()
-    };
-    print_tpch("all", 0, &sums(plain), &sums(filtered));
+        let ratio = |value: fn(&Run) -> f64| {
+            if self.same_plan {
+                return "same plan".to_string();
+            }
+            let pairs = plain.iter().zip(filtered).filter(|(p, _)| value(p) > 0.0);
+            let ratios: Vec<f64> = pairs.map(|(p, f)| value(f) / value(p)).collect();
+            if ratios.is_empty() { "-".into() } else { format!("{:.3}", median(ratios)) }
+        };
+        println!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            self.name,
+            self.filters,
+            both(|run| run.seconds),
+            both(|run| run.cpu),
+            both(|run| run.bytes as f64 / 1e6),
+            ratio(|run| run.seconds),
+            ratio(|run| run.cpu),
+            ratio(|run| run.bytes as f64)
+        );
+    }
+
+    /// The sum of queries, run by run.
+    pub(crate) fn sum(name: &str, queries: &[Query]) -> Query {
+        let sum = |runs: fn(&Query) -> &Vec<Run>| -> Vec<Run> {
+            let of = |run: usize| {
+                let of = || queries.iter().map(|query| &runs(query)[run]);
+                Run {
+                    seconds: of().map(|run| run.seconds).sum(),
+                    cpu: of().map(|run| run.cpu).sum(),
+                    bytes: of().map(|run| run.bytes).sum(),
+                    probed: None,
+                }
+            };
+            (0..queries.first().map_or(0, |query| runs(query).len())).map(of).collect()
+        };
+        Query {
+            name: name.into(),
+            filters: queries.iter().map(|query| query.filters).sum(),
+            same_plan: queries.iter().all(|query| query.same_plan),
+            plain: sum(|query| &query.plain),
+            filtered: sum(|query| &query.filtered),
+        }
+    }
 }

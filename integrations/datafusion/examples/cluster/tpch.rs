@@ -6,6 +6,7 @@ use std::path::Path;
 use datafusion::arrow::array::RecordBatchReader;
 use datafusion::common::Result;
 use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
@@ -88,7 +89,9 @@ pub(crate) fn write(directory: &Path, scale: f64, files: i32) -> Result<()> {
                 _ => of!(LineItemGenerator, LineItemArrow),
             };
             let file = File::create(path.join(format!("{part}.parquet")))?;
-            let mut writer = ArrowWriter::try_new(file, rows.schema(), None)?;
+            // Types as those of other writers' files, which leave it to the session whether strings are views.
+            let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
+            let mut writer = ArrowWriter::try_new_with_options(file, rows.schema(), options)?;
             for batch in rows {
                 writer.write(&batch?)?;
             }

@@ -9,22 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::prelude::SessionContext;
 
 use crate::common::{config, context_of, plan, register, rows, run};
-
-/// Pseudo-random numbers (SplitMix64), the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let n = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((n ^ n >> 31) % most as u64) as usize
-    }
-
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
-}
+use crate::stars::generated::Random;
 
 fn key_types() -> Vec<DataType> {
     use DataType::*;

@@ -8,4 +8,5 @@ mod functions;
 mod joins;
 mod keys;
 mod rule;
+mod stars;
 mod tpch;

@@ -112,3 +112,49 @@ async fn by_default_plans_of_one_process_are_those_of_the_engine() {
         }
     }
 }
+
+/// With row filters in scans on, the reader drops what has no partner: it decodes no other column of such rows.
+#[tokio::test]
+async fn filters_go_into_scans_that_take_them() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), 0.01, 2).unwrap();
+    let number = |explained: &str, operator: &str, metric: &str| -> u64 {
+        let line = explained.lines().find(|line| line.contains(operator)).unwrap();
+        let value = line.split(&format!("{metric}=")).nth(1).unwrap_or_else(|| panic!("{line}"));
+        let value = value.split([',', ']']).next().unwrap().trim();
+        let (digits, unit) = value.split_once(' ').unwrap_or((value, ""));
+        let unit = if unit.starts_with('K') { 1e3 } else { 1.0 };
+        (digits.parse::<f64>().unwrap() * unit) as u64
+    };
+    let scan = "/lineitem/";
+    for hash in [true, false] {
+        let config = config()
+            .set_bool("datafusion.optimizer.prefer_hash_join", hash)
+            // What hash joins push into scans themselves.
+            .set_bool("datafusion.optimizer.enable_join_dynamic_filter_pushdown", false);
+        let probing = session(config.clone(), directory.path()).await;
+        let config = config.set_bool("datafusion.execution.parquet.pushdown_filters", true);
+        let filtered = session(config.clone(), directory.path()).await;
+        let plain = session(config, directory.path()).await;
+        run(&plain, "SET bloom_join.enabled = false").await;
+        for sql in [query(3), query(17), query(20), query(21)] {
+            assert!(compare(&plain, &filtered, &sql).await > 0, "{sql}");
+        }
+        let sql = "SELECT l_orderkey, l_comment FROM lineitem JOIN part ON l_partkey = p_partkey
+            WHERE p_brand = 'Brand#23' AND l_quantity < 40 ORDER BY l_orderkey, l_comment";
+        assert_eq!(compare(&plain, &filtered, sql).await, 1);
+        let mut explained = Vec::new();
+        for context in [&plain, &filtered, &probing] {
+            explained.push(in_order(&run(context, &format!("EXPLAIN ANALYZE {sql}")).await));
+        }
+        let [by_predicate, in_scan, above] = &explained[..] else { unreachable!() };
+        let before = number(by_predicate, scan, "pushdown_rows_pruned");
+        assert!(number(in_scan, scan, "pushdown_rows_pruned") > before + 30_000, "{in_scan}");
+        let rows = number(in_scan, scan, "output_rows");
+        assert!(rows * 10 < number(by_predicate, scan, "output_rows"), "{in_scan}");
+        assert!(number(in_scan, "BloomProbeExec", "input_rows") > 10 * rows, "{in_scan}");
+        // Without row filters in scans the operator probes.
+        assert!(number(above, scan, "output_rows") > 30_000, "{above}");
+        assert!(number(above, "BloomProbeExec", "input_rows") > 30_000, "{above}");
+    }
+}

@@ -1,0 +1,162 @@
+//! A filter as a row filter of a Parquet scan: the other columns of rows that it drops are not decoded, and pages of such rows not read.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blocked_bloom::BloomFilter;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StructArray};
+use datafusion::arrow::datatypes::{DataType, Fields, Schema};
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::metrics::{Count, Time};
+
+use crate::columns::is_scan;
+use crate::filter::look_up;
+use crate::probe::Gate;
+
+/// Whether a key may be in a filter: true, false, or NULL for NULL.
+#[derive(Debug)]
+pub(crate) struct InFilter {
+    key: Vec<Arc<dyn PhysicalExpr>>,
+    shared: Arc<Shared>,
+}
+
+/// What all partitions of a scan share.
+#[derive(Debug)]
+struct Shared {
+    filter: Arc<BloomFilter>,
+    gate: Mutex<Gate>,
+    counts: Counts,
+}
+
+/// Metrics of the operator whose filter it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) input_rows: Count,
+    pub(crate) unprobed_rows: Count,
+    pub(crate) probe_time: Time,
+}
+
+impl InFilter {
+    fn gate(&self) -> std::sync::MutexGuard<'_, Gate> {
+        self.shared.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PhysicalExpr for InFilter {
+    fn data_type(&self, _: &Schema) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn nullable(&self, _: &Schema) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let rows = batch.num_rows();
+        let counts = &self.shared.counts;
+        counts.input_rows.add(rows);
+        if !self.gate().is_open(rows) {
+            counts.unprobed_rows.add(rows);
+            return Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(vec![true; rows]))));
+        }
+        let _timer = counts.probe_time.timer();
+        let schema = batch.schema();
+        let value = |key: &Arc<dyn PhysicalExpr>| key.evaluate(batch)?.into_array(rows);
+        let key: ArrayRef = match self.key.as_slice() {
+            [key] => value(key)?,
+            keys => {
+                let fields = keys.iter().map(|key| key.return_field(&schema));
+                let fields = fields.collect::<Result<Fields>>()?;
+                let values = keys.iter().map(value).collect::<Result<_>>()?;
+                Arc::new(StructArray::try_new(fields, values, None)?)
+            }
+        };
+        let answers = look_up(&self.shared.filter, &key, &mut Vec::new())?;
+        self.gate().probed(rows, answers.true_count());
+        Ok(ColumnarValue::Array(Arc::new(answers)))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        self.key.iter().collect()
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        key: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(InFilter { key, shared: self.shared.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for InFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key: Vec<_> = self.key.iter().map(|key| key.to_string()).collect();
+        write!(f, "in_bloom_filter({})", key.join(", "))
+    }
+}
+
+impl PartialEq for InFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for InFilter {}
+
+impl Hash for InFilter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+        Arc::as_ptr(&self.shared).hash(state);
+    }
+}
+
+/// The plan with the filter in its scan, if that drops every row that it is false for: a Parquet scan does with `pushdown_filters`. The
+/// engine's own rule puts it there, which knows projections and predicates between.
+pub(crate) fn with_row_filter(
+    plan: &Arc<dyn ExecutionPlan>,
+    columns: &[usize],
+    filter: &Arc<BloomFilter>,
+    gate: Gate,
+    counts: Counts,
+    config: &ConfigOptions,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if !is_scan(plan) {
+        return Ok(None);
+    }
+    let schema = plan.schema();
+    let column = |&index: &usize| -> Arc<dyn PhysicalExpr> {
+        Arc::new(Column::new(schema.field(index).name(), index))
+    };
+    let shared = Shared { filter: filter.clone(), gate: Mutex::new(gate), counts };
+    let key = columns.iter().map(column).collect();
+    let predicate = Arc::new(InFilter { key, shared: Arc::new(shared) });
+    let above: Arc<dyn ExecutionPlan> = Arc::new(FilterExec::try_new(predicate, plan.clone())?);
+    let pushed = FilterPushdown::new().optimize(above, config)?;
+    Ok((!is_left(&pushed)? && pushed.schema() == schema).then_some(pushed))
+}
+
+/// Whether an operator above the scan has it.
+fn is_left(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let Some(input) = plan.children().first().copied() else { return Ok(false) };
+    let mut left = is_left(input)?;
+    plan.apply_expressions(&mut |expression| {
+        use datafusion::common::tree_node::TreeNode;
+        left |= expression.exists(|part| Ok(part.is::<InFilter>()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(left)
+}
