@@ -47,9 +47,6 @@ fn main() {
     for size in [SIZES[0], SIZES[3], SIZES[4]].into_iter().filter(|size| given.has(size.1)) {
         let fresh = Fresh { keys: size.0, next: Cell::new(0) };
         for kernel in Kernel::supported() {
-            if size.0 > 10_000_000 && kernel != Kernel::default() {
-                continue;
-            }
             let [mut silent, mut says] = [0, 1].map(|_| size.empty().with_kernel(kernel));
             let mut new = Bitmask::new();
             let mut ways = Named::default();

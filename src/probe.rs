@@ -107,9 +107,9 @@ pub fn insert(block: &mut Block, hash: u64, probes: u32) -> bool {
     let mut new = 0;
     for bit in bits(hash, probes) {
         let byte = &mut block[(bit / 8) as usize];
-        let set = 1 << (bit % 8);
-        new |= !*byte & set;
-        *byte |= set;
+        let set = *byte | 1 << (bit % 8);
+        new |= set ^ *byte;
+        *byte = set;
     }
     new != 0
 }
