@@ -5,95 +5,54 @@
 //! by `contains_hash_in` what has just been fetched, `opened each time` opens that by `from_bytes_trusted` and tests. `MultiGet of 8` and
 //! more look up batches in one filter after the other, and prefetch 64 keys in the next. `tables, one by one` and `tables, prefetch first`
 //! compare the key with the least and greatest of each table before they test its filter, as an engine does. `RocksDB's loop` and
-//! `lsm-tree's filter` are two other engines' filters of as many bits, both written here after their descriptions.
+//! `lsm-tree's filter` are two other engines' filters of as many bits, both written here after their descriptions. The partitioned tables
+//! have 200,000 keys in filters of 4 KiB: the index is searched by the key, and then the opened partition is tested.
 //!
-//! The partitioned tables have 200,000 keys in filters of 4 KiB: the index is searched by the key, and then the partition is tested.
-//!
-//! `cargo bench --bench engine` takes a minute and 500 MB of memory. Rounds of all ways are interleaved, so that a neighbour on the
-//! machine slows all of them; times are ns per key in 20 tables: median of the rounds, least in brackets, median of the ratios and of the
-//! differences to the first row.
-
-#![allow(missing_docs, reason = "a bench")]
-#![allow(clippy::print_stdout, reason = "figures to be quoted")]
+//! `cargo bench --bench engine` takes a minute and 500 MB of memory. Times are ns per key in 20 tables.
 
 use std::cell::Cell;
 
 use benches::clock::{Case, Named};
 use benches::rows::Given;
 use benches::workload::hash;
-use blocked_bloom::{
-    Bitmask, Block, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing, Stored,
-};
-use blocked_bloom_lsm::{PartitionIndex, PartitionLocation, PartitionedFilterBuilder};
+use blocked_bloom::{Bitmask, Block, BloomFilter, FilterOptions, KeyHash, Sizing, Stored};
+use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 
 const TABLES: usize = 20;
 
 /// Keys looked up by each way in a round.
 const LOOKUPS: usize = 2_048;
 
-/// Where the filters are: in the bytes that were stored, or in memory of their own, whose blocks are cache lines, on huge pages if large.
-#[derive(Clone, Copy, PartialEq)]
-enum Memory {
-    Stored,
-    Own,
-}
+const OPTIONS: FilterOptions = FilterOptions::new(Sizing::BitsPerKey(10.0));
 
 type View<'a> = BloomFilter<&'a [Block]>;
-
-/// What an engine has of a table: the range of its keys, somewhere on the heap, and its filter.
-struct Table<'a> {
-    least: Vec<u8>,
-    greatest: Vec<u8>,
-    filter: View<'a>,
-}
-
-impl<'a> Table<'a> {
-    fn boxed(filter: View<'a>) -> Box<Self> {
-        Box::new(Table { least: vec![0; 8], greatest: vec![255; 8], filter })
-    }
-
-    fn may_have(&self, key: &[u8], hash: u64) -> bool {
-        *self.least <= *key && *key <= *self.greatest && self.filter.contains_hash(hash)
-    }
-}
-
-struct Tables {
-    stored: Vec<Vec<u8>>,
-    owned: Vec<BloomFilter>,
-    lsm_tree: Vec<LsmTreeFilter>,
-}
-
-impl Tables {
-    fn new(keys: usize, memory: Memory) -> Self {
-        let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-        let mut tables = Tables { stored: Vec::new(), owned: Vec::new(), lsm_tree: Vec::new() };
-        for table in 0..TABLES as u64 {
-            // Of equally many keys, the blocks of a key would be at the same place of all filters: in one set of the first-level cache, and, on huge pages,
-            // of the second, which has fewer ways than there are tables.
-            let keys = keys - keys * table as usize / 1000;
-            let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
-            let filter = BloomFilter::from_hashes(&options, &hashes).expect("memory");
-            tables.stored.push(filter.to_bytes());
-            tables.lsm_tree.push(LsmTreeFilter::new(&hashes, 10 * keys));
-            if memory == Memory::Own {
-                tables.owned.push(filter);
-            }
-        }
-        tables
-    }
-}
+type Opened<'a> = BloomFilter<Stored<&'a Vec<u8>>>;
 
 /// A way to look up all of some hashes in all tables; returns how many were found.
-type Way<'a> = Box<dyn FnMut(&[u64]) -> usize + 'a>;
+type Way<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
 
-/// A way that looks up one hash after the other.
-fn each<'a>(test: impl Fn(u64) -> usize + 'a) -> Way<'a> {
-    Box::new(move |hashes| hashes.iter().map(|&hash| test(hash)).sum())
+/// A way that looks up one hash after the other in all of these.
+fn each<'a, T>(name: &'static str, all: &'a [T], has: impl Fn(&T, u64) -> bool + 'a) -> Way<'a> {
+    prefetched(name, all, |_, _| {}, has)
 }
 
-fn multi_get<'a>(views: &'a [View<'a>], batch: usize) -> Way<'a> {
+/// The same, with something done to all of them first.
+fn prefetched<'a, T>(
+    name: &'static str,
+    all: &'a [T],
+    prefetch: impl Fn(&T, u64) + 'a,
+    has: impl Fn(&T, u64) -> bool + 'a,
+) -> Way<'a> {
+    let count = move |&hash: &u64| {
+        all.iter().for_each(|one| prefetch(one, hash));
+        all.iter().filter(|one| has(one, hash)).count()
+    };
+    (name, Box::new(move |hashes| hashes.iter().map(&count).sum()))
+}
+
+fn multi_get<'a>(name: &'static str, views: &'a [View<'a>], batch: usize) -> Way<'a> {
     let mut hits = Bitmask::new();
-    Box::new(move |hashes| {
+    let count = move |hashes: &[u64]| {
         let mut found = 0;
         for hashes in hashes.chunks(batch) {
             for (i, view) in views.iter().enumerate() {
@@ -105,55 +64,22 @@ fn multi_get<'a>(views: &'a [View<'a>], batch: usize) -> Way<'a> {
             }
         }
         found
-    })
+    };
+    (name, Box::new(count))
 }
 
-/// Ways that find the same.
-fn ways<'a>(
-    stored: &'a [Vec<u8>],
-    views: &'a [View<'a>],
-    in_tables: &'a [Box<Table<'a>>],
-) -> Vec<(&'static str, Way<'a>)> {
-    let key_hash = KeyHash::default();
-    let one_by_one = move |hash: u64| views.iter().filter(|view| view.contains_hash(hash)).count();
-    let in_bytes = move |hash: u64| {
-        let test = |bytes: &&Vec<u8>| BloomFilter::contains_hash_in(bytes, key_hash, hash);
-        stored.iter().filter(test).count()
-    };
-    let opened = move |hash: u64| {
-        let test = |bytes: &&Vec<u8>| {
-            let filter = BloomFilter::from_bytes_trusted(bytes);
-            filter.expect("a filter").contains_hash(hash)
-        };
-        stored.iter().filter(test).count()
-    };
-    let in_tables_one_by_one = move |hash: u64| {
-        let key = hash.to_be_bytes();
-        in_tables.iter().filter(|table| table.may_have(&key, hash)).count()
-    };
-    vec![
-        ("one by one", each(one_by_one)),
-        (
-            "prefetch first",
-            each(move |hash| {
-                views.iter().for_each(|view| view.prefetch_hash(hash));
-                one_by_one(hash)
-            }),
-        ),
-        ("stored bytes", each(in_bytes)),
-        ("opened each time", each(opened)),
-        ("tables, one by one", each(in_tables_one_by_one)),
-        (
-            "tables, prefetch first",
-            each(move |hash| {
-                in_tables.iter().for_each(|table| table.filter.prefetch_hash(hash));
-                in_tables_one_by_one(hash)
-            }),
-        ),
-        ("MultiGet of 8", multi_get(views, 8)),
-        ("MultiGet of 32", multi_get(views, 32)),
-        ("MultiGet of 256", multi_get(views, 256)),
-    ]
+/// What an engine has of a table: the range of its keys, somewhere on the heap, and its filter.
+struct Table<'a> {
+    least: Vec<u8>,
+    greatest: Vec<u8>,
+    filter: View<'a>,
+}
+
+impl Table<'_> {
+    fn may_have(&self, hash: u64) -> bool {
+        let key = &hash.to_be_bytes()[..];
+        *self.least <= *key && *key <= *self.greatest && self.filter.contains_hash(hash)
+    }
 }
 
 /// RocksDB's loop over the same blocks, where there is AVX2.
@@ -162,7 +88,7 @@ fn rocksdb<'a>(views: &'a [View<'a>]) -> Option<Way<'a>> {
     if let Some(0) = benches::rocksdb::count_in_all(&[], &[]) {
         let tables: Vec<_> = views.iter().map(|v| (v.blocks(), v.params().probes())).collect();
         let count = move |hashes: &[u64]| benches::rocksdb::count_in_all(&tables, hashes);
-        return Some(Box::new(move |hashes| count(hashes).expect("AVX2")));
+        return Some(("RocksDB's loop", Box::new(move |hashes| count(hashes).expect("AVX2"))));
     }
     let _ = views;
     None
@@ -202,17 +128,88 @@ impl LsmTreeFilter {
     }
 }
 
-/// A table of ascending keys whose filter is in partitions of 4 KiB.
-struct Partitioned {
-    index: PartitionIndex<Vec<u8>>,
-    stored: Vec<Vec<u8>>,
+/// Times the ways in interleaved rounds. All but the last `others` must find the same.
+fn time(title: &str, ways: Vec<Way<'_>>, others: usize, rounds: usize) {
+    // Every way of every round has keys of its own, whose lines no other has brought into the cache.
+    let next = Cell::new(1 << 40);
+    let fresh = || {
+        let first = next.replace(next.get() + LOOKUPS as u64);
+        (first..first + LOOKUPS as u64).map(|i| hash(hash(i))).collect::<Vec<u64>>()
+    };
+    let (same, mut first, alike) = (fresh(), None, ways.len() - others);
+    let mut named = Named::default();
+    for (i, (name, mut way)) in ways.into_iter().enumerate() {
+        let found = way(&same);
+        assert!(i >= alike || *first.get_or_insert(found) == found, "{name} finds others");
+        let look_up = move |hashes: Vec<u64>| way(&hashes);
+        named.add(name, Case::with_setup(LOOKUPS, |_| fresh(), look_up));
+    }
+    named.print(title, rounds);
 }
 
-impl Partitioned {
-    fn new(keys: u64, table: u64) -> Self {
-        let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-        let mut builder = PartitionedFilterBuilder::new(options, 4_096).expect("a legal size");
-        let mut keys: Vec<u64> = (0..keys).map(|i| hash(i * 64 + table)).collect();
+fn opened(bytes: &Vec<u8>) -> Opened<'_> {
+    BloomFilter::from_bytes(bytes).expect("a filter")
+}
+
+/// Filters in the bytes that were stored, or in memory of their own, whose blocks are cache lines, on huge pages if large.
+fn whole(keys: usize, is_own: bool, rounds: usize) {
+    let (mut stored, mut owned, mut lsm_tree) = (Vec::new(), Vec::new(), Vec::new());
+    for table in 0..TABLES as u64 {
+        // Of equally many keys, the blocks of a key would be at the same place of all filters: in one set of the first-level cache, and, on huge pages,
+        // of the second, which has fewer ways than there are tables.
+        let keys = keys - keys * table as usize / 1000;
+        let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
+        let filter = BloomFilter::from_hashes(&OPTIONS, &hashes).expect("memory");
+        stored.push(filter.to_bytes());
+        lsm_tree.push(LsmTreeFilter::new(&hashes, 10 * keys));
+        owned.extend(is_own.then_some(filter));
+    }
+    let opened: Vec<Opened<'_>> = stored.iter().map(opened).collect();
+    let views: Vec<View<'_>> = match is_own {
+        true => owned.iter().map(|filter| filter.view()).collect(),
+        false => opened.iter().map(|filter| filter.view()).collect(),
+    };
+    let table = |filter| Box::new(Table { least: vec![0; 8], greatest: vec![255; 8], filter });
+    let tables: Vec<Box<Table<'_>>> = views.iter().copied().map(table).collect();
+    let mut ways = vec![
+        each("one by one", &views, |view, hash| view.contains_hash(hash)),
+        prefetched(
+            "prefetch first",
+            &views,
+            |view, hash| view.prefetch_hash(hash),
+            |view, hash| view.contains_hash(hash),
+        ),
+        each("stored bytes", &stored, |bytes, hash| {
+            BloomFilter::contains_hash_in(bytes, KeyHash::default(), hash)
+        }),
+        each("opened each time", &stored, |bytes, hash| {
+            BloomFilter::from_bytes_trusted(bytes).expect("a filter").contains_hash(hash)
+        }),
+        each("tables, one by one", &tables, |table, hash| table.may_have(hash)),
+        prefetched(
+            "tables, prefetch first",
+            &tables,
+            |table, hash| table.filter.prefetch_hash(hash),
+            |table, hash| table.may_have(hash),
+        ),
+        multi_get("MultiGet of 8", &views, 8),
+        multi_get("MultiGet of 32", &views, 32),
+        multi_get("MultiGet of 256", &views, 256),
+    ];
+    ways.extend(rocksdb(&views));
+    // Its false positives are its own.
+    ways.push(each("lsm-tree's filter", &lsm_tree, LsmTreeFilter::contains));
+    let bytes: usize = stored.iter().map(Vec::len).sum();
+    let place = if is_own { ", whole lines and huge pages" } else { "" };
+    let title = format!("{keys} keys a table, {} KB of filters{place}", bytes / 1000);
+    time(&title, ways, 1, rounds);
+}
+
+/// Tables of ascending keys whose filters are in partitions of 4 KiB; the hash of a key is that of its eight bytes.
+fn partitioned(rounds: usize) {
+    let stored = |table: u64| {
+        let mut builder = PartitionedFilterBuilder::new(OPTIONS, 4_096).expect("a legal size");
+        let mut keys: Vec<u64> = (0..200_000).map(|i| hash(i * 64 + table)).collect();
         keys.sort_unstable();
         let mut stored = Vec::new();
         for key in keys {
@@ -220,114 +217,24 @@ impl Partitioned {
         }
         let (last, index) = builder.finish().expect("memory");
         stored.push(last);
-        let stored = stored.iter().map(BloomFilter::to_bytes).collect();
-        Partitioned { index: PartitionIndex::from_bytes(index).expect("an index"), stored }
-    }
-}
-
-/// Ways to look keys up in partitioned tables: the hash of a key is that of its eight bytes.
-fn partitioned_ways<'a>(
-    tables: &'a [Partitioned],
-    opened: &'a [Vec<BloomFilter<Stored<&'a Vec<u8>>>>],
-) -> Vec<(&'static str, Way<'a>)> {
-    let key_hash = KeyHash::default();
-    let hasher = key_hash.hasher().expect("the default hash");
-    // Of a table by its number: the partition of a key, and the key's hash in it.
-    fn per_table<'a>(
-        tables: &'a [Partitioned],
-        hasher: KeyHasher,
-        test: impl Fn(usize, &PartitionLocation, u64) -> bool + 'a,
-    ) -> Way<'a> {
-        each(move |key| {
-            let key = key.to_be_bytes();
-            let hash = hasher.hash(key);
-            let has = |&table: &usize| test(table, &tables[table].index.locate(key), hash);
-            (0..TABLES).filter(has).count()
-        })
-    }
-    let ways: [(_, Way<'a>); 3] = [
-        (
-            "index, opened",
-            per_table(tables, hasher, |table, at, hash| {
-                opened[table][at.partition].contains_hash(hash)
-            }),
-        ),
-        (
-            "index, stored bytes",
-            per_table(tables, hasher, move |table, at, hash| {
-                let bytes = &tables[table].stored[at.partition];
-                BloomFilter::contains_hash_in(bytes, key_hash, hash)
-            }),
-        ),
-        (
-            "index, opened each time",
-            per_table(tables, hasher, |table, at, hash| {
-                let Partitioned { index, stored } = &tables[table];
-                let opened = index.open_trusted(at, &stored[at.partition]);
-                opened.expect("the partition").contains_hash(hash)
-            }),
-        ),
-    ];
-    ways.into()
-}
-
-/// Times the ways in interleaved rounds and prints a line for each. All but the last `others` must find the same.
-fn time(mut ways: Vec<(&'static str, Way<'_>)>, others: usize, rounds: usize) {
-    // Every way of every round has keys of its own, whose lines no other has brought into the cache.
-    let next = Cell::new(1 << 40);
-    let fresh = || {
-        let first = next.replace(next.get() + LOOKUPS as u64);
-        (first..first + LOOKUPS as u64).map(|i| hash(hash(i))).collect::<Vec<u64>>()
+        (PartitionIndex::from_bytes(index).expect("an index"), stored)
     };
-    let same = fresh();
-    let found: Vec<usize> = ways.iter_mut().map(|(_, way)| way(&same)).collect();
-    let alike = &found[..found.len() - others];
-    assert!(alike.iter().all(|count| *count == alike[0]), "some find others: {found:?}");
-    let mut named = Named::default();
-    for (name, mut way) in ways {
-        named.add(
-            name,
-            Case::with_setup(LOOKUPS, |_| fresh(), move |hashes: Vec<u64>| way(&hashes)),
-        );
-    }
-    println!("{}", named.lines(rounds));
-}
-
-fn opened(bytes: &Vec<u8>) -> BloomFilter<Stored<&Vec<u8>>> {
-    BloomFilter::from_bytes(bytes).expect("a filter")
+    let tables: Vec<(PartitionIndex<Vec<u8>>, Vec<BloomFilter>)> =
+        (0..TABLES as u64).map(stored).collect();
+    let hasher = KeyHash::default().hasher().expect("the default hash");
+    let has = |(index, parts): &(PartitionIndex<Vec<u8>>, Vec<BloomFilter>), key: u64| {
+        let key = key.to_be_bytes();
+        parts[index.locate(key).partition].contains_hash(hasher.hash(key))
+    };
+    let title = format!("200000 keys a table, in {} partitions", tables[0].1.len());
+    time(&title, vec![each("index, opened", &tables, has)], 0, rounds);
 }
 
 fn main() {
-    let rounds = Given::to("engine").rounds(41);
-    println!("engine: one absent key in {TABLES} tables, ns; {rounds} rounds");
-    let memories = [
-        (3_276, Memory::Stored),
-        (200_000, Memory::Stored),
-        (5_000_000, Memory::Stored),
-        (5_000_000, Memory::Own),
-    ];
-    for (keys, memory) in memories {
-        let tables = Tables::new(keys, memory);
-        let opened: Vec<_> = tables.stored.iter().map(opened).collect();
-        let views: Vec<_> = match &tables.owned[..] {
-            [] => opened.iter().map(|filter| filter.view()).collect(),
-            owned => owned.iter().map(|filter| filter.view()).collect(),
-        };
-        let in_tables: Vec<_> = views.iter().copied().map(Table::boxed).collect();
-        let mut ways = ways(&tables.stored, &views, &in_tables);
-        ways.extend(rocksdb(&views).map(|way| ("RocksDB's loop", way)));
-        // Its false positives are its own.
-        let lsm_tree =
-            |hash: u64| tables.lsm_tree.iter().filter(|table| table.contains(hash)).count();
-        ways.push(("lsm-tree's filter", each(lsm_tree)));
-        let bytes: usize = tables.stored.iter().map(Vec::len).sum();
-        let place = if memory == Memory::Own { ", whole lines and huge pages" } else { "" };
-        println!("\n{keys} keys a table, {} KB of filters{place}", bytes / 1000);
-        time(ways, 1, rounds);
+    let rounds = Given::get().rounds(41);
+    for (keys, is_own) in [(3_276, false), (200_000, false), (5_000_000, false), (5_000_000, true)]
+    {
+        whole(keys, is_own, rounds);
     }
-    let tables: Vec<_> = (0..TABLES as u64).map(|table| Partitioned::new(200_000, table)).collect();
-    let opened: Vec<Vec<_>> =
-        tables.iter().map(|table| table.stored.iter().map(opened).collect()).collect();
-    println!("\n200000 keys a table, in {} partitions", tables[0].stored.len());
-    time(partitioned_ways(&tables, &opened), 0, rounds);
+    partitioned(rounds);
 }

@@ -6,8 +6,6 @@
 //!
 //! `cargo bench --bench growing` takes half a minute and 110 MB of memory; `docs/growing.md` has figures.
 
-#![allow(clippy::print_stdout, reason = "figures to be quoted")]
-
 use std::hint::black_box;
 
 use benches::clock::{Case, Named};
@@ -19,41 +17,29 @@ use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 /// Keys of a pass.
 const KEYS: u64 = 100_000;
 
-fn every_link(filter: &ScalableBloomFilter, hashes: &[u64], hits: &mut Bitmask) {
-    for link in filter.links() {
-        link.contains_hashes(hashes, hits);
-    }
-}
-
-fn moved(filter: &ScalableBloomFilter, hashes: &[u64], hits: &mut Bitmask) {
-    let mut left = Vec::new();
-    for chunk in hashes.chunks(1_024) {
-        left.clear();
-        left.extend_from_slice(chunk);
-        for link in filter.links().iter().rev() {
-            link.contains_hashes(&left, hits);
-            let all = left.clone();
-            left.clear();
-            left.extend(hits.misses().map(|i| all[i]));
-        }
-    }
-}
-
-fn single(filter: &ScalableBloomFilter, hashes: &[u64], _: &mut Bitmask) {
-    black_box(hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count());
-}
-
 type LookUp = fn(&ScalableBloomFilter, &[u64], &mut Bitmask);
 
 const WAYS: [(&str, LookUp); 4] = [
     ("batch", ScalableBloomFilter::contains_hashes),
-    ("every_link", every_link),
-    ("moved", moved),
-    ("single", single),
+    ("every_link", |filter, hashes, hits| {
+        filter.links().iter().for_each(|link| link.contains_hashes(hashes, hits));
+    }),
+    ("moved", |filter, hashes, hits| {
+        for chunk in hashes.chunks(1_024) {
+            let mut left = chunk.to_vec();
+            for link in filter.links().iter().rev() {
+                link.contains_hashes(&left, hits);
+                left = hits.misses().map(|i| left[i]).collect();
+            }
+        }
+    }),
+    ("single", |filter, hashes, _| {
+        black_box(hashes.iter().filter(|&&hash| filter.contains_hash(hash)).count());
+    }),
 ];
 
 fn main() {
-    let given = Given::to("growing");
+    let given = Given::get();
     for (first_items, keys, name) in [(100, KEYS, "100k"), (10_000, 10_000_000, "10M")] {
         let options = ScalableOptions::new(0.01, first_items);
         let mut filter = options.build().expect("a rate and a number in range");
@@ -65,10 +51,10 @@ fn main() {
             let mut ways = Named::default();
             for (way, look_up) in WAYS {
                 let (filter, mut hits) = (&filter, Bitmask::new());
-                let run = move |_| look_up(filter, black_box(hashes), &mut hits);
-                ways.add(way, Case::new(hashes.len(), run));
+                let run = move |hashes: &[u64]| look_up(filter, hashes, &mut hits);
+                ways.add(way, Case::batches(hashes, hashes.len(), hashes.len(), run));
             }
-            println!("\n{name} keys, {mix}\n{}", ways.lines(given.rounds(21)));
+            ways.print(format!("{name} keys, {mix}"), given.rounds(21));
         }
     }
 }

@@ -7,8 +7,6 @@
 //!
 //! `cargo bench --bench split_block` takes half a minute and 300 MB of memory; `-- fill` or `-- rows` measures a part.
 
-#![allow(clippy::print_stdout, reason = "figures to be quoted")]
-
 use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, SIZES, Size};
 use benches::workload::{for_all_hashes, hash};
@@ -25,8 +23,9 @@ fn empty(Size(values, _): Size) -> SplitBlockFilter {
     SplitBlockFilter::with_blocks(blocks).expect("memory for the filter")
 }
 
-fn add(filter: &mut SplitBlockFilter, hashes: &[u64]) {
+fn filled(mut filter: SplitBlockFilter, hashes: &[u64]) -> SplitBlockFilter {
     hashes.chunks(ITERATION).for_each(|batch| filter.insert_hashes(batch));
+    filter
 }
 
 fn fill(size: Size, rounds: usize) {
@@ -34,37 +33,29 @@ fn fill(size: Size, rounds: usize) {
     let pools =
         [1, 2, 4].map(|n| ThreadPoolBuilder::new().num_threads(n).build().expect("threads"));
     let mut ways = Named::default();
-    let owned = |mut filter| {
-        add(&mut filter, hashes);
-        filter
-    };
-    ways.add("owned", Case::with_setup(FILL, |_| empty(size), owned));
+    let zeros = move |_| empty(size);
+    ways.add("owned", Case::with_setup(FILL, zeros, |filter| filled(filter, hashes)));
     for pool in &pools {
         let threads = pool.current_num_threads();
         let part = move |thread: usize| &hashes[thread * (FILL / threads)..][..FILL / threads];
         // A filter for each thread, and all merged by the one that waits.
         let merged = move |mut whole: SplitBlockFilter| {
-            let fill = |part: &[u64]| {
-                let mut filter = empty(size);
-                add(&mut filter, part);
-                filter
-            };
-            let filled = pool.broadcast(|thread| fill(part(thread.index())));
-            filled.iter().for_each(|part| whole.union_with(part).expect("equal sizes"));
+            let parts = pool.broadcast(|thread| filled(empty(size), part(thread.index())));
+            parts.iter().for_each(|part| whole.union_with(part).expect("equal sizes"));
             whole
         };
-        ways.add(format!("{threads} parts"), Case::in_pool(pool, FILL, |_| empty(size), merged));
+        ways.add(format!("{threads} parts"), Case::in_pool_with_setup(pool, FILL, zeros, merged));
         let shared = move |filter: AtomicSplitBlockFilter| {
-            let add = |part: &[u64]| {
-                part.chunks(ITERATION).for_each(|batch| filter.insert_hashes(batch));
-            };
-            pool.broadcast(|thread| add(part(thread.index())));
+            pool.broadcast(|thread| {
+                let batches = part(thread.index()).chunks(ITERATION);
+                batches.for_each(|batch| filter.insert_hashes(batch));
+            });
             filter.into_filter()
         };
         let zeros = move |_| AtomicSplitBlockFilter::from(empty(size));
-        ways.add(format!("{threads} threads"), Case::in_pool(pool, FILL, zeros, shared));
+        ways.add(format!("{threads} threads"), Case::in_pool_with_setup(pool, FILL, zeros, shared));
     }
-    println!("\nfill, {} values, ns a hash\n{}", size.1, ways.lines(rounds));
+    ways.print(format!("fill, {} values, ns a hash", size.1), rounds);
 }
 
 fn rows(size: Size, rounds: usize) {
@@ -76,31 +67,25 @@ fn rows(size: Size, rounds: usize) {
             let value = hash(i) % size.0;
             hash(value + if i % 100 < present { 0 } else { size.0 })
         };
-        let all: &Vec<u64> = &(0..8 * ROWS as u64).map(row).collect();
-        let pass = |pass: usize| all[pass % 8 * ROWS..][..ROWS].chunks(ITERATION);
+        let all: Vec<u64> = (0..8 * ROWS as u64).map(row).collect();
         let (mut hits, mut selected, mut pushed) = (Bitmask::new(), Vec::new(), Vec::<u32>::new());
         let mut ways = Named::default();
-        let one_by_one = |number| {
-            for rows in pass(number) {
-                pushed.clear();
-                pushed.extend(
-                    (0..).zip(rows).filter(|(_, hash)| filter.contains_hash(**hash)).map(|r| r.0),
-                );
-            }
+        let one_by_one = |rows: &[u64]| {
+            pushed.clear();
+            let found = (0..).zip(rows).filter(|(_, hash)| filter.contains_hash(**hash));
+            pushed.extend(found.map(|(row, _)| row));
         };
-        ways.add("one_by_one", Case::new(ROWS, one_by_one));
-        let bitmask = |n| pass(n).for_each(|rows| filter.contains_hashes(rows, &mut hits));
-        ways.add("bitmask", Case::new(ROWS, bitmask));
-        let select = |n| {
-            pass(n).try_for_each(|rows| filter.select_hashes(rows, &mut selected)).expect("memory")
-        };
-        ways.add("select", Case::new(ROWS, select));
-        println!("\nrows, {} values, {mix}, ns a row\n{}", size.1, ways.lines(rounds));
+        ways.add("one_by_one", Case::batches(&all, ROWS, ITERATION, one_by_one));
+        let bitmask = |rows: &[u64]| filter.contains_hashes(rows, &mut hits);
+        ways.add("bitmask", Case::batches(&all, ROWS, ITERATION, bitmask));
+        let select = |rows: &[u64]| filter.select_hashes(rows, &mut selected).expect("memory");
+        ways.add("select", Case::batches(&all, ROWS, ITERATION, select));
+        ways.print(format!("rows, {} values, {mix}, ns a row", size.1), rounds);
     }
 }
 
 fn main() {
-    let given = Given::to("split_block");
+    let given = Given::get();
     for size in [SIZES[0], SIZES[1], SIZES[2], SIZES[4]] {
         if given.has("fill") {
             fill(size, given.rounds(21));

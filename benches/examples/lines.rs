@@ -13,27 +13,21 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
-const WORDS: &str = include_str!("../../tests/fixtures/keys/words.txt");
+use benches::workload::hash;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(state: u64) -> u64 {
-    let word = state.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
+const WORDS: &str = include_str!("../../tests/fixtures/keys/words.txt");
 
 /// This many lines, chosen of 3/5 as many: 1 - 5/3 e^-1 ... of them were there before.
 fn make(count: u64, path: &str) -> io::Result<()> {
     let words: Vec<&[u8]> = WORDS.lines().map(str::as_bytes).collect();
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     for i in 0..count {
-        let id = mix(i) % (count * 3 / 5).max(1);
+        let id = hash(i) % (count * 3 / 5).max(1);
         for word in 0..id % 8 + 2 {
             if word > 0 {
                 out.write_all(b" ")?;
             }
-            let at = mix(id * 16 + word + count) % words.len() as u64;
+            let at = hash(id * 16 + word + count) % words.len() as u64;
             out.write_all(words[at as usize])?;
         }
         out.write_all(b"\n")?;

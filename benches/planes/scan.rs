@@ -1,4 +1,5 @@
-//! What bit planes are compared with: scans of rows of 128 bits, one behind the other, for those that have all of some bits.
+//! What bit planes are compared with: scans of rows of 128 bits, one behind the other, for those that have all of some bits. (By AVX-512 a scan
+//! is no faster: memory decides.)
 
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "instruction sets"))]
 
@@ -8,25 +9,14 @@ pub(crate) type Row = [u64; 2];
 /// Bit `i` of the answers is row `i`.
 pub(crate) type Scan = fn(&[Row], Row, &mut [u64]);
 
-/// The scans that this CPU has, and their names.
-pub(crate) fn all() -> Vec<(&'static str, Scan)> {
-    let mut scans: Vec<(&'static str, Scan)> = vec![("rows, words", words)];
+/// The fastest scan that this CPU has, and its name.
+pub(crate) fn fastest() -> (&'static str, Scan) {
     #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-            // SAFETY: the CPU has both.
-            scans.push(("rows, AVX2", |rows, wanted, answers| unsafe {
-                x86::avx2(rows, wanted, answers);
-            }));
-        }
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2") {
-            // SAFETY: the CPU has both.
-            scans.push(("rows, AVX-512", |rows, wanted, answers| unsafe {
-                x86::avx512(rows, wanted, answers);
-            }));
-        }
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        // SAFETY: the CPU has both.
+        return ("rows, AVX2", |rows, wanted, answers| unsafe { avx2(rows, wanted, answers) });
     }
-    scans
+    ("rows, words", words)
 }
 
 fn words(rows: &[Row], wanted: Row, answers: &mut [u64]) {
@@ -38,48 +28,24 @@ fn words(rows: &[Row], wanted: Row, answers: &mut [u64]) {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+#[target_feature(enable = "avx2,bmi2")]
+fn avx2(rows: &[Row], wanted: Row, answers: &mut [u64]) {
     use std::arch::x86_64::*;
 
-    use super::{Row, words};
-
-    #[target_feature(enable = "avx2,bmi2")]
-    pub(super) fn avx2(rows: &[Row], wanted: Row, answers: &mut [u64]) {
-        let [low, high] = wanted.map(|word| word as i64);
-        let both = _mm256_set_epi64x(high, low, high, low);
-        let (full, rest) = rows.as_chunks::<64>();
-        let (answers, last) = answers.split_at_mut(full.len());
-        for (rows, answer) in full.iter().zip(answers) {
-            let mut bits = 0;
-            for (i, pair) in rows.as_chunks::<2>().0.iter().enumerate() {
-                // SAFETY: a pair of rows is 32 bytes.
-                let pair = unsafe { _mm256_loadu_si256(pair.as_ptr().cast()) };
-                let equal = _mm256_cmpeq_epi64(_mm256_and_si256(pair, both), both);
-                let words = _mm256_movemask_pd(_mm256_castsi256_pd(equal)) as u64;
-                bits |= _pext_u64(words & words >> 1, 0b101) << (2 * i);
-            }
-            *answer = bits;
+    let [low, high] = wanted.map(|word| word as i64);
+    let both = _mm256_set_epi64x(high, low, high, low);
+    let (full, rest) = rows.as_chunks::<64>();
+    let (answers, last) = answers.split_at_mut(full.len());
+    for (rows, answer) in full.iter().zip(answers) {
+        let mut bits = 0;
+        for (i, pair) in rows.as_chunks::<2>().0.iter().enumerate() {
+            // SAFETY: a pair of rows is 32 bytes.
+            let pair = unsafe { _mm256_loadu_si256(pair.as_ptr().cast()) };
+            let equal = _mm256_cmpeq_epi64(_mm256_and_si256(pair, both), both);
+            let words = _mm256_movemask_pd(_mm256_castsi256_pd(equal)) as u64;
+            bits |= _pext_u64(words & words >> 1, 0b101) << (2 * i);
         }
-        words(rest, wanted, last);
+        *answer = bits;
     }
-
-    #[target_feature(enable = "avx512f,bmi2")]
-    pub(super) fn avx512(rows: &[Row], wanted: Row, answers: &mut [u64]) {
-        let [low, high] = wanted.map(|word| word as i64);
-        let four = _mm512_set_epi64(high, low, high, low, high, low, high, low);
-        let (full, rest) = rows.as_chunks::<64>();
-        let (answers, last) = answers.split_at_mut(full.len());
-        for (rows, answer) in full.iter().zip(answers) {
-            let mut bits = 0;
-            for (i, rows) in rows.as_chunks::<4>().0.iter().enumerate() {
-                // SAFETY: four rows are 64 bytes.
-                let rows = unsafe { _mm512_loadu_si512(rows.as_ptr().cast()) };
-                let missing = _mm512_andnot_si512(rows, four);
-                let missing = u64::from(_mm512_test_epi64_mask(missing, missing));
-                bits |= _pext_u64(!(missing | missing >> 1), 0b101_0101) << (4 * i);
-            }
-            *answer = bits;
-        }
-        words(rest, wanted, last);
-    }
+    words(rest, wanted, last);
 }

@@ -100,41 +100,63 @@ impl fmt::Debug for Case<'_> {
 impl<'a> Case<'a> {
     /// Of this thread. `run` is given the number of the pass; dropping what it returns is not timed.
     pub fn new<R>(keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
-        Case::with_setup(keys, |pass| pass, run)
+        Case::timed(None, keys, |pass| pass, run)
     }
 
     /// The same, with what `setup` makes of the number of the pass, which is not timed either.
     pub fn with_setup<T, R>(
         keys: usize,
-        mut setup: impl FnMut(usize) -> T + 'a,
-        mut run: impl FnMut(T) -> R + 'a,
+        setup: impl FnMut(usize) -> T + 'a,
+        run: impl FnMut(T) -> R + 'a,
     ) -> Self {
-        let run = move |pass| {
-            let input = setup(pass);
-            let clock = Clock::start();
-            let result = black_box(run(black_box(input)));
-            let seconds = clock.seconds();
-            drop(result);
-            seconds
-        };
-        Case { keys, run: Box::new(run) }
+        Case::timed(None, keys, setup, run)
+    }
+
+    /// Batch after batch of `pass` of these items in a pass, from the first again if there are fewer left. There must be this many in all.
+    pub fn batches<T, R>(
+        items: &'a [T],
+        pass: usize,
+        batch: usize,
+        mut run: impl FnMut(&[T]) -> R + 'a,
+    ) -> Self {
+        let passes = items.len() / pass;
+        Case::new(pass, move |number| {
+            for part in items[number % passes * pass..][..pass].chunks(batch) {
+                black_box(run(black_box(part)));
+            }
+        })
     }
 
     /// Of the threads of `pool`, timed by the one that was busy longest, and by this thread for what it does itself: what the wall would show
     /// if every thread had a core to itself.
-    pub fn in_pool<T, R>(
+    pub fn in_pool<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
+        Case::timed(Some(pool), keys, |pass| pass, run)
+    }
+
+    /// The same, with what `setup` makes of the number of the pass.
+    pub fn in_pool_with_setup<T, R>(
         pool: &'a ThreadPool,
+        keys: usize,
+        setup: impl FnMut(usize) -> T + 'a,
+        run: impl FnMut(T) -> R + 'a,
+    ) -> Self {
+        Case::timed(Some(pool), keys, setup, run)
+    }
+
+    fn timed<T, R>(
+        pool: Option<&'a ThreadPool>,
         keys: usize,
         mut setup: impl FnMut(usize) -> T + 'a,
         mut run: impl FnMut(T) -> R + 'a,
     ) -> Self {
+        let busy = move || pool.map_or_else(Vec::new, |pool| pool.broadcast(|_| cpu_seconds()));
         let run = move |pass| {
             let input = setup(pass);
-            let starts = pool.broadcast(|_| cpu_seconds());
+            let starts = busy();
             let clock = Clock::start();
             let result = black_box(run(black_box(input)));
             let own = clock.seconds();
-            let ends = pool.broadcast(|_| cpu_seconds());
+            let ends = busy();
             drop(result);
             let busy = starts.iter().zip(ends).map(|(start, end)| Some(end? - (*start)?));
             own + busy.flatten().fold(0.0, f64::max)
@@ -197,16 +219,17 @@ impl<'a> Named<'a> {
         self.cases.push(case);
     }
 
-    /// Times them, and gives a line for each: median and, in brackets, least, and the medians of the ratios and of the differences to the first
-    /// of the same round.
-    pub fn lines(mut self, rounds: usize) -> String {
+    /// Times them, and prints a line for each: median and, in brackets, least, and the medians of the ratios and of the differences to the
+    /// first of the same round.
+    #[expect(clippy::print_stdout, reason = "figures to be quoted")]
+    pub fn print(mut self, title: impl fmt::Display, rounds: usize) {
+        println!("\n{title}");
         let times = times(&mut self.cases, Schedule::rounds(rounds));
-        let lines = self.names.iter().zip(&times).map(|(name, mine)| {
+        for (name, mine) in self.names.iter().zip(&times) {
             let both = || mine.iter().zip(&times[0]);
             let ratio = Timing::of(both().map(|(mine, first)| mine / first).collect()).median;
             let more = Timing::of(both().map(|(mine, first)| mine - first).collect()).median;
-            format!("  {name:<24}{:>20}{ratio:8.2}{more:+9.2}\n", Timing::of(mine.clone()))
-        });
-        lines.collect()
+            println!("  {name:<24}{:>20}{ratio:8.2}{more:+9.2}", Timing::of(mine.clone()));
+        }
     }
 }

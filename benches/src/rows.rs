@@ -37,25 +37,25 @@ impl Size {
     }
 }
 
-/// What was given to a bench of tables: whether `--quick`, and which tables by a part of their names. Cargo's `--list` ends the program.
-#[derive(Debug)]
+/// What is given to a bench of tables.
+#[derive(Debug, clap::Parser)]
 pub struct Given {
     /// Fewer rounds, and smaller filters.
+    #[arg(long = "quick")]
     pub is_quick: bool,
+
+    /// Measure only tables whose names have this part.
     only: Option<String>,
+
+    // Cargo gives it.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 impl Given {
-    /// What was given to the bench of this name.
-    pub fn to(bench: &str) -> Self {
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-        if has("--list") {
-            eprintln!("{bench}: tables; a part of the name of one measures it alone");
-            std::process::exit(0);
-        }
-        let only = arguments.iter().find(|argument| !argument.starts_with('-')).cloned();
-        Given { is_quick: has("--quick"), only }
+    /// The arguments of this program.
+    pub fn get() -> Self {
+        clap::Parser::parse()
     }
 
     /// Whether to measure the table of this name.

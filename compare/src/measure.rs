@@ -220,59 +220,33 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         .chain([all])
         .map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"))
         .collect();
-    let shared = || {
-        let filter = fastbloom::AtomicBloomFilter::with_num_bits((count as f64 * bits) as usize);
-        filter.seed(&0).expected_items(count)
-    };
+    fn shared(keys: usize, bits: f64) -> fastbloom::AtomicBloomFilter<fastbloom::DefaultHasher> {
+        let filter = fastbloom::AtomicBloomFilter::with_num_bits((keys as f64 * bits) as usize);
+        filter.seed(&0).expected_items(keys)
+    }
+    type Fill<'a> = (&'static str, &'a (dyn Fn() + Sync));
+    let ways: [Fill<'_>; 4] = [
+        ("blocked-bloom, hashes", &|| {
+            empty(count, bits).par_insert_hashes(hashes).expect("memory for the order");
+        }),
+        ("blocked-bloom, 16-byte keys", &|| {
+            empty(count, bits).par_insert_batch(list).expect("memory for the hashes");
+        }),
+        ("fastbloom, hashes", &|| {
+            let filter = shared(count, bits);
+            hashes.par_iter().with_min_len(1 << 16).for_each(|hash| _ = filter.insert_hash(*hash));
+        }),
+        ("fastbloom, 16-byte keys", &|| {
+            let filter = shared(count, bits);
+            list.par_iter()
+                .with_min_len(1 << 16)
+                .for_each(|key| _ = filter.insert_hash(key.hashed()));
+        }),
+    ];
     let (mut rows, mut cases) = (Vec::new(), Vec::new());
-    for pool in &pools {
-        let ours = || empty(count, bits);
-        rows.push(("blocked-bloom, hashes", pool.current_num_threads()));
-        cases.push(Case::in_pool(
-            pool,
-            count,
-            |_| (),
-            move |()| {
-                let mut filter = ours();
-                pool.install(|| filter.par_insert_hashes(hashes)).expect("memory for the order");
-            },
-        ));
-        rows.push(("blocked-bloom, 16-byte keys", pool.current_num_threads()));
-        cases.push(Case::in_pool(
-            pool,
-            count,
-            |_| (),
-            move |()| {
-                let mut filter = ours();
-                pool.install(|| filter.par_insert_batch(list)).expect("memory for the hashes");
-            },
-        ));
-        rows.push(("fastbloom, hashes", pool.current_num_threads()));
-        cases.push(Case::in_pool(
-            pool,
-            count,
-            |_| (),
-            move |()| {
-                let filter = shared();
-                let add = |hash: &u64| _ = filter.insert_hash(*hash);
-                pool.install(|| {
-                    hashes.par_chunks(1 << 16).for_each(|part| part.iter().for_each(add))
-                });
-            },
-        ));
-        rows.push(("fastbloom, 16-byte keys", pool.current_num_threads()));
-        cases.push(Case::in_pool(
-            pool,
-            count,
-            |_| (),
-            move |()| {
-                let filter = shared();
-                let add = |key: &Key| _ = filter.insert_hash(key.hashed());
-                pool.install(|| {
-                    list.par_chunks(1 << 16).for_each(|part| part.iter().for_each(add))
-                });
-            },
-        ));
+    for (pool, (row, fill)) in pools.iter().flat_map(|pool| ways.map(|way| (pool, way))) {
+        rows.push((row, pool.current_num_threads()));
+        cases.push(Case::in_pool(pool, count, move |_| pool.install(fill)));
     }
     eprintln!("  {keys} keys: filling by 1 to {all} threads");
     let timings = interleaved(&mut cases, Schedule::rounds(if quick { 3 } else { 7 }));

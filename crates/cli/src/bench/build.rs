@@ -54,20 +54,25 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
         let clone = |_| collected.clone();
         // The bandwidth of so many threads: reordering the list by cuts reads and writes it once.
         let mut copy = vec![0; count];
-        let copied = Case::in_pool(
-            pool,
-            count,
-            |_| (),
-            move |()| {
-                let pieces = copy.par_chunks_mut(PIECE).zip(hashes.par_chunks(PIECE));
-                pool.install(|| pieces.for_each(|(copy, piece)| copy.copy_from_slice(piece)));
-            },
-        );
+        let copied = Case::in_pool(pool, count, move |_| {
+            let pieces = copy.par_chunks_mut(PIECE).zip(hashes.par_chunks(PIECE));
+            pool.install(|| pieces.for_each(|(copy, piece)| copy.copy_from_slice(piece)));
+        });
         group.add("copy_list", "-", threads, copied);
         let finish = |builder: BloomFilterBuilder| pool.install(|| builder.par_finish());
-        group.add("hashes_to_filter", kernel, threads, Case::in_pool(pool, count, clone, finish));
+        group.add(
+            "hashes_to_filter",
+            kernel,
+            threads,
+            Case::in_pool_with_setup(pool, count, clone, finish),
+        );
         let verified = |builder: BloomFilterBuilder| pool.install(|| builder.par_finish_verified());
-        group.add("and_verified", kernel, threads, Case::in_pool(pool, count, clone, verified));
+        group.add(
+            "and_verified",
+            kernel,
+            threads,
+            Case::in_pool_with_setup(pool, count, clone, verified),
+        );
         let from_keys = move |mut builder: BloomFilterBuilder| match threads {
             1 => pool.install(|| from_keys(builder, keys)),
             _ => pool.install(|| {
@@ -75,14 +80,14 @@ pub(super) fn measure(setting: &Setting) -> Result<Vec<Row>, Failure> {
                 builder.par_finish()
             }),
         };
-        let case = Case::in_pool(pool, count, |_| (), move |()| from_keys(builder()));
+        let case = Case::in_pool(pool, count, move |_| from_keys(builder()));
         group.add("keys_to_filter", kernel, threads, case);
         let known_count = || {
             let mut filter = BloomFilter::new(setting.params, KeyHash::default())?;
             filter.par_insert_batch(keys)?;
             Ok::<_, BuildError>(filter)
         };
-        let case = Case::in_pool(pool, count, |_| (), move |()| pool.install(known_count));
+        let case = Case::in_pool(pool, count, move |_| pool.install(known_count));
         group.add("known_count", kernel, threads, case);
     }
     Ok(group.rows(setting.rounds))

@@ -51,8 +51,7 @@ pub(super) fn measure(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row
                         }
                     }
                 };
-                let case =
-                    Case::in_pool(pool, KEYS, |_| (), move |()| pool.broadcast(|_| look_up()));
+                let case = Case::in_pool(pool, KEYS, move |_| pool.broadcast(|_| look_up()));
                 group.add(op, filter.kernel().name(), threads, case);
             }
             let beside = |times: &[_], i: usize| (i % 2 == 1).then(|| times[i - 1]);
