@@ -142,7 +142,7 @@ fn time(title: &str, ways: Vec<Way<'_>>, others: usize, rounds: usize) {
         let found = way(&same);
         assert!(i >= alike || *first.get_or_insert(found) == found, "{name} finds others");
         let look_up = move |hashes: Vec<u64>| way(&hashes);
-        named.add(name, Case::with_setup(LOOKUPS, |_| fresh(), look_up));
+        named.add(name, Case::with_setup(None, LOOKUPS, |_| fresh(), look_up));
     }
     named.print(title, rounds);
 }
@@ -205,6 +205,8 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     time(&title, ways, 1, rounds);
 }
 
+type Partitioned = (PartitionIndex<Vec<u8>>, Vec<BloomFilter<Stored<Vec<u8>>>>);
+
 /// Tables of ascending keys whose filters are in partitions of 4 KiB; the hash of a key is that of its eight bytes.
 fn partitioned(rounds: usize) {
     let stored = |table: u64| {
@@ -217,12 +219,13 @@ fn partitioned(rounds: usize) {
         }
         let (last, index) = builder.finish().expect("memory");
         stored.push(last);
-        (PartitionIndex::from_bytes(index).expect("an index"), stored)
+        let open = |filter: BloomFilter| BloomFilter::from_bytes(filter.to_bytes()).expect("opens");
+        let opened = stored.into_iter().map(open).collect();
+        (PartitionIndex::from_bytes(index).expect("an index"), opened)
     };
-    let tables: Vec<(PartitionIndex<Vec<u8>>, Vec<BloomFilter>)> =
-        (0..TABLES as u64).map(stored).collect();
+    let tables: Vec<Partitioned> = (0..TABLES as u64).map(stored).collect();
     let hasher = KeyHash::default().hasher().expect("the default hash");
-    let has = |(index, parts): &(PartitionIndex<Vec<u8>>, Vec<BloomFilter>), key: u64| {
+    let has = |(index, parts): &Partitioned, key: u64| {
         let key = key.to_be_bytes();
         parts[index.locate(key).partition].contains_hash(hasher.hash(key))
     };

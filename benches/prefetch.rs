@@ -111,7 +111,8 @@ fn run<const HINT: u8>((view, own): &mut Filters<'_>, column: usize, hashes: &[u
 /// The medians of each hint in columns, one after the other.
 fn measure(keys: u64, offset: usize) -> Vec<f64> {
     let own = Size(keys, "").filled();
-    let mut lookups = Mix::Absent.lookups(keys, 1 << 20);
+    let lookups = Mix::Absent.lookups(keys, 1 << 20);
+    let mut passes = lookups.chunks(PASS).cycle();
     let mut copy = BlockBuffer::zeroed(own.params().blocks() + 1, true).expect("memory");
     let bytes = &mut copy.as_flattened_mut()[offset..][..own.blocks().len() * 64];
     bytes.copy_from_slice(own.blocks().as_flattened());
@@ -122,10 +123,8 @@ fn measure(keys: u64, offset: usize) -> Vec<f64> {
         for (i, times) in times.iter_mut().enumerate() {
             let (hint, column) = (i / COLUMNS.len(), i % COLUMNS.len());
             let clock = Clock::start();
-            lookups
-                .next(PASS)
-                .chunks(CALL)
-                .for_each(|hashes| HINTS[hint].1(&mut filters, column, hashes));
+            let calls = passes.next().expect("it cycles").chunks(CALL);
+            calls.for_each(|hashes| HINTS[hint].1(&mut filters, column, hashes));
             times.push(clock.seconds() * 1e9 / PASS as f64);
         }
     }
@@ -141,10 +140,9 @@ fn main() {
     let cache = if fits > 256 << 10 { fits + fits / 3 } else { 2 * fits };
     println!("| filter | offset | hint | {} |", COLUMNS.join(" | "));
     println!("|---|---:|---|{}", "---:|".repeat(COLUMNS.len()));
-    let mut sums = vec![0.0; HINTS.len() * COLUMNS.len()];
     for (factor, offset) in [1, 3, 10, 30, 100].into_iter().flat_map(|n| [(n, 0), (n, 16)]) {
         let (keys, mib) = ((cache * factor) as u64 * 8 / 10, (cache * factor) >> 20);
-        let mut least = vec![f64::INFINITY; sums.len()];
+        let mut least = vec![f64::INFINITY; HINTS.len() * COLUMNS.len()];
         for _ in 0..3 {
             let own = measure(keys, offset).into_iter().take(COLUMNS.len());
             let mut anew = Command::new(std::env::current_exe().expect("a path"));
@@ -158,12 +156,5 @@ fn main() {
             let cells: Vec<String> = row.iter().map(|time| format!("{time:.2}")).collect();
             println!("| {mib} MiB | {offset} | {name} | {} |", cells.join(" | "));
         }
-        sums.iter_mut().zip(least).filter(|_| factor >= 10).for_each(|(sum, ns)| *sum += ns / 6.0);
-    }
-    for (what, columns) in [("loads", 0..5), ("lookups", 5..6), ("insertions", 6..7)] {
-        let ways = (0..sums.len()).filter(|way| columns.contains(&(way % COLUMNS.len())));
-        let best = ways.min_by(|&a, &b| sums[a].total_cmp(&sums[b])).expect("a way");
-        let (name, column) = (HINTS[best / COLUMNS.len()].0, COLUMNS[best % COLUMNS.len()]);
-        println!("least for {what} of 10 to 100 times: {name}, {column}: {:.2} ns", sums[best]);
     }
 }

@@ -1,7 +1,7 @@
 //! What a slot of a resident set costs over a bare lookup, and what planning takes.
 //!
 //! A get looks up one absent hash in the filters of 11 tables, of 2,000 keys each: everything is in a cache. `bare` has the filters in a
-//! vector, `slot` looks up slots under one pin per get and counts, `slot, prefetched` prefetches all first, `RwLock` clones an `Arc` from
+//! vector, `slot` looks up slots under one pin per get and counts, `RwLock` clones an `Arc` from
 //! under one and counts each. On one thread and on two, which look up the same slots; ns per table.
 //!
 //! `cargo bench --bench resident` takes 20 seconds.
@@ -52,21 +52,13 @@ fn count<P>(
 
 type Way = fn(&Engine, &[Get]) -> usize;
 
-const WAYS: [(&str, Way); 4] = [
+const WAYS: [(&str, Way); 3] = [
     ("bare", |Engine { bare, .. }, gets| {
         count(gets, |_| (), |(), table, hash| bare[table].contains_hash(hash))
     }),
     ("slot", |Engine { slots, .. }, gets| {
         let pin = |_: &Get| FilterPin::new();
         count(gets, pin, |pin, table, hash| slots[table].query(pin, hash).must_read())
-    }),
-    ("slot, prefetched", |Engine { slots, .. }, gets| {
-        let prefetched = |(tables, hash): &Get| {
-            let pin = FilterPin::new();
-            tables.iter().for_each(|&table| slots[table as usize].prefetch(&pin, *hash));
-            pin
-        };
-        count(gets, prefetched, |pin, table, hash| slots[table].query(pin, hash).must_read())
     }),
     ("RwLock", |Engine { locked, .. }, gets| {
         let look_up = |(): &(), table: usize, hash| {
@@ -97,7 +89,7 @@ fn main() {
     // Half of the visits are of the few tables of the small levels.
     let below = |limit: usize, i: usize| (hash(i as u64) % limit as u64) as u32;
     let visit = |get: usize, i: usize| below(if i < 6 { 16 } else { TABLES }, get * VISITS + i);
-    let hashes = Mix::Absent.lookups(2_000, 2 * GETS).all.into_iter().enumerate();
+    let hashes = Mix::Absent.lookups(2_000, 2 * GETS).into_iter().enumerate();
     let gets: &Vec<Get> =
         &hashes.map(|(get, hash)| (std::array::from_fn(|i| visit(get, i)), hash)).collect();
     for threads in [1, 2] {
@@ -139,6 +131,6 @@ fn planning(tables: u64) {
         }
     };
     let mut ways = Named::default();
-    ways.add("tick, changes made", Case::with_setup(tables as usize, count, tick));
+    ways.add("tick, changes made", Case::with_setup(None, tables as usize, count, tick));
     ways.print(format!("planning {tables} slots, ns a slot"), 11);
 }

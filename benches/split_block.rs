@@ -34,7 +34,7 @@ fn fill(size: Size, rounds: usize) {
         [1, 2, 4].map(|n| ThreadPoolBuilder::new().num_threads(n).build().expect("threads"));
     let mut ways = Named::default();
     let zeros = move |_| empty(size);
-    ways.add("owned", Case::with_setup(FILL, zeros, |filter| filled(filter, hashes)));
+    ways.add("owned", Case::with_setup(None, FILL, zeros, |filter| filled(filter, hashes)));
     for pool in &pools {
         let threads = pool.current_num_threads();
         let part = move |thread: usize| &hashes[thread * (FILL / threads)..][..FILL / threads];
@@ -44,7 +44,7 @@ fn fill(size: Size, rounds: usize) {
             parts.iter().for_each(|part| whole.union_with(part).expect("equal sizes"));
             whole
         };
-        ways.add(format!("{threads} parts"), Case::in_pool_with_setup(pool, FILL, zeros, merged));
+        ways.add(format!("{threads} parts"), Case::with_setup(Some(pool), FILL, zeros, merged));
         let shared = move |filter: AtomicSplitBlockFilter| {
             pool.broadcast(|thread| {
                 let batches = part(thread.index()).chunks(ITERATION);
@@ -53,7 +53,7 @@ fn fill(size: Size, rounds: usize) {
             filter.into_filter()
         };
         let zeros = move |_| AtomicSplitBlockFilter::from(empty(size));
-        ways.add(format!("{threads} threads"), Case::in_pool_with_setup(pool, FILL, zeros, shared));
+        ways.add(format!("{threads} threads"), Case::with_setup(Some(pool), FILL, zeros, shared));
     }
     ways.print(format!("fill, {} values, ns a hash", size.1), rounds);
 }

@@ -105,21 +105,21 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
         let mut ways = Named::default();
         let row = move |pass| row_of(shape, wanted(pass));
         let scan = |row| scan(rows, row, &mut answers);
-        ways.add(name, Case::with_setup(UNIT, row, scan));
+        ways.add(name, Case::with_setup(None, UNIT, row, scan));
         ways.add("all bytes, read", Case::new(UNIT, |_| read(rows.as_flattened())));
         let words = count as usize / 64 * 2 * columns;
         let piece = move |_| read(&rows.as_flattened()[1 << 20..][..words]);
-        ways.add("as many in a piece, cold", Case::with_setup(UNIT, cold, piece));
+        ways.add("as many in a piece, cold", Case::with_setup(None, UNIT, cold, piece));
         let look_up = |query| planes.query(&query, &mut hits);
-        ways.add("planes, cold", Case::with_setup(UNIT, cold, look_up));
+        ways.add("planes, cold", Case::with_setup(None, UNIT, cold, look_up));
         let batch = |query| {
             let mut found = 0;
             planes.query_batch(&[query], |_, _, hits| found += hits.words().len());
             found
         };
-        ways.add("planes by batch, cold", Case::with_setup(UNIT, cold, batch));
+        ways.add("planes by batch, cold", Case::with_setup(None, UNIT, cold, batch));
         let look_up = |query| planes.query(&query, &mut again);
-        ways.add("planes, warm", Case::with_setup(UNIT, warm, look_up));
+        ways.add("planes, warm", Case::with_setup(None, UNIT, warm, look_up));
         let of = if is_common { ", all planes" } else { "" };
         ways.print(format!("{count} rows, {columns} columns{of}, {shape}; us a query"), rounds);
     }
@@ -186,7 +186,7 @@ fn filters(keys: u64, rounds: usize) {
             };
             // Microseconds.
             let keys = lookups as usize * 1_000;
-            ways.add(format!("{state}, {name}"), Case::with_setup(keys, setup, look_up));
+            ways.add(format!("{state}, {name}"), Case::with_setup(None, keys, setup, look_up));
         }
     }
     ways.print(format!("10,000 filters of {keys} keys, {}; us a key", many.planes.shape()), rounds);

@@ -100,16 +100,7 @@ impl fmt::Debug for Case<'_> {
 impl<'a> Case<'a> {
     /// Of this thread. `run` is given the number of the pass; dropping what it returns is not timed.
     pub fn new<R>(keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
-        Case::timed(None, keys, |pass| pass, run)
-    }
-
-    /// The same, with what `setup` makes of the number of the pass, which is not timed either.
-    pub fn with_setup<T, R>(
-        keys: usize,
-        setup: impl FnMut(usize) -> T + 'a,
-        run: impl FnMut(T) -> R + 'a,
-    ) -> Self {
-        Case::timed(None, keys, setup, run)
+        Case::with_setup(None, keys, |pass| pass, run)
     }
 
     /// Batch after batch of `pass` of these items in a pass, from the first again if there are fewer left. There must be this many in all.
@@ -130,20 +121,11 @@ impl<'a> Case<'a> {
     /// Of the threads of `pool`, timed by the one that was busy longest, and by this thread for what it does itself: what the wall would show
     /// if every thread had a core to itself.
     pub fn in_pool<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
-        Case::timed(Some(pool), keys, |pass| pass, run)
+        Case::with_setup(Some(pool), keys, |pass| pass, run)
     }
 
-    /// The same, with what `setup` makes of the number of the pass.
-    pub fn in_pool_with_setup<T, R>(
-        pool: &'a ThreadPool,
-        keys: usize,
-        setup: impl FnMut(usize) -> T + 'a,
-        run: impl FnMut(T) -> R + 'a,
-    ) -> Self {
-        Case::timed(Some(pool), keys, setup, run)
-    }
-
-    fn timed<T, R>(
+    /// Of this thread or of a pool's, with what `setup` makes of the number of the pass, which is not timed.
+    pub fn with_setup<T, R>(
         pool: Option<&'a ThreadPool>,
         keys: usize,
         mut setup: impl FnMut(usize) -> T + 'a,

@@ -1,7 +1,5 @@
 //! What is measured: the keys of a filter, and those that are looked up.
 
-use std::hint::black_box;
-
 use blocked_bloom::{BloomFilter, BuildError, KeyHash, Params};
 
 /// A key as an engine has it.
@@ -75,8 +73,8 @@ impl Mix {
     }
 
     /// `count` hashes to look up in a filter of keys `0 .. keys`, in no order.
-    pub fn lookups(self, keys: u64, count: usize) -> Lookups<u64> {
-        Lookups::new((0..count as u64).map(|i| hash(self.number(keys, i))))
+    pub fn lookups(self, keys: u64, count: usize) -> Vec<u64> {
+        (0..count as u64).map(|i| hash(self.number(keys, i))).collect()
     }
 }
 
@@ -84,32 +82,4 @@ impl Mix {
 /// all over when it does not.
 pub fn lookup_count(keys: u64) -> usize {
     if keys <= 1_000_000 { 1 << 14 } else { 1 << 20 }
-}
-
-/// What to look up, handed out round and round: each iteration gets others than the one before, so that the filter, not a batch's
-/// lines, is what has to be in a cache, and no branch predictor learns the answers by heart.
-#[derive(Debug)]
-pub struct Lookups<T> {
-    /// All of them.
-    pub all: Vec<T>,
-    next: usize,
-}
-
-impl<T> Lookups<T> {
-    /// Hands out these.
-    pub fn new(all: impl IntoIterator<Item = T>) -> Self {
-        Lookups { all: all.into_iter().collect(), next: 0 }
-    }
-
-    /// The next `count`, from the first again if there are fewer left. There must be this many in all.
-    pub fn next(&mut self, count: usize) -> &[T] {
-        let start = if self.next + count > self.all.len() { 0 } else { self.next };
-        self.next = start + count;
-        black_box(&self.all[start..][..count])
-    }
-
-    /// The `count` of pass `number`, of which there are a whole number in all.
-    pub fn pass(&self, number: usize, count: usize) -> &[T] {
-        &self.all[number * count % self.all.len()..][..count]
-    }
 }

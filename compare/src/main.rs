@@ -9,7 +9,7 @@ mod removable;
 mod report;
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
@@ -65,30 +65,20 @@ enum Part {
 
 /// A number of keys, with K or M for thousands or millions.
 fn number(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1_000),
-        None => text.strip_suffix(['m', 'M']).map_or((text, 1), |digits| (digits, 1_000_000)),
-    };
-    let keys = digits.parse::<u64>().map_err(|error| error.to_string())?.saturating_mul(unit);
-    if (1_000..=1_000_000_000).contains(&keys) {
-        Ok(keys)
-    } else {
-        Err("from 1K to 1000M keys can be compared".to_owned())
-    }
+    let digits = text.replace(['k', 'K'], "000").replace(['m', 'M'], "000000");
+    let keys = digits.parse().ok().filter(|keys| (1_000..=1_000_000_000).contains(keys));
+    keys.ok_or_else(|| "from 1K to 1000M keys can be compared".to_owned())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let report = match arguments.from.split_first() {
-        Some((first, others)) => {
-            let mut report = read(first)?;
-            for other in others {
-                report.append(read(other)?);
-            }
-            report
-        }
-        None => measure(&arguments)?,
-    };
+    let mut reports = arguments.from.iter().map(|file| -> Result<Report, Box<dyn Error>> {
+        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+    });
+    let mut report = reports.next().unwrap_or_else(|| measure(&arguments))?;
+    for other in reports {
+        report.append(other?);
+    }
     if let Some(directory) = &arguments.plots {
         std::fs::create_dir_all(directory)?;
         for (name, picture) in plots::all(&report) {
@@ -99,61 +89,40 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn read(file: &Path) -> Result<Report, Box<dyn Error>> {
-    Ok(serde_json::from_slice(&std::fs::read(file)?)?)
-}
-
 fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let Arguments { quick, bits_per_key: bits, .. } = *arguments;
     if !(4.0..=30.0).contains(&bits) {
         return Err("from 4 to 30 bits per key can be compared".into());
     }
-    let given = |default: &[u64]| match arguments.keys.is_empty() {
-        true => default.to_vec(),
-        false => arguments.keys.clone(),
+    let sizes: &[u64] = match (&arguments.keys[..], quick) {
+        ([], true) => &[10_000, 1_000_000],
+        ([], false) => &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000],
+        (given, _) => given,
     };
-    let all: &[u64] = &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
-    let (quick_sizes, removable): (&[u64], _) =
-        (&[10_000, 1_000_000], &[10_000, 1_000_000, 10_000_000, 100_000_000]);
     let start = Instant::now();
-    let step = |what: &str| eprintln!("[{:4.0} s] {what}", start.elapsed().as_secs_f64());
     let kinds = peers::kinds();
-    let mut report = Report::new(&kinds, bits, quick);
-    // Keeps what is there so far: a run of all sizes takes long.
-    let save = |report: &Report| -> Result<(), Box<dyn Error>> {
-        if let Some(file) = &arguments.json {
-            std::fs::write(file, serde_json::to_string_pretty(report)?)?;
-        }
-        Ok(())
-    };
-    let is_wanted = |part| arguments.only.is_empty() || arguments.only.contains(&part);
-    if is_wanted(Part::Queries) {
-        for keys in given(if quick { quick_sizes } else { all }) {
-            step(&format!("filters of {keys} keys"));
-            measure::look_up(&kinds, keys, bits, quick, &mut report.times);
-            save(&report)?;
-        }
-    }
-    if is_wanted(Part::Rates) {
-        step("false positives");
-        let (keys, queries) = if quick { (100_000, 1_000_000) } else { (1_000_000, 8_000_000) };
-        report.rates = measure::rates(&kinds, keys, queries);
-        save(&report)?;
-    }
-    if is_wanted(Part::Threads) {
-        step("threads");
-        let keys = if quick { 9_000_000 } else { 10_000_000 };
-        measure::by_threads(keys, bits, quick, &mut report.times);
-    }
-    if is_wanted(Part::Removable) {
-        for keys in given(if quick { quick_sizes } else { removable }) {
-            step(&format!("removable filters of {keys} keys"));
-            report.removable.extend(removable::measure(keys, quick));
-            save(&report)?;
+    let mut report = Report::new(&kinds, bits);
+    let all = [Part::Queries, Part::Rates, Part::Threads, Part::Removable].into_iter();
+    for part in all.filter(|part| arguments.only.is_empty() || arguments.only.contains(part)) {
+        let sizes = match part {
+            Part::Queries | Part::Removable => sizes,
+            Part::Rates if quick => &[100_000],
+            Part::Rates => &[1_000_000],
+            Part::Threads => &[10_000_000],
+        };
+        for &keys in sizes {
+            eprintln!("[{:4.0} s] {part:?}, {keys} keys", start.elapsed().as_secs_f64());
+            match part {
+                Part::Queries => measure::look_up(&kinds, keys, bits, quick, &mut report.times),
+                Part::Rates => report.rates = measure::rates(&kinds, keys, 8 * keys),
+                Part::Threads => measure::by_threads(keys, bits, quick, &mut report.times),
+                Part::Removable => report.removable.extend(removable::measure(keys, quick)),
+            }
+            // Keeps what is there so far: a run of all sizes takes long.
+            if let Some(file) = &arguments.json {
+                std::fs::write(file, serde_json::to_string_pretty(&report)?)?;
+            }
         }
     }
-    report.machine.load.extend(report::load());
-    save(&report)?;
-    step("done");
     Ok(report)
 }

@@ -1,9 +1,7 @@
 //! Times of filling and of looking up, and false-positive rates.
 
-use std::hint::black_box;
-
 use benches::clock::{Case, Clock, Schedule, Timing, interleaved};
-use benches::workload::{Key, Lookups, Mix, hash, key};
+use benches::workload::{Key, Mix, hash, key};
 use blocked_bloom::Sizing;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -41,50 +39,69 @@ pub(crate) fn pass_length(keys: u64) -> usize {
 }
 
 /// Eight passes of queries; they start over afterwards.
-pub(crate) fn queries<T: Item>(mix: Mix, keys: u64) -> Lookups<T> {
-    let numbers = (0..8 * pass_length(keys) as u64).map(|i| mix.number(keys, i));
-    Lookups::new(numbers.map(T::number))
+pub(crate) fn queries<T: Item>(mix: Mix, keys: u64) -> Vec<T> {
+    (0..8 * pass_length(keys) as u64).map(|i| T::number(mix.number(keys, i))).collect()
+}
+
+/// What is looked up in filters of how many keys: the section, which keys, and how many a call.
+fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
+    use Section::{Batch, KeyBatch, Keys, Query};
+    let mut calls = Mix::ALL.map(|mix| (Query, mix, BATCH)).to_vec();
+    calls.push((Query, Mix::Absent, SHORT));
+    let sizes: &[usize] = match quick {
+        true => &[1, 8, 32, 128, 1024],
+        false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MOST],
+    };
+    if [1_000_000, 100_000_000].contains(&keys) {
+        calls.extend(sizes.iter().map(|&batch| (Batch, Mix::Absent, batch)));
+    }
+    if keys >= 10_000_000 {
+        calls.extend([1, 4, 8, SHORT].map(|batch| (KeyBatch, Mix::Absent, batch)));
+    }
+    if keys <= 10_000_000 {
+        calls.extend([Mix::Absent, Mix::Present].map(|mix| (Keys, mix, BATCH)));
+    }
+    calls
+}
+
+/// The rows that are followed in short calls of keys.
+const SHORT_ROWS: [&str; 4] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH];
+
+/// Whether a row is in a table: what has no batches is as fast in any, and only what costs next to nothing to call is followed in short
+/// calls.
+fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bool)) -> bool {
+    match section {
+        Section::Query => batch == BATCH || in_batches,
+        Section::Batch => match kind.role {
+            Role::Package => kind.id == SBBF_RS,
+            Role::Ours => kind.id == OURS,
+            _ => true,
+        },
+        Section::KeyBatch => SHORT_ROWS.contains(&row),
+        _ => true,
+    }
 }
 
 /// Everything that is looked up in filters of this many keys.
 pub(crate) fn look_up(kinds: &[Kind], keys: u64, bits: f64, quick: bool, times: &mut Vec<Time>) {
     let filters = fill(kinds, keys, bits, quick, times);
-    let mut run = Run { keys, quick, times };
-    for mix in Mix::ALL {
-        run.measure(&filters, Section::Query, mix, BATCH);
-    }
-    run.measure(&filters, Section::Query, Mix::Absent, SHORT);
-    if [1_000_000, 100_000_000].contains(&keys) {
-        let sizes: &[usize] = match quick {
-            true => &[1, 8, 32, 128, 1024],
-            false => &[1, 4, 8, 16, 32, 64, 128, 256, 1024, MOST],
-        };
-        for &batch in sizes {
-            run.measure(&filters, Section::Batch, Mix::Absent, batch);
-        }
+    let (of_keys, of_hashes): (Vec<_>, Vec<_>) = calls(keys, quick)
+        .into_iter()
+        .partition(|(section, ..)| matches!(section, Section::Keys | Section::KeyBatch));
+    for call in of_hashes {
+        measure(&filters, keys, call, quick, times);
     }
     drop(filters);
     // With more, filters of keys of all kinds would take 4 GB and minutes.
     let is_short = |kind: &&Kind| kind.rows.iter().any(|(row, _)| SHORT_ROWS.contains(row));
     let wanted = kinds.iter().filter(|kind| keys <= 10_000_000 || is_short(kind));
     let list: Vec<Key> = (0..keys).map(key).collect();
-    let of_keys: Filters<'_, Key> =
+    let filters: Filters<'_, Key> =
         wanted.filter_map(|kind| Some((kind, (kind.of_keys)(&list, bits)?))).collect();
-    drop(list);
-    if keys >= 10_000_000 {
-        for batch in [1, 4, 8, SHORT] {
-            run.measure(&of_keys, Section::KeyBatch, Mix::Absent, batch);
-        }
-    }
-    if keys <= 10_000_000 {
-        for mix in [Mix::Absent, Mix::Present] {
-            run.measure(&of_keys, Section::Keys, mix, BATCH);
-        }
+    for call in of_keys {
+        measure(&filters, keys, call, quick, times);
     }
 }
-
-/// The rows that are followed in short calls of keys.
-const SHORT_ROWS: [&str; 4] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH];
 
 /// Fills one filter of each kind with hashes, timed, and keeps the last ones.
 fn fill<'k>(
@@ -101,118 +118,65 @@ fn fill<'k>(
         2_000_001..=20_000_000 => 2,
         _ => 1,
     };
-    let rounds = if quick { rounds.min(5) } else { rounds };
-    // The baseline has nothing to fill, and small pages are a copy.
-    let is_timed = |kind: &Kind| kind.role != Role::Baseline && !kind.id.ends_with("small pages");
-    let fill = |kind: &'k Kind| {
-        let clock = Clock::start();
-        let filter = (kind.of_hashes)(&hashes, bits);
-        (clock.seconds() * 1e9 / keys as f64, filter)
-    };
     eprintln!("  {keys} keys: filling from hashes");
     let mut taken = vec![Vec::new(); kinds.len()];
-    for _ in 1..rounds {
-        for (kind, taken) in kinds.iter().zip(&mut taken).filter(|(kind, _)| is_timed(kind)) {
-            taken.push(fill(kind).0);
+    let mut filters: Vec<Option<Filled<u64>>> = kinds.iter().map(|_| None).collect();
+    for _ in 0..if quick { rounds.min(5) } else { rounds } {
+        for (kind, (taken, last)) in kinds.iter().zip(taken.iter_mut().zip(&mut filters)) {
+            *last = None;
+            let clock = Clock::start();
+            *last = (kind.of_hashes)(&hashes, bits);
+            taken.push(clock.seconds() * 1e9 / keys as f64);
         }
     }
-    // One round takes minutes where it is the only one: side by side then.
-    let last: Vec<(f64, Option<Filled<u64>>)> = match rounds {
-        1 => kinds.par_iter().with_max_len(1).map(fill).collect(),
-        _ => kinds.iter().map(fill).collect(),
-    };
-    let mut filters = Filters::new();
-    for ((kind, mut taken), (time, filter)) in kinds.iter().zip(taken).zip(last) {
-        let Some(filter) = filter else { continue };
-        if is_timed(kind) {
-            taken.push(time);
-            times.push(Time {
-                section: Section::Build,
-                row: kind.id.to_owned(),
-                keys,
-                mix: "-".to_owned(),
-                batch: keys as usize,
-                threads: 1,
-                bits_per_key: filter.bytes as f64 * 8.0 / keys as f64,
-                ns: Timing::of(taken),
-            });
+    let filled = kinds.iter().zip(filters).zip(taken).filter_map(|((kind, filter), taken)| {
+        let filter = filter?;
+        // The baseline has nothing to fill, and small pages are a copy.
+        if kind.role != Role::Baseline && !kind.id.ends_with("small pages") {
+            let of = (Section::Build, Mix::Absent, keys as usize);
+            times.push(Time::new(of, kind.id, keys, filter.bytes, Timing::of(taken)));
         }
-        filters.push((kind, filter));
-    }
-    filters
+        Some((kind, filter))
+    });
+    filled.collect()
 }
 
-/// Measurements of filters of this many keys.
-struct Run<'t> {
+fn measure<T: Item>(
+    filters: &Filters<'_, T>,
     keys: u64,
+    call: (Section, Mix, usize),
     quick: bool,
-    times: &'t mut Vec<Time>,
-}
-
-impl Run<'_> {
-    /// Whether a row is in a table: what has no batches is as fast in any, and only what costs next to nothing to call is followed in short
-    /// calls.
-    fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bool)) -> bool {
-        match section {
-            Section::Query => batch == BATCH || in_batches,
-            Section::Batch => match kind.role {
-                Role::Package => kind.id == SBBF_RS,
-                Role::Ours => kind.id == OURS,
-                _ => true,
-            },
-            Section::KeyBatch => SHORT_ROWS.contains(&row),
-            _ => true,
-        }
-    }
-
-    fn measure<T: Item>(
-        &mut self,
-        filters: &Filters<'_, T>,
-        section: Section,
-        mix: Mix,
-        batch: usize,
-    ) {
-        let (keys, pass) = (self.keys, pass_length(self.keys));
-        eprintln!("  {keys} keys: {section:?}, {}, {batch} a call", mix.name());
-        let queries = &queries::<T>(mix, keys);
-        let (mut rows, mut cases) = (Vec::new(), Vec::new());
-        for (kind, filter) in filters {
-            for (&(row, in_batches), way) in kind.rows.iter().zip(&filter.ways) {
-                if !Self::has(section, batch, kind, (row, in_batches)) {
-                    continue;
-                }
-                let count = move |number| -> usize {
-                    queries.pass(number, pass).chunks(batch).map(way).sum()
-                };
-                if mix == Mix::Present && kind.role != Role::Baseline {
-                    assert_eq!(count(0), pass, "{row} forgot a key");
-                }
-                rows.push((row, filter.bytes));
-                cases.push(Case::new(pass, move |number| black_box(count(number))));
+    times: &mut Vec<Time>,
+) {
+    let ((section, mix, batch), pass) = (call, pass_length(keys));
+    eprintln!("  {keys} keys: {section:?}, {}, {batch} a call", mix.name());
+    let queries = &queries::<T>(mix, keys);
+    let (mut rows, mut cases) = (Vec::new(), Vec::new());
+    for (kind, filter) in filters {
+        for (way, &row) in
+            kind.rows.iter().enumerate().filter(|(_, r)| has(section, batch, kind, **r))
+        {
+            let count = move |items: &[T]| (filter.count)(way, items);
+            if mix == Mix::Present && kind.role != Role::Baseline {
+                let found: usize = queries[..pass].chunks(batch).map(count).sum();
+                assert_eq!(found, pass, "{} forgot a key", row.0);
             }
+            rows.push((row.0, filter.bytes));
+            cases.push(Case::batches(queries, pass, batch, count));
         }
-        let mut schedule = schedule(keys, self.quick);
-        if section == Section::Batch {
-            schedule.rounds = schedule.rounds.div_ceil(2);
-        }
-        let timings = interleaved(&mut cases, schedule);
-        self.times.extend(rows.into_iter().zip(timings).map(|((row, bytes), ns)| Time {
-            section,
-            row: row.to_owned(),
-            keys,
-            mix: mix.name().to_owned(),
-            batch,
-            threads: 1,
-            bits_per_key: bytes as f64 * 8.0 / keys as f64,
-            ns,
-        }));
     }
+    let mut schedule = schedule(keys, quick);
+    if section == Section::Batch {
+        schedule.rounds = schedule.rounds.div_ceil(2);
+    }
+    let timings = interleaved(&mut cases, schedule);
+    let time = |((row, bytes), ns)| Time::new(call, row, keys, bytes, ns);
+    times.extend(rows.into_iter().zip(timings).map(time));
 }
 
 /// Fills filters of a known size by one thread up to all.
 pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time>) {
     let hashes = &(0..keys).map(hash).collect::<Vec<u64>>();
-    let list = &(0..keys).map(key).collect::<Vec<Key>>();
     let count = keys as usize;
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let fewer = (0..).map(|shift| 1 << shift).take_while(|&threads| threads < all);
@@ -225,22 +189,13 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         filter.seed(&0).expected_items(keys)
     }
     type Fill<'a> = (&'static str, &'a (dyn Fn() + Sync));
-    let ways: [Fill<'_>; 4] = [
+    let ways: [Fill<'_>; 2] = [
         ("blocked-bloom, hashes", &|| {
             empty(count, bits).par_insert_hashes(hashes).expect("memory for the order");
-        }),
-        ("blocked-bloom, 16-byte keys", &|| {
-            empty(count, bits).par_insert_batch(list).expect("memory for the hashes");
         }),
         ("fastbloom, hashes", &|| {
             let filter = shared(count, bits);
             hashes.par_iter().with_min_len(1 << 16).for_each(|hash| _ = filter.insert_hash(*hash));
-        }),
-        ("fastbloom, 16-byte keys", &|| {
-            let filter = shared(count, bits);
-            list.par_iter()
-                .with_min_len(1 << 16)
-                .for_each(|key| _ = filter.insert_hash(key.hashed()));
         }),
     ];
     let (mut rows, mut cases) = (Vec::new(), Vec::new());
@@ -250,16 +205,13 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
     }
     eprintln!("  {keys} keys: filling by 1 to {all} threads");
     let timings = interleaved(&mut cases, Schedule::rounds(if quick { 3 } else { 7 }));
-    times.extend(rows.into_iter().zip(timings).map(|((row, threads), ns)| Time {
-        section: Section::Threads,
-        row: row.to_owned(),
-        keys,
-        mix: "-".to_owned(),
-        batch: count,
-        threads,
-        bits_per_key: bits,
-        ns,
-    }));
+    let of = (Section::Threads, Mix::Absent, count);
+    let bytes = (keys as f64 * bits / 8.0) as usize;
+    times.extend(
+        rows.into_iter()
+            .zip(timings)
+            .map(|((row, threads), ns)| Time { threads, ..Time::new(of, row, keys, bytes, ns) }),
+    );
 }
 
 /// Looks up `queries` absent keys in a filter of each kind and size.
@@ -285,7 +237,8 @@ pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
                 bits_wanted: bits,
                 bits_per_key: last as f64 * 8.0 / keys as f64,
                 queries,
-                false_positives: absent.chunks(BATCH).map(&filter.ways[0]).sum::<usize>() as u64,
+                false_positives: absent.chunks(BATCH).map(|a| (filter.count)(0, a)).sum::<usize>()
+                    as u64,
                 predicted: (kind.id == OURS).then(|| params.false_positive_rate()),
             });
         }

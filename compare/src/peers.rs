@@ -2,18 +2,13 @@
 //! recommends for speed.
 
 use std::cell::RefCell;
-use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
-use std::sync::Arc;
 
 use benches::baseline::load_lines;
 use benches::split_block::SplitBlocks;
 use benches::workload::{Key, hash, key};
-use blocked_bloom::{
-    Block, BloomFilter, Filter, FilterOptions, LengthError, Params, Sizing, Stored,
-};
+use blocked_bloom::{Block, BloomFilter, FilterOptions, LengthError, Params, Sizing, Stored};
 use blocked_bloom_ribbon::RibbonOptions;
-use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use memmap2::MmapMut;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -42,10 +37,8 @@ pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
     fn number(i: u64) -> Self;
     /// For all filters that take hashes: of keys XXH3-64, the fastest at hand, inlined for a known length.
     fn hashed(&self) -> u64;
-    fn bytes(&self) -> impl AsRef<[u8]>;
     /// Calls with the hashes of these.
     fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize;
-    fn insert(filter: &mut BloomFilter, items: &[Self]);
     fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize;
     fn contains_one<D: AsRef<[Block]>>(&self, filter: &BloomFilter<D>) -> bool;
 }
@@ -60,16 +53,8 @@ impl Item for u64 {
         *self
     }
 
-    fn bytes(&self) -> impl AsRef<[u8]> {
-        self.to_ne_bytes()
-    }
-
     fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize {
         count(items)
-    }
-
-    fn insert(filter: &mut BloomFilter, items: &[Self]) {
-        filter.insert_hashes(items).expect("a filter of whole keys");
     }
 
     fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize {
@@ -92,10 +77,6 @@ impl Item for Key {
         xxh3_64(self)
     }
 
-    fn bytes(&self) -> impl AsRef<[u8]> {
-        self
-    }
-
     fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize {
         thread_local!(static HASHES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
         HASHES.with_borrow_mut(|hashes| {
@@ -103,10 +84,6 @@ impl Item for Key {
             hashes.extend(items.iter().map(Key::hashed));
             count(hashes)
         })
-    }
-
-    fn insert(filter: &mut BloomFilter, items: &[Self]) {
-        filter.insert_batch(items).expect("a filter that hashes keys");
     }
 
     fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize {
@@ -146,18 +123,20 @@ pub(crate) fn hits(
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Counts the hits of a call.
-type Count<T> = Box<dyn Fn(&[T]) -> usize + Send + Sync>;
+/// Counts the hits of a call, by the way of this number.
+type Count<T> = Box<dyn Fn(usize, &[T]) -> usize + Send + Sync>;
 
-/// A filled filter: the memory of its table, and each way to look keys up, in the order of its kind's rows.
+/// A filled filter: the memory of its table, and how to look keys up, each way for a row of its kind.
 pub(crate) struct Filled<T> {
     pub(crate) bytes: usize,
-    pub(crate) ways: Vec<Count<T>>,
+    pub(crate) count: Count<T>,
 }
 
-/// One key at a time.
-fn singly<T>(contains: impl Fn(&T) -> bool + Send + Sync + 'static) -> Count<T> {
-    Box::new(move |items| items.iter().filter(|item| contains(item)).count())
+fn peer<T>(
+    bytes: usize,
+    count: impl Fn(usize, &[T]) -> usize + Send + Sync + 'static,
+) -> Option<Filled<T>> {
+    Some(Filled { bytes, count: Box::new(count) })
 }
 
 /// A filter that has nothing but lookups of one key.
@@ -165,7 +144,7 @@ fn single<T>(
     bytes: usize,
     contains: impl Fn(&T) -> bool + Send + Sync + 'static,
 ) -> Option<Filled<T>> {
-    Some(Filled { bytes, ways: vec![singly(contains)] })
+    peer(bytes, move |_, items| items.iter().filter(|item| contains(item)).count())
 }
 
 /// Fills a filter with distinct items, at this many bits per key; `None` where the CPU has not what it takes.
@@ -225,18 +204,12 @@ pub(crate) fn kinds() -> Vec<Kind> {
             "inlined AVX2 loop, hits only counted; huge pages";
         Ours "sharded Ribbon", None, sharded, [("sharded Ribbon", true), ("sharded Ribbon, one key a call", false)],
             "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all keys at once";
-        Ours "RocksDB's Ribbon", None, ribbon_block, [("RocksDB's Ribbon", true), ("RocksDB's Ribbon, one key a call", false)],
-            "`RibbonBlockOptions` of these bits per key, byte for byte RocksDB's block; fewer bits per key; needs all keys at once";
         Package "pleat", Some(("pleat", "0.1.")), pleat, [("pleat Ribbon", true), ("pleat Ribbon, one key", false)],
             "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; needs all keys at once";
         Package SBBF_RS, Some(("sbbf-rs-safe", "0.3")), sbbf_rs, [(SBBF_RS, false)],
             "`contains_hash`; finds AVX2 at run time by itself";
         Package "fastbloom", Some(("fastbloom", "0.17")), fastbloom, [("fastbloom", false)],
             "`BloomFilter::with_num_bits(..).expected_items(..)`, `contains_hash`; a classical filter";
-        Package "fastbloom 0.6, blocks of 512", Some(("fastbloom", "0.6")), blocked, [("fastbloom 0.6, blocks of 512", false)],
-            "`BloomFilter::with_num_bits` (blocks of 512 bits, several a key), with a hasher that passes hashes on";
-        Package "parquet Sbbf", Some(("parquet", "60")), parquet, [("parquet Sbbf †", false)],
-            "`Sbbf::new` of the exact size, `check`; takes no hashes: XXH64 of the value (8 bytes where others get a hash) is in its times";
         Package "bloomfilter", Some(("bloomfilter", "3.")), bloomfilter, [("bloomfilter †", false)],
             "`Bloom::new_with_seed`, `check`; takes no hashes: SipHash-1-3 of the value (8 bytes where others get a hash) is in its times; a classical filter";
         Package "xorf BinaryFuse8", Some(("xorf", "0.13")), fuse, [("xorf BinaryFuse8", false)],
@@ -265,32 +238,28 @@ pub(crate) fn empty(keys: usize, bits: f64) -> BloomFilter {
 
 /// Lines to load, of a filter without keys.
 fn baseline<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let filter = Arc::new(empty(items.len(), bits));
-    let bytes = filter.memory_bytes() as usize;
-    let way = |ahead| -> Count<T> {
-        let filter = Arc::clone(&filter);
-        Box::new(move |items| {
-            T::with_hashes(items, |hashes| {
-                black_box(load_lines(filter.blocks(), hashes, ahead));
-                0
-            })
+    let filter = empty(items.len(), bits);
+    peer(filter.memory_bytes() as usize, move |way, items| {
+        let load = |hashes: &[u64]| _ = black_box(load_lines(filter.blocks(), hashes, way == 1));
+        T::with_hashes(items, |hashes| {
+            load(hashes);
+            0
         })
-    };
-    Some(Filled { bytes, ways: vec![way(false), way(true)] })
+    })
 }
 
 fn filled<T: Item>(items: &[T], bits: f64) -> BloomFilter {
     let mut filter = empty(items.len(), bits);
-    T::insert(&mut filter, items);
+    filter.insert_hashes(&hashes_of(items)).expect("a filter of whole keys");
     filter
 }
 
 fn ours<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let filter = Arc::new(filled(items, bits));
-    let bytes = filter.memory_bytes() as usize;
-    let same = Arc::clone(&filter);
-    let batch: Count<T> = Box::new(move |items| T::contains(&filter, items));
-    Some(Filled { bytes, ways: vec![batch, singly(move |item: &T| item.contains_one(&same))] })
+    let filter = filled(items, bits);
+    peer(filter.memory_bytes() as usize, move |way, items| match way {
+        0 => T::contains(&filter, items),
+        _ => items.iter().filter(|item| item.contains_one(&filter)).count(),
+    })
 }
 
 fn small_pages<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
@@ -300,26 +269,22 @@ fn small_pages<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     map.advise(memmap2::Advice::NoHugePage).expect("advice of Linux");
     map.copy_from_slice(&stored);
     let filter: BloomFilter<Stored<MmapMut>> = BloomFilter::from_bytes(map).expect("just written");
-    let bytes = filter.memory_bytes() as usize;
-    Some(Filled { bytes, ways: vec![Box::new(move |items| T::contains(&filter, items))] })
+    peer(filter.memory_bytes() as usize, move |_, items| T::contains(&filter, items))
 }
 
-#[cfg(target_arch = "x86_64")]
+/// The library's size and number of probes, so that false positives are the same.
 fn rocksdb<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    // The library's size and number of probes, so that false positives are the same.
-    let mut filter = benches::rocksdb::FastLocalBloom::new(params(items, bits)).expect("memory")?;
-    filter.insert_hashes(&hashes_of(items));
-    let (bytes, filter) = (filter.bytes(), Arc::new(filter));
-    let same = Arc::clone(&filter);
-    let one: Count<T> = Box::new(move |items| filter.count_one_by_one(items, T::hashed));
-    Some(Filled {
-        bytes,
-        ways: vec![one, Box::new(move |items| same.count_by_batches(items, T::hashed))],
-    })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn rocksdb<T: Item>(_: &[T], _: f64) -> Option<Filled<T>> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use benches::rocksdb::FastLocalBloom;
+        let mut filter = FastLocalBloom::new(params(items, bits)).expect("memory")?;
+        filter.insert_hashes(&hashes_of(items));
+        peer(filter.bytes(), move |way, items| match way {
+            0 => filter.count_one_by_one(items, T::hashed),
+            _ => filter.count_by_batches(items, T::hashed),
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
     None
 }
 
@@ -327,64 +292,39 @@ fn split_blocks<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let mut filter = SplitBlocks::new(params(items, bits).blocks()).expect("memory");
     filter.count_hits(&[], false)?;
     filter.insert_hashes(&hashes_of(items));
-    let (bytes, filter) = (filter.bitset().len(), Arc::new(filter));
-    let way = |ahead| -> Count<T> {
-        let filter = Arc::clone(&filter);
-        Box::new(move |items| {
-            T::with_hashes(items, |hashes| filter.count_hits(hashes, ahead).expect("AVX2"))
-        })
-    };
-    Some(Filled { bytes, ways: vec![way(false), way(true)] })
+    peer(filter.bitset().len(), move |way, items| {
+        T::with_hashes(items, |hashes| filter.count_hits(hashes, way == 1).expect("AVX2"))
+    })
 }
 
-/// This project's Ribbon filters, with the rate that a blocked Bloom filter of the same bits per key has: they take fewer.
+/// This project's Ribbon filter, with the rate that a blocked Bloom filter of the same bits per key has: they take fewer.
 fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let rate = params(items, bits).false_positive_rate();
     let mut builder = RibbonOptions::new(rate.min(0.5)).builder();
     items.iter().for_each(|item| builder.insert_hash(item.hashed()));
-    let filter = Arc::new(builder.finish().ok()?);
-    let (bytes, same) = (filter.as_bytes().len(), Arc::clone(&filter));
-    let batch: Count<T> = Box::new(move |items| batch_hits(&*filter, items));
-    let one = singly(move |item: &T| same.contains_hash(item.hashed()));
-    Some(Filled { bytes, ways: vec![batch, one] })
-}
-
-fn batch_hits<T: Item>(filter: &impl Filter, items: &[T]) -> usize {
-    let look_up =
-        |hashes: &[u64]| hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words));
-    T::with_hashes(items, look_up)
-}
-
-/// A block in memory without huge pages, as one in a block cache is.
-fn ribbon_block<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let built = RibbonBlockOptions::new(bits).ok()?.build(&hashes_of(items)).ok()?;
-    let BuiltBlock::Ribbon(block) = built else { return None };
-    let (bytes, block) = (block.len(), Arc::new(block));
-    let same = Arc::clone(&block);
-    fn open(block: &[u8]) -> RibbonBlock<'_> {
-        RibbonBlock::from_bytes(block).expect("just built")
-    }
-    let batch: Count<T> = Box::new(move |items| batch_hits(&open(&block), items));
-    let one: Count<T> = Box::new(move |items| {
-        let block = open(&same);
-        items.iter().filter(|item| block.contains_hash(item.hashed())).count()
-    });
-    Some(Filled { bytes, ways: vec![batch, one] })
+    let filter = builder.finish().ok()?;
+    peer(filter.as_bytes().len(), move |way, items: &[T]| {
+        if way == 1 {
+            return items.iter().filter(|item| filter.contains_hash(item.hashed())).count();
+        }
+        T::with_hashes(items, |hashes| {
+            hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
+        })
+    })
 }
 
 fn pleat<T: Item>(items: &[T], _: f64) -> Option<Filled<T>> {
-    let filter = Arc::new(pleat::filter::Ribbon::<7>::from_keys_pleated(&hashes_of(items)));
-    let (bytes, same) = (filter.size_bytes(), Arc::clone(&filter));
-    let batch: Count<T> = Box::new(move |items| {
-        let mut answers = [false; MOST];
-        let answers = &mut answers[..items.len()];
+    let filter = pleat::filter::Ribbon::<7>::from_keys_pleated(&hashes_of(items));
+    peer(filter.size_bytes(), move |way, items: &[T]| {
+        if way == 1 {
+            return items.iter().filter(|item| filter.contains(item.hashed())).count();
+        }
+        let answers = &mut [false; MOST][..items.len()];
         T::with_hashes(items, |hashes| {
             filter.contains_batch(hashes, answers);
             answers.iter().filter(|&&answer| answer).count()
         })
-    });
-    let one = singly(move |item: &T| same.contains(item.hashed()));
-    Some(Filled { bytes, ways: vec![batch, one] })
+    })
 }
 
 fn sbbf_rs<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
@@ -399,49 +339,6 @@ fn fastbloom<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let mut filter = filter.seed(&0).expected_items(items.len());
     items.iter().for_each(|item| _ = filter.insert_hash(item.hashed()));
     single(filter.num_bits() / 8, move |item: &T| filter.contains_hash(item.hashed()))
-}
-
-/// Passes on what is a hash already.
-#[derive(Clone, Copy, Default)]
-struct PassOn(u64);
-
-impl Hasher for PassOn {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only hashes are looked up");
-    }
-
-    #[inline]
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-impl BuildHasher for PassOn {
-    type Hasher = PassOn;
-
-    #[inline]
-    fn build_hasher(&self) -> PassOn {
-        PassOn(0)
-    }
-}
-
-fn blocked<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let filter = fastbloom_blocked::BloomFilter::with_num_bits(bits_for(items, bits));
-    let mut filter = filter.hasher(PassOn(0)).expected_items(items.len());
-    items.iter().for_each(|item| _ = filter.insert(&item.hashed()));
-    single(filter.as_slice().len() * 8, move |item: &T| filter.contains(&item.hashed()))
-}
-
-fn parquet<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let zeros = vec![0; bits_for(items, bits).div_ceil(256) * 32];
-    let mut filter = parquet::bloom_filter::Sbbf::new(&zeros);
-    items.iter().for_each(|item| filter.insert(item.bytes().as_ref()));
-    single(filter.num_blocks() * 32, move |item: &T| filter.check(item.bytes().as_ref()))
 }
 
 fn bloomfilter<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {

@@ -3,37 +3,32 @@
 use std::process::Command;
 
 use benches::clock::Timing;
+use benches::workload::Mix;
 use blocked_bloom::Kernel;
 use serde::{Deserialize, Serialize};
 
 use crate::peers::Kind;
-use crate::removable::Row;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// What was wanted; a filter's own figure is with its times.
     pub(crate) bits_per_key: f64,
-    pub(crate) quick: bool,
     pub(crate) peers: Vec<About>,
     pub(crate) times: Vec<Time>,
     pub(crate) rates: Vec<Rate>,
-    /// Earlier reports have none.
-    #[serde(default)]
-    pub(crate) removable: Vec<Row>,
+    /// Filters that keys can be removed from.
+    pub(crate) removable: Vec<Removable>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
-    pub(crate) os: String,
     /// The kernel that blocked-bloom chose.
     pub(crate) kernel: String,
     pub(crate) date: String,
     pub(crate) command: String,
-    /// Processes that wanted a core, at the start and at the end (Linux).
-    pub(crate) load: Vec<f64>,
 }
 
 /// A kind of filter.
@@ -69,6 +64,7 @@ pub(crate) struct Time {
     pub(crate) row: String,
     /// Keys of the filter.
     pub(crate) keys: u64,
+    /// Keys that are looked up.
     pub(crate) mix: String,
     /// Keys of a call.
     pub(crate) batch: usize,
@@ -77,6 +73,21 @@ pub(crate) struct Time {
     pub(crate) bits_per_key: f64,
     /// Nanoseconds per key.
     pub(crate) ns: Timing,
+}
+
+impl Time {
+    /// Of one thread, of a filter of this many keys and bytes.
+    pub(crate) fn new(
+        (section, mix, batch): (Section, Mix, usize),
+        row: &str,
+        keys: u64,
+        bytes: usize,
+        ns: Timing,
+    ) -> Self {
+        let bits_per_key = bytes as f64 * 8.0 / keys as f64;
+        let [row, mix] = [row, mix.name()].map(str::to_owned);
+        Time { section, row, keys, mix, batch, threads: 1, bits_per_key, ns }
+    }
 }
 
 /// A measured false-positive rate.
@@ -100,24 +111,33 @@ impl Rate {
     }
 }
 
+/// What was measured of a filter that keys can be removed from.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Removable {
+    pub(crate) name: String,
+    pub(crate) keys: u64,
+    pub(crate) bits_per_key: f64,
+    /// Looking up absent keys, and present ones; adding, and removing.
+    pub(crate) times: [Option<Timing>; 4],
+    /// Absent keys of a million that passed.
+    pub(crate) passed: u64,
+    /// Keys that are not found after a million removals of keys that were never added.
+    pub(crate) lost: Option<u64>,
+}
+
 impl Report {
     /// With nothing measured yet.
-    pub(crate) fn new(kinds: &[Kind], bits_per_key: f64, quick: bool) -> Self {
-        Report {
-            machine: machine(),
-            bits_per_key,
-            quick,
-            peers: kinds.iter().map(about).collect(),
-            times: Vec::new(),
-            rates: Vec::new(),
-            removable: Vec::new(),
-        }
+    pub(crate) fn new(kinds: &[Kind], bits_per_key: f64) -> Self {
+        let peers = kinds.iter().map(About::of).collect();
+        let (times, rates, removable) = (Vec::new(), Vec::new(), Vec::new());
+        Report { machine: machine(), bits_per_key, peers, times, rates, removable }
     }
 
     /// Adds what another run measured; where both measured the same, the other's counts.
     pub(crate) fn append(&mut self, other: Report) {
         if !self.machine.command.contains(&other.machine.command) {
-            self.machine.command += &format!("\n{}", other.machine.command);
+            let arguments = other.machine.command.split_once(" -- ").map_or("", |(_, own)| own);
+            self.machine.command += &format!("\n{arguments}");
         }
         let place = |time: &Time| (time.section, time.keys);
         self.times.retain(|time| !other.times.iter().any(|other| place(other) == place(time)));
@@ -133,16 +153,6 @@ impl Report {
     pub(crate) fn section(&self, section: Section) -> impl Iterator<Item = &Time> {
         self.times.iter().filter(move |time| time.section == section)
     }
-
-    pub(crate) fn query(&self, row: &str, keys: u64, mix: &str, batch: usize) -> Option<&Time> {
-        self.section(Section::Query).find(|time| {
-            time.row == row && time.keys == keys && time.mix == mix && time.batch == batch
-        })
-    }
-
-    pub(crate) fn about(&self, row: &str) -> Option<&About> {
-        self.peers.iter().find(|about| about.rows.iter().any(|name| name == row))
-    }
 }
 
 /// Distinct values in the order of their appearance.
@@ -156,12 +166,14 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     all
 }
 
-fn about(kind: &Kind) -> About {
-    About {
-        id: kind.id.to_owned(),
-        version: kind.package.and_then(version).unwrap_or_default(),
-        configuration: kind.configuration.to_owned(),
-        rows: kind.rows.iter().map(|(row, _)| (*row).to_owned()).collect(),
+impl About {
+    fn of(kind: &Kind) -> Self {
+        About {
+            id: kind.id.to_owned(),
+            version: kind.package.and_then(version).unwrap_or_default(),
+            configuration: kind.configuration.to_owned(),
+            rows: kind.rows.iter().map(|(row, _)| (*row).to_owned()).collect(),
+        }
     }
 }
 
@@ -176,31 +188,23 @@ fn version((name, start): (&str, &str)) -> Option<String> {
 fn machine() -> Machine {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let command = "cargo run --release --manifest-path compare/Cargo.toml";
-    let command = match arguments.is_empty() {
-        true => command.to_owned(),
-        false => format!("{command} -- {}", arguments.join(" ")),
+    let arguments = match arguments.is_empty() {
+        true => String::new(),
+        false => format!(" -- {}", arguments.join(" ")),
     };
+    let date = Command::new("date").args(["-u", "+%F"]).output();
+    let date = date.ok().and_then(|output| String::from_utf8(output.stdout).ok());
     Machine {
         cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
-        os: std::env::consts::OS.to_owned(),
         kernel: Kernel::default().to_string(),
-        date: output("date", &["-u", "+%F"]).unwrap_or_default(),
-        command,
-        load: load().into_iter().collect(),
+        date: date.unwrap_or_default().trim().to_owned(),
+        command: format!("{command}{arguments}"),
     }
 }
 
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
-}
-
-/// The processor's name, as the system knows it.
+/// The processor's name, as Linux knows it.
 fn cpu() -> Option<String> {
-    if cfg!(target_os = "macos") {
-        return output("sysctl", &["-n", "machdep.cpu.brand_string"]);
-    }
     let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let field = |name| {
         let line = info.lines().find(|line| line.starts_with(name))?;
@@ -209,9 +213,4 @@ fn cpu() -> Option<String> {
     let model = field("model name")?;
     let (family, number) = (field("cpu family")?, field("model\t")?);
     Some(format!("{model} (family {family}, model {number})"))
-}
-
-/// The load average of the last minute.
-pub(crate) fn load() -> Option<f64> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

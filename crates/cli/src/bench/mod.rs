@@ -1,18 +1,13 @@
 //! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load memory.
 
-mod build;
-mod metrics;
-mod one_filter;
+mod ops;
 mod rows;
-mod split;
-mod summary;
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use benches::workload::filled;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use self::rows::Setting;
 use crate::failure::Failure;
@@ -101,13 +96,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     const DEFAULT: &[Op] = &[Op::Query, Op::Single, Op::Keys, Op::Insert];
     let ops = if args.op.is_empty() { DEFAULT } else { &args.op };
-    let progress = Progress::new((sizes.len() * ops.len()) as u64);
+    // What is being measured, on standard error if that is a terminal.
+    let progress = ProgressBar::new((sizes.len() * ops.len()) as u64);
+    let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
+    progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let more = [(Op::Build, ops::OF_BUILD), (Op::Metrics, ops::OF_METRICS)];
+    let more = more.into_iter().filter(|(op, _)| ops.contains(op)).map(|(_, text)| text);
     // Whoever read the rows may be gone: the rest is not worth measuring.
-    let mut is_read = args.json || print(&explanation(ops))?;
+    let mut is_read = args.json || print(&(EXPLANATION.to_owned() + &more.collect::<String>()))?;
     let mut summary = None;
     for &keys in sizes {
         if !is_read {
-            return Ok(ExitCode::SUCCESS);
+            break;
         }
         let default_rounds = if args.quick || keys > 1_000_000 { 11 } else { 41 };
         let setting = Setting::new(
@@ -117,23 +117,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             args.rounds.unwrap_or(default_rounds) as usize,
             args.batch.iter().map(|&batch| batch as usize).collect(),
         )?;
-        is_read = is_read && (args.json || print(&setting.head())?);
+        is_read = args.json || print(&setting.head())?;
         let mut all = Vec::new();
         let filter = filled(setting.params, keys).map_err(Failure::new)?;
-        for op in ops {
+        for &op in ops {
             if !is_read {
-                return Ok(ExitCode::SUCCESS);
+                break;
             }
-            progress.step(&format!("{keys} keys, {op:?}"));
-            let rows = match op {
-                Op::Query => one_filter::query(&setting, &filter)?,
-                Op::Single => one_filter::single(&setting, &filter),
-                Op::Keys => one_filter::whole_keys(&setting, &filter),
-                Op::Insert => one_filter::insert(&setting)?,
-                Op::Split => split::measure(&setting, &filter)?,
-                Op::Build => build::measure(&setting)?,
-                Op::Metrics => metrics::measure(&setting, &filter)?,
-            };
+            progress.set_message(format!("{keys} keys, {op:?}"));
+            progress.inc(1);
+            let rows = ops::measure(op, &setting, &filter)?;
             let lines = rows.iter().map(|row| match args.json {
                 true => row.json(&setting),
                 false => row.text(),
@@ -141,47 +134,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             is_read = print(&lines.collect::<String>())?;
             all.extend(rows);
         }
-        summary = summary::text(&setting, &all);
+        summary = rows::summary(&setting, &all);
     }
     if let Some(summary) = summary.filter(|_| is_read && args.quick && !args.json) {
         print(&summary)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn explanation(ops: &[Op]) -> String {
-    let mut text = EXPLANATION.to_owned();
-    for (op, explanation) in [(Op::Build, build::EXPLANATION), (Op::Metrics, metrics::EXPLANATION)]
-    {
-        if ops.contains(&op) {
-            text += explanation;
-        }
-    }
-    text
-}
-
-/// What is being measured, on standard error if someone may be looking.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn new(steps: u64) -> Self {
-        let bar = ProgressBar::new(steps);
-        let style = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if !stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        Progress(bar)
-    }
-
-    fn step(&self, message: &str) {
-        self.0.set_message(message.to_owned());
-        self.0.inc(1);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }

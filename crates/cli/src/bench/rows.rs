@@ -1,10 +1,8 @@
-//! What is measured and what is printed of it: the filter's shape, groups of interleaved cases, and a row for each.
-
-use std::hint::black_box;
+//! What is measured and what is printed of it: the filter's shape, groups of interleaved cases, a row for each, and the summary.
 
 use benches::baseline::{BASELINES, faster, load_lines};
 use benches::clock::{Case, Schedule, Timing, interleaved};
-use blocked_bloom::{Block, Params, Sizing};
+use blocked_bloom::{Block, Kernel, Params, Sizing};
 use indicatif::BinaryBytes;
 use serde_json::json;
 
@@ -144,15 +142,10 @@ impl<'a> Group<'a> {
         &mut self,
         kernel: &'static str,
         items: &'a [T],
-        mut run: impl FnMut(&[T]) -> R + 'a,
+        run: impl FnMut(&[T]) -> R + 'a,
     ) {
-        let batch = self.name.batch;
-        let run = move |_| {
-            for items in items.chunks(batch) {
-                black_box(run(black_box(items)));
-            }
-        };
-        self.add(self.name.op, kernel, 1, Case::new(items.len(), run));
+        let case = Case::batches(items, items.len(), self.name.batch, run);
+        self.add(self.name.op, kernel, 1, case);
     }
 
     /// A case of an op of its own.
@@ -189,4 +182,41 @@ impl<'a> Group<'a> {
         let row = |(i, name)| Row { name, time: times[i], baseline: baseline(&times, i) };
         rows.map(row).collect()
     }
+}
+
+/// The last lines of `--quick`: one for each of the five ops that was measured, by the kernel that the library takes, in the largest filter,
+/// beside the memory-bound baseline, below a line that says what they are; None if none was.
+pub(super) fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
+    let kernel = Kernel::default().name();
+    let batch = setting.batches.first().copied().unwrap_or(1);
+    let lines = [
+        ("absent keys", "contains_hashes", "absent", batch),
+        ("present keys", "contains_hashes", "present", batch),
+        ("absent keys", "contains_hash", "absent", 1),
+        ("absent keys of 16 bytes, hashed", "contains_batch", "absent", batch),
+        ("keys inserted", "insert_hashes", "absent", batch),
+    ];
+    let find = |op, mix, batch| {
+        let is_it =
+            |name: &Name| (name.op, name.mix, name.kernel, name.batch) == (op, mix, kernel, batch);
+        rows.iter().find(|row| is_it(&row.name))
+    };
+    let mut text = String::new();
+    for (what, op, mix, batch) in lines {
+        let Some(row) = find(op, mix, batch) else { continue };
+        // Whole keys are looked up in the same lines as their hashes.
+        let beside = match row.baseline {
+            None => find("contains_hashes", mix, batch).and_then(|row| row.baseline),
+            baseline => baseline,
+        };
+        let [ratio, baseline] = beside.map_or(["-", "-"].map(str::to_owned), |baseline| {
+            [row.time.median / baseline.median, baseline.median].map(|x| format!("{x:.2}"))
+        });
+        let calls = if batch == 1 { "one".to_owned() } else { batch.to_string() };
+        let name = format!("{what}, {calls} a call");
+        text += &format!("{name:<48} {:>8.2} {ratio:>6}  {baseline}\n", row.time.median);
+    }
+    let head = format!("summary: {} keys, kernel {kernel}", setting.keys);
+    let head = format!("\n{head:<48} {:>8} {:>6}  memory-bound baseline\n", "ns/key", "ratio");
+    (!text.is_empty()).then(|| head + &text)
 }

@@ -1,6 +1,9 @@
 //! `blocked-bloom bench`, run as a user runs it: which rows there are, and that their figures agree.
 
-use blocked_bloom::Kernel;
+use benches::split_block::SplitBlocks;
+use benches::workload::Mix;
+use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom_formats::parquet::SplitBlockFilter;
 use serde_json::Value;
 
 use crate::tool::{Dir, text};
@@ -110,4 +113,24 @@ fn bench_quick_ends_with_a_summary() {
     assert!(!text(dir.ok(&format!("bench {keys} --op insert"))).contains("summary"));
     let json = text(dir.ok(&format!("bench --quick {keys} --op insert --json")));
     assert!(json.lines().all(|line| line.starts_with('{')), "{json}");
+}
+
+/// The loop that others are compared with has the same filter as the library, and counts the same hits.
+#[test]
+fn the_split_block_loop_agrees_with_the_library() {
+    let keys = &Mix::Present.lookups(1_000, 2_000);
+    let mut blocks = SplitBlocks::new(20).unwrap();
+    blocks.insert_hashes(keys);
+    let filter = SplitBlockFilter::from_bitset(blocks.bitset()).unwrap();
+    let mut hits = Bitmask::new();
+    for mix in Mix::ALL {
+        let hashes = mix.lookups(1_000, 10_000);
+        filter.contains_hashes(&hashes, &mut hits);
+        for ahead in [false, true] {
+            let counted = blocks.count_hits(&hashes, ahead);
+            assert!(counted.is_none_or(|count| count == hits.count_hits()), "{mix:?}");
+        }
+    }
+    filter.contains_hashes(keys, &mut hits);
+    assert_eq!(hits.count_misses(), 0);
 }

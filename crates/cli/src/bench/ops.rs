@@ -1,0 +1,315 @@
+//! What each op measures.
+
+use std::cell::Cell;
+use std::hint::black_box;
+
+use benches::baseline::early_exit;
+use benches::clock::Case;
+use benches::split_block::SplitBlocks;
+use benches::workload::{Key, Mix, filled, for_all_hashes, hash, key, lookup_count};
+use blocked_bloom::{
+    Bitmask, BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, Kernel, KeyHash, KeyHasher,
+};
+use blocked_bloom_formats::parquet::SplitBlockFilter;
+use blocked_bloom_lsm::FilterMetrics;
+use rayon::prelude::*;
+
+use super::Op;
+use super::rows::{Group, Row, Setting};
+use crate::failure::Failure;
+use crate::threads;
+
+pub(super) const OF_BUILD: &str = "\
+build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop, slices_loop: hashing
+        16-byte keys one by one, alone; hashes_to_filter: from the builder's list; and_verified: finish_verified;
+        keys_to_filter, slices_to_filter: through a builder, by insert_batch; one_by_one: a call for each key;
+        known_count: par_insert_batch; threads
+        share the inserting from 8.4 million keys on
+";
+
+pub(super) const OF_METRICS: &str = "\
+metrics ns/key of a thread's keys; threads share one FilterMetrics. not_counted: a batch looked up, its hits
+        counted by the caller; record_batch: the same, and those numbers recorded; record: a batch looked up and
+        its mask recorded; not_recorded: a batch looked up. ratio: to not_counted or not_recorded
+";
+
+pub(super) fn measure(
+    op: Op,
+    setting: &Setting,
+    filter: &BloomFilter,
+) -> Result<Vec<Row>, Failure> {
+    match op {
+        Op::Query | Op::Single | Op::Split => look_up(op, setting, filter),
+        Op::Keys => Ok(whole_keys(setting, filter)),
+        Op::Insert => insert(setting),
+        Op::Build => build(setting),
+        Op::Metrics => metrics(setting, filter),
+    }
+}
+
+fn lookups(setting: &Setting, mix: Mix) -> Vec<u64> {
+    mix.lookups(setting.keys, lookup_count(setting.keys))
+}
+
+/// Batches of hashes, or one a call, by every kernel and by other loops; or the kernels for Parquet's split blocks, beside the same
+/// instruction sets' kernels for native filters.
+fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
+    let (name, mixes, batches) = match op {
+        Op::Single => ("contains_hash", &Mix::ALL[..], &[1][..]),
+        Op::Split => ("split_hashes", &[Mix::Absent][..], &setting.batches[..]),
+        _ => ("contains_hashes", &Mix::ALL[..], &setting.batches[..]),
+    };
+    let native = filter.view();
+    // Of the same size and keys.
+    let mut blocks = SplitBlocks::new(setting.params.blocks()).map_err(Failure::new)?;
+    if op != Op::Single {
+        for_all_hashes(setting.keys, |hashes| blocks.insert_hashes(hashes));
+    }
+    let split = SplitBlockFilter::from_bitset(blocks.bitset()).map_err(Failure::new)?;
+    let blocks = &blocks;
+    let mut rows = Vec::new();
+    for (&batch, &mix) in batches.iter().flat_map(|b| mixes.iter().map(move |mix| (b, mix))) {
+        let hashes = &lookups(setting, mix);
+        let mut group = Group::beside_baseline(name, mix.name(), batch, native.blocks(), hashes);
+        for kernel in Kernel::supported() {
+            let (split, native) = (split.with_kernel(kernel), native.with_kernel(kernel));
+            if op == Op::Single {
+                let contains = move |hashes: &[u64]| native.contains_hash(hashes[0]);
+                group.add_batches(kernel.name(), hashes, contains);
+                continue;
+            }
+            let [mut of_split, mut of_native] = [Bitmask::new(), Bitmask::new()];
+            if op == Op::Split {
+                let contains = move |hashes: &[u64]| split.contains_hashes(hashes, &mut of_split);
+                group.op("split_hashes").add_batches(kernel.name(), hashes, contains);
+            }
+            let contains = move |hashes: &[u64]| native.contains_hashes(hashes, &mut of_native);
+            group.op("contains_hashes").add_batches(kernel.name(), hashes, contains);
+        }
+        if op == Op::Query {
+            let has = move |hash: &&u64| native.contains_hash(**hash);
+            group.add_batches("one_by_one", hashes, move |h| h.iter().filter(has).count());
+            let probes = setting.params.probes();
+            let early_exit = move |h: &[u64]| early_exit(native.blocks(), probes, h);
+            group.add_batches("early_exit", hashes, early_exit);
+        }
+        if op != Op::Single && blocks.count_hits(&[], false).is_some() {
+            group.op(name);
+            for (name, ahead) in [("split_block", false), ("split_block_ahead", true)] {
+                group.add_batches(name, hashes, move |hashes| blocks.count_hits(hashes, ahead));
+            }
+        }
+        rows.extend(group.rows(setting.rounds));
+    }
+    Ok(rows)
+}
+
+/// Hashes key after key.
+fn hash_loop<K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
+    let hasher = KeyHasher::default();
+    hashes.clear();
+    hashes.extend(keys.iter().map(|key| hasher.hash(key)));
+}
+
+/// Keys of 16 bytes, of 8, and integers, all absent: hashed alone; hashed and looked up in one call, or in two. `hash_loop` calls
+/// `KeyHasher::hash` for each key, which the compiler may vectorise as it likes.
+fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
+    let view = filter.view();
+    let integers = lookups(setting, Mix::Absent);
+    let keys: Vec<Key> = (setting.keys..).map(key).take(integers.len()).collect();
+    let slices: Vec<&[u8]> = keys.iter().map(|key| key.as_slice()).collect();
+    let eights: Vec<[u8; 8]> = integers.iter().map(|key| key.to_le_bytes()).collect();
+    let hasher = KeyHasher::default();
+    let kernel = view.kernel().name();
+    let mut rows = Vec::new();
+    for &batch in &setting.batches {
+        let mut group = Group::new("", "absent", batch);
+        // A case with space for hashes and answers.
+        macro_rules! add {
+            ($op:literal, $kernel:expr, $keys:ident, |$batch:ident, $hashes:ident, $hits:pat_param| $run:expr) => {{
+                let (mut $hashes, mut hits) = (Vec::<u64>::new(), Bitmask::new());
+                group.op($op).add_batches($kernel, &$keys, move |$batch| {
+                    let ($hashes, $hits) = (&mut $hashes, &mut hits);
+                    $run;
+                });
+            }};
+        }
+        add!("hash_loop", "-", keys, |keys, hashes, _| hash_loop(keys, hashes));
+        add!("hash_batch", kernel, keys, |keys, hashes, _| hasher.hash_batch(keys, hashes));
+        add!("hash_slices", kernel, slices, |keys, hashes, _| hasher.hash_batch(keys, hashes));
+        add!("hash_loop_8", "-", eights, |keys, hashes, _| hash_loop(keys, hashes));
+        add!("hash_batch_8", kernel, eights, |keys, hashes, _| hasher.hash_batch(keys, hashes));
+        add!("hash_u64s", kernel, integers, |keys, hashes, _| {
+            hashes.resize(keys.len(), 0);
+            // As many hashes as keys.
+            _ = hasher.hash_u64s(keys, hashes);
+        });
+        add!("loop, contains", kernel, keys, |keys, hashes, hits| {
+            hash_loop(keys, hashes);
+            view.contains_hashes(hashes, hits);
+        });
+        add!("hash, contains", kernel, keys, |keys, hashes, hits| {
+            hasher.hash_batch(keys, hashes);
+            view.contains_hashes(hashes, hits);
+        });
+        add!("contains_batch", kernel, keys, |keys, _hashes, hits| view.contains_batch(keys, hits));
+        add!("loop_8, contains", kernel, eights, |keys, hashes, hits| {
+            hash_loop(keys, hashes);
+            view.contains_hashes(hashes, hits);
+        });
+        add!("contains_u64s", kernel, integers, |keys, _hashes, hits| view
+            .contains_u64s(keys, hits));
+        rows.extend(group.rows_beside(setting.rounds, |_, _| None));
+    }
+    rows
+}
+
+/// Keys that were not in the filter when it was made: bits that are set already cost the same, since no kernel tests them.
+fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
+    let filter = BloomFilter::new(setting.params, KeyHash::default()).map_err(Failure::new)?;
+    let lines = &filter.clone();
+    // All kernels insert into one filter, interleaved.
+    let filter = &Cell::new(Some(filter));
+    let with = move |kernel, insert: &dyn Fn(&mut BloomFilter)| {
+        if let Some(owned) = filter.take() {
+            let mut owned = owned.with_kernel(kernel);
+            insert(&mut owned);
+            filter.set(Some(owned));
+        }
+    };
+    let hashes = &lookups(setting, Mix::Absent);
+    let mut rows = Vec::new();
+    for &batch in &setting.batches {
+        let mut group =
+            Group::beside_baseline("insert_hashes", "absent", batch, lines.blocks(), hashes);
+        // A filter of keys takes every hash.
+        for kernel in Kernel::supported() {
+            let insert = move |hashes: &[u64]| with(kernel, &|f| _ = f.insert_hashes(hashes));
+            group.add_batches(kernel.name(), hashes, insert);
+        }
+        group.add_batches("one_by_one", hashes, move |hashes| {
+            with(Kernel::default(), &|filter| {
+                hashes.iter().for_each(|&hash| _ = filter.insert_hash(hash));
+            });
+        });
+        rows.extend(group.rows(setting.rounds));
+    }
+    Ok(rows)
+}
+
+/// Whole filters: from hashes and from keys, by one thread and by all.
+fn build(setting: &Setting) -> Result<Vec<Row>, Failure> {
+    /// Hashes that a thread copies at a time.
+    const PIECE: usize = 1 << 16;
+    let count = setting.keys as usize;
+    let filter = filled(setting.params, setting.keys).map_err(Failure::new)?;
+    let hashes = &(0..setting.keys).map(hash).collect::<Vec<u64>>();
+    let keys = &(0..setting.keys).map(key).collect::<Vec<Key>>();
+    let slices: &Vec<&[u8]> = &keys.iter().map(|key| key.as_slice()).collect();
+    let options = FilterOptions::new(setting.sizing).with_probes(setting.params.probes());
+    let builder = || options.clone().builder();
+    let mut collected = builder();
+    for &hash in hashes {
+        collected.insert_hash(hash).map_err(Failure::new)?;
+    }
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let pools = [threads::pool(Some(1))?, threads::pool(Some(all))?];
+
+    let mut group = Group::beside_baseline("load_lines", "-", count, filter.blocks(), hashes);
+    let kernel = filter.kernel().name();
+    group.add("hash_loop", "-", 1, Case::new(count, |_| hash_all(keys)));
+    group.add("slices_loop", "-", 1, Case::new(count, |_| hash_all(slices)));
+    let from_slices = Case::new(count, |_| from_keys(builder(), slices));
+    group.add("slices_to_filter", kernel, 1, from_slices);
+    let one_by_one = Case::new(count, |_| {
+        let mut builder = builder();
+        keys.iter().try_for_each(|key| builder.insert(key))?;
+        builder.finish()
+    });
+    group.add("one_by_one", kernel, 1, one_by_one);
+    for pool in &pools[..all.min(2)] {
+        let threads = pool.current_num_threads();
+        let clone = |_| collected.clone();
+        // The bandwidth of so many threads: reordering the list by cuts reads and writes it once.
+        let mut copy = vec![0; count];
+        let copied = move |_| {
+            let pieces = copy.par_chunks_mut(PIECE).zip(hashes.par_chunks(PIECE));
+            pool.install(|| pieces.for_each(|(copy, piece)| copy.copy_from_slice(piece)));
+        };
+        group.add("copy_list", "-", threads, Case::in_pool(pool, count, copied));
+        let finish = |builder: BloomFilterBuilder| pool.install(|| builder.par_finish());
+        let case = Case::with_setup(Some(pool), count, clone, finish);
+        group.add("hashes_to_filter", kernel, threads, case);
+        let verified = |builder: BloomFilterBuilder| pool.install(|| builder.par_finish_verified());
+        let case = Case::with_setup(Some(pool), count, clone, verified);
+        group.add("and_verified", kernel, threads, case);
+        let from_keys = move |_| {
+            let mut builder = builder();
+            pool.install(|| match threads {
+                1 => from_keys(builder, keys),
+                _ => {
+                    builder.par_extend(keys)?;
+                    builder.par_finish()
+                }
+            })
+        };
+        group.add("keys_to_filter", kernel, threads, Case::in_pool(pool, count, from_keys));
+        let known_count = || {
+            let mut filter = BloomFilter::new(setting.params, KeyHash::default())?;
+            filter.par_insert_batch(keys)?;
+            Ok::<_, BuildError>(filter)
+        };
+        let case = Case::in_pool(pool, count, move |_| pool.install(known_count));
+        group.add("known_count", kernel, threads, case);
+    }
+    Ok(group.rows(setting.rounds))
+}
+
+fn hash_all<K: AsRef<[u8]>>(keys: &[K]) -> u64 {
+    let hasher = KeyHasher::default();
+    keys.iter().fold(0, |sum, key| sum ^ hasher.hash(key))
+}
+
+fn from_keys<K: AsRef<[u8]>>(
+    mut builder: BloomFilterBuilder,
+    keys: &[K],
+) -> Result<BloomFilter, BuildError> {
+    builder.insert_batch(keys)?;
+    builder.finish()
+}
+
+/// What is done with the answers of a batch, each beside the one before.
+type Counting = fn(&FilterMetrics, &Bitmask);
+
+const COUNTINGS: [(&str, Counting); 4] = [
+    ("not_recorded", |_, _| {}),
+    ("record", |metrics, hits| metrics.record(hits)),
+    ("not_counted", |_, hits| _ = black_box(hits.count_hits())),
+    ("record_batch", |metrics, hits| metrics.record_batch(hits.len(), hits.count_hits())),
+];
+
+/// What recording metrics costs: the same batches with and without, interleaved.
+fn metrics(setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
+    /// Keys that a thread looks up in a run: enough that starting the threads does not count.
+    const KEYS: usize = 1 << 20;
+    let hashes = &lookups(setting, Mix::Half);
+    let (metrics, mut rows) = (&FilterMetrics::new(), Vec::new());
+    for (threads, batch) in [(1, 128), (1, 4096), (2, 128), (2, 4096)] {
+        let pool = &threads::pool(Some(threads))?;
+        let mut group = Group::new("", "half", batch);
+        for (op, count) in COUNTINGS {
+            let look_up = move || {
+                let mut hits = Bitmask::new();
+                for hashes in hashes.chunks(batch).cycle().take(KEYS / batch) {
+                    filter.contains_hashes(black_box(hashes), &mut hits);
+                    count(metrics, black_box(&hits));
+                }
+            };
+            let case = Case::in_pool(pool, KEYS, move |_| pool.broadcast(|_| look_up()));
+            group.add(op, filter.kernel().name(), threads, case);
+        }
+        let beside = |times: &[_], i: usize| (i % 2 == 1).then(|| times[i - 1]);
+        rows.extend(group.rows_beside(setting.rounds, beside));
+    }
+    Ok(rows)
+}
