@@ -26,29 +26,27 @@ const LOOKUPS: usize = 2_048;
 const OPTIONS: FilterOptions = FilterOptions::new(Sizing::BitsPerKey(10.0));
 
 type View<'a> = BloomFilter<&'a [Block]>;
+type Boxed<'a> = Box<Table<'a>>;
 type Opened<'a> = BloomFilter<Stored<&'a Vec<u8>>>;
 
 /// A way to look up all of some hashes in all tables; returns how many were found.
 type Way<'a> = (&'static str, Box<dyn FnMut(&[u64]) -> usize + 'a>);
 
-/// A way that looks up one hash after the other in all of these.
-fn each<'a, T>(name: &'static str, all: &'a [T], has: impl Fn(&T, u64) -> bool + 'a) -> Way<'a> {
-    prefetched(name, all, |_, _| {}, has)
-}
-
-/// The same, with something done to all of them first.
-fn prefetched<'a, T>(
+/// A way that looks up one hash after the other in all of these, after something was done to all.
+fn each<'a, T>(
     name: &'static str,
     all: &'a [T],
-    prefetch: impl Fn(&T, u64) + 'a,
+    first: impl Fn(&T, u64) + 'a,
     has: impl Fn(&T, u64) -> bool + 'a,
 ) -> Way<'a> {
     let count = move |&hash: &u64| {
-        all.iter().for_each(|one| prefetch(one, hash));
+        all.iter().for_each(|one| first(one, hash));
         all.iter().filter(|one| has(one, hash)).count()
     };
     (name, Box::new(move |hashes| hashes.iter().map(&count).sum()))
 }
+
+fn nothing<T>(_: &T, _: u64) {}
 
 fn multi_get<'a>(name: &'static str, views: &'a [View<'a>], batch: usize) -> Way<'a> {
     let mut hits = Bitmask::new();
@@ -170,35 +168,31 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
         false => opened.iter().map(|filter| filter.view()).collect(),
     };
     let table = |filter| Box::new(Table { least: vec![0; 8], greatest: vec![255; 8], filter });
-    let tables: Vec<Box<Table<'_>>> = views.iter().copied().map(table).collect();
+    let tables: Vec<Boxed<'_>> = views.iter().copied().map(table).collect();
+    fn contains(view: &View<'_>, hash: u64) -> bool {
+        view.contains_hash(hash)
+    }
+    let in_bytes =
+        |bytes: &Vec<u8>, hash| BloomFilter::contains_hash_in(bytes, KeyHash::default(), hash);
+    let open = |bytes: &Vec<u8>, hash| {
+        BloomFilter::from_bytes_trusted(bytes).expect("a filter").contains_hash(hash)
+    };
+    let ahead = |table: &Boxed<'_>, hash| table.filter.prefetch_hash(hash);
+    let has = |table: &Boxed<'_>, hash| table.may_have(hash);
     let mut ways = vec![
-        each("one by one", &views, |view, hash| view.contains_hash(hash)),
-        prefetched(
-            "prefetch first",
-            &views,
-            |view, hash| view.prefetch_hash(hash),
-            |view, hash| view.contains_hash(hash),
-        ),
-        each("stored bytes", &stored, |bytes, hash| {
-            BloomFilter::contains_hash_in(bytes, KeyHash::default(), hash)
-        }),
-        each("opened each time", &stored, |bytes, hash| {
-            BloomFilter::from_bytes_trusted(bytes).expect("a filter").contains_hash(hash)
-        }),
-        each("tables, one by one", &tables, |table, hash| table.may_have(hash)),
-        prefetched(
-            "tables, prefetch first",
-            &tables,
-            |table, hash| table.filter.prefetch_hash(hash),
-            |table, hash| table.may_have(hash),
-        ),
+        each("one by one", &views, nothing, contains),
+        each("prefetch first", &views, |view, hash| view.prefetch_hash(hash), contains),
+        each("stored bytes", &stored, nothing, in_bytes),
+        each("opened each time", &stored, nothing, open),
+        each("tables, one by one", &tables, nothing, has),
+        each("tables, prefetch first", &tables, ahead, has),
         multi_get("MultiGet of 8", &views, 8),
         multi_get("MultiGet of 32", &views, 32),
         multi_get("MultiGet of 256", &views, 256),
     ];
     ways.extend(rocksdb(&views));
     // Its false positives are its own.
-    ways.push(each("lsm-tree's filter", &lsm_tree, LsmTreeFilter::contains));
+    ways.push(each("lsm-tree's filter", &lsm_tree, nothing, LsmTreeFilter::contains));
     let bytes: usize = stored.iter().map(Vec::len).sum();
     let place = if is_own { ", whole lines and huge pages" } else { "" };
     let title = format!("{keys} keys a table, {} KB of filters{place}", bytes / 1000);
@@ -230,14 +224,13 @@ fn partitioned(rounds: usize) {
         parts[index.locate(key).partition].contains_hash(hasher.hash(key))
     };
     let title = format!("200000 keys a table, in {} partitions", tables[0].1.len());
-    time(&title, vec![each("index, opened", &tables, has)], 0, rounds);
+    time(&title, vec![each("index, opened", &tables, nothing, has)], 0, rounds);
 }
 
 fn main() {
     let rounds = Given::get().rounds(41);
-    for (keys, is_own) in [(3_276, false), (200_000, false), (5_000_000, false), (5_000_000, true)]
-    {
-        whole(keys, is_own, rounds);
+    for (keys, own) in [(3_276, false), (200_000, false), (5_000_000, false), (5_000_000, true)] {
+        whole(keys, own, rounds);
     }
     partitioned(rounds);
 }

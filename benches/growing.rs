@@ -41,8 +41,7 @@ const WAYS: [(&str, LookUp); 4] = [
 fn main() {
     let given = Given::get();
     for (first_items, keys, name) in [(100, KEYS, "100k"), (10_000, 10_000_000, "10M")] {
-        let options = ScalableOptions::new(0.01, first_items);
-        let mut filter = options.build().expect("a rate and a number in range");
+        let mut filter = ScalableOptions::new(0.01, first_items).build().expect("in range");
         let all: Vec<u64> = (0..keys).map(hash).collect();
         filter.insert_hashes(&all).expect("memory for the filter");
         let present: Vec<u64> = all.into_iter().step_by((keys / KEYS) as usize).collect();

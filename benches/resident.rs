@@ -73,7 +73,7 @@ const WAYS: [(&str, Way); 3] = [
 ];
 
 fn main() {
-    let given = Given::get();
+    let rounds = Given::get().rounds(41);
     let filter = || Size(2_000, "2k").filled();
     let set = ResidentSet::new(ResidentOptions::new(u64::MAX).with_key_hash(filter().key_hash()));
     let slot = |number| {
@@ -100,37 +100,30 @@ fn main() {
             let all = move |_| pool.broadcast(|thread| each(thread.index()));
             ways.add(name, Case::in_pool(pool, GETS * VISITS, all));
         }
-        ways.print(
-            format!("{threads} threads, {VISITS} of {TABLES} tables a get"),
-            given.rounds(41),
-        );
+        ways.print(format!("{threads} threads, {VISITS} of {TABLES} tables a get"), rounds);
     }
     planning(20_000);
 }
 
-/// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as budget; ns a slot.
+/// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as budget.
 fn planning(tables: u64) {
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
     let params = options.params(1_000_000).expect("ten bits per key are legal");
     let options = ResidentOptions::new(tables * params.stored_bytes() / 10);
-    let planner = &std::cell::RefCell::new(ResidentPlanner::new(options));
+    let mut planner = ResidentPlanner::new(options);
     for number in 0..tables {
         let bytes = params.stored_bytes() - number % 4_096 * 64;
-        planner.borrow_mut().add(ResidentTable::new(number, bytes).with_params(&params));
+        planner.add(ResidentTable::new(number, bytes).with_params(&params));
     }
-    let count = |_| {
-        let mut planner = planner.borrow_mut();
+    let mut ways = Named::default();
+    let tick = |_| {
         for index in 0..tables {
             planner.count(index as usize, 10 * tables / (index * 7_919 % tables + 1));
         }
-    };
-    let tick = |()| {
-        let mut planner = planner.borrow_mut();
         for (index, size) in planner.tick(Duration::from_secs(1)) {
             planner.resize(index, size);
         }
     };
-    let mut ways = Named::default();
-    ways.add("tick, changes made", Case::with_setup(None, tables as usize, count, tick));
+    ways.add("counts, tick, changes", Case::new(tables as usize, tick));
     ways.print(format!("planning {tables} slots, ns a slot"), 11);
 }

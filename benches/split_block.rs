@@ -1,7 +1,7 @@
 //! Split-block filters as query engines use them: filled by one owner, by threads that share them, and looked up into a bitmask or a
 //! selection vector.
 //!
-//! Filling: 2^20 hashes in batches of 4096 into a filter of zeros, ns a hash: by its owner, by this many threads that share it, or into so
+//! Filling: 2^20 hashes in batches of 4096 into a filter of zeros, ns a hash, CPU time of the thread that is busy longest: by its owner, by this many threads that share it, or into so
 //! many parts, one for each thread, that are merged. Looking up 4096 rows a call, ns a row: `one_by_one` is the loop that engines write by
 //! hand: the scalar probe scheme, and the row number pushed if it may be present. Ten bits per value; sizes are powers of two.
 //!
@@ -61,27 +61,24 @@ fn fill(size: Size, rounds: usize) {
 fn rows(size: Size, rounds: usize) {
     let mut filter = empty(size);
     for_all_hashes(size.0, |hashes| filter.insert_hashes(hashes));
-    let filter = &filter;
-    for (mix, present) in [("absent", 0), ("half", 50), ("present", 100)] {
-        let row = |i: u64| {
-            let value = hash(i) % size.0;
-            hash(value + if i % 100 < present { 0 } else { size.0 })
-        };
-        let all: Vec<u64> = (0..8 * ROWS as u64).map(row).collect();
-        let (mut hits, mut selected, mut pushed) = (Bitmask::new(), Vec::new(), Vec::<u32>::new());
-        let mut ways = Named::default();
-        let one_by_one = |rows: &[u64]| {
-            pushed.clear();
-            let found = (0..).zip(rows).filter(|(_, hash)| filter.contains_hash(**hash));
-            pushed.extend(found.map(|(row, _)| row));
-        };
-        ways.add("one_by_one", Case::batches(&all, ROWS, ITERATION, one_by_one));
-        let bitmask = |rows: &[u64]| filter.contains_hashes(rows, &mut hits);
-        ways.add("bitmask", Case::batches(&all, ROWS, ITERATION, bitmask));
-        let select = |rows: &[u64]| filter.select_hashes(rows, &mut selected).expect("memory");
-        ways.add("select", Case::batches(&all, ROWS, ITERATION, select));
-        ways.print(format!("rows, {} values, {mix}, ns a row", size.1), rounds);
-    }
+    let row = |i: u64| {
+        let value = hash(i) % size.0;
+        hash(value + if i % 100 < 50 { 0 } else { size.0 })
+    };
+    let all: Vec<u64> = (0..8 * ROWS as u64).map(row).collect();
+    let (mut hits, mut selected, mut pushed) = (Bitmask::new(), Vec::new(), Vec::<u32>::new());
+    let mut ways = Named::default();
+    let one_by_one = |rows: &[u64]| {
+        pushed.clear();
+        let found = (0..).zip(rows).filter(|(_, hash)| filter.contains_hash(**hash));
+        pushed.extend(found.map(|(row, _)| row));
+    };
+    ways.add("one_by_one", Case::batches(&all, ROWS, ITERATION, one_by_one));
+    let bitmask = |rows: &[u64]| filter.contains_hashes(rows, &mut hits);
+    ways.add("bitmask", Case::batches(&all, ROWS, ITERATION, bitmask));
+    let select = |rows: &[u64]| filter.select_hashes(rows, &mut selected).expect("memory");
+    ways.add("select", Case::batches(&all, ROWS, ITERATION, select));
+    ways.print(format!("rows, {} values, half of them present, ns a row", size.1), rounds);
 }
 
 fn main() {

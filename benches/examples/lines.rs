@@ -57,11 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ["set", path] => {
             let mut seen = HashSet::new();
-            each_line(path, |line| {
-                if !seen.contains(line) {
-                    seen.insert(line.to_vec());
-                }
-            })?;
+            each_line(path, |line| _ = seen.contains(line) || seen.insert(line.to_vec()))?;
             println!("{}", seen.len());
         }
         _ => return Err("give make COUNT FILE, read FILE or set FILE".into()),

@@ -42,9 +42,7 @@ fn read(words: &[u64]) {
 }
 
 /// As many words as leave the caches nothing else when they are read.
-fn elsewhere() -> Vec<u64> {
-    vec![1; (256 << 20) / 8]
-}
+const ELSEWHERE: usize = (256 << 20) / 8;
 
 fn row_of(shape: Shape, hashes: impl Iterator<Item = u64>) -> Row {
     let mut row = [0; 2];
@@ -78,7 +76,7 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
     let rows: &Vec<Row> = &(0..count).map(|row| row_of(shape, values(row))).collect();
     let options = PlanesOptions::new(shape);
     let planes = &Planes::from_hashes(&options, (0..count).map(values)).expect("memory");
-    let elsewhere = &elsewhere();
+    let elsewhere = &vec![1; ELSEWHERE];
     let (name, scan) = scan::fastest();
     // With all planes rows are left in every line, so that no plane is left out.
     for (is_common, columns) in [false, true].into_iter().flat_map(|c| [1, 2, 4, 6].map(|n| (c, n)))
@@ -106,10 +104,6 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
         let row = move |pass| row_of(shape, wanted(pass));
         let scan = |row| scan(rows, row, &mut answers);
         ways.add(name, Case::with_setup(None, UNIT, row, scan));
-        ways.add("all bytes, read", Case::new(UNIT, |_| read(rows.as_flattened())));
-        let words = count as usize / 64 * 2 * columns;
-        let piece = move |_| read(&rows.as_flattened()[1 << 20..][..words]);
-        ways.add("as many in a piece, cold", Case::with_setup(None, UNIT, cold, piece));
         let look_up = |query| planes.query(&query, &mut hits);
         ways.add("planes, cold", Case::with_setup(None, UNIT, cold, look_up));
         let batch = |query| {
@@ -167,7 +161,7 @@ impl Filters {
 /// filters, so that the code is warm; warm are 32 lookups of different keys behind another.
 fn filters(keys: u64, rounds: usize) {
     let (many, few, elsewhere) =
-        (&Filters::new(10_000, keys), &Filters::new(600, 100), &elsewhere());
+        (&Filters::new(10_000, keys), &Filters::new(600, 100), &vec![1; ELSEWHERE]);
     let mut ways = Named::default();
     for (state, lookups) in [("cold", 1), ("warm", 32)] {
         for (is_by_planes, name) in [(false, "one by one"), (true, "planes")] {

@@ -251,26 +251,23 @@ impl Series {
                 let path = format!("M{x:.1} {y:.1}V{to:.1}");
                 out.path(path, colour, "stroke-opacity=\"0.45\"");
             }
-            let size = if is_thick { 5 } else { 4 };
             let empty = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"");
-            let full = format!("fill=\"{colour}\"");
-            let circle =
-                |size, style| format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{size}\" {style}/>");
-            let corners = |side: f64, style| {
+            let circle = format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\"");
+            let square = |side: f64| {
                 let [x, y] = [x - side / 2.0, y - side / 2.0];
-                let at = format!("x=\"{x:.1}\" y=\"{y:.1}\"");
-                format!("<rect {at} width=\"{side}\" height=\"{side}\" {style}")
+                format!("<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{side}\" height=\"{side}\"")
             };
-            match self.mark {
-                Mark::None => {}
-                Mark::Dot => out.put(circle(size, full)),
-                Mark::Ring => out.put(circle(5, empty)),
-                Mark::Square => out.put(corners(11.0, empty) + "/>"),
+            let size = if is_thick { 5 } else { 4 };
+            out.put(match self.mark {
+                Mark::None => continue,
+                Mark::Dot => format!("{circle} r=\"{size}\" fill=\"{colour}\"/>"),
+                Mark::Ring => format!("{circle} r=\"5\" {empty}/>"),
+                Mark::Square => format!("{} {empty}/>", square(11.0)),
                 Mark::Diamond => {
-                    let turned = format!(" transform=\"rotate(45 {x:.1} {y:.1})\"/>");
-                    out.put(corners(7.5, full) + &turned);
+                    let turned = format!("transform=\"rotate(45 {x:.1} {y:.1})\"");
+                    format!("{} fill=\"{colour}\" {turned}/>", square(7.5))
                 }
-            }
+            });
         }
     }
 }

@@ -85,16 +85,11 @@ impl fmt::Display for Timing {
 }
 
 /// Something to time, on this many keys at a time.
+#[expect(missing_debug_implementations, reason = "a closure")]
 pub struct Case<'a> {
     keys: usize,
     /// Runs the pass of this number, and gives the seconds it took.
     run: Box<dyn FnMut(usize) -> f64 + 'a>,
-}
-
-impl fmt::Debug for Case<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Case").field("keys", &self.keys).finish_non_exhaustive()
-    }
 }
 
 impl<'a> Case<'a> {
@@ -182,13 +177,15 @@ pub fn times(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Vec<f64>> {
     times
 }
 
-/// The same, as medians and minima.
-pub fn interleaved(cases: &mut [Case<'_>], schedule: Schedule) -> Vec<Timing> {
-    times(cases, schedule).into_iter().map(Timing::of).collect()
+/// The same of cases with labels, as medians and minima.
+pub fn interleaved<L>(ways: Vec<(L, Case<'_>)>, schedule: Schedule) -> Vec<(L, Timing)> {
+    let (labels, mut cases): (Vec<L>, Vec<Case<'_>>) = ways.into_iter().unzip();
+    labels.into_iter().zip(times(&mut cases, schedule).into_iter().map(Timing::of)).collect()
 }
 
 /// Cases by name, for a table of their own.
-#[derive(Debug, Default)]
+#[derive(Default)]
+#[expect(missing_debug_implementations, reason = "closures")]
 pub struct Named<'a> {
     names: Vec<String>,
     cases: Vec<Case<'a>>,

@@ -1,6 +1,6 @@
 //! Sizes of the filters that `cargo bench` measures, and what is given to its programs.
 
-use blocked_bloom::{BloomFilter, KeyHash, Params, Sizing};
+use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 
 use crate::workload::filled;
 
@@ -21,19 +21,15 @@ pub const SIZES: [Size; 5] = [
 ];
 
 impl Size {
-    /// The shape of a filter of this size.
-    pub fn params(self) -> Params {
-        Sizing::BitsPerKey(10.0).params(self.0).expect("ten bits per key are legal")
-    }
-
     /// A filter of this size without keys.
     pub fn empty(self) -> BloomFilter {
-        BloomFilter::new(self.params(), KeyHash::default()).expect("memory for the filter")
+        let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+        options.empty_filter(self.0).expect("memory for the filter")
     }
 
     /// A filter of this size with all its keys.
     pub fn filled(self) -> BloomFilter {
-        filled(self.params(), self.0).expect("memory for the filter")
+        filled(self.empty().params(), self.0).expect("memory for the filter")
     }
 }
 

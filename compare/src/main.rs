@@ -113,9 +113,9 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         for &keys in sizes {
             eprintln!("[{:4.0} s] {part:?}, {keys} keys", start.elapsed().as_secs_f64());
             match part {
-                Part::Queries => measure::look_up(&kinds, keys, bits, quick, &mut report.times),
+                Part::Queries => measure::look_up(&kinds, keys, quick, &mut report),
                 Part::Rates => report.rates = measure::rates(&kinds, keys, 8 * keys),
-                Part::Threads => measure::by_threads(keys, bits, quick, &mut report.times),
+                Part::Threads => measure::by_threads(keys, quick, &mut report),
                 Part::Removable => report.removable.extend(removable::measure(keys, quick)),
             }
             // Keeps what is there so far: a run of all sizes takes long.

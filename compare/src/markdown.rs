@@ -111,10 +111,6 @@ fn rates(report: &Report) -> String {
         rows.push(line(id, &|bits| {
             of(bits).map(|rate| format!("{:.4} ({:.2})", rate.percent(), rate.bits_per_key))
         }));
-        if id == OURS {
-            let predicted = |bits| of(bits)?.predicted.map(percent);
-            rows.push(line("blocked-bloom, predicted", &predicted));
-        }
     }
     rows.push(line("*classical filter, formula*", &|bits| Some(percent(classical(bits)))));
     format!(

@@ -2,14 +2,13 @@
 
 use benches::clock::{Case, Clock, Schedule, Timing, interleaved};
 use benches::workload::{Key, Mix, hash, key};
-use blocked_bloom::Sizing;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::peers::{
     Filled, Item, Kind, MOST, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role, SBBF_RS, empty,
 };
-use crate::report::{Rate, Section, Time};
+use crate::report::{Rate, Report, Section, Time};
 
 /// Keys of a call in the tables.
 pub(crate) const BATCH: usize = 1024;
@@ -83,8 +82,9 @@ fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bo
 }
 
 /// Everything that is looked up in filters of this many keys.
-pub(crate) fn look_up(kinds: &[Kind], keys: u64, bits: f64, quick: bool, times: &mut Vec<Time>) {
-    let filters = fill(kinds, keys, bits, quick, times);
+pub(crate) fn look_up(kinds: &[Kind], keys: u64, quick: bool, report: &mut Report) {
+    let filters = fill(kinds, keys, quick, report);
+    let (bits, times) = (report.bits_per_key, &mut report.times);
     let (of_keys, of_hashes): (Vec<_>, Vec<_>) = calls(keys, quick)
         .into_iter()
         .partition(|(section, ..)| matches!(section, Section::Keys | Section::KeyBatch));
@@ -104,13 +104,7 @@ pub(crate) fn look_up(kinds: &[Kind], keys: u64, bits: f64, quick: bool, times: 
 }
 
 /// Fills one filter of each kind with hashes, timed, and keeps the last ones.
-fn fill<'k>(
-    kinds: &'k [Kind],
-    keys: u64,
-    bits: f64,
-    quick: bool,
-    times: &mut Vec<Time>,
-) -> Filters<'k, u64> {
+fn fill<'k>(kinds: &'k [Kind], keys: u64, quick: bool, report: &mut Report) -> Filters<'k, u64> {
     let hashes: Vec<u64> = (0..keys).map(hash).collect();
     let rounds = match keys {
         0..=200_000 => 21,
@@ -125,7 +119,7 @@ fn fill<'k>(
         for (kind, (taken, last)) in kinds.iter().zip(taken.iter_mut().zip(&mut filters)) {
             *last = None;
             let clock = Clock::start();
-            *last = (kind.of_hashes)(&hashes, bits);
+            *last = (kind.of_hashes)(&hashes, report.bits_per_key);
             taken.push(clock.seconds() * 1e9 / keys as f64);
         }
     }
@@ -134,7 +128,7 @@ fn fill<'k>(
         // The baseline has nothing to fill, and small pages are a copy.
         if kind.role != Role::Baseline && !kind.id.ends_with("small pages") {
             let of = (Section::Build, Mix::Absent, keys as usize);
-            times.push(Time::new(of, kind.id, keys, filter.bytes, Timing::of(taken)));
+            report.times.push(Time::new(of, kind.id, keys, filter.bytes, Timing::of(taken)));
         }
         Some((kind, filter))
     });
@@ -151,7 +145,7 @@ fn measure<T: Item>(
     let ((section, mix, batch), pass) = (call, pass_length(keys));
     eprintln!("  {keys} keys: {section:?}, {}, {batch} a call", mix.name());
     let queries = &queries::<T>(mix, keys);
-    let (mut rows, mut cases) = (Vec::new(), Vec::new());
+    let mut ways = Vec::new();
     for (kind, filter) in filters {
         for (way, &row) in
             kind.rows.iter().enumerate().filter(|(_, r)| has(section, batch, kind, **r))
@@ -161,21 +155,20 @@ fn measure<T: Item>(
                 let found: usize = queries[..pass].chunks(batch).map(count).sum();
                 assert_eq!(found, pass, "{} forgot a key", row.0);
             }
-            rows.push((row.0, filter.bytes));
-            cases.push(Case::batches(queries, pass, batch, count));
+            ways.push(((row.0, filter.bytes), Case::batches(queries, pass, batch, count)));
         }
     }
     let mut schedule = schedule(keys, quick);
     if section == Section::Batch {
         schedule.rounds = schedule.rounds.div_ceil(2);
     }
-    let timings = interleaved(&mut cases, schedule);
     let time = |((row, bytes), ns)| Time::new(call, row, keys, bytes, ns);
-    times.extend(rows.into_iter().zip(timings).map(time));
+    times.extend(interleaved(ways, schedule).into_iter().map(time));
 }
 
 /// Fills filters of a known size by one thread up to all.
-pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time>) {
+pub(crate) fn by_threads(keys: u64, quick: bool, report: &mut Report) {
+    let bits = report.bits_per_key;
     let hashes = &(0..keys).map(hash).collect::<Vec<u64>>();
     let count = keys as usize;
     let all = std::thread::available_parallelism().map_or(1, usize::from);
@@ -184,34 +177,31 @@ pub(crate) fn by_threads(keys: u64, bits: f64, quick: bool, times: &mut Vec<Time
         .chain([all])
         .map(|threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"))
         .collect();
-    fn shared(keys: usize, bits: f64) -> fastbloom::AtomicBloomFilter<fastbloom::DefaultHasher> {
-        let filter = fastbloom::AtomicBloomFilter::with_num_bits((keys as f64 * bits) as usize);
-        filter.seed(&0).expected_items(keys)
-    }
     type Fill<'a> = (&'static str, &'a (dyn Fn() + Sync));
     let ways: [Fill<'_>; 2] = [
         ("blocked-bloom, hashes", &|| {
             empty(count, bits).par_insert_hashes(hashes).expect("memory for the order");
         }),
         ("fastbloom, hashes", &|| {
-            let filter = shared(count, bits);
+            let bits = (count as f64 * bits) as usize;
+            let filter = fastbloom::AtomicBloomFilter::with_num_bits(bits);
+            let filter = filter.seed(&0).expected_items(count);
             hashes.par_iter().with_min_len(1 << 16).for_each(|hash| _ = filter.insert_hash(*hash));
         }),
     ];
-    let (mut rows, mut cases) = (Vec::new(), Vec::new());
+    let mut measured = Vec::new();
     for (pool, (row, fill)) in pools.iter().flat_map(|pool| ways.map(|way| (pool, way))) {
-        rows.push((row, pool.current_num_threads()));
-        cases.push(Case::in_pool(pool, count, move |_| pool.install(fill)));
+        let case = Case::in_pool(pool, count, move |_| pool.install(fill));
+        measured.push(((row, pool.current_num_threads()), case));
     }
     eprintln!("  {keys} keys: filling by 1 to {all} threads");
-    let timings = interleaved(&mut cases, Schedule::rounds(if quick { 3 } else { 7 }));
-    let of = (Section::Threads, Mix::Absent, count);
+    let timings = interleaved(measured, Schedule::rounds(if quick { 3 } else { 7 }));
     let bytes = (keys as f64 * bits / 8.0) as usize;
-    times.extend(
-        rows.into_iter()
-            .zip(timings)
-            .map(|((row, threads), ns)| Time { threads, ..Time::new(of, row, keys, bytes, ns) }),
-    );
+    let time = |((row, threads), ns)| Time {
+        threads,
+        ..Time::new((Section::Threads, Mix::Absent, count), row, keys, bytes, ns)
+    };
+    report.times.extend(timings.into_iter().map(time));
 }
 
 /// Looks up `queries` absent keys in a filter of each kind and size.
@@ -230,7 +220,6 @@ pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
             if std::mem::replace(&mut last, filter.bytes) == filter.bytes {
                 break;
             }
-            let params = Sizing::BitsPerKey(bits).params(keys).expect("bits per key are in range");
             rates.push(Rate {
                 id: kind.id.to_owned(),
                 keys,
@@ -239,7 +228,6 @@ pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
                 queries,
                 false_positives: absent.chunks(BATCH).map(|a| (filter.count)(0, a)).sum::<usize>()
                     as u64,
-                predicted: (kind.id == OURS).then(|| params.false_positive_rate()),
             });
         }
     }

@@ -153,8 +153,8 @@ type Fill<T> = fn(&[T], f64) -> Option<Filled<T>>;
 /// A kind of filter.
 pub(crate) struct Kind {
     pub(crate) id: &'static str,
-    /// The package in Cargo.lock, by its name and the start of its version, whose version is stated.
-    pub(crate) package: Option<(&'static str, &'static str)>,
+    /// The package whose version is stated.
+    pub(crate) package: Option<&'static str>,
     pub(crate) configuration: &'static str,
     pub(crate) role: Role,
     /// Rows of the tables, one for each way to look keys up, and whether it gains from keys that are given at once.
@@ -202,17 +202,17 @@ pub(crate) fn kinds() -> Vec<Kind> {
             "re-creation of FastLocalBloom's AVX2 loop; aligned lines in huge pages";
         Loop "32-byte split blocks", None, split_blocks, [(SPLIT, false), (SPLIT_AHEAD, true)],
             "inlined AVX2 loop, hits only counted; huge pages";
-        Ours "sharded Ribbon", None, sharded, [("sharded Ribbon", true), ("sharded Ribbon, one key a call", false)],
+        Ours "sharded Ribbon", None, sharded, [("sharded Ribbon", true)],
             "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all keys at once";
-        Package "pleat", Some(("pleat", "0.1.")), pleat, [("pleat Ribbon", true), ("pleat Ribbon, one key", false)],
+        Package "pleat", Some("pleat"), pleat, [("pleat Ribbon", true)],
             "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; needs all keys at once";
-        Package SBBF_RS, Some(("sbbf-rs-safe", "0.3")), sbbf_rs, [(SBBF_RS, false)],
+        Package SBBF_RS, Some("sbbf-rs-safe"), sbbf_rs, [(SBBF_RS, false)],
             "`contains_hash`; finds AVX2 at run time by itself";
-        Package "fastbloom", Some(("fastbloom", "0.17")), fastbloom, [("fastbloom", false)],
+        Package "fastbloom", Some("fastbloom"), fastbloom, [("fastbloom", false)],
             "`BloomFilter::with_num_bits(..).expected_items(..)`, `contains_hash`; a classical filter";
-        Package "bloomfilter", Some(("bloomfilter", "3.")), bloomfilter, [("bloomfilter †", false)],
+        Package "bloomfilter", Some("bloomfilter"), bloomfilter, [("bloomfilter †", false)],
             "`Bloom::new_with_seed`, `check`; takes no hashes: SipHash-1-3 of the value (8 bytes where others get a hash) is in its times; a classical filter";
-        Package "xorf BinaryFuse8", Some(("xorf", "0.13")), fuse, [("xorf BinaryFuse8", false)],
+        Package "xorf BinaryFuse8", Some("xorf"), fuse, [("xorf BinaryFuse8", false)],
             "`BinaryFuse8::try_from`, `contains`; about 9 bits per key, whatever is wanted; needs all keys at once";
     ]
 }
@@ -303,10 +303,7 @@ fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let mut builder = RibbonOptions::new(rate.min(0.5)).builder();
     items.iter().for_each(|item| builder.insert_hash(item.hashed()));
     let filter = builder.finish().ok()?;
-    peer(filter.as_bytes().len(), move |way, items: &[T]| {
-        if way == 1 {
-            return items.iter().filter(|item| filter.contains_hash(item.hashed())).count();
-        }
+    peer(filter.as_bytes().len(), move |_, items: &[T]| {
         T::with_hashes(items, |hashes| {
             hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
         })
@@ -315,10 +312,7 @@ fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
 
 fn pleat<T: Item>(items: &[T], _: f64) -> Option<Filled<T>> {
     let filter = pleat::filter::Ribbon::<7>::from_keys_pleated(&hashes_of(items));
-    peer(filter.size_bytes(), move |way, items: &[T]| {
-        if way == 1 {
-            return items.iter().filter(|item| filter.contains(item.hashed())).count();
-        }
+    peer(filter.size_bytes(), move |_, items: &[T]| {
         let answers = &mut [false; MOST][..items.len()];
         T::with_hashes(items, |hashes| {
             filter.contains_batch(hashes, answers);

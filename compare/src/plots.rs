@@ -175,26 +175,13 @@ fn rates(report: &Report) -> Chart {
         let name = name.to_owned();
         Series { name, colour, points, line, mark, is_listed: true }
     });
-    let named = |values: &[f64], unit: &str| -> Vec<(f64, String)> {
-        values.iter().map(|&value| (value, format!("{value}{unit}"))).collect()
-    };
-    let bits = [6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0];
+    let bits = [6, 8, 10, 12, 14, 16, 18, 20].map(|bits| (f64::from(bits), bits.to_string()));
+    let (label, ticks) = ("bits per key".to_owned(), bits.to_vec());
+    let percents = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
     let panel = Panel {
         title: String::new(),
-        x: Axis {
-            label: "bits per key".to_owned(),
-            is_log: false,
-            min: 5.5,
-            max: 20.5,
-            ticks: named(&bits, ""),
-        },
-        y: Axis {
-            label: "false positives".to_owned(),
-            is_log: true,
-            min: 0.003,
-            max: 16.0,
-            ticks: named(&[0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0], " %"),
-        },
+        x: Axis { label, is_log: false, min: 5.5, max: 20.5, ticks },
+        y: Axis::log("false positives", (0.003, 16.0), &percents, " %"),
         series: drawn.collect(),
         height: 400.0,
         right: 16.0,
@@ -203,9 +190,8 @@ fn rates(report: &Report) -> Chart {
         report.rates.first().map_or([0; 2], |rate| [rate.keys, rate.queries]).map(counted);
     let shown = format!("Measured with {keys} keys and {queries} absent ones for each filter.");
     let [ours, other] = [predicted(10.0), classical(10.0)].map(|rate| 100.0 * rate);
-    let title = format!(
-        "One cache line per key costs few false positives: {ours:.2} in place of {other:.2} % at 10 bits"
-    );
+    let title =
+        format!("One line a key: {ours:.2} % false positives at 10 bits, classical {other:.2} %");
     chart(report, title, &[&shown], vec![panel])
 }
 

@@ -1,9 +1,11 @@
 //! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times, and what is lost.
 
+use std::hash::DefaultHasher;
+
 use benches::clock::{Case, Schedule, Timing, interleaved, times};
 use benches::workload::{Mix, hash};
-use blocked_bloom::{Bitmask, BloomFilter, Filter, InstructionSet, Kernel};
-use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
+use blocked_bloom::{Bitmask, Filter, InstructionSet, Kernel};
+use blocked_bloom_removable::{RemovableError, RemovableOptions};
 use cuckoofilter::CuckooFilter;
 use scalable_cuckoo_filter::ScalableCuckooFilter;
 
@@ -14,100 +16,78 @@ use crate::report::Removable;
 /// Removals of keys that were never added.
 const MISUSE: u64 = 1_000_000;
 
-/// A filter with its answers counted.
-trait Peer {
-    fn bytes(&self) -> usize;
-    fn count(&self, hashes: &[u64]) -> usize;
-    fn add(&mut self, hashes: &[u64]);
-    /// Those that cannot remove are emptied.
-    fn remove(&mut self, hashes: &[u64]);
+/// What is done with hashes. Removing from what cannot remove empties it.
+#[derive(Clone, Copy)]
+enum Op {
+    Bytes,
+    Count,
+    Add,
+    Remove,
 }
 
-macro_rules! peer {
-    ($filter:ty, |$self:ident, $hashes:pat_param| $bytes:expr, $count:expr, $add:expr, $remove:expr) => {
-        impl Peer for $filter {
-            fn bytes(&$self) -> usize {
-                $bytes as usize
-            }
-
-            fn count(&$self, $hashes: &[u64]) -> usize {
-                $count
-            }
-
-            fn add(&mut $self, $hashes: &[u64]) {
-                $add;
-            }
-
-            fn remove(&mut $self, $hashes: &[u64]) {
-                $remove;
-            }
-        }
-    };
-}
-
-fn count(filter: &impl Filter, hashes: &[u64]) -> usize {
-    hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
-}
-
-/// As its documentation has it: SipHash.
-type Cuckoo = CuckooFilter<std::collections::hash_map::DefaultHasher>;
-type Scalable = ScalableCuckooFilter<u64>;
-
-peer!(
-    BloomFilter,
-    |self, hashes| self.memory_bytes(),
-    count(self, hashes),
-    self.insert_hashes(hashes).expect("a filter of whole keys"),
-    if !hashes.is_empty() {
-        self.clear();
-    }
-);
-peer!(
-    RemovableFilter,
-    |self, hashes| self.memory_bytes(),
-    count(self, hashes),
-    {
-        let mut rest = hashes;
-        while let Err(RemovableError::Full { inserted, .. }) = self.insert_hashes(rest) {
-            rest = &rest[inserted + 1..];
-        }
-    },
-    self.remove_hashes(hashes, &mut Bitmask::new())
-);
-peer!(
-    Cuckoo,
-    |self, hashes| self.memory_usage(),
-    hashes.iter().filter(|&hash| self.contains(hash)).count(),
-    hashes.iter().for_each(|hash| _ = CuckooFilter::add(self, hash)),
-    hashes.iter().for_each(|hash| _ = self.delete(hash))
-);
-peer!(
-    Scalable,
-    |self, hashes| self.bits() / 8,
-    hashes.iter().filter(|&hash| self.contains(hash)).count(),
-    hashes.iter().for_each(|hash| self.insert(hash)),
-    hashes.iter().for_each(|hash| _ = ScalableCuckooFilter::remove(self, hash))
-);
-
-fn ours(keys: usize, kernel: Kernel) -> Box<dyn Peer> {
-    let filter = RemovableOptions::new(keys as u64).empty_filter().expect("memory for the filter");
-    Box::new(filter.with_kernel(kernel))
-}
+/// A filter: does an op with hashes, and gives its bytes or the hits.
+type Peer = Box<dyn FnMut(Op, &[u64]) -> usize>;
 
 /// Names and filters for this many keys, the Bloom filter first; of packages only where filling would not take minutes.
-fn peers(keys: usize) -> Vec<(&'static str, Box<dyn Peer>)> {
+fn peers(keys: usize) -> Vec<(&'static str, Peer)> {
+    fn count(filter: &impl Filter, hashes: &[u64]) -> usize {
+        hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
+    }
+    let ours = |kernel| -> Peer {
+        let filter = RemovableOptions::new(keys as u64).empty_filter().expect("memory");
+        let mut filter = filter.with_kernel(kernel);
+        Box::new(move |op, mut hashes| match op {
+            Op::Bytes => filter.memory_bytes() as usize,
+            Op::Count => count(&filter, hashes),
+            Op::Remove => filter.remove_hashes(hashes, &mut Bitmask::new()),
+            Op::Add => {
+                while let Err(RemovableError::Full { inserted, .. }) = filter.insert_hashes(hashes)
+                {
+                    hashes = &hashes[inserted + 1..];
+                }
+                0
+            }
+        })
+    };
     let avx2 = || Kernel::supported().find(|k| k.instructions() == InstructionSet::Avx2);
-    let bloom = empty(keys, 10.0).with_kernel(avx2().unwrap_or_default());
-    let mut peers: Vec<(_, Box<dyn Peer>)> = vec![
-        ("Bloom, AVX2, 10 bits per key", Box::new(bloom)),
-        ("blocked-bloom-removable", ours(keys, Kernel::default())),
-    ];
-    peers.extend(avx2().map(|kernel| ("blocked-bloom-removable, AVX2", ours(keys, kernel))));
+    let mut bloom = empty(keys, 10.0).with_kernel(avx2().unwrap_or_default());
+    let bloom = move |op, hashes: &[u64]| {
+        match op {
+            Op::Bytes => return bloom.memory_bytes() as usize,
+            Op::Count => return count(&bloom, hashes),
+            Op::Add => bloom.insert_hashes(hashes).expect("a filter of whole keys"),
+            Op::Remove => bloom.clear(),
+        }
+        0
+    };
+    let mut peers: Vec<(_, Peer)> = vec![("Bloom, AVX2, 10 bits per key", Box::new(bloom))];
+    peers.push(("blocked-bloom-removable", ours(Kernel::default())));
+    peers.extend(avx2().map(|kernel| ("blocked-bloom-removable, AVX2", ours(kernel))));
     if keys <= 10_000_000 {
-        peers.push(("cuckoofilter †", Box::new(Cuckoo::with_capacity(keys))));
-        peers.push(("scalable_cuckoo_filter †", Box::new(Scalable::new(keys, 0.001))));
+        // As its documentation has it: SipHash.
+        let mut filter = CuckooFilter::<DefaultHasher>::with_capacity(keys);
+        let cuckoo = move |op, hashes: &[u64]| match op {
+            Op::Bytes => filter.memory_usage(),
+            Op::Count => hashes.iter().filter(|&hash| filter.contains(hash)).count(),
+            Op::Add => hashes.iter().filter(|&hash| filter.add(hash).is_ok()).count(),
+            Op::Remove => hashes.iter().filter(|&hash| filter.delete(hash)).count(),
+        };
+        peers.push(("cuckoofilter †", Box::new(cuckoo)));
+        let mut filter = ScalableCuckooFilter::new(keys, 0.001);
+        let scalable = move |op, hashes: &[u64]| match op {
+            Op::Bytes => filter.bits() as usize / 8,
+            Op::Count => hashes.iter().filter(|&hash| filter.contains(hash)).count(),
+            Op::Add => hashes.iter().inspect(|hash| filter.insert(hash)).count(),
+            Op::Remove => hashes.iter().filter(|&hash| filter.remove(hash)).count(),
+        };
+        peers.push(("scalable_cuckoo_filter †", Box::new(scalable)));
     }
     peers
+}
+
+/// All of them, some a call.
+fn run(peer: &mut Peer, op: Op, hashes: &[u64]) -> usize {
+    hashes.chunks(BATCH).map(|part| peer(op, part)).sum()
 }
 
 /// Measures every filter at this size.
@@ -115,14 +95,14 @@ pub(crate) fn measure(keys: u64, quick: bool) -> Vec<Removable> {
     let hashes: Vec<u64> = (0..keys).map(hash).collect();
     let mut peers = peers(keys as usize);
     eprintln!("  {keys} keys: filling");
-    peers.iter_mut().for_each(|(_, peer)| hashes.chunks(BATCH).for_each(|part| peer.add(part)));
+    peers.iter_mut().for_each(|(_, peer)| _ = run(peer, Op::Add, &hashes));
     let [absent, present] = [Mix::Absent, Mix::Present].map(|mix| {
         eprintln!("  {keys} keys: {mix:?} hashes, {BATCH} a call");
         let (queries, pass) = (&queries::<u64>(mix, keys), pass_length(keys));
-        let cases = peers
-            .iter()
-            .map(|(_, peer)| Case::batches(queries, pass, BATCH, |part: &[u64]| peer.count(part)));
-        interleaved(&mut cases.collect::<Vec<_>>(), schedule(keys, quick))
+        let cases = peers.iter_mut().map(|(name, peer)| {
+            (*name, Case::batches(queries, pass, BATCH, |part: &[u64]| peer(Op::Count, part)))
+        });
+        interleaved(cases.collect(), schedule(keys, quick))
     });
     // Beyond, a round would take minutes.
     let updates = match keys {
@@ -130,23 +110,20 @@ pub(crate) fn measure(keys: u64, quick: bool) -> Vec<Removable> {
         _ => Vec::new(),
     };
     let never: Vec<u64> = (0..MISUSE).map(|i| hash(1 << 40 | i)).collect();
-    let row = |(i, (name, mut peer)): (usize, (&str, Box<dyn Peer>))| {
-        let count = |peer: &dyn Peer, hashes: &[u64]| {
-            hashes.chunks(BATCH).map(|part| peer.count(part)).sum::<usize>() as u64
-        };
-        let (bytes, passed) = (peer.bytes(), count(&*peer, &never));
+    let row = |(i, (name, mut peer)): (usize, (&str, Peer))| {
         let removes = i > 0;
+        let (bytes, passed) = (peer(Op::Bytes, &[]), run(&mut peer, Op::Count, &never) as u64);
         let lost = (removes && keys <= 10_000_000).then(|| {
-            let before = count(&*peer, &hashes);
-            never.chunks(BATCH).for_each(|part| peer.remove(part));
-            before.saturating_sub(count(&*peer, &hashes))
+            let before = run(&mut peer, Op::Count, &hashes);
+            run(&mut peer, Op::Remove, &never);
+            before.saturating_sub(run(&mut peer, Op::Count, &hashes)) as u64
         });
         let [add, remove] = [1, 0].map(|which| updates.get(i).map(|of: &[Timing; 2]| of[which]));
         Removable {
             name: name.to_owned(),
             keys,
             bits_per_key: bytes as f64 * 8.0 / keys as f64,
-            times: [Some(absent[i]), Some(present[i]), add, remove.filter(|_| removes)],
+            times: [Some(absent[i].1), Some(present[i].1), add, remove.filter(|_| removes)],
             passed,
             lost,
         }
@@ -155,13 +132,11 @@ pub(crate) fn measure(keys: u64, quick: bool) -> Vec<Removable> {
 }
 
 /// Times of removing all keys and of adding all of them again, in turn.
-fn updates(peers: &mut [(&str, Box<dyn Peer>)], hashes: &[u64], rounds: usize) -> Vec<[Timing; 2]> {
+fn updates(peers: &mut [(&'static str, Peer)], hashes: &[u64], rounds: usize) -> Vec<[Timing; 2]> {
     eprintln!("  {} keys: removing and adding all, {BATCH} a call", hashes.len());
     let cases = peers.iter_mut().map(|(_, peer)| {
-        Case::new(hashes.len(), move |pass| {
-            let each = |part| if pass % 2 == 0 { peer.remove(part) } else { peer.add(part) };
-            hashes.chunks(BATCH).for_each(each);
-        })
+        let op = |pass: usize| if pass.is_multiple_of(2) { Op::Remove } else { Op::Add };
+        Case::new(hashes.len(), move |pass| run(peer, op(pass), hashes))
     });
     let times = times(&mut cases.collect::<Vec<_>>(), Schedule { rounds, warm: 0, timed: 2 });
     let every_second =

@@ -101,8 +101,6 @@ pub(crate) struct Rate {
     /// Absent keys that were looked up.
     pub(crate) queries: u64,
     pub(crate) false_positives: u64,
-    /// What blocked-bloom's `Params` predicts, for its own filter.
-    pub(crate) predicted: Option<f64>,
 }
 
 impl Rate {
@@ -128,7 +126,13 @@ pub(crate) struct Removable {
 impl Report {
     /// With nothing measured yet.
     pub(crate) fn new(kinds: &[Kind], bits_per_key: f64) -> Self {
-        let peers = kinds.iter().map(About::of).collect();
+        let about = |kind: &Kind| About {
+            id: kind.id.to_owned(),
+            version: kind.package.and_then(version).unwrap_or_default(),
+            configuration: kind.configuration.to_owned(),
+            rows: kind.rows.iter().map(|(row, _)| (*row).to_owned()).collect(),
+        };
+        let peers = kinds.iter().map(about).collect();
         let (times, rates, removable) = (Vec::new(), Vec::new(), Vec::new());
         Report { machine: machine(), bits_per_key, peers, times, rates, removable }
     }
@@ -166,20 +170,9 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     all
 }
 
-impl About {
-    fn of(kind: &Kind) -> Self {
-        About {
-            id: kind.id.to_owned(),
-            version: kind.package.and_then(version).unwrap_or_default(),
-            configuration: kind.configuration.to_owned(),
-            rows: kind.rows.iter().map(|(row, _)| (*row).to_owned()).collect(),
-        }
-    }
-}
-
 /// The version in this package's Cargo.lock.
-fn version((name, start): (&str, &str)) -> Option<String> {
-    let start = format!("name = \"{name}\"\nversion = \"{start}");
+fn version(name: &str) -> Option<String> {
+    let start = format!("name = \"{name}\"\n");
     let lock = include_str!("../Cargo.lock");
     let package = lock.split("[[package]]").find(|package| package.trim().starts_with(&start))?;
     Some(package.split('"').nth(3)?.to_owned())
@@ -192,13 +185,12 @@ fn machine() -> Machine {
         true => String::new(),
         false => format!(" -- {}", arguments.join(" ")),
     };
-    let date = Command::new("date").args(["-u", "+%F"]).output();
-    let date = date.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let date = Command::new("date").args(["-u", "+%F"]).output().map(|output| output.stdout);
     Machine {
         cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         kernel: Kernel::default().to_string(),
-        date: date.unwrap_or_default().trim().to_owned(),
+        date: String::from_utf8_lossy(&date.unwrap_or_default()).trim().to_owned(),
         command: format!("{command}{arguments}"),
     }
 }
@@ -206,11 +198,8 @@ fn machine() -> Machine {
 /// The processor's name, as Linux knows it.
 fn cpu() -> Option<String> {
     let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let field = |name| {
-        let line = info.lines().find(|line| line.starts_with(name))?;
-        Some(line.split(':').nth(1)?.trim())
-    };
-    let model = field("model name")?;
-    let (family, number) = (field("cpu family")?, field("model\t")?);
+    let field = |name| Some(info.lines().find(|l| l.starts_with(name))?.split(':').nth(1)?.trim());
+    let [model, family, number] = ["model name", "cpu family", "model\t"].map(field);
+    let (model, family, number) = (model?, family?, number?);
     Some(format!("{model} (family {family}, model {number})"))
 }

@@ -109,14 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if !is_read {
             break;
         }
-        let default_rounds = if args.quick || keys > 1_000_000 { 11 } else { 41 };
-        let setting = Setting::new(
-            keys,
-            args.bits_per_key,
-            args.probes,
-            args.rounds.unwrap_or(default_rounds) as usize,
-            args.batch.iter().map(|&batch| batch as usize).collect(),
-        )?;
+        let setting = Setting::new(keys, args)?;
         is_read = args.json || print(&setting.head())?;
         let mut all = Vec::new();
         let filter = filled(setting.params, keys).map_err(Failure::new)?;

@@ -23,8 +23,7 @@ pub(super) const OF_BUILD: &str = "\
 build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop, slices_loop: hashing
         16-byte keys one by one, alone; hashes_to_filter: from the builder's list; and_verified: finish_verified;
         keys_to_filter, slices_to_filter: through a builder, by insert_batch; one_by_one: a call for each key;
-        known_count: par_insert_batch; threads
-        share the inserting from 8.4 million keys on
+        known_count: par_insert_batch; threads share the inserting from 8.4 million keys on
 ";
 
 pub(super) const OF_METRICS: &str = "\
@@ -141,8 +140,7 @@ fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
         add!("hash_batch_8", kernel, eights, |keys, hashes, _| hasher.hash_batch(keys, hashes));
         add!("hash_u64s", kernel, integers, |keys, hashes, _| {
             hashes.resize(keys.len(), 0);
-            // As many hashes as keys.
-            _ = hasher.hash_u64s(keys, hashes);
+            _ = hasher.hash_u64s(keys, hashes); // as many hashes as keys
         });
         add!("loop, contains", kernel, keys, |keys, hashes, hits| {
             hash_loop(keys, hashes);

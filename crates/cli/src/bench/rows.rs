@@ -6,7 +6,11 @@ use blocked_bloom::{Block, Kernel, Params, Sizing};
 use indicatif::BinaryBytes;
 use serde_json::json;
 
+use super::Args;
 use crate::failure::Failure;
+
+const HEADS: &str =
+    "op               mix      kernel            threads     batch           ns/key  ratio";
 
 /// The filter and how it is measured.
 pub(super) struct Setting {
@@ -18,22 +22,19 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    pub(super) fn new(
-        keys: u64,
-        bits_per_key: f64,
-        probes: Option<u32>,
-        rounds: usize,
-        batches: Vec<usize>,
-    ) -> Result<Self, Failure> {
-        let sizing = Sizing::BitsPerKey(bits_per_key);
+    pub(super) fn new(keys: u64, args: &Args) -> Result<Self, Failure> {
+        let sizing = Sizing::BitsPerKey(args.bits_per_key);
         let params = sizing.params(keys).map_err(Failure::new)?;
         if params.is_pass_all() {
             return Err(Failure::new("0 bits per key mean no filter: there is nothing to measure"));
         }
-        let params = match probes {
+        let params = match args.probes {
             Some(probes) => params.with_probes(probes).map_err(Failure::new)?,
             None => params,
         };
+        let default_rounds = if args.quick || keys > 1_000_000 { 11 } else { 41 };
+        let rounds = args.rounds.unwrap_or(default_rounds) as usize;
+        let batches = args.batch.iter().map(|&batch| batch as usize).collect();
         Ok(Setting { keys, sizing, params, rounds, batches })
     }
 
@@ -42,17 +43,10 @@ impl Setting {
         let (keys, params) = (self.keys, &self.params);
         let size = BinaryBytes(u64::from(params.blocks()) * 64);
         format!(
-            "\n{keys} keys, {size}, {:.2} bits/key, {} probes, {} rounds\n{:<16} {:<8} {:<17} {:>7} {:>9} {:>16} {:>6}\n",
+            "\n{keys} keys, {size}, {:.2} bits/key, {} probes, {} rounds\n{HEADS}\n",
             params.bits_per_key(),
             params.probes(),
-            self.rounds,
-            "op",
-            "mix",
-            "kernel",
-            "threads",
-            "batch",
-            "ns/key",
-            "ratio"
+            self.rounds
         )
     }
 }
@@ -111,15 +105,14 @@ impl Row {
 /// Interleaved cases, with what their rows say.
 pub(super) struct Group<'a> {
     name: Name,
-    names: Vec<Name>,
-    cases: Vec<Case<'a>>,
+    cases: Vec<(Name, Case<'a>)>,
 }
 
 impl<'a> Group<'a> {
     /// Of one thread, in calls of so many keys.
     pub(super) fn new(op: &'static str, mix: &'static str, batch: usize) -> Self {
         let name = Name { op, mix, kernel: "-", threads: 1, batch };
-        Group { name, names: Vec::new(), cases: Vec::new() }
+        Group { name, cases: Vec::new() }
     }
 
     /// The same, with the loops of the memory-bound baseline of these lines as the first two rows.
@@ -156,8 +149,7 @@ impl<'a> Group<'a> {
         threads: usize,
         case: Case<'a>,
     ) {
-        self.names.push(Name { op, kernel, threads, ..self.name });
-        self.cases.push(case);
+        self.cases.push((Name { op, kernel, threads, ..self.name }, case));
     }
 
     /// From here on, cases are of this op.
@@ -173,14 +165,14 @@ impl<'a> Group<'a> {
 
     /// Rows that are compared with what `baseline` makes of the times and the row's place.
     pub(super) fn rows_beside(
-        mut self,
+        self,
         rounds: usize,
         baseline: impl Fn(&[Timing], usize) -> Option<Timing>,
     ) -> Vec<Row> {
-        let times = interleaved(&mut self.cases, Schedule::rounds(rounds));
-        let rows = self.names.into_iter().enumerate();
-        let row = |(i, name)| Row { name, time: times[i], baseline: baseline(&times, i) };
-        rows.map(row).collect()
+        let rows = interleaved(self.cases, Schedule::rounds(rounds));
+        let times: Vec<Timing> = rows.iter().map(|(_, time)| *time).collect();
+        let row = |(i, (name, time))| Row { name, time, baseline: baseline(&times, i) };
+        rows.into_iter().enumerate().map(row).collect()
     }
 }
 
