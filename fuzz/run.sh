@@ -9,7 +9,7 @@ fuzz/run.sh SECONDS [TARGET...]   fuzzes each target, or each of `cargo +nightly
 fuzz/run.sh seeds [TARGET...]     adds to fuzz/seeds what fuzz/corpus reaches and the seeds do not
 
 A target starts from fuzz/corpus/TARGET, where new inputs are kept, and fuzz/seeds/TARGET, with the words of
-fuzz/dict/TARGET.dict. So many run at a time as there are cores; JOBS=N for another number. An input that takes more
+fuzz/dict/TARGET.dict. As many run at a time as there are cores; JOBS=N sets another number. An input that takes more
 than 30 seconds or 2 GB is a find. Its exit status is 1 if there is a find; the input is then in fuzz/artifacts/TARGET,
 what the target said in fuzz/artifacts/TARGET.log.
 HELP

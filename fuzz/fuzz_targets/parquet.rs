@@ -73,7 +73,7 @@ fn naive_hash(bytes: &[u8]) -> u64 {
     h ^ h >> 32
 }
 
-/// The bytes and bits of a value in a bitset of so many bytes.
+/// The bytes and bits of a value in a bitset of this many bytes.
 fn naive_bits(bytes: usize, value: &[u8]) -> [(usize, u8); 8] {
     let h = naive_hash(value);
     let block = ((h >> 32) * (bytes as u64 / 32) >> 32) as usize;

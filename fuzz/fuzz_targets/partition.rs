@@ -27,7 +27,7 @@ struct Input {
     rule: u8,
     only_prefixes: bool,
     keys: Vec<Vec<u8>>,
-    /// Keys that are made up beside those, in so many runs of a common prefix.
+    /// Keys that are made up beside those, in this many runs of a common prefix.
     more: u16,
     runs: u8,
     looked_up: Vec<Vec<u8>>,

@@ -33,7 +33,7 @@ impl Rule {
         }
     }
 
-    /// The first so many bytes that are a prefix, of a key that ends or may go on.
+    /// How many of the first bytes are a prefix, of a key that ends or may go on.
     fn naive(self, bytes: &[u8], ends: bool) -> Option<&[u8]> {
         let mut seen = 0;
         for end in 0..=bytes.len() {

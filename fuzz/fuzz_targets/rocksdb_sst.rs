@@ -124,7 +124,7 @@ fuzz_target!(|input: &[u8]| {
     match choice {
         0..128 => {
             let original = FIXTURES[usize::from(*choice) % FIXTURES.len()];
-            // One byte, so that no change of data can come with that of its checksum.
+            // One byte, so that data and checksum cannot change together.
             let &[low, high, change, ..] = rest else { return };
             let mut file = original.to_vec();
             let at = usize::from(u16::from_le_bytes([low, high])) % file.len();

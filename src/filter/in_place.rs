@@ -19,7 +19,7 @@ impl BloomFilter {
     /// panics. **No checksum is verified**: the container of the bytes must have one, and must have checked it.
     ///
     /// Cost: twice that of [`contains_hash`](Self::contains_hash) of an opened filter in the cache, where opening each time takes
-    /// eleven times as long again (`cargo bench --bench engine`); from memory, the line of the header besides that of the block.
+    /// eleven times as long again (`cargo bench --bench engine`); from memory, two lines, the header's and the block's.
     /// Keep a filter open where that is possible.
     ///
     /// ```

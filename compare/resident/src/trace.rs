@@ -345,7 +345,7 @@ fn shuffle(order: &mut [u32], random: &mut Random) {
     }
 }
 
-/// One time in ten a flush, else a table of a level is merged into those of the next that overlap it.
+/// One time in ten a flush, else a table of a level is merged into the tables of the next level that overlap it.
 fn compact(
     runs: &mut [Run],
     tables: &mut Vec<Table>,

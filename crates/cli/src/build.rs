@@ -29,7 +29,7 @@ use crate::threads;
 /// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
 /// keys than fit --max-memory is read twice, first to count them.
 ///
-/// --format ribbon builds a static filter, which takes a quarter less memory (by --fpr, 1% unless given).
+/// --format ribbon builds a static filter, which takes 28% less memory at 1% (by --fpr, 1% unless given).
 ///
 /// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits per key; with --keys for
 /// as many if that are more. The others are filters that other systems load: rocksdb-block and rocksdb-ribbon (by --bits-per-key; bytes for an SST
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long = "keys", value_name = "N", value_parser = parse_keys)]
     expected_keys: Option<u64>,
 
-    /// Build it for --keys even if the file of keys is too short to hold so many: for filters that will be merged with those of other files
+    /// Build it for --keys even if the file of keys is too short to hold that many: for filters that will be merged with those of other files
     #[arg(long, requires = "expected_keys")]
     oversized: bool,
 

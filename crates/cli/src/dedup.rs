@@ -124,7 +124,7 @@ impl Args {
         memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
     }
 
-    /// The filter, and where it will be written. The input has so many bytes, or 0 if that is not known.
+    /// The filter, and where it will be written. The input's number of bytes follows, or 0 if it is not known.
     fn state(&self, input_bytes: u64) -> Result<(Seen, Option<Output>), Failure> {
         let Some(path) = &self.state else { return Ok((Seen::new(self, input_bytes)?, None)) };
         let fail = |message| Err(Failure::of(&path.display().to_string(), message));

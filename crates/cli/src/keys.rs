@@ -285,7 +285,7 @@ impl KeyReader {
         Ok(true)
     }
 
-    /// The error for a key that was read so many keys `before` the last one.
+    /// The error for a key that was read `before` keys ahead of the last one.
     pub(crate) fn bad_key(&self, before: usize, problem: impl Display) -> Failure {
         let unit = if self.format.null { "key" } else { "line" };
         Failure::of(&self.name, format!("{unit} {}: {problem}", self.keys - before as u64))

@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Takes what follows an option of a number as its value even if it begins with a hyphen: the error is then that of the number, with its range, and not
+/// Takes what follows an option of a number as its value even if it begins with a hyphen: the error is then about the number, with its range, and not
 /// that there is no option `-5`.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     const NUMBERS: [&str; 5] = ["N", "BITS", "BYTES", "RATE", "READS"];

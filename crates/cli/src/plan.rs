@@ -39,7 +39,7 @@ EXAMPLES:
 
 const MODES: &str = "
   blocked-bloom plan --keys 10M --fpr 1%
-      sizes and false-positive rates to choose from, for one filter of so many keys
+      sizes and false-positive rates to choose from, for one filter of this many keys
   blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
       bits per key for each of the levels of an LSM tree, which share a budget of memory
 

@@ -63,7 +63,7 @@ impl<'a> Range<'a> {
 }
 
 impl<'a> FileRanges<'a> {
-    /// A file of so many bytes, none of them loaded.
+    /// A file of this many bytes, none of them loaded.
     pub fn new(length: u64) -> Self {
         FileRanges { length, first: Range::default(), more: Vec::new() }
     }

@@ -390,7 +390,7 @@ pub enum Warning {
     BlocksWithoutAnswers {
         /// How many do.
         blocks: u64,
-        /// Of so many.
+        /// Of this many.
         all: u64,
         /// What one of them is.
         kind: &'static str,

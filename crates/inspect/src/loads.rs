@@ -23,7 +23,7 @@ use crate::opened::{Filter, Opened};
 /// let opened = Opened::new("f", &FileRanges::from(&stored[..]), Format::Native, None)?;
 /// let loads = opened.block_loads(0).unwrap();
 /// assert_eq!(loads.histogram.iter().sum::<u64>(), loads.blocks);
-/// // Of so many blocks, as many with 230 bits set as keys that are hashed evenly leave.
+/// // As many of the blocks have 230 bits set as evenly hashed keys leave.
 /// assert!((loads.expected.iter().sum::<f64>() / loads.blocks as f64 - 1.0).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -38,9 +38,9 @@ pub struct BlockLoads {
     pub probes: u32,
     /// Fraction of all bits that are set, 0 to 1.
     pub fill_ratio: f64,
-    /// How many blocks have so many bits set, for none to all of them: `block_bits + 1` numbers.
+    /// How many blocks have each number of bits set, from none to all: `block_bits + 1` numbers.
     pub histogram: Vec<u64>,
-    /// The same for keys that are hashed evenly, so many that they set as many bits: what the histogram looks like unless the hash is bad or
+    /// The same for evenly hashed keys that set as many bits in all: what the histogram looks like unless the hash is bad or
     /// bits are damaged. Empty if every bit is set.
     pub expected: Vec<f64>,
 }
@@ -152,8 +152,8 @@ pub(crate) fn block_loads(opened: &Opened<'_>, number: usize) -> Option<BlockLoa
     }
     let ones: u64 = (0..).zip(&histogram).map(|(bits, blocks)| bits * blocks).sum();
     let fill_ratio = ones as f64 / (f64::from(block_bits) * blocks as f64);
-    // The chance that a key of a block sets a bit of it, by probes that may meet; by so many of the keys, evenly hashed, each bit is set: by a
-    // number that has a Poisson distribution.
+    // The chance that a key of a block sets a bit of it, by probes that may meet. How many evenly hashed keys set a bit has a Poisson
+    // distribution.
     let sets = match &part {
         Part::Bloom(_) => -(f64::from(probes) * (-1.0 / f64::from(block_bits)).ln_1p()).exp_m1(),
         Part::SplitBlock(_) => 1.0 / WORD_BITS as f64,
@@ -166,7 +166,7 @@ pub(crate) fn block_loads(opened: &Opened<'_>, number: usize) -> Option<BlockLoa
     Some(BlockLoads { block_bits, blocks, probes, fill_ratio, histogram, expected })
 }
 
-/// How many blocks have so many bits set.
+/// How many blocks have each number of bits set.
 fn histogram<const BYTES: usize>(blocks: &[[u8; BYTES]]) -> Vec<u64> {
     let mut histogram = vec![0; 8 * BYTES + 1];
     for block in blocks {
@@ -180,8 +180,8 @@ fn histogram<const BYTES: usize>(blocks: &[[u8; BYTES]]) -> Vec<u64> {
 const SPLIT_BLOCK_WORDS: u32 = 8;
 const WORD_BITS: usize = 32;
 
-/// How many of the blocks have so many bits set where a block has `load` keys on average: the mean over the blocks' numbers of keys, which
-/// have a binomial distribution, of that of the bits that so many probes set.
+/// How many of the blocks have each number of bits set where a block has `load` keys on average: the mean over the blocks' numbers of keys, which
+/// have a binomial distribution, of the distribution of the bits that their probes set.
 fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     // The bits that the keys so far set, in a block or in a word of a split block.
     let mut set = match part {
@@ -192,7 +192,7 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     let (n, keys) = (blocks as f64, (load * blocks as f64).round());
     let mut expected = Vec::new();
     let mut in_block = 0.0_f64;
-    // The logarithm of the chance of so many keys in a block: it may be small beyond what a double holds before it is not.
+    // The logarithm of the chance of this number of keys in a block: it may be small beyond what a double holds before it is not.
     let mut log = if blocks == 1 { 0.0 } else { keys * (-1.0 / n).ln_1p() };
     loop {
         let weight = match blocks {
@@ -218,7 +218,7 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     }
 }
 
-/// The chances of so many bits set after one more probe, of a bit that is as likely as any other.
+/// The chances of each number of bits set after one more probe, of a bit that is as likely as any other.
 fn throw(set: &mut [f64]) {
     let bits = (set.len() - 1) as f64;
     for ones in (1..set.len()).rev() {

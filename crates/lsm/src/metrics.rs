@@ -239,7 +239,7 @@ impl MetricsSnapshot {
     ///
     /// `predicted_rate` is what [`PlannedLevel`](crate::PlannedLevel::false_positive_rate) or
     /// [`Params`](blocked_bloom::Params::false_positive_rate) gives, 0 to 1; for several filters under one set of counters, the mean by
-    /// queries. Do not take that of a pass-all filter: it is 1, and no rate is above it.
+    /// queries. Do not take the rate of a pass-all filter: it is 1, and no rate is above it.
     pub fn check(&self, predicted_rate: f64) -> Option<RateWarning> {
         self.check_beyond(predicted_rate, FACTOR)
     }

@@ -383,7 +383,7 @@ pub struct PlaneLocation {
 }
 
 impl PlaneLocation {
-    /// Of bytes that are in memory, and so many that this is a part of them.
+    /// Of bytes that are in memory: this is a part of them.
     pub(crate) fn range(&self) -> Range<usize> {
         self.offset as usize..(self.offset + self.length) as usize
     }

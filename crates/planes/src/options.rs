@@ -37,7 +37,7 @@ pub struct PlanesOptions {
 }
 
 impl PlanesOptions {
-    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of so many that a group has 32 MiB if that are fewer;
+    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of fewer that fill 32 MiB;
     /// without a liveness plane, tag 0, of no text. Large planes in memory are advised to be on huge pages.
     pub fn new(shape: Shape) -> Self {
         let rows = (DEFAULT_GROUP_BITS / shape.planes()).min(DEFAULT_GROUP_ROWS);

@@ -181,7 +181,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
     /// every piece and in it for every query, the number of the query, the rows of the piece, and which of them may satisfy it: bit
     /// `i` is row `rows.start + i`.
     ///
-    /// Pieces follow each other, and begin at multiples of 64. They have so many rows that the planes of all queries, and the answers, are
+    /// Pieces follow each other, and begin at multiples of 64. Their number of rows is such that the planes of all queries, and the answers, are
     /// in the cache: 32,768 to 262,144.
     ///
     /// ```

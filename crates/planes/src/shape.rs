@@ -123,7 +123,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks at least 1 and so many that all
+    /// [`ShapeError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks at least 1, such that all
     /// together have at most [`MAX_PLANES`] bits.
     pub fn new(blocks: u32, block_bits: u32, probes: u32) -> Result<Self, ShapeError> {
         if !(MIN_BLOCK_BITS..=MAX_BLOCK_BITS).contains(&block_bits) {

@@ -292,7 +292,7 @@ impl RibbonFilterBuilder {
     }
 }
 
-/// So that equal hashes do not cancel out in a sum, nor two changed ones.
+/// Mixes a hash before summing, so that two corrupted hashes do not cancel.
 #[inline]
 fn mix(hash: u64) -> u64 {
     let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

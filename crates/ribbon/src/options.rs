@@ -82,7 +82,7 @@ impl RibbonOptions {
         sizing::estimated_bytes(self.rate, keys)
     }
 
-    /// The lowest rate of a filter of so many keys that takes no more than so many bytes, as [`estimated_bytes`](Self::estimated_bytes)
+    /// The lowest rate of a filter of this many keys in at most this many bytes, as [`estimated_bytes`](Self::estimated_bytes)
     /// counts them. `None` if they are too few for a rate of one half, and for more keys than a filter can hold.
     ///
     /// Cost: some 60 estimates.

@@ -83,7 +83,7 @@ pub(crate) fn columns(rate: f64) -> Result<(u32, f64), RibbonError> {
     Err(RibbonError::Rate { rate })
 }
 
-/// Blocks with one column less, of a shard with this many slots in which an equation can start: so many that the rate is not above the
+/// Blocks with one column less, of a shard with this many slots in which an equation can start: enough that the rate is not above the
 /// one that was wanted.
 pub(crate) fn short_blocks(starts: u32, portion: f64) -> u32 {
     (portion * f64::from(starts) / f64::from(WIDTH)) as u32
@@ -108,7 +108,7 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     Ok(HEADER_BYTES as u64 + (f64::from(shards) * 8.0 * (words + 1.0)) as u64)
 }
 
-/// The lowest rate, 2^-32 to one half, whose filters of so many keys take no more than so many bytes.
+/// The lowest rate, 2^-32 to one half, whose filters of this many keys take at most this many bytes.
 pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
     let fits = |columns: f64| {
         let rate = libm::exp2(-columns);

@@ -160,7 +160,7 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
 /// the answers are joined; once half of the hashes are answered "maybe", the rest of them are moved together, and only these are looked
 /// up in later links.
 ///
-/// `docs/growing.md` has the figures: moving them after every link costs absent keys up to twice the time, looking up everything
+/// Moving them after every link costs absent keys up to twice the time, looking up everything
 /// in every link costs present keys ten times as much.
 fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],

@@ -11,7 +11,7 @@ use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, one_by_one};
 /// Keys in a register.
 const KEYS: usize = 8;
 
-/// Hashes the first keys, up to a chunk whose lengths it does not take, and tells how many.
+/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported lengths.
 ///
 /// # Safety
 ///

@@ -118,7 +118,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Of one thread, in calls of so many keys.
+    /// Of one thread, in calls of this many keys.
     pub(super) fn new(op: &'static str, mix: &'static str, batch: usize) -> Self {
         let name = Name { op, mix, kernel: "-", threads: 1, batch };
         Group { name, names: Vec::new(), cases: Vec::new() }

@@ -3,13 +3,13 @@
 use crate::builders::Fit;
 use crate::numbers::{DEFAULT_BITS_PER_KEY, percent};
 
-/// A size for so many times the keys is a mistake, such as G for M, and not a filter that others will be merged with.
+/// A size for this multiple of the keys is a mistake, such as G for M, and not a filter that others will be merged with.
 const MUCH_LARGER: u64 = 100;
 
 /// Bytes up to which a filter for too many keys harms nobody.
 const SMALL: u64 = 1 << 20;
 
-/// The rate above which a filter in `--max-bytes` is of little use: that of three bits per key.
+/// The rate above which a filter in `--max-bytes` is of little use: the rate of three bits per key.
 const HIGH_RATE: f64 = 0.25;
 
 /// What to say about a filter whose size was given as a number of keys or of bytes that does not fit its keys.

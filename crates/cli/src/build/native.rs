@@ -25,7 +25,7 @@ pub(super) fn working_memory(max_key_bytes: u64) -> u64 {
 }
 
 /// A filter of all keys, by the threads of the current pool, and the bytes of the list that its hashes were kept in. With a number of
-/// expected keys there is no list: the filter is made for so many, and keys are inserted as they are read.
+/// expected keys there is no list: the filter is made for their number, and keys are inserted as they are read.
 pub(super) fn build(
     options: &FilterOptions,
     input: &Input<'_>,

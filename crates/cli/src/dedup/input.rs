@@ -145,7 +145,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The error for a line of the last piece, after so many others of it, of which so many bytes were found.
+    /// The error for a line of the last piece: how many lines of the piece come before it, and how many of its bytes were found.
     pub(super) fn line_too_long(&self, before: u64, found: usize) -> Failure {
         let (line, limit) = (self.lines + before + 1, self.max_line_bytes);
         let (end, other) = match self.terminator {

@@ -44,7 +44,7 @@ enum Filter {
 }
 
 impl Seen {
-    /// An empty filter, as large as the options say, for an input of so many bytes, or 0.
+    /// An empty filter, as large as the options say, for an input of this many bytes, or 0 if that is not known.
     pub(super) fn new(args: &Args, input_bytes: u64) -> Result<Self, Failure> {
         let (filter, capacity) = match Shape::of(args)? {
             Shape::Fixed(params) => {
@@ -241,7 +241,7 @@ impl Shape {
             (Some(bytes), _) => {
                 let blocks = most_blocks(bytes)?;
                 by_rate(1).map_err(Failure::new)?;
-                // The most lines that so many blocks are enough for.
+                // The most lines that this many blocks are enough for.
                 let (mut low, mut high) = (1, u64::from(blocks) * 512);
                 while low < high {
                     let middle = low + (high - low).div_ceil(2);
@@ -293,7 +293,7 @@ fn bytes_of(blocks: u32) -> u64 {
     HEADER_BYTES as u64 + 64 * u64::from(blocks)
 }
 
-/// The blocks of the largest filter in so many bytes of memory.
+/// The blocks of the largest filter in this many bytes of memory.
 fn most_blocks(bytes: u64) -> Result<u32, Failure> {
     match bytes / 64 {
         0 => Err(Failure::new(format!("--memory {bytes}: give 64 bytes or more"))),

@@ -50,7 +50,7 @@ fn a_file_without_keys_is_warned_of() {
     }
 }
 
-/// The rate of a union is that of its bits: keys that several filters hold are counted for each.
+/// The rate of a union follows from its bits: keys that several filters hold are counted for each.
 #[test]
 fn a_union_with_itself_keeps_its_rate_and_its_input() {
     let dir = Dir::new();
@@ -244,7 +244,7 @@ fn a_plan_of_kinds_has_the_total_of_bloom_alone() {
     assert!(bloom["bytes"].as_f64().unwrap() <= 104_857_600.0);
 }
 
-/// The error of a negative number is that of the number, and does not advise to write it elsewhere.
+/// The error of a negative number names the number, and does not advise to write it elsewhere.
 #[test]
 fn negative_numbers_are_errors_that_name_the_option() {
     let dir = Dir::new();

@@ -20,7 +20,7 @@ use super::value::hash_value;
 /// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, a cache, another filter; `Copy` | [`from_bytes`](SplitBlockFilter::from_bytes), [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
 ///
 /// Both are looked up alike. The owner has a power of two of blocks; a borrowed filter any number from 1 to 4,194,304 (128 MiB), at any
-/// alignment: if its bitset starts at a multiple of 32 in memory, which that of a file seldom does, each block is in one cache line, else
+/// alignment: if its bitset starts at a multiple of 32 in memory, which a bitset in a file seldom does, each block is in one cache line, else
 /// some straddle two.
 ///
 /// ```

@@ -80,7 +80,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
         let header = header::read(rest, start).map_err(|error| {
             let all = end - start;
             let is_cut = matches!(error, ParquetError::Truncated { .. });
-            // What the column says of its filter, or so many bytes as the header of any writer has, and more if that ends within it.
+            // What the column says of its filter, or as many bytes as any writer's header has, and more if the header goes on.
             let given = length.and_then(|length| u64::try_from(length).ok());
             let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
             let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);

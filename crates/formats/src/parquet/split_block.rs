@@ -101,7 +101,7 @@ pub fn insert(block: &mut SplitBlock, hash: u64) -> bool {
     new != 0
 }
 
-/// The false-positive rate, 0 to 1, of a filter of so many blocks that holds so many distinct values.
+/// The false-positive rate, 0 to 1, of a filter of this many blocks that holds this many distinct values.
 ///
 /// A block that holds `j` values has a bit of an absent one set in a word with the chance `1 - (31/32)^j`, in all eight with the eighth power of
 /// that, here averaged over `j ~ Binomial(values, 1 / blocks)`: by expanding the power, a sum of nine terms, which is exact but for

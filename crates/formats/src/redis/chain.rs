@@ -126,7 +126,7 @@ impl RedisFilter {
 
     /// `BF.ADD`: adds a key. Returns true if it was certainly not there before; otherwise nothing changes.
     ///
-    /// Cost: that of a lookup, and a cache line per probe. When the newest link holds as many keys as it was made for, another one is made.
+    /// Cost: a lookup, and a cache line per probe. When the newest link holds as many keys as it was made for, another one is made.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ impl SparkHash {
 }
 
 impl Version {
-    /// The hash of a number, as `putLong` and `mightContainLong` compute it: that of its eight little-endian bytes.
+    /// The hash of a number, as `putLong` and `mightContainLong` compute it, of its eight little-endian bytes.
     #[inline]
     pub fn hash_long(self, key: i64) -> SparkHash {
         self.hash_bytes(key.to_le_bytes())

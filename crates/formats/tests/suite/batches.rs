@@ -177,7 +177,7 @@ fn rocksdb_blocks() {
     }
 }
 
-/// A hash does not tell the partition: it is looked up in all of them.
+/// A hash does not say which partition its key is in: it is looked up in all of them.
 #[test]
 fn rocksdb_files() {
     let added = keys("a", 300);

@@ -39,7 +39,7 @@ pub fn layout_of_name(path: &str) -> Result<Layout, Error> {
     Layout::of_file_name(&name).map_err(Error::CassandraLayout)
 }
 
-/// Keys that are looked up in other layouts, at least and at most. That so many absent ones are all found there has a chance of one in a million
+/// Keys that are looked up in other layouts, at least and at most. That all of these are found there though they are absent has a chance of one in a million
 /// at 1 %.
 const SUSPICIOUS: usize = 3;
 const DIAGNOSED: usize = 64;

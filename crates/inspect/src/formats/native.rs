@@ -14,7 +14,7 @@ const VERSION: u16 = 1;
 /// Offset of the probe scheme in the header.
 const PROBE_SCHEME: usize = 10;
 
-/// Offset of the checksum of the blocks in the header, and of that of the header, which ends it.
+/// Offsets in the header: the checksum of the blocks, and the header's own, which ends it.
 pub(crate) const BODY_CHECKSUM: usize = 48;
 pub(crate) const HEADER_CHECKSUM: usize = 56;
 

@@ -52,7 +52,7 @@ fn even_hashes_fill_blocks_as_expected() {
         let bits = (0..).zip(&loads.expected).map(|(bits, n)| f64::from(bits) * n).sum::<f64>();
         let fill = bits / (f64::from(loads.block_bits) * loads.blocks as f64);
         assert!((fill / loads.fill_ratio - 1.0).abs() < 1e-3, "{fill}, {}", loads.fill_ratio);
-        // One in a thousand samples of so many blocks differs by more than 1.95 / sqrt(n).
+        // One in a thousand samples of this many blocks differs by more than 1.95 / sqrt(n).
         let most = 1.95 / (loads.blocks as f64).sqrt();
         assert!(distance(&loads) < most, "{} {most}", distance(&loads));
     }

@@ -200,7 +200,7 @@ fn java(all: &mut Vec<StoredFilter>) {
     }
 }
 
-/// The keys of filters of this project: so many are in each, and one more than the other is not looked up.
+/// The keys of filters of this project: this many are in each, and the next one is absent.
 pub(crate) const KEYS: u32 = 2_000;
 
 pub(crate) fn key(i: u32) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Which filters are worth their memory, and in which size. Pure: no clock, no I/O, no threads, no filters.
 //!
-//! What a filter saves is the reads of absent lookups: so many a second, each at the cost of a read of its table, all but the filter's
+//! What a filter saves is the reads of absent lookups: their number a second, each at the cost of a read of its table, all but the filter's
 //! false positives. A budget is spent as a knapsack of which the items have sizes: greedily, by what the next step of size saves per byte
 //! over the concave hull of each filter's sizes, which is within one filter of the optimum of the relaxed problem. A load is a cost that
 //! must pay back: that is the hysteresis.
@@ -392,7 +392,7 @@ impl ResidentPlanner {
             unit.age = (unit.age + seconds).min(most);
             unit.counted = 0.0;
             unit.wait = (unit.wait - seconds).max(0.0);
-            // A count of `n` lookups is so many events, each of which stands for `sampling`.
+            // A count of `n` lookups is `n` events, each of which stands for `sampling`.
             let variance = (unit.seen + unit.recent) * 0.5 * self.options.sampling / (2.0 * window);
             let difference = unit.recent - unit.seen;
             if difference * difference > CHANCE * CHANCE * variance && unit.age > window {

@@ -15,7 +15,7 @@ struct Golden {
     keys: u64,
     slack: f64,
     key_hash: KeyHash,
-    /// Keys `0 .. added` are added, then each third of them removed, then key 0 added so many times.
+    /// Keys `0 .. added` are added, then each third of them removed, then key 0 added this many times.
     added: u64,
     copies: u64,
 }

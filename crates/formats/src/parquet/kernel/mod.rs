@@ -1,4 +1,4 @@
-//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by that of a [`Kernel`] of the core.
+//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by the instruction set of a core's [`Kernel`].
 //!
 //! A kernel decides speed, never an answer: all give the bits of [`split_block`](super::split_block). A new instruction set is one
 //! file and one line of [`table`]; until it has them, its kernel is the scalar one here.

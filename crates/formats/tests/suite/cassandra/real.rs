@@ -36,7 +36,7 @@ fn queries(path: &Path) -> Vec<Query> {
     rows(path).into_iter().map(query).collect()
 }
 
-/// Compares every answer, of single keys and of a batch, and the bytes with those of the writer. Returns how many answers.
+/// Compares every answer, of single keys and of a batch, and the bytes with the writer's. Returns how many answers.
 fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraFilter) -> usize {
     let name = path.display();
     let bytes = std::fs::read(path).unwrap();
