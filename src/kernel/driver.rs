@@ -7,6 +7,7 @@ use crate::probe::Block;
 /// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines of a block are prefetched for as many later keys.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
+#[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
 #[inline(always)]
 pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     blocks: &[Block],
@@ -34,9 +35,7 @@ pub(super) fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Tests up to 64 hashes one by one.
-///
-/// Always inlined, so that `test` is compiled for the instruction set of the caller.
+/// Tests up to 64 hashes one by one. Always inlined, as the loop above.
 #[inline(always)]
 pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u64 {
     let bit = |hash| u64::from(test(hash));

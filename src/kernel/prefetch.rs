@@ -112,6 +112,7 @@ impl Prefetch {
 }
 
 /// Prefetches `LINES` lines of the block of each later key of a batch; nothing if `LINES` is 0.
+#[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
 #[inline(always)]
 pub(super) fn ahead_of<'h, const LINES: usize>(
     blocks: &[Block],

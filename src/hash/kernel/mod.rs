@@ -24,7 +24,7 @@ use core::mem::MaybeUninit;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use self::staging::STAGED;
-use crate::kernel::{InstructionSet, Kernel};
+use crate::kernel::Kernel;
 
 /// Multiplier of keys of 4 to 8 bytes, `PRIME_MX2` of the specification of XXH3.
 const MULTIPLIER_8: u64 = 0x9fb2_1c65_1e98_df25;
@@ -74,9 +74,9 @@ impl Vectors {
     pub(super) fn of(kernel: Kernel) -> Self {
         Vectors(match kernel.instructions() {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 => Set::Avx512,
+            crate::kernel::InstructionSet::Avx512 => Set::Avx512,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            InstructionSet::Avx2 => Set::Avx2,
+            crate::kernel::InstructionSet::Avx2 => Set::Avx2,
             _ => Set::Scalar,
         })
     }
