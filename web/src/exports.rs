@@ -21,7 +21,7 @@ struct State {
 
 thread_local!(static STATE: RefCell<State> = RefCell::new(State::default()));
 
-/// A buffer of so many bytes for the next call, zeroed. Null if there is no memory.
+/// A buffer of this many bytes for the next call, zeroed. Null if there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(len: usize) -> *mut u8 {
     STATE.with_borrow_mut(|state| {
@@ -64,7 +64,7 @@ pub extern "C" fn formats() -> *const u8 {
     answer(stored::formats)
 }
 
-/// Begins with a file of so many bytes, whose name is the input.
+/// Begins with a file of this many bytes, whose name is the input.
 #[unsafe(no_mangle)]
 pub extern "C" fn file_begin(length: f64) {
     STATE.with_borrow_mut(|state| {

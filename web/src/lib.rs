@@ -50,7 +50,7 @@ impl<'i> Input<'i> {
         str::from_utf8(self.value(name)?).ok().map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// The value of a field, read by one of the [`numbers`]; of a field that is not there, that of `default`.
+    /// The value of a field, read by one of the [`numbers`]; of a field that is not there, `default`.
     fn parse<T>(
         &self,
         name: &str,

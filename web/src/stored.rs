@@ -12,7 +12,7 @@ use crate::keys::{Encoding, keys_of};
 use crate::numbers::parse_count;
 use crate::{Fault, Input, object};
 
-/// Bars of the picture of the blocks' loads: one for four blocks, but so many.
+/// Bars of the picture of the blocks' loads: one for four blocks, at most this many.
 const BARS: RangeInclusive<u64> = 8..=64;
 
 /// The file, and the filter in it once it is open.

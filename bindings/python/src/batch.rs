@@ -438,7 +438,7 @@ enum Library {
 }
 
 fn library(keys: &Bound<'_, PyAny>) -> PyResult<Library> {
-    // Of a list of columns, that of the first.
+    // Of a list of columns, the first one's.
     let first = match keys.cast_exact::<PyList>() {
         Ok(list) => list.iter().next(),
         Err(_) => keys.cast_exact::<PyTuple>().ok().and_then(|tuple| tuple.iter().next()),

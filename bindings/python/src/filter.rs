@@ -33,7 +33,7 @@ pub(crate) struct Filter {
 
 /// A Bloom filter for a number of keys that is known, at least roughly.
 ///
-/// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found nevertheless when so many were added; `bits_per_key`
+/// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found nevertheless once that many were added; `bits_per_key`
 /// gives the size instead. Twice as many keys make the rate six times as high at 1 %; nothing else happens.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
