@@ -78,7 +78,7 @@ fn width(schema: &Schema) -> f64 {
     bytes.sum::<usize>() as f64
 }
 
-/// What it takes to run a plan, or `None` if a table's number of rows is not known.
+/// What it takes to run a plan, or `None` if a table does not tell its rows.
 pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     let children = plan.children();
     if children.is_empty() {
@@ -149,7 +149,7 @@ pub(crate) struct Transport {
     pub(crate) bytes: u64,
 }
 
-/// A stage more is worth it from this many bytes on: it takes some hundredths of a second, in which gigabytes are merged.
+/// A stage more is worth it from so many bytes on: it takes some hundredths of a second, in which gigabytes are merged.
 const MERGE_FROM: u64 = 32 << 20;
 
 /// The bytes that a filter of `filter` bytes from `keys` keys, in as many partitions as there are `tasks`, is moved as. A partition's

@@ -2,7 +2,7 @@
 //! executors as processes on this machine, prints rows and bytes shuffled, and stops them.
 //!
 //!     cargo run --locked --release --features cluster --example cluster                      2 M rows, each case once
-//!     cargo run --locked --release --features cluster --example cluster -- measure 20000000 7   this many rows and runs in turn; medians
+//!     cargo run --locked --release --features cluster --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
 //!     cargo run --locked --release --features cluster --example cluster -- tpch 1 3 scaled auto   TPC-H at a scale factor, three runs of each query with
 //!         `bloom_join.enabled` auto and false in turn; `one-process`, `defaults` (of Ballista), `scaled` and `scaled-static`: with thresholds
 //!         of a hundredth, as if there were a hundred times the rows; two more numbers are the first and the last query; `TABLES` is a directory to keep the tables in

@@ -1,7 +1,7 @@
 //! A policy around a policy, which times it: whatever is inside pays the same.
 //!
 //! While a filter is built no key is timed by itself: entries are kept, and added in one go. Times are those of the middle half, or the
-//! best of some: a mean would measure the machine's other work.
+//! best of some: a mean would be that of the machine's other work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -44,7 +44,7 @@ fn key(i: u64, keys: u64) -> Vec<u8> {
 }
 
 /// Since some moment, what the process has computed, in hundredths of a second: a machine that does other work too does not
-/// change it. Where the system has no such counter, the time of the clock.
+/// change it. Where the system does not tell, the time of the clock.
 fn seconds() -> f64 {
     static STARTED: OnceLock<Instant> = OnceLock::new();
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
