@@ -3,7 +3,7 @@
 //!
 //! The time is what the kernel counts for the server's threads, user and system. Both servers run on one CPU, the client on another, where `taskset` can say so:
 //! CPUs of a guest differ. Rounds are interleaved, so that noise affects both alike; every round has keys of its own, and the other module goes first. The
-//! ratio is the median of the rounds' ratios.
+//! ratio is the median of those of the rounds.
 
 #[path = "shared/client.rs"]
 mod client;

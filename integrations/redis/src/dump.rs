@@ -11,7 +11,7 @@ use crate::own::Own;
 /// Most bytes of a piece, as in RedisBloom.
 const PIECE: usize = 16 << 20;
 
-/// Most bytes of a header, which has 19,784 links then. What is allocated for them is a small multiple of it.
+/// Most bytes of a header: that of 19,784 links. What is allocated for them is a small multiple of it.
 const MAX_HEADER: usize = 1 << 20;
 
 /// Where RedisBloom's header has the growth and the first link, and how far the next one is.

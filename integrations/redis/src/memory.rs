@@ -65,7 +65,7 @@ fn memory(context: &Context) -> Option<Memory> {
     }
 }
 
-/// The name of the server's allocator; empty if INFO lacks the field.
+/// The name of the server's allocator; empty if the server does not tell.
 pub(crate) fn allocator(context: &Context) -> Vec<u8> {
     // SAFETY: as in `memory`.
     unsafe {

@@ -314,7 +314,7 @@ fn replies_that_are_missing_or_out_of_order_are_errors() {
 
 #[test]
 fn large_links_are_dumped_in_pieces_of_16_mebibytes() {
-    let mut filter = RedisFilter::new(13_000_000, 0.01, None).unwrap();
+    let mut filter = RedisFilter::new(20_000_000, 0.01, None).unwrap();
     filter.insert("apple").unwrap();
     let bytes = filter.links()[0].as_bytes().len();
     let lengths: Vec<(i64, usize)> =
