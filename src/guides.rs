@@ -12,7 +12,6 @@
 //! ```
 #![doc = include_str!("../docs/img/time-per-key.svg")]
 #![doc = include_str!("../docs/img/batch-size.svg")]
-#![doc = include_str!("../docs/img/throughput.svg")]
 #![doc = include_str!("../docs/img/false-positives.svg")]
 
 /// A page of the documentation, whose code is compiled and run. `rustdoc-links.txt` says where links between pages lead there; in the
