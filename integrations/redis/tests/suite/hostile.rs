@@ -242,6 +242,38 @@ fn chains_that_are_made_up_take_no_memory() {
     assert!(server.is_sound());
 }
 
+/// What another version may give a meaning to is refused, whose answers would otherwise be those of another filter.
+#[test]
+fn headers_of_own_dumps_have_no_unknown_meaning() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let one = own(&mut connection, "one", &["0.01", "100"], 10);
+    let grown = own(&mut connection, "grown", &["0.01", "100"], 500);
+    let changed = |dump: &Dump, at: usize, field: &[u8]| {
+        let mut header = Header::read(&dump[0].1, *b"\x89BBRDIS\n", 1).unwrap();
+        header.put(at, field);
+        header.seal()
+    };
+    for bit in 1..32 {
+        for fixed in [0, 1] {
+            let header = changed(&one, 16, &(1_u32 << bit | fixed).to_le_bytes());
+            assert_eq!(load_chunk(&mut connection, "f", 1, &header).unwrap_err(), BAD, "bit {bit}");
+        }
+    }
+    for at in (10..12).chain(20..24).chain(32..56) {
+        let header = changed(&one, at, &[1]);
+        assert_eq!(load_chunk(&mut connection, "f", 1, &header).unwrap_err(), BAD, "byte {at}");
+    }
+    // A filter that does not grow has one link.
+    for (name, dump, is_sound) in [("one:fixed", &one, true), ("grown:fixed", &grown, false)] {
+        load_chunk(&mut connection, name, 1, &changed(dump, 16, &1_u32.to_le_bytes())).unwrap();
+        let (iterator, piece) = &dump[1];
+        assert_eq!(load_chunk(&mut connection, name, *iterator, piece).is_ok(), is_sound, "{name}");
+    }
+    assert_eq!((one.len(), grown.len()), (2, 2));
+    assert!(server.is_sound());
+}
+
 fn own_rejected(connection: &mut Connection, total: u64) {
     let mut header = Header::new(*b"\x89BBRDIS\n", 1);
     header.put(12, &u32::MAX.to_le_bytes());
