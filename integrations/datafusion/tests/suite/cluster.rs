@@ -246,7 +246,7 @@ async fn functions_of_the_client(cluster: &Cluster, directory: &Path) {
 async fn tpch_in_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    generated::write(directory, 0.01, 2).unwrap();
+    generated::write(directory, crate::tpch::scale(0.01), 2).unwrap();
     let local = SessionContext::new();
     generated::register(&local, directory).await.unwrap();
     let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
