@@ -267,7 +267,7 @@ fn series(figures: &Figures, (workload, parts): (usize, u32), policy: Policy) ->
         Policy::Optimum => ("#8b949e", Line::Thin, Mark::Dot),
         Policy::Value => ("#e8590c", Line::Thin, Mark::Ring),
         Policy::Folding => ("#e8590c", Line::Thick, Mark::Dot),
-        Policy::ValueSampled => return None,
+        Policy::ValueSampled | Policy::TrueRates => return None,
         Policy::SmallestFirst => ("#2f9e44", Line::Thin, Mark::Square),
         Policy::Repaid => ("#1098ad", Line::Thin, Mark::Diamond),
         Policy::Quick => ("#3b82f6", Line::Thin, Mark::Dot),

@@ -8,7 +8,9 @@ use blocked_bloom_lsm::{
 };
 
 use crate::caches::{Cache, Lru, Moka, Quick};
-use crate::trace::{Class, Compaction, Event, PARTS, Packed, Random, SECOND, Table, Trace, params};
+use crate::trace::{
+    Class, Compaction, Event, PARTS, Packed, Random, TICK, TICKS, Table, Trace, params,
+};
 
 /// What a load costs in reads: the request, and the bytes that are read in the time of one.
 const REQUEST: f64 = 1.0;
@@ -20,6 +22,9 @@ pub(crate) enum Policy {
     /// The best set of whole filters for counts that are known before: of the whole trace or, where traffic changes, of each fifth of it.
     /// It changes for nothing.
     Optimum,
+    /// Whole filters by the true rates of now, which no counts show: it follows a shift at once, pays for loads, and knows how long traffic
+    /// lasts on average.
+    TrueRates,
     /// `blocked-bloom-lsm`, with whole filters only.
     Value,
     /// The same with one in 16 lookups counted.
@@ -37,8 +42,9 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
-    pub(crate) const ALL: [Policy; 9] = [
+    pub(crate) const ALL: [Policy; 10] = [
         Policy::Optimum,
+        Policy::TrueRates,
         Policy::Value,
         Policy::ValueSampled,
         Policy::Folding,
@@ -52,6 +58,7 @@ impl Policy {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Policy::Optimum => "offline optimum",
+            Policy::TrueRates => "by true rates",
             Policy::Value => "by value",
             Policy::ValueSampled => "by value, 1 in 16 counted",
             Policy::Folding => "by value, folding",
@@ -104,9 +111,9 @@ pub(crate) struct World<'t> {
     parts: u32,
     units: Vec<ResidentTable>,
     budget: u64,
-    /// Seconds before anything is counted.
+    /// Ticks before anything is counted.
     warm: u32,
-    /// Seconds for which the optimum keeps its set.
+    /// Ticks for which the optimum keeps its set.
     window: u32,
 }
 
@@ -130,8 +137,8 @@ impl<'t> World<'t> {
                 units.push(unit.with_params(&shape).with_run_share(share).with_read_cost(cost));
             }
         }
-        let warm = if is_cold { 0 } else { trace.seconds / 5 };
-        let window = if changes { trace.seconds / 5 } else { trace.seconds - warm };
+        let warm = if is_cold { 0 } else { trace.ticks / 5 };
+        let window = if changes { trace.ticks / 5 } else { trace.ticks - warm };
         let budget = trace.total_bytes * percent / 100;
         World { trace, parts, units, budget, warm, window }
     }
@@ -139,16 +146,17 @@ impl<'t> World<'t> {
     pub(crate) fn run(&self, policy: Policy) -> Cost {
         let mut cost = match policy {
             Policy::Optimum => self.optimum(),
-            Policy::Value => self.by_value(false, 1),
-            Policy::ValueSampled => self.by_value(false, 16),
-            Policy::Folding => self.by_value(true, 1),
+            Policy::TrueRates => self.by_value(false, None),
+            Policy::Value => self.by_value(false, Some(1)),
+            Policy::ValueSampled => self.by_value(false, Some(16)),
+            Policy::Folding => self.by_value(true, Some(1)),
             Policy::SmallestFirst => self.smallest_first(),
             Policy::Repaid => self.cached(&mut Quick::new(self.units.len(), self.budget), true),
             Policy::Quick => self.cached(&mut Quick::new(self.units.len(), self.budget), false),
             Policy::Lru => self.cached(&mut Lru::new(self.units.len(), self.budget), false),
             Policy::Moka => self.cached(&mut Moka::new(self.budget), false),
         };
-        cost.gets = self.trace.gets - u64::from(self.warm) * SECOND;
+        cost.gets = self.trace.gets - u64::from(self.warm) * TICK;
         cost
     }
 
@@ -199,15 +207,28 @@ impl<'t> World<'t> {
         inputs
     }
 
-    fn by_value(&self, folding: bool, sample: u32) -> Cost {
+    /// The table with the rate that it truly has, and nothing that is expected beside it.
+    fn with_true_rate(&self, unit: usize, now: u32) -> ResidentTable {
+        let rate = self.trace.rate(now, self.table(unit).run, self.range(unit));
+        self.units[unit].with_run_share(0.0).with_absent_per_second(rate as f32)
+    }
+
+    /// One in `sample` lookups is counted; none, and the true rates are known instead.
+    fn by_value(&self, folding: bool, sample: Option<u32>) -> Cost {
+        let knows = sample.is_none();
+        let sample = sample.unwrap_or(1);
         let options = ResidentOptions::new(self.budget)
             .with_half_life(Duration::from_secs(8))
-            .with_payback(Duration::from_secs(10))
+            .with_payback(Duration::from_secs(5))
             .with_load_cost(REQUEST, BYTES_PER_READ)
-            .with_expected_lookups(SECOND as f64)
+            .with_expected_lookups((TICK * TICKS) as f64)
             .with_sampling(sample)
             .with_folding(folding);
-        let mut planner = ResidentPlanner::new(options);
+        let options = match knows {
+            true => options.with_payback(Duration::from_secs(self.window.into()) / TICKS as u32),
+            false => options,
+        };
+        let mut planner = ResidentPlanner::new(options.clone());
         const GONE: usize = usize::MAX;
         let mut index_of = vec![GONE; self.units.len()];
         let mut unit_of = Vec::new();
@@ -220,11 +241,12 @@ impl<'t> World<'t> {
             unit_of[index] = unit;
         };
         for unit in self.first_units() {
-            index_of[unit] = planner.add(self.units[unit]);
+            index_of[unit] =
+                planner.add(if knows { self.with_true_rate(unit, 0) } else { self.units[unit] });
             note(index_of[unit], unit, &mut unit_of);
         }
         let mut cost = Cost::default();
-        let mut second = 0;
+        let mut now = 0;
         let mut compactions = self.trace.compactions.iter();
         let tick = |planner: &mut ResidentPlanner,
                     seconds,
@@ -232,7 +254,7 @@ impl<'t> World<'t> {
                     sizes: &mut [_],
                     unit_of: &[usize],
                     cost: &mut Cost| {
-            for (index, size) in planner.tick(Duration::from_secs(seconds)) {
+            for (index, size) in planner.tick(Duration::from_secs(seconds) / TICKS as u32) {
                 let unit = unit_of[index];
                 if size > sizes[unit] {
                     assert!(planner.resize(index, size), "a load that was wanted fits");
@@ -249,25 +271,35 @@ impl<'t> World<'t> {
             match event.unpack() {
                 Event::Visit(class, part) => {
                     let unit = self.unit(part);
-                    if class != Class::Present {
+                    if class != Class::Present && !knows {
                         until_counted -= 1;
                         if until_counted == 0 {
                             counts[unit] += sample;
                             until_counted = 1 + random.below(2 * sample as usize - 1) as u32;
                         }
                     }
-                    if second >= self.warm {
+                    if now >= self.warm {
                         cost.visit(class, sizes[unit], self.read_cost(unit));
                     }
                 }
-                Event::Second => {
-                    second += 1;
+                Event::Tick => {
+                    now += 1;
                     for (unit, count) in
                         counts.iter_mut().enumerate().filter(|(_, count)| **count > 0)
                     {
                         planner.count(index_of[unit], std::mem::take(count).into());
                     }
-                    tick(&mut planner, 1, second >= self.warm, &mut sizes, &unit_of, &mut cost);
+                    if knows && self.trace.shifts_at(now) {
+                        // No tables change where traffic does.
+                        planner = ResidentPlanner::new(options.clone());
+                        for unit in self.first_units() {
+                            let index = planner.add(self.with_true_rate(unit, now));
+                            assert_eq!(index, index_of[unit]);
+                            assert!(planner.resize(index, sizes[unit]));
+                        }
+                    }
+                    let seconds = u64::from(!knows);
+                    tick(&mut planner, seconds, now >= self.warm, &mut sizes, &unit_of, &mut cost);
                 }
                 Event::Compaction => {
                     let compaction = compactions.next().expect("one for each event");
@@ -279,7 +311,11 @@ impl<'t> World<'t> {
                         for input in &mut inputs {
                             input.table = index_of[input.table];
                         }
-                        index_of[born] = planner.add_merged(self.units[born], &inputs);
+                        index_of[born] = if knows {
+                            planner.add(self.with_true_rate(born, now))
+                        } else {
+                            planner.add_merged(self.units[born], &inputs)
+                        };
                         note(index_of[born], born, &mut unit_of);
                     }
                     for dead in self.units_of(&compaction.dead) {
@@ -302,17 +338,17 @@ impl<'t> World<'t> {
     /// Whole filters by what they save per byte in each window, with the counts of that window.
     fn optimum(&self) -> Cost {
         let mut starts = vec![(0, 0)];
-        let mut second = 0;
+        let mut now = 0;
         for (index, event) in self.trace.events.iter().enumerate() {
-            if matches!(event.unpack(), Event::Second) {
-                second += 1;
-                if second >= self.warm && (second - self.warm).is_multiple_of(self.window) {
-                    starts.push((index, second));
+            if matches!(event.unpack(), Event::Tick) {
+                now += 1;
+                if now >= self.warm && (now - self.warm).is_multiple_of(self.window) {
+                    starts.push((index, now));
                 }
             }
         }
-        starts.retain(|&(_, second)| second >= self.warm);
-        starts.push((self.trace.events.len(), self.trace.seconds));
+        starts.retain(|&(_, now)| now >= self.warm);
+        starts.push((self.trace.events.len(), self.trace.ticks));
         let mut cost = Cost::default();
         for pair in starts.windows(2) {
             let [(first, from), (end, to)] = [pair[0], pair[1]];
@@ -376,17 +412,17 @@ impl<'t> World<'t> {
                 }
             }
         }
-        let mut second = 0;
+        let mut now = 0;
         let mut compactions = self.trace.compactions.iter();
         for event in &self.trace.events {
             match event.unpack() {
                 Event::Visit(class, part) => {
                     let unit = self.unit(part);
-                    if second >= self.warm {
+                    if now >= self.warm {
                         cost.visit(class, sizes[unit], self.read_cost(unit));
                     }
                 }
-                Event::Second => second += 1,
+                Event::Tick => now += 1,
                 Event::Compaction => {
                     // New tables take the place of dead ones of their level, from the memory of the compaction.
                     let compaction = compactions.next().expect("one for each event");
@@ -415,14 +451,14 @@ impl<'t> World<'t> {
     fn cached(&self, cache: &mut dyn Cache, is_repaid: bool) -> Cost {
         let mut cost = Cost::default();
         let mut owed = vec![0.0; self.units.len()];
-        let mut second = 0;
+        let mut now = 0;
         let mut compactions = self.trace.compactions.iter();
         for event in &self.trace.events {
             match event.unpack() {
                 Event::Visit(class, part) => {
                     let unit = self.unit(part);
                     let (bytes, read_cost) = (self.units[unit].bytes(), self.read_cost(unit));
-                    let is_on = second >= self.warm;
+                    let is_on = now >= self.warm;
                     let mut is_resident = if is_repaid && class < Class::PassesHalf {
                         cache.has(unit as u32)
                     } else {
@@ -450,7 +486,7 @@ impl<'t> World<'t> {
                         cost.visit(class, size, read_cost);
                     }
                 }
-                Event::Second => second += 1,
+                Event::Tick => now += 1,
                 Event::Compaction => {
                     let compaction = compactions.next().expect("one for each event");
                     let kept: Vec<usize> = self

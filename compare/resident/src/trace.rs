@@ -5,8 +5,11 @@ use blocked_bloom::{Params, Sizing};
 /// Partitions of a table's filter. Events name partitions, and whole filters are these taken together.
 pub(crate) const PARTS: u32 = 16;
 
-/// Gets of a second.
-pub(crate) const SECOND: u64 = 20_000;
+/// Ticks of a second.
+pub(crate) const TICKS: u64 = 4;
+
+/// Gets of a tick: 20,000 are a second.
+pub(crate) const TICK: u64 = 20_000 / TICKS;
 
 /// Ranges of keys that are hot or cold together.
 const RANGES: usize = 20_000;
@@ -29,7 +32,7 @@ pub(crate) enum Class {
 
 pub(crate) enum Event {
     Visit(Class, u32),
-    Second,
+    Tick,
     Compaction,
 }
 
@@ -38,7 +41,7 @@ pub(crate) enum Event {
 pub(crate) struct Packed(u32);
 
 impl Packed {
-    const SECOND: u32 = 6 << 29;
+    const TICK: u32 = 6 << 29;
     const COMPACTION: u32 = 7 << 29;
 
     pub(crate) fn unpack(self) -> Event {
@@ -48,7 +51,7 @@ impl Packed {
             1 => Event::Visit(Class::PassesWhole, part),
             2 => Event::Visit(Class::PassesHalf, part),
             3 => Event::Visit(Class::Caught, part),
-            6 => Event::Second,
+            6 => Event::Tick,
             _ => Event::Compaction,
         }
     }
@@ -84,7 +87,7 @@ pub(crate) struct Table {
     /// Its range of keys, which are 0 to 1.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// Seconds.
+    /// Ticks.
     pub(crate) born: u32,
     pub(crate) died: u32,
 }
@@ -103,8 +106,30 @@ pub(crate) struct Trace {
     /// Cost of a read by level.
     pub(crate) costs: Vec<f64>,
     pub(crate) total_bytes: u64,
-    pub(crate) seconds: u32,
+    pub(crate) ticks: u32,
     pub(crate) gets: u64,
+    /// The share of keys below each of `RANGES`, from each tick on at which traffic changes.
+    below: Vec<(u32, Vec<f64>)>,
+    /// The share of gets that visit a run and do not find their key there.
+    absent: Vec<f64>,
+}
+
+impl Trace {
+    /// Whether traffic changes at this tick.
+    pub(crate) fn shifts_at(&self, tick: u32) -> bool {
+        tick > 0 && self.below.iter().any(|&(from, _)| from == tick)
+    }
+
+    /// Absent lookups a second that a range of a run's keys is to get in this tick.
+    pub(crate) fn rate(&self, tick: u32, run: u32, (low, high): (f64, f64)) -> f64 {
+        let epoch = self.below.partition_point(|&(from, _)| from <= tick) - 1;
+        let below = |key: f64| {
+            let (at, below) = (key * RANGES as f64, &self.below[epoch].1);
+            let range = (at as usize).min(RANGES - 1);
+            below[range] + (at - range as f64) * (below[range + 1] - below[range])
+        };
+        (TICK * TICKS) as f64 * (below(high) - below(low)) * self.absent[run as usize]
+    }
 }
 
 #[derive(Clone)]
@@ -273,20 +298,31 @@ impl Workload {
             .collect();
         let mut order: Vec<u32> = (0..RANGES as u32).collect();
         shuffle(&mut order, &mut random);
+        let share_below = |order: &[u32]| {
+            let mut below = vec![0.0; RANGES + 1];
+            for (rank, &range) in order.iter().enumerate() {
+                below[range as usize + 1] = ((rank + 1) as f64).powf(-self.zipf) / mass;
+            }
+            (0..RANGES).for_each(|range| below[range + 1] += below[range]);
+            below
+        };
+        let mut below = vec![(0, share_below(&order))];
+        let absent = place.iter().map(|place| 1.0 - self.present * place / sum).collect();
 
         let mut events = Vec::with_capacity(gets as usize * runs.len());
         let mut compactions = Vec::new();
         let mut at = 0.0;
         for get in 0..gets {
-            if get > 0 && get.is_multiple_of(SECOND) {
-                events.push(Packed(Packed::SECOND));
+            if get > 0 && get.is_multiple_of(TICK) {
+                events.push(Packed(Packed::TICK));
             }
             if self.shifts > 0 && get > 0 && get.is_multiple_of(gets / self.shifts) {
                 shuffle(&mut order, &mut random);
+                below.push(((get / TICK) as u32, share_below(&order)));
             }
             if self.compact_every > 0 && get > 0 && get.is_multiple_of(self.compact_every) {
-                let second = (get / SECOND) as u32;
-                compactions.push(compact(&mut runs, &mut tables, second, &mut random));
+                let tick = (get / TICK) as u32;
+                compactions.push(compact(&mut runs, &mut tables, tick, &mut random));
                 events.push(Packed(Packed::COMPACTION));
             }
             let key = if self.sweep > 0.0 && random.share() < self.sweep {
@@ -323,13 +359,24 @@ impl Workload {
                 }
             }
         }
-        let seconds = gets.div_ceil(SECOND) as u32;
+        let ticks = gets.div_ceil(TICK) as u32;
         for table in &mut tables {
-            table.died = table.died.min(seconds);
+            table.died = table.died.min(ticks);
         }
         let mut costs = self.costs.to_vec();
         costs.resize(levels, 1.0);
-        Trace { events, tables, first_tables, compactions, costs, total_bytes, seconds, gets }
+        Trace {
+            events,
+            tables,
+            first_tables,
+            compactions,
+            costs,
+            total_bytes,
+            ticks,
+            gets,
+            below,
+            absent,
+        }
     }
 }
 
@@ -349,7 +396,7 @@ fn shuffle(order: &mut [u32], random: &mut Random) {
 fn compact(
     runs: &mut [Run],
     tables: &mut Vec<Table>,
-    second: u32,
+    tick: u32,
     random: &mut Random,
 ) -> Compaction {
     let mut compaction = Compaction { dead: Vec::new(), born: Vec::new() };
@@ -358,7 +405,7 @@ fn compact(
             let count = run.cuts.len() as f64;
             for i in from..to {
                 compaction.dead.push(run.tables[i]);
-                tables[run.tables[i] as usize].died = second;
+                tables[run.tables[i] as usize].died = tick;
                 if i > from {
                     run.cuts[i] = (i as f64 + 0.7 * (random.share() - 0.5)) / count;
                 }
@@ -366,7 +413,7 @@ fn compact(
             for i in from..to {
                 run.tables[i] = tables.len() as u32;
                 compaction.born.push(run.tables[i]);
-                tables.push(table(run, number, i, second));
+                tables.push(table(run, number, i, tick));
             }
         };
     if random.share() < 0.1 {

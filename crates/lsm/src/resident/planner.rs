@@ -142,14 +142,12 @@ struct Unit {
     table: ResidentTable,
     is_alive: bool,
     size: ResidentSize,
-    /// Absent lookups a second: the mean over `age`, without what was expected before the first.
+    /// Absent lookups a second: the mean over `age`.
     seen: f32,
-    /// The same over the recent past only.
-    recent: f32,
-    /// Weight of what was expected, 1 until something was counted.
-    unseen: f32,
     /// Seconds that `seen` covers.
     age: f32,
+    /// Absent lookups of the last `fresh_age` seconds of the planner.
+    fresh: f32,
     /// Absent lookups since the last tick.
     counted: f32,
     /// Seconds until it may be loaded again.
@@ -158,10 +156,22 @@ struct Unit {
 }
 
 impl Unit {
-    /// Absent lookups a second; `per_run` are those of a run that has all keys.
-    fn absent(&self, per_run: f64) -> f64 {
-        let expected = f64::from(self.unseen) * f64::from(self.table.run_share) * per_run;
-        f64::from(self.seen) + expected
+    /// Absent lookups a second: the mean of a gamma distribution, which starts at what is expected and is updated by the counts. It keeps
+    /// filters of which chance made two lookups out of one from displacing others.
+    fn absent(&self, expected: Expected) -> f64 {
+        let prior = f64::from(self.table.run_share) * expected.per_run;
+        if prior == 0.0 {
+            return f64::from(self.seen);
+        }
+        let counted = f64::from(self.seen * self.age);
+        (counted + expected.weight) / (f64::from(self.age) + expected.weight / prior)
+    }
+
+    /// Absent lookups that the last `fresh_age` seconds would have had, had they been as those before; none if there was no tick before.
+    fn due(&self, fresh_age: f32, tick: f32) -> Option<f32> {
+        let before = self.age - fresh_age;
+        let counted_before = (self.seen * self.age - self.fresh).max(0.0);
+        (before >= tick).then(|| counted_before * fresh_age / before)
     }
 
     fn bytes(&self, size: ResidentSize) -> u64 {
@@ -180,6 +190,35 @@ impl Unit {
             ResidentSize::Whole => 1.0 - f64::from(self.table.rate),
         }
     }
+}
+
+/// Absent lookups of all filters: what was counted, and what was due.
+#[derive(Clone, Copy, Debug, Default)]
+struct Volume {
+    counted: f64,
+    due: f64,
+}
+
+impl Volume {
+    fn add(&mut self, counted: f32, due: f32) {
+        (self.counted, self.due) = (self.counted + f64::from(counted), self.due + f64::from(due));
+    }
+
+    /// What a filter might have been counted with no change of its own, of all such numbers the nearest to what it was: it has changed if
+    /// both its lookups and its share of all have. If traffic stops, none has, and nothing is forgotten.
+    fn unchanged(&self, counted: f32, due: f32) -> f32 {
+        let by_share = if self.due > 0.0 { due * (self.counted / self.due) as f32 } else { due };
+        counted.clamp(due.min(by_share), due.max(by_share))
+    }
+}
+
+/// What is expected of a table before its lookups are counted.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    /// Absent lookups a second of a run that has all keys.
+    per_run: f64,
+    /// How many counted lookups it weighs as much as.
+    weight: f64,
 }
 
 /// Reads a second, as the last plan estimated them: each weighted by its table's read cost.
@@ -217,8 +256,9 @@ pub struct ResidentPlanner {
     units: Vec<Unit>,
     free: Vec<u32>,
     resident_bytes: u64,
-    /// Absent lookups a second of a run that has all keys.
-    per_run: f64,
+    expected: Expected,
+    /// Seconds since counts were begun anew, to be compared with those before.
+    fresh_age: f32,
     /// Reads a second that a byte of the best filter that did not fit would save, less the cost of its load.
     price: f32,
     savings: Savings,
@@ -240,11 +280,12 @@ const MISSES: u32 = 1_000;
 /// How many times the recent past a mean covers at most.
 const MEMORY: f32 = 32.0;
 
-/// How much of the recent past a mean still covers when traffic has changed: then it follows what comes.
-const RESET: f32 = 0.3;
-
 /// The part of the time for which lookups have been as they are that they are expected to last, at least.
-const LASTS: f64 = 0.25;
+const LASTS: f64 = 0.75;
+
+/// How many events what is expected weighs as much as: chosen by the simulation between 0.5 and 4. A skewed traffic has one or less, but
+/// most filters are more alike than its few hot ones.
+const EXPECTED_EVENTS: f64 = 3.0;
 
 /// A step from one size of a filter to the next, as a number that sorts by density, the densest last: the bits of a positive `f32`, and
 /// below them the index, reversed so that ties go to the older, and which size it ends at.
@@ -263,12 +304,14 @@ impl ResidentPlanner {
     /// Nothing resident, no tables.
     pub fn new(options: ResidentOptions) -> Self {
         let per_run = options.expected_lookups;
+        let weight = EXPECTED_EVENTS * f64::from(options.sampling);
         ResidentPlanner {
             options,
             units: Vec::new(),
             free: Vec::new(),
             resident_bytes: 0,
-            per_run,
+            expected: Expected { per_run, weight },
+            fresh_age: 0.0,
             price: 0.0,
             savings: Savings::default(),
             steps: Vec::new(),
@@ -279,16 +322,14 @@ impl ResidentPlanner {
     /// Adds a table whose filter is not resident, and gives its index: that of a removed table, or the next.
     pub fn add(&mut self, table: ResidentTable) -> usize {
         let known = table.absent_per_second;
-        let is_expected = known.is_none() && table.run_share > 0.0;
         let seen = known.unwrap_or(0.0);
         let unit = Unit {
             table,
             is_alive: true,
             size: ResidentSize::None,
             seen,
-            recent: seen,
-            unseen: if is_expected { 1.0 } else { 0.0 },
-            age: if is_expected || known.is_some() { self.options.window() } else { 0.0 },
+            age: if known.is_some() { self.options.window() } else { 0.0 },
+            fresh: seen * self.fresh_age,
             counted: 0.0,
             wait: 0.0,
             failures: 0,
@@ -309,27 +350,27 @@ impl ResidentPlanner {
     /// share of them that is in the new table; of the runs that were merged the maximum, since each lookup visited all of them and will
     /// visit one. Remove the inputs afterwards. Without inputs it is [`add`](Self::add).
     pub fn add_merged(&mut self, table: ResidentTable, inputs: &[MergeInput<usize>]) -> usize {
-        let (mut absent, mut counted) = (0.0_f64, 0.0_f64);
+        let (mut seen, mut fresh, mut counted) = (0.0_f32, 0.0_f32, 0.0_f32);
         for (i, input) in inputs.iter().enumerate() {
             if inputs[..i].iter().any(|earlier| earlier.run == input.run) {
                 continue;
             }
-            let (mut of_run, mut counted_of_run) = (0.0, 0.0);
+            let (mut seen_by_run, mut fresh_of_run, mut counted_of_run) = (0.0, 0.0, 0.0);
             for input in inputs.iter().filter(|other| other.run == input.run) {
                 let unit = &self.units[input.table];
                 let share = input.share.clamp(0.0, 1.0);
-                of_run += unit.absent(self.per_run) * share;
-                counted_of_run += f64::from(unit.counted) * share;
+                seen_by_run += (unit.absent(self.expected) * share) as f32;
+                fresh_of_run += unit.fresh * share as f32;
+                counted_of_run += unit.counted * share as f32;
             }
-            absent = absent.max(of_run);
+            seen = seen.max(seen_by_run);
+            fresh = fresh.max(fresh_of_run);
             counted = counted.max(counted_of_run);
         }
         let index = self.add(table);
         if !inputs.is_empty() {
             let age = self.options.window();
-            let unit = &mut self.units[index];
-            (unit.seen, unit.recent, unit.unseen) = (absent as f32, absent as f32, 0.0);
-            (unit.age, unit.counted) = (age, counted as f32);
+            self.units[index] = Unit { seen, age, fresh, counted, ..self.units[index] };
         }
         index
     }
@@ -372,39 +413,80 @@ impl ResidentPlanner {
         self.plan()
     }
 
-    /// Means over all that was seen are what tells filters of few lookups apart; means over the recent past notice when traffic changes. A
-    /// filter whose recent mean differs from the other by more than chance explains starts anew from it.
+    /// Means over all that was seen are what tells filters of few lookups apart. Where what was counted lately differs from what was
+    /// counted before by more than chance explains, a filter forgets what was before; where traffic is new, all do.
     fn age(&mut self, seconds: f64) {
         /// Standard deviations that chance explains.
-        const CHANCE: f32 = 3.5;
-        /// Weight of the expected lookups, where a window in which all runs were counted has their number.
+        const CHANCE: f32 = 5.0;
+        /// Weight of the expected lookups, where a second in which all runs were counted has nearly one.
         const EXPECTED: f64 = 5e-4;
         let (seconds, window) = (seconds as f32, self.options.window());
-        let most = window * MEMORY;
-        let (mut seen, mut shares) = (0.0, 0.0);
+        let is_new = self.is_new_traffic(seconds);
+        self.fresh_age += seconds;
+        let is_restart = is_new || self.fresh_age > window;
+        if is_restart {
+            self.fresh_age = seconds;
+        }
+        let fresh_age = self.fresh_age;
+        let mut volume = Volume::default();
         for unit in self.units.iter_mut().filter(|unit| unit.is_alive) {
-            let rate = unit.counted / seconds;
-            let weight = seconds / (unit.age + seconds);
-            let recent_weight = seconds / (unit.age.min(window) + seconds);
-            unit.seen += (rate - unit.seen) * weight;
-            unit.recent += (rate - unit.recent) * recent_weight;
-            unit.unseen *= 1.0 - weight;
-            unit.age = (unit.age + seconds).min(most);
+            let known = if is_new { 0.0 } else { unit.age };
+            unit.seen += (unit.counted / seconds - unit.seen) * seconds / (known + seconds);
+            unit.age = (known + seconds).min(window * MEMORY);
+            unit.fresh = if is_restart { unit.counted } else { unit.fresh + unit.counted };
             unit.counted = 0.0;
             unit.wait = (unit.wait - seconds).max(0.0);
-            // A count of `n` lookups is `n` events, each of which stands for `sampling`.
-            let variance = (unit.seen + unit.recent) * 0.5 * self.options.sampling / (2.0 * window);
-            let difference = unit.recent - unit.seen;
-            if difference * difference > CHANCE * CHANCE * variance && unit.age > window {
-                (unit.seen, unit.unseen, unit.age) = (unit.recent, 0.0, window * RESET);
+            if let Some(due) = unit.due(fresh_age, seconds) {
+                volume.add(unit.fresh, due);
+            }
+        }
+        let (mut seen, mut shares) = (0.0, 0.0);
+        for unit in self.units.iter_mut().filter(|unit| unit.is_alive) {
+            if let Some(due) = unit.due(fresh_age, seconds) {
+                let unchanged = volume.unchanged(unit.fresh, due);
+                // Twice the difference of the roots: a standard deviation of a Poisson distribution, whatever its mean is, is 1. A count
+                // of `n` lookups is so many events, each of which stands for `sampling`.
+                let deviation = 2.0 * (libm::sqrtf(unit.fresh) - libm::sqrtf(unchanged));
+                let variance = self.options.sampling * unit.age / (unit.age - fresh_age);
+                if deviation * deviation > CHANCE * CHANCE * variance {
+                    (unit.seen, unit.age) = (unit.fresh / fresh_age, fresh_age);
+                }
             }
             if unit.table.run_share > 0.0 {
-                seen += f64::from(unit.seen);
-                shares += f64::from(unit.table.run_share * (1.0 - unit.unseen));
+                let weight = f64::from(unit.age / (unit.age + 1.0));
+                seen += f64::from(unit.seen) * weight;
+                shares += f64::from(unit.table.run_share) * weight;
             }
         }
         // What was expected counts as little, so that a tick right after the start does not take silence for evidence.
-        self.per_run = (seen + EXPECTED * self.options.expected_lookups) / (shares + EXPECTED);
+        self.expected.per_run =
+            (seen + EXPECTED * self.options.expected_lookups) / (shares + EXPECTED);
+    }
+
+    /// Whether this tick's traffic is another one: of the filters that are looked up often enough to show it in one tick, many have at least
+    /// twice or at most half of the lookups that were due.
+    fn is_new_traffic(&self, seconds: f32) -> bool {
+        /// Events of a filter in a tick that show a change.
+        const EVENTS: f32 = 8.0;
+        /// Filters of which a share says something.
+        const LEAST: f32 = 10.0;
+        /// The share of changed filters.
+        const MANY: f32 = 0.45;
+        let known = self.units.iter().filter(|unit| unit.is_alive);
+        let known = known.filter(|unit| unit.age * 4.0 > self.options.window());
+        let known = known.map(|unit| (unit.counted, unit.absent(self.expected) as f32 * seconds));
+        let mut volume = Volume::default();
+        known.clone().for_each(|(counted, due)| volume.add(counted, due));
+        let (mut changed, mut tested) = (0.0, LEAST);
+        for (counted, due) in known {
+            let unchanged = volume.unchanged(counted, due);
+            if counted.max(unchanged) >= EVENTS * self.options.sampling {
+                tested += 1.0;
+                let is_changed = counted > 2.0 * unchanged || unchanged > 2.0 * counted;
+                changed += f32::from(u8::from(is_changed));
+            }
+        }
+        changed > MANY * tested
     }
 
     /// What a load costs, in reads: it is made of the whole filter, whatever part is kept.
@@ -424,7 +506,7 @@ impl ResidentPlanner {
         targets.resize(self.units.len(), Target::default());
         let mut savings = Savings::default();
         for (index, unit) in self.units.iter().enumerate().filter(|(_, unit)| unit.is_alive) {
-            let per_second = unit.absent(self.per_run) * f64::from(unit.table.read_cost);
+            let per_second = unit.absent(self.expected) * f64::from(unit.table.read_cost);
             savings.savable += per_second * unit.saves(Whole);
             savings.saved += per_second * unit.saves(unit.size);
             // A load has to pay back in a while, or in a part of the time for which lookups have been as they are, if that is longer.
@@ -472,7 +554,7 @@ impl ResidentPlanner {
             if misses == 0 {
                 price = density;
                 let saves = unit.saves(to) - unit.saves(target.size);
-                let reads = unit.absent(self.per_run) * f64::from(unit.table.read_cost) * saves;
+                let reads = unit.absent(self.expected) * f64::from(unit.table.read_cost) * saves;
                 savings.per_mib = reads / more as f64 * f64::from(1 << 20);
             }
             misses += 1;
@@ -544,7 +626,7 @@ impl ResidentPlanner {
 
     /// Reads a second that a byte saves.
     fn density(&self, unit: &Unit, size: ResidentSize) -> f64 {
-        let reads = unit.absent(self.per_run) * f64::from(unit.table.read_cost) * unit.saves(size);
+        let reads = unit.absent(self.expected) * f64::from(unit.table.read_cost) * unit.saves(size);
         reads / unit.bytes(size) as f64
     }
 
@@ -610,7 +692,7 @@ impl ResidentPlanner {
     /// [`ResidentTable::with_absent_per_second`] after a restart.
     pub fn statistics(&self) -> impl Iterator<Item = (u64, f32)> {
         let units = self.units.iter().filter(|unit| unit.is_alive);
-        units.map(|unit| (unit.table.table, unit.absent(self.per_run) as f32))
+        units.map(|unit| (unit.table.table, unit.absent(self.expected) as f32))
     }
 
     /// Reads a second that the resident filters save, estimated by the last plan, each weighted by its table's read cost.

@@ -270,6 +270,29 @@ fn a_shift_is_followed_within_the_half_life() {
     assert!(seconds <= 8, "{seconds} s");
 }
 
+/// Where many filters change at once, those of few lookups follow at once too; where only the volume of traffic changes, none forgets.
+#[test]
+fn many_changes_at_once_make_all_filters_forget() {
+    let rate_after = |is_shift: bool| {
+        let options = free(1).with_half_life(Duration::from_secs(8));
+        let mut planner = ResidentPlanner::new(options);
+        let all: Vec<usize> =
+            (0..100).map(|number| planner.add(ResidentTable::new(number, 1_000))).collect();
+        let mut second = |of_hot: [u64; 2], of_cold: u64| {
+            for &index in &all[..99] {
+                planner.count(index, of_hot[index % 2]);
+            }
+            planner.count(all[99], of_cold);
+            planner.tick(SECOND);
+        };
+        (0..200).for_each(|_| second([400, 100], 4));
+        second(if is_shift { [100, 400] } else { [800, 200] }, 9);
+        planner.statistics().nth(99).unwrap().1
+    };
+    assert_eq!(rate_after(true), 9.0);
+    assert!(rate_after(false) < 4.1, "{}", rate_after(false));
+}
+
 /// Fails if a compaction's tables start without what their inputs were looked up.
 #[test]
 fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
@@ -330,7 +353,8 @@ fn a_cold_start_loads_by_expected_lookups() {
     assert_eq!(planner.resident_bytes(), 700_000);
 }
 
-/// How many lookups there are shows at the first tick, also for tables without any: expectations are scaled to it.
+/// How many lookups there are shows at the first tick: what is expected of tables that come later is scaled to it. A table that got none
+/// where many were due is expected to get few.
 #[test]
 fn expectations_are_scaled_to_what_is_counted() {
     let mut planner = ResidentPlanner::new(free(1).with_expected_lookups(10.0));
@@ -341,7 +365,10 @@ fn expectations_are_scaled_to_what_is_counted() {
         planner.count(index, 2_000);
     }
     planner.tick(SECOND);
-    let unseen = planner.statistics().nth(99).unwrap().1;
+    let silent = planner.statistics().nth(99).unwrap().1;
+    assert!(silent < 10.0, "{silent}");
+    planner.add(ResidentTable::new(100, 1_000).with_run_share(0.01));
+    let unseen = planner.statistics().nth(100).unwrap().1;
     assert!((900.0..1_000.0).contains(&unseen), "{unseen}"); // 0.01 of 100,000
 }
 
