@@ -293,6 +293,49 @@ fn many_changes_at_once_make_all_filters_forget() {
     assert!(rate_after(false) < 4.1, "{}", rate_after(false));
 }
 
+/// A filter has changed only if both its lookups and its share of all have: where the hottest falls silent, the others have more of the
+/// share, and remember.
+#[test]
+fn a_filter_that_falls_silent_does_not_change_the_others() {
+    let mut planner = ResidentPlanner::new(free(1).with_half_life(Duration::from_secs(8)));
+    let hot = planner.add(ResidentTable::new(0, 1_000));
+    let others: Vec<usize> =
+        (1..=20).map(|number| planner.add(ResidentTable::new(number, 1_000))).collect();
+    let mut second = |of_hot, of_first| {
+        planner.count(hot, of_hot);
+        others.iter().for_each(|&other| planner.count(other, 10));
+        planner.count(others[0], of_first);
+        planner.tick(SECOND);
+        planner.statistics().map(|(_, rate)| rate).collect::<Vec<_>>()
+    };
+    (0..100).for_each(|_| drop(second(10_000, 0)));
+    let rates = (0..5).map(|_| second(0, 2)).last().unwrap();
+    assert!((10.05..10.2).contains(&rates[1]), "{}", rates[1]); // the mean of 100 seconds and five
+    assert!((9.95..10.05).contains(&rates[2]), "{}", rates[2]);
+    let rates = (0..25).map(|_| second(0, 0)).last().unwrap();
+    assert!(rates[0] < 1.0, "{}", rates[0]);
+}
+
+/// A count of a few is mostly chance: it weighs against what is expected, and many outweigh that.
+#[test]
+fn what_is_expected_weighs_as_three_lookups() {
+    let options = free(1).with_expected_lookups(100.0);
+    let mut planner = ResidentPlanner::new(options);
+    let all: Vec<usize> = (0..100)
+        .map(|number| planner.add(ResidentTable::new(number, 1_000).with_run_share(0.01)))
+        .collect();
+    let mut second = || {
+        all.iter().for_each(|&index| planner.count(index, 1 + 3 * u64::from(index == 7)));
+        planner.tick(SECOND);
+        planner.statistics().nth(7).unwrap().1
+    };
+    let first = second();
+    // Four lookups where one is expected: (4 + 3) / (1 + 3) a second.
+    assert!((1.7..1.8).contains(&first), "{first}");
+    let last = (0..200).map(|_| second()).last().unwrap();
+    assert!((3.9..4.0).contains(&last), "{last}");
+}
+
 /// Fails if a compaction's tables start without what their inputs were looked up.
 #[test]
 fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
