@@ -165,8 +165,8 @@ fn most_of_smallest(workload: &Workload) -> f64 {
 /// Of "load when repaid", with folding, at the median of all cases.
 const MOST_OF_REPAID: f64 = 0.60;
 
-/// Prints for each case what `by value` costs of other policies, and whether that is within what was set. Where it is not, and the true
-/// rates do not reach it either, no planner without foresight can.
+/// Prints for each case what `by value` costs of other policies, and whether that is within what was set. A bound that the true rates miss
+/// too is called out of reach: better counts would not help.
 fn print_verdicts(figures: &Figures) {
     println!(
         "\n| workload | filters | budget | by value / optimum | verdict | by value / smallest levels first | verdict \
