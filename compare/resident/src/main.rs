@@ -237,7 +237,7 @@ fn picture(figures: &Figures) -> Chart {
         },
         y: Axis::log(
             "extra reads per 1000 gets",
-            (100.0, 10_000.0),
+            (100.0, 20_000.0),
             &[100.0, 300.0, 1_000.0, 3_000.0, 10_000.0],
             "",
         ),
