@@ -28,7 +28,7 @@ use crate::solve::rocksdb::Row;
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last. They are given how many cache
 /// lines to prefetch for each key, from the first that its equation may be in; 0 for none, else the one of its last byte too. `one_64` and
-/// `one_128` look up one hash, where that is faster than the scalar definitions are inlined. `one_64` panics if there is no shard.
+/// `one_128` look up one hash, where that is faster than the scalar definitions are inlined; what `one_64` needs of [`Shards`] is passed in registers.
 /// `substitute_64` and `substitute_128` write the solution of rows to all of the words, and panic if there are fewer.
 ///
 /// # Safety
@@ -40,10 +40,24 @@ struct Table {
     instructions: InstructionSet,
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
     contains_128: unsafe fn(&Segments<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
-    one_64: Option<unsafe fn(&Shards<'_>, hash: u64) -> bool>,
-    one_128: Option<unsafe fn(&Segments<'_>, hash: u64) -> bool>,
+    one_64: unsafe fn(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool,
+    one_128: unsafe fn(&Segments<'_>, hash: u64) -> bool,
     substitute_64: unsafe fn(&Rows, &mut [Word], columns: u32, short: u32),
     substitute_128: unsafe fn(&[Row], &mut [Segment], columns: u32, short: u32),
+}
+
+/// A kernel and its table, which is found once for a filter: finding it for each key took a seventh of the instructions of a lookup, and from
+/// memory these decide how many lookups the CPU overlaps.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions {
+    pub(crate) kernel: Kernel,
+    table: &'static Table,
+}
+
+impl From<Kernel> for Functions {
+    fn from(kernel: Kernel) -> Self {
+        Functions { kernel, table: table(kernel) }
+    }
 }
 
 /// The table of a kernel, whose instructions this CPU has: a `Kernel` is the proof that its instruction set is there, and what a table
@@ -79,7 +93,12 @@ fn lines(kernel: Kernel, bytes: usize, span: usize) -> usize {
 ///
 /// Unless there is one word per 64 hashes: a bug of this package, not an input.
 #[inline]
-pub(crate) fn contains_64(kernel: Kernel, shards: &Shards<'_>, hashes: &[u64], hits: &mut [u64]) {
+pub(crate) fn contains_64(
+    Functions { kernel, table }: Functions,
+    shards: &Shards<'_>,
+    hashes: &[u64],
+    hits: &mut [u64],
+) {
     assert_eq!(hits.len(), hashes.len().div_ceil(64));
     if shards.directory.is_empty() {
         return hits.fill(0);
@@ -87,8 +106,8 @@ pub(crate) fn contains_64(kernel: Kernel, shards: &Shards<'_>, hashes: &[u64], h
     let lines = lines(kernel, size_of_val(shards.words), shards.columns as usize * 16);
     // Equations beyond the words, of a directory that nobody verified, are read at the first word.
     let is_short = shards.words.len() < shards.columns as usize;
-    let table = if is_short { &scalar::TABLE } else { table(kernel) };
-    // SAFETY: `table` gives functions whose instructions the CPU has, and the scalar ones need none; the number of words for the answers is
+    let table = if is_short { &scalar::TABLE } else { table };
+    // SAFETY: `Functions` has functions whose instructions the CPU has, and the scalar ones need none; the number of words for the answers is
     // asserted above, that there is a shard and, unless the table is the scalar one, a word for each column is checked above.
     unsafe { (table.contains_64)(shards, lines, hashes, hits) }
 }
@@ -96,7 +115,7 @@ pub(crate) fn contains_64(kernel: Kernel, shards: &Shards<'_>, hashes: &[u64], h
 /// As [`contains_64`].
 #[inline]
 pub(crate) fn contains_128(
-    kernel: Kernel,
+    Functions { kernel, table }: Functions,
     segments: &Segments<'_>,
     hashes: &[u64],
     hits: &mut [u64],
@@ -107,29 +126,23 @@ pub(crate) fn contains_128(
     // What the functions read is where `Shape::place` leads, which is among the segments of the shape for every hash, and
     // `Segments::new`, the only way to a `Segments`, gives it a shape of no more segments than it has.
     //
-    // SAFETY: `table` gives functions whose instructions the CPU has; the number of words for the answers is asserted above.
-    unsafe { (table(kernel).contains_128)(segments, lines, hashes, hits) }
+    // SAFETY: `Functions` has functions whose instructions the CPU has; the number of words for the answers is asserted above.
+    unsafe { (table.contains_128)(segments, lines, hashes, hits) }
 }
 
 /// Looks up one hash.
 #[inline]
-pub(crate) fn one_64(kernel: Kernel, shards: &Shards<'_>, hash: u64) -> bool {
-    match table(kernel).one_64 {
-        // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: `Shards::place` leads to no
-        // word beyond the last.
-        Some(one) => !shards.directory.is_empty() && unsafe { one(shards, hash) },
-        None => shards.contains(hash),
-    }
+pub(crate) fn one_64(functions: Functions, shards: &Shards<'_>, hash: u64) -> bool {
+    // SAFETY: `Functions` has functions whose instructions the CPU has, which is all that this one needs: `Shards::place` leads to no word
+    // beyond the last.
+    unsafe { (functions.table.one_64)(shards.directory, hash, shards.words, shards.columns) }
 }
 
 /// As [`one_64`].
 #[inline]
-pub(crate) fn one_128(kernel: Kernel, segments: &Segments<'_>, hash: u64) -> bool {
-    match table(kernel).one_128 {
-        // SAFETY: as in `contains_128`.
-        Some(one) => unsafe { one(segments, hash) },
-        None => segments.contains(hash),
-    }
+pub(crate) fn one_128(functions: Functions, segments: &Segments<'_>, hash: u64) -> bool {
+    // SAFETY: as in `contains_128`.
+    unsafe { (functions.table.one_128)(segments, hash) }
 }
 
 /// Prefetches what the equation of the hash is about; whatever the filter, nothing is read but the directory.
