@@ -7,7 +7,7 @@ use blocked_bloom::{
 
 use crate::error::RibbonError;
 use crate::format::Meta;
-use crate::kernel;
+use crate::kernel::{self, Functions};
 use crate::scheme::{Entry, Shards};
 
 /// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made ([`RibbonBytes`]), or others that it was opened
@@ -36,7 +36,7 @@ use crate::scheme::{Entry, Shards};
 pub struct RibbonFilter<B = RibbonBytes> {
     bytes: B,
     meta: Meta,
-    kernel: Kernel,
+    functions: Functions,
 }
 
 impl<B: AsRef<[u8]>> RibbonFilter<B> {
@@ -103,7 +103,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 
     /// The same filter, borrowed.
     pub fn view(&self) -> RibbonFilter<&[u8]> {
-        RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, kernel: self.kernel }
+        RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, functions: self.functions }
     }
 
     /// The stored filter, which is what there is in memory too; of one that stands in for another, the bytes that are none.
@@ -136,7 +136,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// Whether the key with this hash, of the filter's [`hasher`](Self::hasher), may be present.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.parts().is_none_or(|shards| kernel::one_64(self.kernel, &shards, hash))
+        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
     }
 
     /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash, but for the directory's, which is read
@@ -173,7 +173,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// There is one word per 64 hashes.
     fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
         match self.parts() {
-            Some(shards) => kernel::contains_64(self.kernel, &shards, hashes, words),
+            Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
             None => {
                 for (hashes, word) in hashes.chunks(64).zip(words) {
                     *word = u64::MAX >> (64 - hashes.len());
@@ -272,20 +272,20 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 
     /// The kernel that answers lookups.
     pub fn kernel(&self) -> Kernel {
-        self.kernel
+        self.functions.kernel
     }
 
     /// The same filter, with lookups answered by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        RibbonFilter { kernel, ..self }
+        RibbonFilter { functions: kernel.into(), ..self }
     }
 }
 
 impl<B> RibbonFilter<B> {
     /// Of bytes that have been verified.
     pub(crate) fn of_bytes(bytes: B, meta: Meta) -> Self {
-        RibbonFilter { bytes, meta, kernel: Kernel::default() }
+        RibbonFilter { bytes, meta, functions: Kernel::default().into() }
     }
 }
 
@@ -324,7 +324,7 @@ impl<B> core::fmt::Debug for RibbonFilter<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RibbonFilter")
             .field("meta", &self.meta)
-            .field("kernel", &self.kernel)
+            .field("kernel", &self.functions.kernel)
             .finish_non_exhaustive()
     }
 }

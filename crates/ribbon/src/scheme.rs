@@ -119,13 +119,12 @@ pub(crate) struct Placed {
 }
 
 impl Shards<'_> {
-    /// The hash's equation. There must be a shard.
-    ///
-    /// If the directory leads beyond the last word, which that of a filter that was verified does not, there are no columns: "maybe".
+    /// The hash's equation; the answer if it has none: false without shards, true ("maybe") if the directory leads beyond the last word, which
+    /// that of a filter that was verified does not.
     #[inline(always)]
-    pub(crate) fn place(&self, hash: u64) -> Placed {
+    pub(crate) fn place(&self, hash: u64) -> Result<Placed, bool> {
         let (shard, rest) = shard(hash, self.directory.len() as u32);
-        let entry = Entry::of_word(self.directory[shard as usize]);
+        let entry = Entry::of_word(*self.directory.get(shard as usize).ok_or(false)?);
         let (start, coefficients, result) = equation(rest, entry.seed, entry.starts);
         let (block, bit) = (start / WIDTH, start % WIDTH);
         let short = u32::from(entry.short);
@@ -137,20 +136,26 @@ impl Shards<'_> {
         // In two steps, since it may be by 64.
         let right = coefficients >> 1 >> (WIDTH - 1 - bit);
         match end <= self.words.len() as u64 {
-            true => {
-                Placed { word: word as usize, next: next as usize, columns, left, right, result }
-            }
-            false => Placed { word: 0, next: 0, columns: 0, left, right, result },
+            true => Ok(Placed {
+                word: word as usize,
+                next: next as usize,
+                columns,
+                left,
+                right,
+                result,
+            }),
+            false => Err(true),
         }
     }
 
     /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means "certainly absent", as without shards.
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        if self.directory.is_empty() {
-            return false;
-        }
-        let Placed { word: first, next, columns, left, right, result } = self.place(hash);
+        let placed = match self.place(hash) {
+            Ok(placed) => placed,
+            Err(answer) => return answer,
+        };
+        let Placed { word: first, next, columns, left, right, result } = placed;
         (0..columns).all(|column| {
             let at = first + column as usize;
             let word = |at: usize| u64::from_le_bytes(self.words[at]);

@@ -198,7 +198,7 @@ impl AtomicSplitBlockFilter {
     fn for_each_ahead(&self, hashes: &[u64], visit: impl FnMut(usize, u64)) {
         let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
         let is_ahead = bytes > self.kernel.prefetch_threshold();
-        kernel::for_each_ahead(hashes, is_ahead, |&hash| self.prefetch_hash(hash), visit);
+        kernel::for_each_ahead(hashes, bytes, is_ahead, |&hash| self.prefetch_hash(hash), visit);
     }
 }
 

@@ -157,6 +157,39 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         kernel::contains(self.kernel, self.blocks(), hashes, words);
     }
 
+    /// There is one word per 64 values.
+    #[inline]
+    fn look_up_values<'v, V>(
+        &self,
+        values: &'v [V],
+        words: &mut [u64],
+        hash: impl Fn(&'v V) -> u64,
+    ) {
+        if kernel::is_prefetched_while_hashing(self.blocks()) {
+            return self.look_up_ahead(values, words, hash);
+        }
+        words::look_up(values, words, hash, |hashes, words| self.look_up(hashes, words));
+    }
+
+    /// [`look_up_values`](Self::look_up_values), of a filter that outgrows the cache. Not inlined: there are two places at which values are hashed.
+    #[inline(never)]
+    fn look_up_ahead<'v, V>(
+        &self,
+        values: &'v [V],
+        words: &mut [u64],
+        hash: impl Fn(&'v V) -> u64,
+    ) {
+        let (kernel, blocks) = (self.kernel, self.blocks());
+        let lines = kernel::lines(kernel, blocks);
+        let prefetch = |hash| match lines {
+            ..=1 => kernel::prefetch::<1, _>(blocks, hash),
+            _ => kernel::prefetch::<2, _>(blocks, hash),
+        };
+        words::look_up_ahead(values, words, hash, Some(prefetch), |hashes, words| {
+            kernel::contains_ahead(kernel, blocks, hashes, words, 0);
+        });
+    }
+
     /// Looks up every value by its plain-encoded bytes, as [`contains_hashes`](Self::contains_hashes) by its hash.
     #[inline]
     pub fn contains_batch<K: AsRef<[u8]>>(&self, plain: &[K], hits: &mut Bitmask) {
@@ -175,7 +208,7 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         words: &mut [u64],
     ) -> Result<(), LengthError> {
         LengthError::check(plain.len(), words)?;
-        words::look_up(plain, words, hash_value, |hashes, words| self.look_up(hashes, words));
+        self.look_up_values(plain, words, hash_value);
         Ok(())
     }
 
@@ -194,7 +227,7 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     pub fn contains_u64s_into(&self, values: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         LengthError::check(values.len(), words)?;
         let hash = |value: &u64| hash_value(value.to_le_bytes());
-        words::look_up(values, words, hash, |hashes, words| self.look_up(hashes, words));
+        self.look_up_values(values, words, hash);
         Ok(())
     }
 

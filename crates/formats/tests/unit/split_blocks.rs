@@ -8,8 +8,8 @@ use std::format;
 use blocked_bloom::{Bitmask, Kernel, PrefetchAhead};
 
 use super::super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
-use super::{contains, for_each_ahead, for_each_block, for_each_word, insert};
-use crate::parquet::{AtomicSplitBlockFilter, SplitBlockFilter};
+use super::{NEAR, contains, for_each_ahead, for_each_block, for_each_word, insert};
+use crate::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, hash_value};
 use crate::watch::{Event, events, kernels, lines, note};
 
 const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
@@ -72,20 +72,27 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
 
 /// Checks that when key `i` is worked on, as many are prefetched as the distance says: at most `at_once` more than that, and no fewer. What
 /// works on keys notes the event.
-fn check_distance(all: &[Event], hashes: usize, at_once: usize, about: &str) {
+fn check_distance(all: &[Event], hashes: usize, at_once: usize, distance: usize, about: &str) {
     let worked = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("key"));
     assert_eq!(worked.clone().count(), hashes, "{about}");
     for (i, (at, _)) in worked.enumerate() {
         let prefetched = lines(&all[..at]).len();
         let iterations = (i / at_once + 1) * at_once;
-        assert_eq!(prefetched, (iterations + AHEAD).min(hashes), "{about}, key {i}");
+        assert_eq!(prefetched, (iterations + distance).min(hashes), "{about}, key {i}");
     }
 }
 
 #[test]
 fn blocks_are_prefetched_some_keys_before_they_are_read() {
-    let mut blocks = vec![[0_u8; SPLIT_BLOCK_BYTES]; 1_000];
-    for count in [1, 8, 63, 64, 65, 72, 128, 130, 203] {
+    let near = NEAR * Kernel::default().prefetch_threshold() / SPLIT_BLOCK_BYTES;
+    for (blocks, distance) in [(1_000, AHEAD), (near, AHEAD), (near + NEAR, 2 * AHEAD)] {
+        check_distances(&mut vec![[0_u8; SPLIT_BLOCK_BYTES]; blocks], distance);
+    }
+}
+
+fn check_distances(blocks: &mut [SplitBlock], distance: usize) {
+    let bytes = size_of_val(blocks);
+    for count in [1, 8, 63, 64, 65, 72, 128, 130, 203, 300] {
         let hashes = hashes(count);
         let mut words = vec![0; hashes.len().div_ceil(64)];
         let about = format!("{count} keys");
@@ -98,7 +105,7 @@ fn blocks_are_prefetched_some_keys_before_they_are_read() {
                 keys.iter().for_each(|_| note(Event::Ran("key")));
                 0
             };
-            for_each_word::<8, 1>(&blocks, &hashes, &mut words, test, rest);
+            for_each_word::<8, 1>(blocks, &hashes, &mut words, test, rest);
         });
         // The rest of a word is fewer than eight: they are at the end of the batch, where all are prefetched.
         let whole = hashes.len() - hashes.len() % 8;
@@ -106,23 +113,23 @@ fn blocks_are_prefetched_some_keys_before_they_are_read() {
         let worked = eights.iter().enumerate().filter(|(_, event)| **event == Event::Ran("key"));
         for (i, (at, _)) in worked.enumerate().take(whole) {
             let prefetched = lines(&eights[..at]).len();
-            assert_eq!(prefetched, (i / 8 * 8 + 8 + AHEAD).min(at_end), "{about}, key {i}");
+            assert_eq!(prefetched, (i / 8 * 8 + 8 + distance).min(at_end), "{about}, key {i}");
         }
-        assert_eq!(lines(&eights), read(&blocks, &hashes, 1));
+        assert_eq!(lines(&eights), read(blocks, &hashes, 1));
         let set = events(|| {
-            for_each_block::<1>(&mut blocks, &hashes, |_, _| note(Event::Ran("key")));
+            for_each_block::<1>(blocks, &hashes, |_, _| note(Event::Ran("key")));
         });
-        check_distance(&set, hashes.len(), 8, &about);
-        assert_eq!(lines(&set), read(&blocks, &hashes, 1));
+        check_distance(&set, hashes.len(), 8, distance, &about);
+        assert_eq!(lines(&set), read(blocks, &hashes, 1));
         let visited = events(|| {
             let prefetch = |&hash: &u64| note(Event::Line(hash as usize));
-            for_each_ahead(&hashes, true, prefetch, |_, _| note(Event::Ran("key")));
+            for_each_ahead(&hashes, bytes, true, prefetch, |_, _| note(Event::Ran("key")));
         });
-        check_distance(&visited, hashes.len(), 8, &about);
+        check_distance(&visited, hashes.len(), 8, distance, &about);
         assert!(lines(&visited).iter().zip(&hashes).all(|(&line, &hash)| line == hash as usize));
         let none = events(|| {
             let prefetch = |&hash: &u64| note(Event::Line(hash as usize));
-            for_each_ahead(&hashes, false, prefetch, |_, _| ());
+            for_each_ahead(&hashes, bytes, false, prefetch, |_, _| ());
         });
         assert!(none.is_empty());
     }
@@ -134,13 +141,22 @@ fn filters_prefetch_by_hand_and_where_they_are_shared() {
     let hashes = hashes(203);
     let mut hits = Bitmask::new();
     // Numbers of blocks are powers of two.
-    for (bytes, outgrows) in [(threshold / 2, false), (2 * threshold, true)] {
+    let keys: Vec<[u8; 8]> = (0..300).map(u64::to_le_bytes).collect();
+    let values: Vec<u64> = keys.iter().map(hash_value).collect();
+    let far = (NEAR + 1) * threshold;
+    for (bytes, outgrows) in [(threshold / 2, false), (2 * threshold, true), (far, true)] {
         let blocks = (bytes / SPLIT_BLOCK_BYTES) as u32;
         let blocks = if outgrows { blocks.next_power_of_two() } else { 1 << blocks.ilog2() };
         let filter = SplitBlockFilter::with_blocks(blocks).unwrap();
         let of_one = |hash: u64| lines(&events(|| filter.prefetch_hash(hash)));
         for &hash in &hashes {
             assert_eq!(of_one(hash), read(filter.blocks(), &[hash], 2));
+        }
+        // From keys each once too, by whichever of both ways.
+        for count in [1, 8, 9, 64, 65, 203, 300] {
+            let found = lines(&events(|| filter.contains_batch(&keys[..count], &mut hits)));
+            let expected = read(filter.blocks(), &values[..count], usize::from(outgrows));
+            assert_eq!(found, expected, "{bytes} bytes, {count} keys");
         }
         // Nothing is copied, so that the blocks stay where they were.
         let expected = read(filter.blocks(), &hashes, 1);

@@ -24,8 +24,8 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     contains_64,
     contains_128,
-    one_64: Some(one_64),
-    one_128: Some(one_128),
+    one_64,
+    one_128,
     substitute_64,
     substitute_128,
 };
@@ -107,10 +107,11 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-unsafe fn one_64(shards: &Shards<'_>, hash: u64) -> bool {
+unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx2");
+    let shards = Shards { directory, words, columns };
     let bytes = shards.bytes();
-    one(shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
+    one(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
         // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among the bytes.
         let first = unsafe { sums_64(bytes, equation, first) };
         // SAFETY: as above.

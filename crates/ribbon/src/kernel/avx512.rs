@@ -36,8 +36,8 @@ pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     contains_64,
     contains_128,
-    one_64: Some(one_64),
-    one_128: Some(one_128),
+    one_64,
+    one_128,
     substitute_64: substitute::of_64,
     substitute_128: substitute::of_128,
 };
@@ -279,9 +279,13 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
 #[target_feature(
     enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt"
 )]
-unsafe fn one_64(shards: &Shards<'_>, hash: u64) -> bool {
+unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) -> bool {
     ran!("avx512");
-    let placed = shards.place(hash);
+    let shards = Shards { directory, words, columns };
+    let placed = match shards.place(hash) {
+        Ok(placed) => placed,
+        Err(answer) => return answer,
+    };
     let at = shards.words.as_ptr().wrapping_add(placed.word).cast::<u8>();
     let bits = [splat(placed.left), splat(placed.right)];
     let test = |column: u32| {
@@ -290,8 +294,8 @@ unsafe fn one_64(shards: &Shards<'_>, hash: u64) -> bool {
         let both = [first, first.wrapping_add(8 * placed.next)];
         // SAFETY: the words of all columns from `word` and from `word + next` on are within the filter, as `Placed` says.
         let parities = unsafe { parities_64(both, [mask; 2], bits) };
-        let differ = differ_64(parities, placed.result >> column);
-        _mm512_mask_test_epi64_mask(mask, differ, splat(1)) == 0
+        let odd = _mm512_test_epi64_mask(parities, splat(1));
+        (odd ^ (placed.result >> column) as u8) & mask == 0
     };
     let more = shards.columns > 8;
     let mut column = 0;

@@ -2,8 +2,8 @@
 //! by then; and for those that prepare keys one by one, the test of four columns at a time.
 
 use crate::prefetch;
-use crate::scheme::Shards;
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments};
+use crate::scheme::{Placed, Shards};
 
 /// Keys of an iteration.
 pub(super) const KEYS: usize = 8;
@@ -193,7 +193,9 @@ impl Source for Shards<'_> {
 
     #[inline(always)]
     fn equation(&self, hash: u64) -> Equation<u64> {
-        let placed = self.place(hash);
+        // No columns for "maybe".
+        let nothing = Placed { word: 0, next: 0, columns: 0, left: 0, right: 0, result: 0 };
+        let placed = self.place(hash).unwrap_or(nothing);
         Equation {
             at: 8 * placed.word,
             next: 8 * placed.next,

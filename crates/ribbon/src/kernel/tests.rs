@@ -81,22 +81,26 @@ fn each_operation_runs_in_its_kernel() {
             let shards = Shards { directory: &directory, words: &words, columns };
             let data = vec![0x5a; 100 * columns as usize * SEGMENT_BYTES];
             let segments = Segments::new(&data, 100, 1).unwrap();
-            for count in [1_usize, 8, 3_000] {
-                let mut hits = vec![0; count.div_ceil(64)];
-                let of_64 = ran(&mut || contains_64(kernel, &shards, &hashes[..count], &mut hits));
-                assert_eq!(of_64, expected(kernel), "{kernel}, {columns} columns");
-                let of_128 =
-                    ran(&mut || contains_128(kernel, &segments, &hashes[..count], &mut hits));
-                assert_eq!(of_128, expected(kernel), "{kernel}, {columns} columns");
-            }
             // The portable kernel's are the scalar definitions, which have no loops of their own.
             let alone = match expected(kernel) {
                 ["avx512" | "avx2"] => expected(kernel),
                 _ => &[],
             };
-            let of_64 = ran(&mut || _ = one_64(kernel, &shards, hashes[0]));
+            for count in [1_usize, 6, 7, 3_000] {
+                // Few are looked up one by one.
+                let of_batch = if count <= 6 { alone } else { expected(kernel) };
+                let mut hits = vec![0; count.div_ceil(64)];
+                let of_64 =
+                    ran(&mut || contains_64(kernel.into(), &shards, &hashes[..count], &mut hits));
+                assert_eq!(of_64, of_batch, "{kernel}, {columns} columns, {count}");
+                let of_128 = ran(&mut || {
+                    contains_128(kernel.into(), &segments, &hashes[..count], &mut hits)
+                });
+                assert_eq!(of_128, of_batch, "{kernel}, {columns} columns, {count}");
+            }
+            let of_64 = ran(&mut || _ = one_64(kernel.into(), &shards, hashes[0]));
             assert_eq!(of_64, alone, "{kernel}, {columns} columns");
-            let of_128 = ran(&mut || _ = one_128(kernel, &segments, hashes[0]));
+            let of_128 = ran(&mut || _ = one_128(kernel.into(), &segments, hashes[0]));
             assert_eq!(of_128, alone, "{kernel}, {columns} columns");
             let of_rows = alone;
             let mut rows = Rows::default();
@@ -184,13 +188,24 @@ fn lookups_prefetch_the_lines_that_they_read() {
                 let segments = Segments::new(&data, blocks as u32, 1).unwrap();
                 let mut hits = [0; 4];
                 let about = std::format!("{kernel}, {columns} columns, {outgrows}");
-                let of_64 = lines(&events(|| contains_64(kernel, &shards, &hashes, &mut hits)));
-                let of_128 = lines(&events(|| contains_128(kernel, &segments, &hashes, &mut hits)));
+                let of_64 =
+                    lines(&events(|| contains_64(kernel.into(), &shards, &hashes, &mut hits)));
+                let of_128 =
+                    lines(&events(|| contains_128(kernel.into(), &segments, &hashes, &mut hits)));
                 if outgrows && !expected(kernel).is_empty() {
                     check_lines(&shards, &hashes, &of_64, &about);
                     check_lines(&segments, &hashes, &of_128, &about);
                 } else {
                     assert!(of_64.is_empty() && of_128.is_empty(), "{about}");
+                }
+                // Few are looked up one by one.
+                for count in [2, 3] {
+                    let (few, hits) = (&hashes[..count], &mut [0]);
+                    let of_64 = lines(&events(|| contains_64(kernel.into(), &shards, few, hits)));
+                    let of_128 =
+                        lines(&events(|| contains_128(kernel.into(), &segments, few, hits)));
+                    let is_ahead = outgrows && !expected(kernel).is_empty() && count > 2;
+                    assert_eq!([!of_64.is_empty(), !of_128.is_empty()], [is_ahead; 2], "{about}");
                 }
                 for &hash in &hashes {
                     let mut of_64 = lines(&events(|| prefetch_64(&shards, hash)));

@@ -2,7 +2,7 @@
 
 use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
 
-use crate::kernel;
+use crate::kernel::{self, Functions};
 use crate::scheme::rocksdb::Segments;
 
 /// The bytes that end a filter block: its kind, and for Ribbon the seed and the number of blocks of slots.
@@ -32,7 +32,7 @@ const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64"
 pub struct RibbonBlock<'a> {
     segments: Segments<'a>,
     seed: u8,
-    kernel: Kernel,
+    functions: Functions,
 }
 
 impl<'a> RibbonBlock<'a> {
@@ -56,7 +56,7 @@ impl<'a> RibbonBlock<'a> {
             return None;
         }
         let segments = Segments::new(data, blocks, seed)?;
-        Some(RibbonBlock { segments, seed, kernel: Kernel::default() })
+        Some(RibbonBlock { segments, seed, functions: Kernel::default().into() })
     }
 
     /// Whether the key with this hash may be present: false means certainly absent.
@@ -64,7 +64,7 @@ impl<'a> RibbonBlock<'a> {
     /// Cost: some 30 bytes for each bit of the rate, in one to five cache lines.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        kernel::one_128(self.kernel, &self.segments, hash)
+        kernel::one_128(self.functions, &self.segments, hash)
     }
 
     /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash.
@@ -96,7 +96,7 @@ impl<'a> RibbonBlock<'a> {
     }
 
     fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        kernel::contains_128(self.kernel, &self.segments, hashes, words);
+        kernel::contains_128(self.functions, &self.segments, hashes, words);
     }
 
     /// RocksDB's hash of keys, as one of the caller's.
@@ -126,13 +126,13 @@ impl<'a> RibbonBlock<'a> {
 
     /// The kernel that answers lookups.
     pub fn kernel(&self) -> Kernel {
-        self.kernel
+        self.functions.kernel
     }
 
     /// The same filter, with lookups answered by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        RibbonBlock { kernel, ..self }
+        RibbonBlock { functions: kernel.into(), ..self }
     }
 }
 
@@ -165,7 +165,7 @@ impl core::fmt::Debug for RibbonBlock<'_> {
             .field("columns", &self.columns())
             .field("short", &self.segments.shape().short())
             .field("seed", &self.seed)
-            .field("kernel", &self.kernel)
+            .field("kernel", &self.functions.kernel)
             .finish()
     }
 }

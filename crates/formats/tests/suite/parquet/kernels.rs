@@ -132,7 +132,8 @@ fn batches_of_keys_are_answered_as_their_hashes() {
     let keys: Vec<&[u8]> = (0..700).map(|i| &long[..i % 300]).collect();
     let hashes: Vec<u64> = keys.iter().map(hash_value).collect();
     let (mut hits, mut expected) = (Bitmask::new(), Bitmask::new());
-    for blocks in [16, 65_536] {
+    // Blocks of 8 MiB are prefetched while keys are hashed.
+    for blocks in [16, 65_536, 262_144] {
         let mut filter = SplitBlockFilter::with_blocks(blocks).unwrap();
         keys.iter().step_by(3).for_each(|key| _ = filter.insert(key));
         for kernel in kernels() {
