@@ -9,7 +9,7 @@ use std::mem;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use blocked_bloom::KeyHasher;
+use crate::hash::Hasher;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -193,10 +193,7 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The chunks of an object with the PyCapsule interface; `None` if it has neither of its methods.
-pub(crate) fn columns(
-    object: &Bound<'_, PyAny>,
-    hasher: KeyHasher,
-) -> PyResult<Option<Vec<Column>>> {
+pub(crate) fn columns(object: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column>>> {
     let py = object.py();
     if let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_array__"))? {
         let pair = method.call0()?;
@@ -219,7 +216,7 @@ pub(crate) fn columns(
     Ok(Some(columns))
 }
 
-fn column(schema: &OwnedSchema, array: OwnedArray, hasher: KeyHasher) -> PyResult<Column> {
+fn column(schema: &OwnedSchema, array: OwnedArray, hasher: Hasher) -> PyResult<Column> {
     let owner = |array| Owner::Arrow { _array: array };
     let Column { layout, offset, len, validity, _owner } = view(&schema.0, &array.0, hasher)?;
     Ok(Column { layout, offset, len, validity, _owner: owner(array) })
@@ -310,7 +307,7 @@ impl Parts<'_> {
 }
 
 /// The column that an array describes, kept by the caller.
-fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: KeyHasher) -> PyResult<Column> {
+fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Column> {
     refuse(schema)?;
     let format = format(schema)?;
     let mut parts = Parts { array, offset: 0, len: 0 };

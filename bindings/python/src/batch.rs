@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blocked_bloom::KeyHasher;
+use crate::hash::Hasher;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -37,11 +37,11 @@ pub(crate) enum Batch<'py> {
     Columns {
         columns: Vec<Vec<Column>>,
         len: usize,
-        hasher: KeyHasher,
+        hasher: Hasher,
     },
     Objects {
         objects: Objects<'py>,
-        hasher: KeyHasher,
+        hasher: Hasher,
     },
 }
 
@@ -62,7 +62,7 @@ fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The chunks of one column; `None` if the object is none.
-fn column(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Vec<Column>>> {
+fn column(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column>>> {
     match arrow::columns(keys, hasher) {
         Ok(None) => Ok(buffer::column(keys)?.map(|column| vec![column])),
         // pandas needs pyarrow for the interface, and not for a column of its own.
@@ -79,7 +79,7 @@ fn rows(column: &[Column]) -> usize {
 }
 
 impl<'py> Batch<'py> {
-    pub(crate) fn of(keys: &Bound<'py, PyAny>, hasher: KeyHasher) -> PyResult<Self> {
+    pub(crate) fn of(keys: &Bound<'py, PyAny>, hasher: Hasher) -> PyResult<Self> {
         let items = if let Ok(list) = keys.cast_exact::<PyList>() {
             list.iter().next()
         } else if let Ok(tuple) = keys.cast_exact::<PyTuple>() {
@@ -120,10 +120,7 @@ impl<'py> Batch<'py> {
     }
 }
 
-fn column_unless_bytes(
-    keys: &Bound<'_, PyAny>,
-    hasher: KeyHasher,
-) -> PyResult<Option<Vec<Column>>> {
+fn column_unless_bytes(keys: &Bound<'_, PyAny>, hasher: Hasher) -> PyResult<Option<Vec<Column>>> {
     if keys.is_instance_of::<PyByteArray>() || keys.is_instance_of::<PyString>() {
         Ok(None)
     } else {
@@ -242,7 +239,7 @@ fn place(column: &[Column], mut row: usize) -> Place {
 /// Gives the keys of some rows to `op`, with room for the answers, a chunk after the other.
 fn run_rows<E: From<BadKey>>(
     columns: &[Vec<Column>],
-    hasher: KeyHasher,
+    hasher: Hasher,
     rows: std::ops::Range<usize>,
     scratch: &mut Scratch,
     mut op: impl FnMut(Keys<'_>, &mut [u64]) -> Result<(), E>,
@@ -294,7 +291,7 @@ fn run_rows<E: From<BadKey>>(
 }
 
 /// The hashes of the rows of several columns. A row with a NULL has none.
-fn hash_rows(hasher: KeyHasher, count: usize, Scratch { stages, hashes, valid, .. }: &mut Scratch) {
+fn hash_rows(hasher: Hasher, count: usize, Scratch { stages, hashes, valid, .. }: &mut Scratch) {
     valid.clear();
     for stage in &mut *stages {
         stage.truncate(count);
@@ -381,7 +378,7 @@ impl Batch<'_> {
     pub(crate) fn run_shared(
         columns: &[Vec<Column>],
         len: usize,
-        hasher: KeyHasher,
+        hasher: Hasher,
         op: impl Fn(Keys<'_>, &mut [u64]) + Sync,
     ) -> Result<Answers, BadKey> {
         let pieces: Vec<usize> = (0..len).step_by(PIECE).collect();
@@ -410,7 +407,7 @@ impl Batch<'_> {
     pub(crate) fn hashes(
         columns: &[Vec<Column>],
         rows: std::ops::Range<usize>,
-        hasher: KeyHasher,
+        hasher: Hasher,
     ) -> Result<Vec<u64>, BadKey> {
         let pieces: Vec<usize> = rows.clone().step_by(PIECE).collect();
         let hashes = pieces.into_par_iter().map_init(Scratch::default, |scratch, start| {
@@ -426,7 +423,7 @@ impl Batch<'_> {
     }
 }
 
-fn hash_onto(hasher: KeyHasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
+fn hash_onto(hasher: Hasher, keys: Keys<'_>, hashes: &mut Vec<u64>) {
     let start = hashes.len();
     hashes.resize(start + keys.len(), 0);
     let hashes = &mut hashes[start..];

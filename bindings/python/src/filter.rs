@@ -2,15 +2,17 @@
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use blocked_bloom::{Bitmask, FilterOptions, KeyHash, KeyHasher, Sizing};
+use blocked_bloom::{Bitmask, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_scalable::ScalableOptions;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::batch::{Answers, Batch};
+use crate::hash::Hasher;
 use crate::shared::Shared;
 use crate::single::Classes;
 use crate::store::{Error, Store};
@@ -29,13 +31,25 @@ const ROWS_OF_HASHES: usize = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) store: Shared<Store>,
-    pub(crate) hasher: KeyHasher,
+    pub(crate) hasher: Hasher,
+    /// Of a filter that was made for a number of keys.
+    full: Option<Full>,
+}
+
+/// When to look whether a filter has more keys than it was made for.
+#[derive(Debug)]
+struct Full {
+    keys: u64,
+    fpr: f64,
+    /// The number of keys added at which the bits are counted next.
+    next: AtomicU64,
 }
 
 /// A Bloom filter for a number of keys that is known, at least roughly.
 ///
 /// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found nevertheless once that many were added; `bits_per_key`
-/// gives the size instead. Twice as many keys make the rate six times as high at 1 %; nothing else happens.
+/// gives the size instead. Twice as many keys make the rate six times as high at 1 %: a `RuntimeWarning`, once for a filter, says so when its
+/// rate is more than four times what was meant, and it goes on. Copies, merged and loaded filters do not know what was meant.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
 /// >>> seen.add("apple")
@@ -64,10 +78,39 @@ pub(crate) struct KnownFilter;
 pub(crate) struct GrowingFilter;
 
 impl Filter {
+    /// The number of keys added at which a filter may be too full.
+    #[inline]
+    pub(crate) fn warns_at(&self) -> u64 {
+        self.full.as_ref().map_or(u64::MAX, |full| full.next.load(Ordering::Relaxed))
+    }
+
     fn of(store: Store) -> PyResult<Self> {
-        let hasher =
-            store.key_hash().hasher().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Filter { store: Shared::new(store), hasher })
+        let hasher = Hasher::of(store.key_hash())
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Filter { store: Shared::new(store), hasher, full: None })
+    }
+
+    /// Warns, once, if the rate of false positives is more than four times what was asked for. The bits tell, since keys that were there
+    /// before count as added; they are read when the number of keys added has doubled, and again at each doubling.
+    fn warn_if_full(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(Full { keys, fpr, next }) = &self.full else { return Ok(()) };
+        let added = self.store.read(py, Store::keys);
+        if added < next.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        next.store(added.saturating_mul(2), Ordering::Relaxed);
+        let found = self.estimate_fpr(py);
+        if found <= 4.0 * fpr {
+            return Ok(());
+        }
+        next.store(u64::MAX, Ordering::Relaxed);
+        let text = format!(
+            "{added} keys were added to a BloomFilter for {keys}: {:.2} % false positives in place of {:.2} %",
+            100.0 * found,
+            100.0 * fpr
+        );
+        let text = std::ffi::CString::new(text)?;
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
     }
 
     fn copied(&self, py: Python<'_>) -> PyResult<Store> {
@@ -118,7 +161,9 @@ impl Filter {
     #[pyo3(signature = (key, /))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = objects::hash(self.hasher, key)?;
-        Ok(self.store.write(py, |store| store.insert_hash(hash))?)
+        let new = self.store.write(py, |store| store.insert_hash(hash))?;
+        self.warn_if_full(py)?;
+        Ok(new)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -142,7 +187,7 @@ impl Filter {
         let store = self.store.detach(py);
         if let (Batch::Columns { columns, len, hasher }, 2..) = (&batch, threads.get()) {
             let pool = pool(threads)?;
-            return Ok(py.detach(|| {
+            py.detach(|| {
                 pool.install(|| {
                     for start in (0..*len).step_by(ROWS_OF_HASHES) {
                         let hashes = Batch::hashes(
@@ -154,10 +199,12 @@ impl Filter {
                     }
                     Ok::<_, Error>(())
                 })
-            })?);
+            })?;
+            return self.warn_if_full(py);
         }
         drop(store);
-        self.run_changing(py, batch, |store, keys, _| store.insert(keys)).map(|_| ())
+        self.run_changing(py, batch, |store, keys, _| store.insert(keys))?;
+        self.warn_if_full(py)
     }
 
     /// Which keys of a batch may be there: False is certainly absent. `threads` are used for columns.
@@ -221,6 +268,7 @@ impl Filter {
                 words.copy_from_slice(new.words());
                 Ok(())
             })?;
+        self.warn_if_full(py)?;
         answers.into_python(keys)
     }
 
@@ -425,7 +473,10 @@ impl KnownFilter {
         };
         let options = FilterOptions::new(sizing).with_key_hash(KeyHash::Xxh3 { seed });
         let filter = options.empty_filter(keys).map_err(Error::from)?;
-        Ok(PyClassInitializer::from(Filter::of(Store::Owned(filter))?).add_subclass(KnownFilter))
+        let fpr = filter.params().false_positive_rate_at(keys);
+        let full = Full { keys, fpr, next: AtomicU64::new(keys.saturating_mul(2).max(1_000)) };
+        let base = Filter { full: Some(full), ..Filter::of(Store::Owned(filter))? };
+        Ok(PyClassInitializer::from(base).add_subclass(KnownFilter))
     }
 
     /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
@@ -482,14 +533,14 @@ impl GrowingFilter {
         of_file(class.py(), &path, || stored::load_growing(&path))
     }
 
-    /// Maps a file: processes share its memory. Such a filter cannot be changed.
+    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a filter cannot be changed.
     ///
-    /// All of it is read and verified first. Whoever changes the file meanwhile changes answers; whoever makes it shorter ends this
-    /// process when it looks there: `save` does neither.
+    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the headers are, one for each part. Whoever
+    /// changes the file meanwhile changes answers; whoever makes it shorter ends this process when it looks there: `save` does neither.
     #[classmethod]
-    #[pyo3(signature = (path, /))]
-    fn mmap(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        of_file(class.py(), &path, || stored::map_growing(&path))
+    #[pyo3(signature = (path, /, *, verify=false))]
+    fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
+        of_file(class.py(), &path, || stored::map_growing(&path, verify))
     }
 }
 
@@ -500,5 +551,5 @@ impl GrowingFilter {
 #[pyfunction]
 #[pyo3(signature = (key, /, *, seed=0))]
 pub(crate) fn key_hash(key: &Bound<'_, PyAny>, seed: u64) -> PyResult<u64> {
-    objects::hash(KeyHasher::with_seed(seed), key)
+    objects::hash(Hasher::with_seed(seed), key)
 }

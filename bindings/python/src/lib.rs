@@ -5,6 +5,7 @@ mod batch;
 mod buffer;
 mod columns;
 mod filter;
+mod hash;
 mod memory;
 mod objects;
 mod opened;

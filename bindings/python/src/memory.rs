@@ -78,7 +78,7 @@ pub(crate) unsafe fn copy_words(from: *const u8, out: &mut [u64]) {
 /// Asks for a line of what is copied next: as much as now, from where this ends. Copies are bursts, between which memory would have
 /// nothing to do: with it a column of strings takes 0.8 of the time.
 #[inline(always)]
-fn prefetch(line: *const u8) {
+pub(crate) fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -93,7 +93,9 @@ fn prefetch(line: *const u8) {
 const VECTOR: usize = 16;
 
 #[cfg(target_arch = "x86_64")]
-use x86_64::{load_byte, load_four, load_vector};
+use x86_64::{load_byte, load_vector};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{load_eight, load_four};
 
 /// One instruction for each load. To the compiler it is a foreign one, which may give anything.
 #[cfg(target_arch = "x86_64")]
@@ -119,11 +121,24 @@ mod x86_64 {
     ///
     /// Four bytes from here on are allocated.
     #[inline(always)]
-    pub(super) unsafe fn load_four(from: *const u8) -> [u8; 4] {
+    pub(crate) unsafe fn load_four(from: *const u8) -> [u8; 4] {
         let word: u32;
         // SAFETY: the caller promises the bytes; no alignment is needed.
         unsafe {
             asm!("mov {:e}, dword ptr [{}]", out(reg) word, in(reg) from, options(nostack, preserves_flags, readonly))
+        };
+        word.to_ne_bytes()
+    }
+
+    /// # Safety
+    ///
+    /// Eight bytes from here on are allocated.
+    #[inline(always)]
+    pub(crate) unsafe fn load_eight(from: *const u8) -> [u8; 8] {
+        let word: u64;
+        // SAFETY: the caller promises the bytes; no alignment is needed.
+        unsafe {
+            asm!("mov {}, qword ptr [{}]", out(reg) word, in(reg) from, options(nostack, preserves_flags, readonly))
         };
         word.to_ne_bytes()
     }
@@ -143,7 +158,9 @@ mod x86_64 {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-use atomic::{load_byte, load_four, load_vector};
+use atomic::{load_byte, load_vector};
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use atomic::{load_eight, load_four};
 
 /// Loads of words where they are aligned, else of bytes.
 #[cfg(not(target_arch = "x86_64"))]
@@ -173,7 +190,16 @@ mod atomic {
     ///
     /// Four bytes from here on are allocated.
     #[inline(always)]
-    pub(super) unsafe fn load_four(from: *const u8) -> [u8; 4] {
+    pub(crate) unsafe fn load_four(from: *const u8) -> [u8; 4] {
+        // SAFETY: the caller promises the bytes.
+        std::array::from_fn(|i| unsafe { load_byte(from.wrapping_add(i)) })
+    }
+
+    /// # Safety
+    ///
+    /// Eight bytes from here on are allocated.
+    #[inline(always)]
+    pub(crate) unsafe fn load_eight(from: *const u8) -> [u8; 8] {
         // SAFETY: the caller promises the bytes.
         std::array::from_fn(|i| unsafe { load_byte(from.wrapping_add(i)) })
     }

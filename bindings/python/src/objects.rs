@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use blocked_bloom::KeyHasher;
+use crate::hash::Hasher;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ enum Part<'a> {
 
 impl Part<'_> {
     #[inline(always)]
-    fn hash(self, hasher: KeyHasher) -> u64 {
+    fn hash(self, hasher: Hasher) -> u64 {
         match self {
             Part::Bytes(bytes) => hasher.hash(bytes),
             Part::Number(number) => hasher.hash(number.to_le_bytes()),
@@ -128,7 +128,7 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
         })
 }
 
-fn hash_tuple(hasher: KeyHasher, tuple: &Bound<'_, PyTuple>) -> PyResult<u64> {
+fn hash_tuple(hasher: Hasher, tuple: &Bound<'_, PyTuple>) -> PyResult<u64> {
     let items: Vec<_> = tuple.iter().collect();
     let parts = items.iter().map(part).collect::<PyResult<Vec<_>>>()?;
     let mut numbers = vec![[0; 8]; parts.len()];
@@ -144,13 +144,13 @@ fn hash_tuple(hasher: KeyHasher, tuple: &Bound<'_, PyTuple>) -> PyResult<u64> {
 
 /// The hash of a key that [`fast`] finds.
 #[inline(always)]
-pub(crate) fn fast_hash(hasher: KeyHasher, object: Borrowed<'_, '_, PyAny>) -> Option<u64> {
+pub(crate) fn fast_hash(hasher: Hasher, object: Borrowed<'_, '_, PyAny>) -> Option<u64> {
     fast(object).map(|key| key.hash(hasher))
 }
 
 /// The hash of one key.
 #[inline]
-pub(crate) fn hash(hasher: KeyHasher, object: &Bound<'_, PyAny>) -> PyResult<u64> {
+pub(crate) fn hash(hasher: Hasher, object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let key = match fast(object.as_borrowed()) {
         Some(key) => key,
         None => match object.cast::<PyTuple>() {
@@ -237,7 +237,7 @@ impl<'py> Taken<'py> {
     ///
     /// References are not counted: the list keeps its items until code of Python runs, which is not before the hashes are made (an error of
     /// [`fast`] may run some, and nothing is read after it). That saves a third of the time.
-    pub(crate) fn hash_list(&mut self, objects: &Objects<'py>, hasher: KeyHasher) -> Option<usize> {
+    pub(crate) fn hash_list(&mut self, objects: &Objects<'py>, hasher: Hasher) -> Option<usize> {
         const AHEAD: usize = 12;
         let Objects::List(list) = objects else { return None };
         let first = self.first + self.objects.len();
@@ -284,7 +284,7 @@ impl<'py> Taken<'py> {
     pub(crate) fn keys<'a>(
         objects: &'a [Bound<'py, PyAny>],
         first: usize,
-        hasher: KeyHasher,
+        hasher: Hasher,
         numbers: &mut Vec<u64>,
         valid: &mut Vec<u64>,
         room: &'a mut [[u8; 8]; CHUNK],

@@ -211,7 +211,7 @@ pub(crate) fn open(
     let format = recognised(&path, &map)?;
     match format {
         Format::Native => return filter::of_file(py, &path, || stored::map(&path, true)),
-        Format::Growing => return filter::of_file(py, &path, || stored::map_growing(&path)),
+        Format::Growing => return filter::of_file(py, &path, || stored::map_growing(&path, true)),
         _ => {}
     }
     let file = opened(&path, format, map)?;

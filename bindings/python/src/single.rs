@@ -149,7 +149,12 @@ unsafe extern "C" fn add_key(
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the method is of classes derived from `Filter`, which the interpreter checks, and the caller keeps both objects.
     if let Some((this, hash)) = unsafe { served(py, filter, key) }
-        && let Ok(Ok(new)) = this.store.try_write(py, |store| store.insert_hash(hash))
+        && let Ok(Some(new)) = this.store.try_write(py, |store| {
+            // The key after which there may be a warning is left to PyO3's function.
+            let limit = this.warns_at();
+            let warns = limit != u64::MAX && store.keys() + 1 >= limit;
+            if warns { None } else { store.insert_hash(hash).ok() }
+        })
     {
         // SAFETY: the thread is attached.
         return unsafe { ffi::PyBool_FromLong(new.into()) };

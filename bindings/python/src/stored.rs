@@ -168,18 +168,22 @@ pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
     Ok(Store::Opened { filter, mapped: true })
 }
 
-/// Maps a growing filter, and verifies it by way of the mapping, whose pages are then given back.
-pub(crate) fn map_growing(path: &Path) -> Result<Store, Error> {
-    let opened = open_growing(Bytes::map(path)?.0)?;
-    #[cfg(unix)]
-    if let Store::OpenedGrowing(opened) = &opened
-        && let Bytes::Mapped(map) = opened.borrow_owner()
-    {
+/// Maps a growing filter. It is verified by way of the mapping, whose pages are then given back.
+pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
+    let (bytes, _) = Bytes::map(path)?;
+    if verify {
+        ScalableBloomFilter::from_bytes(bytes.as_ref())?;
+    }
+    if let Bytes::Mapped(map) = &bytes {
+        #[cfg(unix)]
         // SAFETY: of a mapping of a file, that nobody writes through: its pages are read again from the file.
         let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        // Lookups are anywhere: pages around them are not wanted.
         let _ = map.advise(Advice::Random);
     }
-    Ok(opened)
+    Ok(Store::OpenedGrowing(OpenedChain::try_new(bytes, |bytes| {
+        ScalableBloomFilter::from_bytes_trusted(bytes.as_ref())
+    })?))
 }
 
 /// Writes a file as a whole: whoever opens the path meanwhile, or after the process was killed, has the file that was there before.

@@ -109,6 +109,40 @@ def test_every_form_is_the_same_key(name, form, make):
     assert fresh == [value not in first[:i] for i, value in enumerate(first)]
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2**64 - 1, 0x0123_4567_89AB_CDEF])
+def test_strings_of_every_length_are_hashed_as_one_key_is(seed):
+    """Columns are hashed where they lie, by a formula of their own up to 128 bytes, and in groups by the lengths in them."""
+    text = "".join(chr(33 + i * 7 % 90) for i in range(400))
+    of_one_length = [[text[i : i + length] for i in range(70)] for length in range(300)]
+    mixed = [text[i : i + i % 150] for i in range(250)] * 2
+    for keys in [*of_one_length, mixed, ["x" * 70_000, "y", text * 5]]:
+        for kind in (pa.string(), pa.large_string(), pa.string_view()):
+            filter = BloomFilter(len(keys), 1e-8, seed=seed)
+            filter.update(pa.array(keys, kind))
+            assert all(key in filter for key in keys), (kind, len(keys[0]))
+            one_by_one = BloomFilter(len(keys), 1e-8, seed=seed)
+            for key in keys:
+                one_by_one.add(key)
+            assert filter == one_by_one, (kind, len(keys[0]))
+
+
+def test_views_in_any_order_and_of_many_buffers():
+    words = [f"{i:020}" if i % 3 else f"{i:05}" for i in range(3000)]
+    chunks = [pa.array(words[start : start + 100], pa.string_view()) for start in range(0, 3000, 100)]
+    order = np.random.default_rng(1).permutation(3000)
+    filter = BloomFilter(3000, 1e-6)
+    filter.update(words)
+    shuffled = pl.Series(words).gather(order)
+    for keys in (pa.concat_arrays(chunks), pl.Series(words).reverse(), shuffled):
+        assert np.asarray(filter.contains(keys)).all()
+        again = BloomFilter(3000, 1e-6)
+        again.update(keys)
+        assert again == filter
+    with_null = shuffled.to_list()
+    with_null[70] = None
+    assert filter.contains(pl.Series(with_null)).to_list() == [True] * 70 + [None] + [True] * 2929
+
+
 def test_golden_hashes():
     golden = json.loads((FOLDER / "golden_keys.json").read_text())
     assert len(golden) >= 20

@@ -350,3 +350,51 @@ def test_intersections_of_full_filters_count_keys():
     full.update(range(10_000))
     both = full & full
     assert len(both) == 10_000 and both.fpr > 0.9
+
+
+@pytest.mark.parametrize("make", [lambda: BloomFilter(40_000), lambda: ScalableBloomFilter(0.01, first_keys=10_000)])
+def test_mmap_reads_the_blocks_of_no_part_unless_it_verifies(tmp_path, make):
+    filter = make()
+    filter.update(range(40_000))
+    filter.save(path := tmp_path / "filter")
+    mapped = type(filter).mmap(path)
+    assert mapped == filter == type(filter).mmap(path, verify=True) and mapped.read_only
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    assert len(type(filter).mmap(path)) == len(filter)
+    for open in (lambda path: type(filter).mmap(path, verify=True), type(filter).load, blocked_bloom.open):
+        with pytest.raises(FormatError):
+            open(path)
+    # Headers and lengths are verified in any case.
+    for bad in (damaged[:-64], damaged + bytes(64), bytes([damaged[0] ^ 1]) + damaged[1:], damaged[:70] + bytes([damaged[70] ^ 1]) + damaged[71:]):
+        path.write_bytes(bad)
+        if bad[:64] != damaged[:64] or len(bad) != len(damaged) or type(filter) is ScalableBloomFilter:
+            with pytest.raises(FormatError):
+                type(filter).mmap(path)
+
+
+def added_one_by_one(filter, keys):
+    for key in keys:
+        filter.add(key)
+
+
+@pytest.mark.parametrize("add", [
+    BloomFilter.update, BloomFilter.add_new, added_one_by_one, lambda filter, keys: filter.update(np.array(keys), threads=2),
+    lambda filter, keys: added_one_by_one(filter, [(key,) for key in keys]),
+])
+def test_a_filter_that_is_too_full_warns_once(add):
+    filter = BloomFilter(2000, fpr=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add(filter, range(2000))
+        # Keys that are there do not make it fuller.
+        for _ in range(5):
+            add(filter, range(2000))
+    with pytest.warns(RuntimeWarning, match="were added to a BloomFilter for 2000: .* % false positives in place of ") as caught:
+        add(filter, range(50_000))
+    assert len(caught) == 1 and 49_000 in filter
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add(filter, range(50_000, 200_000))
+        ScalableBloomFilter(0.01, first_keys=10).update(range(10_000))

@@ -152,6 +152,30 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
+#[test]
+fn trusted_bytes_are_refused_for_their_headers_and_lengths_alone() {
+    for filter in specimens() {
+        let bytes = filter.to_bytes();
+        let opened = ScalableBloomFilter::from_bytes_trusted(&bytes).unwrap();
+        assert_eq!(opened.to_filter().unwrap(), filter);
+        let mut headers = vec![false; bytes.len()];
+        headers[..64].fill(true);
+        let mut start = 64;
+        for link in filter.links() {
+            headers[start..start + 64].fill(true);
+            start += 64 + link.memory_bytes() as usize;
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            let opened = ScalableBloomFilter::from_bytes_trusted(&damaged);
+            assert_eq!(opened.is_err(), headers[at], "byte {at}");
+        }
+        assert!(ScalableBloomFilter::from_bytes_trusted(&bytes[..bytes.len() - 64]).is_err());
+        assert!(ScalableBloomFilter::from_bytes_trusted(&[&bytes[..], &[0; 64]].concat()).is_err());
+    }
+}
+
 /// A header of a hostile or buggy writer, whose checksum is right.
 #[test]
 fn headers_that_make_no_sense_are_refused() {
