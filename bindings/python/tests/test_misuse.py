@@ -259,6 +259,12 @@ def test_arrow_that_lies(filter):
                 filter.contains(again(keys), threads=threads)
             with pytest.raises(ValueError, match=text):
                 filter.update(again(keys), threads=threads)
+    # Beyond the bytes where a group of keys ends: the next one's first offset is less.
+    for kind, width in ((pa.string(), "i4"), (pa.large_string(), "i8")):
+        offsets = np.arange(131, dtype=width)
+        offsets[64] = 2000
+        with pytest.raises(ValueError, match="key 63: its bytes end at offset 2000, expected 63 to 130"):
+            filter.contains(array(kind, 130, [None, offsets, b"x" * 130]))
     # The index counts from the start of a column of several chunks.
     chunks = pa.chunked_array([pa.array(["a"] * 3000), bad[0][0]])
     for threads in (1, 2):
