@@ -719,16 +719,14 @@ unsafe fn hash_offsets<const N: usize>(
         let (first, last) = (ends[0] as usize, ends[hashes.len()] as usize);
         let total = last - first;
         if total <= 16 * hashes.len() {
-            // Keys of at most 16 bytes are hashed by vectors, which take slices.
+            // Short keys, nearly all: copied together, and hashed there.
             scratch.resize(total.max(scratch.len()), 0);
             let scratch = &mut scratch[..total];
             // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as many.
             unsafe { memory::copy(data.wrapping_add(first), scratch) };
-            let mut slices = [[].as_slice(); GROUP];
-            for (slice, pair) in slices.iter_mut().zip(ends.windows(2)) {
-                *slice = &scratch[pair[0] as usize - first..pair[1] as usize - first];
+            for (hash, pair) in hashes.iter_mut().zip(ends.windows(2)) {
+                *hash = hasher.hash(&scratch[pair[0] as usize - first..pair[1] as usize - first]);
             }
-            hasher.hash_batch_into(&slices[..hashes.len()], hashes).expect("a hash for each key");
             continue;
         }
         for line in (0..total).step_by(64) {
@@ -769,7 +767,7 @@ unsafe fn hash_views(
         // SAFETY: as the caller promises.
         unsafe { memory::copy(views.wrapping_add(16 * first), copied.as_flattened_mut()) };
         stage.forget_nulls(first, copied);
-        // Where the keys are comes first, and then the hashes: at once, of which each waits for its buffer, took 1.3 times as long.
+        // Where the keys are comes first, and then the hashes, none of which waits for the number of its buffer.
         let mut all_short = true;
         for (i, (key, bytes)) in keys.iter_mut().zip(&*copied).enumerate() {
             let view = View::of(bytes);
@@ -783,12 +781,9 @@ unsafe fn hash_views(
         }
         let keys = &keys[..hashes.len()];
         if all_short {
-            // Keys of at most 16 bytes are hashed by vectors, which take slices.
-            let mut slices = [[].as_slice(); GROUP];
-            for ((slice, bytes), &(_, len)) in slices.iter_mut().zip(&*copied).zip(keys) {
-                *slice = &bytes[4..4 + len];
+            for ((hash, bytes), &(_, len)) in hashes.iter_mut().zip(&*copied).zip(keys) {
+                *hash = hasher.hash(&bytes[4..4 + len]);
             }
-            hasher.hash_batch_into(&slices[..hashes.len()], hashes).expect("a hash for each key");
             continue;
         }
         let span = (keys[keys.len() - 1].0.addr()).wrapping_sub(keys[0].0.addr());
