@@ -104,12 +104,13 @@ pub fn contains(block: &Block, hash: u64, probes: u32) -> bool {
 /// ```
 #[inline]
 pub fn insert(block: &mut Block, hash: u64, probes: u32) -> bool {
-    let mut new = 0;
+    // Of all probes, in turn: a sum takes fewer instructions than a bit of each.
+    let (mut before, mut after) = (0, 0);
     for bit in bits(hash, probes) {
         let byte = &mut block[(bit / 8) as usize];
-        let set = *byte | 1 << (bit % 8);
-        new |= set ^ *byte;
-        *byte = set;
+        before += u32::from(*byte);
+        *byte |= 1 << (bit % 8);
+        after += u32::from(*byte);
     }
-    new != 0
+    before != after
 }

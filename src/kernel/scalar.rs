@@ -57,7 +57,7 @@ pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64
         return hashes.iter().for_each(|hash| _ = add(hash));
     }
     for (hashes, word) in hashes.chunks(64).zip(new) {
-        *word = 0;
-        hashes.iter().enumerate().for_each(|(i, hash)| *word |= u64::from(add(hash)) << i);
+        let bit = |(i, hash)| u64::from(add(hash)) << i;
+        *word = hashes.iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit);
     }
 }
