@@ -104,7 +104,6 @@ pub fn contains(block: &Block, hash: u64, probes: u32) -> bool {
 /// ```
 #[inline]
 pub fn insert(block: &mut Block, hash: u64, probes: u32) -> bool {
-    // Of all probes, in turn: a sum takes fewer instructions than a bit of each.
     let (mut before, mut after) = (0, 0);
     for bit in bits(hash, probes) {
         let byte = &mut block[(bit / 8) as usize];
