@@ -37,7 +37,6 @@ pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
     fn number(i: u64) -> Self;
     /// For all filters that take hashes: of keys XXH3-64, the fastest at hand, inlined for a known length.
     fn hashed(&self) -> u64;
-    /// Calls with the hashes of these.
     fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize;
     fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize;
     fn contains_one<D: AsRef<[Block]>>(&self, filter: &BloomFilter<D>) -> bool;
@@ -101,8 +100,7 @@ pub(crate) fn hits(
     keys: usize,
     look_up: impl FnOnce(&mut [u64]) -> Result<(), LengthError>,
 ) -> usize {
-    // A long call zeroes 512 bytes, as long as some keys take: up to 64 keys have one word. The target has no `popcnt`, and `count_ones` takes some
-    // twenty instructions: below eight keys hits are counted bit by bit, which is predicted while most words are 0.
+    // Zeroing 512 bytes, or `count_ones` by twenty instructions for want of `popcnt`, takes as long as some keys: fewer are counted bit by bit.
     if keys <= 64 {
         let mut word = [0];
         look_up(&mut word).expect("a word for 64 keys");
