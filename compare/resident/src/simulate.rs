@@ -1,5 +1,6 @@
 //! Runs of a trace under each policy, and what they cost: reads of tables that do not have the key, and loads.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -22,9 +23,12 @@ pub(crate) enum Policy {
     /// The best set of whole filters for counts that are known before: of the whole trace or, where traffic changes, of each fifth of it.
     /// It changes for nothing.
     Optimum,
-    /// Whole filters by the true rates of now, which no counts show: it follows a shift at once, pays for loads, and knows how long traffic
-    /// lasts on average.
+    /// The best set of whole filters for the true rates of each moment, which no counts show: it follows a change at once, and nothing is
+    /// paid for loads. No online policy is expected to cost less.
     TrueRates,
+    /// The same for what is expected of each filter by the lookups that it has had since traffic last changed, of which it is told, and by
+    /// how the true rates of its run are distributed. No policy that estimates a filter's rate by its own lookups is expected to cost less.
+    Counts,
     /// `blocked-bloom-lsm`, with whole filters only.
     Value,
     /// The same with one in 16 lookups counted.
@@ -42,9 +46,10 @@ pub(crate) enum Policy {
 }
 
 impl Policy {
-    pub(crate) const ALL: [Policy; 10] = [
+    pub(crate) const ALL: [Policy; 11] = [
         Policy::Optimum,
         Policy::TrueRates,
+        Policy::Counts,
         Policy::Value,
         Policy::ValueSampled,
         Policy::Folding,
@@ -58,7 +63,8 @@ impl Policy {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Policy::Optimum => "offline optimum",
-            Policy::TrueRates => "by true rates",
+            Policy::TrueRates => "by true rates, loads free",
+            Policy::Counts => "by own counts, loads free",
             Policy::Value => "by value",
             Policy::ValueSampled => "by value, 1 in 16 counted",
             Policy::Folding => "by value, folding",
@@ -104,6 +110,48 @@ impl Cost {
     }
 }
 
+fn whole_if(is_resident: bool) -> ResidentSize {
+    if is_resident { ResidentSize::Whole } else { ResidentSize::None }
+}
+
+/// How the true rates of a run's filters are distributed, per part of all keys, and what that says of one of them by its lookups.
+#[derive(Clone, Default)]
+struct Rates {
+    /// How many filters have a rate between two powers of `BIN`, and the sum of these rates.
+    bins: BTreeMap<i32, (f64, f64)>,
+    /// By lookups and twentieths of the seconds and keys that they are of, as far as it was needed.
+    expected: BTreeMap<(u32, u32), f64>,
+}
+
+impl Rates {
+    const BIN: f64 = 1.03;
+
+    fn add(&mut self, rate: f64) {
+        let bin = rate.max(1e-9).log(Self::BIN) as i32;
+        let (count, sum) = self.bins.entry(bin).or_default();
+        (*count, *sum) = (*count + 1.0, *sum + rate);
+    }
+
+    /// The posterior mean: each rate weighs as much as it makes that many lookups, of a Poisson distribution, likely.
+    fn expected(&mut self, lookups: u32, seconds: f64, keys: f64) -> f64 {
+        let exposure = (seconds * keys).max(1e-12).ln();
+        let step = (exposure * 20.0).round();
+        let of_keys = self.expected.entry((lookups, (step + 1e6) as u32)).or_insert_with(|| {
+            let exposure = (step / 20.0).exp();
+            let log = |rate: f64| f64::from(lookups) * rate.max(1e-9).ln() - rate * exposure;
+            let rates = self.bins.values().map(|&(count, sum)| (sum / count, count));
+            let most = rates.clone().map(|(rate, _)| log(rate)).fold(f64::MIN, f64::max);
+            let (mut sum, mut weights) = (0.0, 0.0);
+            for (rate, count) in rates {
+                let weight = count * (log(rate) - most).exp();
+                (sum, weights) = (sum + weight * rate, weights + weight);
+            }
+            sum / weights
+        });
+        *of_keys * keys
+    }
+}
+
 /// A trace, what is loaded as one of it, and under which budget.
 pub(crate) struct World<'t> {
     trace: &'t Trace,
@@ -146,10 +194,11 @@ impl<'t> World<'t> {
     pub(crate) fn run(&self, policy: Policy) -> Cost {
         let mut cost = match policy {
             Policy::Optimum => self.optimum(),
-            Policy::TrueRates => self.by_value(false, None),
-            Policy::Value => self.by_value(false, Some(1)),
-            Policy::ValueSampled => self.by_value(false, Some(16)),
-            Policy::Folding => self.by_value(true, Some(1)),
+            Policy::TrueRates => self.floor(true),
+            Policy::Counts => self.floor(false),
+            Policy::Value => self.by_value(false, 1),
+            Policy::ValueSampled => self.by_value(false, 16),
+            Policy::Folding => self.by_value(true, 1),
             Policy::SmallestFirst => self.smallest_first(),
             Policy::Repaid => self.cached(&mut Quick::new(self.units.len(), self.budget), true),
             Policy::Quick => self.cached(&mut Quick::new(self.units.len(), self.budget), false),
@@ -207,16 +256,8 @@ impl<'t> World<'t> {
         inputs
     }
 
-    /// The table with the rate that it truly has, and nothing that is expected beside it.
-    fn with_true_rate(&self, unit: usize, now: u32) -> ResidentTable {
-        let rate = self.trace.rate(now, self.table(unit).run, self.range(unit));
-        self.units[unit].with_run_share(0.0).with_absent_per_second(rate as f32)
-    }
-
-    /// One in `sample` lookups is counted; none, and the true rates are known instead.
-    fn by_value(&self, folding: bool, sample: Option<u32>) -> Cost {
-        let knows = sample.is_none();
-        let sample = sample.unwrap_or(1);
+    /// One in `sample` lookups is counted.
+    fn by_value(&self, folding: bool, sample: u32) -> Cost {
         let options = ResidentOptions::new(self.budget)
             .with_half_life(Duration::from_secs(8))
             .with_payback(Duration::from_secs(5))
@@ -224,11 +265,7 @@ impl<'t> World<'t> {
             .with_expected_lookups((TICK * TICKS) as f64)
             .with_sampling(sample)
             .with_folding(folding);
-        let options = match knows {
-            true => options.with_payback(Duration::from_secs(self.window.into()) / TICKS as u32),
-            false => options,
-        };
-        let mut planner = ResidentPlanner::new(options.clone());
+        let mut planner = ResidentPlanner::new(options);
         const GONE: usize = usize::MAX;
         let mut index_of = vec![GONE; self.units.len()];
         let mut unit_of = Vec::new();
@@ -241,8 +278,7 @@ impl<'t> World<'t> {
             unit_of[index] = unit;
         };
         for unit in self.first_units() {
-            index_of[unit] =
-                planner.add(if knows { self.with_true_rate(unit, 0) } else { self.units[unit] });
+            index_of[unit] = planner.add(self.units[unit]);
             note(index_of[unit], unit, &mut unit_of);
         }
         let mut cost = Cost::default();
@@ -271,7 +307,7 @@ impl<'t> World<'t> {
             match event.unpack() {
                 Event::Visit(class, part) => {
                     let unit = self.unit(part);
-                    if class != Class::Present && !knows {
+                    if class != Class::Present {
                         until_counted -= 1;
                         if until_counted == 0 {
                             counts[unit] += sample;
@@ -289,17 +325,7 @@ impl<'t> World<'t> {
                     {
                         planner.count(index_of[unit], std::mem::take(count).into());
                     }
-                    if knows && self.trace.shifts_at(now) {
-                        // No tables change where traffic does.
-                        planner = ResidentPlanner::new(options.clone());
-                        for unit in self.first_units() {
-                            let index = planner.add(self.with_true_rate(unit, now));
-                            assert_eq!(index, index_of[unit]);
-                            assert!(planner.resize(index, sizes[unit]));
-                        }
-                    }
-                    let seconds = u64::from(!knows);
-                    tick(&mut planner, seconds, now >= self.warm, &mut sizes, &unit_of, &mut cost);
+                    tick(&mut planner, 1, now >= self.warm, &mut sizes, &unit_of, &mut cost);
                 }
                 Event::Compaction => {
                     let compaction = compactions.next().expect("one for each event");
@@ -311,11 +337,7 @@ impl<'t> World<'t> {
                         for input in &mut inputs {
                             input.table = index_of[input.table];
                         }
-                        index_of[born] = if knows {
-                            planner.add(self.with_true_rate(born, now))
-                        } else {
-                            planner.add_merged(self.units[born], &inputs)
-                        };
+                        index_of[born] = planner.add_merged(self.units[born], &inputs);
                         note(index_of[born], born, &mut unit_of);
                     }
                     for dead in self.units_of(&compaction.dead) {
@@ -329,6 +351,70 @@ impl<'t> World<'t> {
                             sizes[born] = ResidentSize::Whole;
                         }
                     }
+                }
+            }
+        }
+        cost
+    }
+
+    /// Whole filters by what they are expected to save per byte, anew after each change, by counts at least once a second; loads are free.
+    fn floor(&self, knows: bool) -> Cost {
+        let rate = |unit, now| self.trace.rate(now, self.table(unit).run, self.range(unit));
+        let keys = |unit| {
+            let (low, high) = self.range(unit);
+            high - low
+        };
+        let mut is_alive = vec![false; self.units.len()];
+        self.first_units().for_each(|unit| is_alive[unit] = true);
+        let mut counts = vec![0; self.units.len()];
+        let (mut now, mut since, mut is_new) = (0, 0, true);
+        let mut runs: Vec<Rates> = Vec::new();
+        let mut is_resident = vec![false; self.units.len()];
+        let mut cost = Cost::default();
+        let mut compactions = self.trace.compactions.iter();
+        for event in &self.trace.events {
+            if std::mem::take(&mut is_new) {
+                let alive = (0..self.units.len()).filter(|&unit| is_alive[unit]);
+                if !knows && since == now {
+                    runs.clear();
+                    for unit in alive.clone() {
+                        let run = self.table(unit).run as usize;
+                        runs.resize(runs.len().max(run + 1), Rates::default());
+                        runs[run].add(rate(unit, now) / keys(unit));
+                    }
+                }
+                let seconds = f64::from(now - since) / TICKS as f64;
+                let saved = alive.map(|unit| {
+                    let per_second = match runs.get_mut(self.table(unit).run as usize) {
+                        Some(run) => run.expected(counts[unit], seconds, keys(unit)),
+                        None => rate(unit, now),
+                    };
+                    (per_second * self.read_cost(unit) / self.units[unit].bytes() as f64, unit)
+                });
+                is_resident = self.densest(saved.collect(), |unit| self.units[unit].bytes() as f64);
+            }
+            match event.unpack() {
+                Event::Visit(class, part) => {
+                    let unit = self.unit(part);
+                    counts[unit] += u32::from(class != Class::Present);
+                    if now >= self.warm {
+                        cost.visit(class, whole_if(is_resident[unit]), self.read_cost(unit));
+                    }
+                }
+                Event::Tick => {
+                    now += 1;
+                    if self.trace.shifts_at(now) {
+                        (since, is_new) = (now, true);
+                        counts.fill(0);
+                    }
+                    let is_second = u64::from(now).is_multiple_of(TICKS);
+                    is_new |= !knows && (is_second || u64::from(now - since) < 2 * TICKS);
+                }
+                Event::Compaction => {
+                    let compaction = compactions.next().expect("one for each event");
+                    self.units_of(&compaction.dead).for_each(|unit| is_alive[unit] = false);
+                    self.units_of(&compaction.born).for_each(|unit| is_alive[unit] = true);
+                    is_new = true;
                 }
             }
         }
@@ -357,14 +443,14 @@ impl<'t> World<'t> {
             for event in events {
                 if let Event::Visit(class, part) = event.unpack() {
                     let unit = self.unit(part);
-                    cost.visit(class, is_resident[unit], self.read_cost(unit));
+                    cost.visit(class, whole_if(is_resident[unit]), self.read_cost(unit));
                 }
             }
         }
         cost
     }
 
-    fn best_set(&self, events: &[Packed], from: u32, to: u32) -> Vec<ResidentSize> {
+    fn best_set(&self, events: &[Packed], from: u32, to: u32) -> Vec<bool> {
         let mut saved = vec![0.0; self.units.len()];
         for event in events {
             if let Event::Visit(class, part) = event.unpack() {
@@ -380,20 +466,25 @@ impl<'t> World<'t> {
             let lives = table.died.min(to).saturating_sub(table.born.max(from)).max(1);
             self.units[unit].bytes() as f64 * f64::from(lives.min(to - from)) / f64::from(to - from)
         };
-        let mut order: Vec<(f64, usize)> = (0..self.units.len())
+        let order = (0..self.units.len())
             .filter(|&unit| saved[unit] > 0.0)
             .map(|unit| (saved[unit] / bytes(unit), unit))
             .collect();
+        self.densest(order, bytes)
+    }
+
+    /// Of these densities and units the densest that fit the budget.
+    fn densest(&self, mut order: Vec<(f64, usize)>, bytes: impl Fn(usize) -> f64) -> Vec<bool> {
         order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-        let mut sizes = vec![ResidentSize::None; self.units.len()];
+        let mut is_resident = vec![false; self.units.len()];
         let mut left = self.budget as f64;
         for (_, unit) in order {
             if bytes(unit) <= left {
                 left -= bytes(unit);
-                sizes[unit] = ResidentSize::Whole;
+                is_resident[unit] = true;
             }
         }
-        sizes
+        is_resident
     }
 
     fn smallest_first(&self) -> Cost {
@@ -481,9 +572,7 @@ impl<'t> World<'t> {
                         is_resident = !is_repaid;
                     }
                     if is_on {
-                        let size =
-                            if is_resident { ResidentSize::Whole } else { ResidentSize::None };
-                        cost.visit(class, size, read_cost);
+                        cost.visit(class, whole_if(is_resident), read_cost);
                     }
                 }
                 Event::Tick => now += 1,
