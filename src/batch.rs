@@ -1,128 +1,121 @@
-//! Batches of keys and of hashes: what all filters have in common, and the trait of code that takes any of them.
+//! Keys of a batch become hashes a group at a time, and are looked up while later ones are prefetched.
 
 use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
 
 use crate::bitmask;
-use crate::hash::{KeyError, KeyHash, KeyHasher};
-use crate::kernel::{GROUP, Kernel};
+use crate::hash::HashKeys;
+use crate::kernel::GROUP;
 
-/// Keys that are hashed at a time: 8 KiB of stack.
+/// Keys that are hashed at a time if nothing is prefetched: 8 KiB of stack.
 const AT_ONCE: usize = 1024;
 
 /// Groups between the one that is prefetched and the one that is looked up.
 const GROUPS_AHEAD: usize = 2;
 
-/// A filter that is looked up by hashes of 64 bits, of whatever kind: for code over several kinds, also as `dyn Filter`.
+/// Looks up a batch of keys whose hash is of another system than [`KeyHasher`](crate::KeyHasher):
+/// `hash` gives it, and `contains` overwrites a word of answers for each 64 hashes that it is given.
 ///
-/// Every type has these methods by itself too, and lookups by key beside them; nobody who uses one type needs the trait.
-///
-/// ```
-/// use blocked_bloom::{Filter, FilterOptions, Sizing};
-/// fn tables_to_read(filters: &[Box<dyn Filter>], hash: u64) -> Vec<usize> {
-///     filters.iter().for_each(|filter| filter.prefetch_hash(hash));
-///     (0..filters.len()).filter(|&table| filters[table].contains_hash(hash)).collect()
-/// }
-/// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
-/// let mut filter = options.empty_filter(100)?;
-/// filter.insert("apple")?;
-/// let grows = options.atomic_filter(100)?;
-/// let filters: [Box<dyn Filter>; 2] = [Box::new(filter), Box::new(grows)];
-/// assert_eq!(tables_to_read(&filters, options.hasher()?.hash("apple")), [0]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Filter {
-    /// Whether the key with this hash may be present: false means certainly absent.
-    ///
-    /// The hash must be the filter's own: with a hash of another seed, it answers "absent" for a key that is there.
-    fn contains_hash(&self, hash: u64) -> bool;
-
-    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present, bits past the last hash are zero.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
-
-    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash.
-    fn prefetch_hash(&self, hash: u64);
-
-    /// Which hashes the filter is of.
-    fn key_hash(&self) -> KeyHash;
-}
-
-/// Hashes keys as `filter` does and looks them up, some thousand at a time: for filters of other packages. If the caller hashes, every answer is
-/// "maybe"; and if a key panics when it is read, what was not written yet says "maybe" too.
+/// With `prefetch`, which is given each hash as soon as it is known, a group of 64 keys is looked up
+/// when two more were hashed; else up to 1,024 are hashed before they are looked up. If a key
+/// panics when it is read, what was not written yet says "maybe".
 ///
 /// # Errors
 ///
-/// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
+/// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written
+/// then.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, Sizing, contains_batch_into};
-/// let mut filter = FilterOptions::new(Sizing::BitsPerKey(16.0)).empty_filter(100)?;
-/// filter.insert("apple")?;
+/// use blocked_bloom::parts::look_up_keys;
+/// use blocked_bloom::{Filter, FilterOptions};
+/// let mut filter = FilterOptions::default().empty_filter(100)?;
+/// filter.insert_hash(0x9c1c_34f1_0a4e_7ab3)?;
 /// let mut words = [0];
-/// contains_batch_into(&filter, &["apple", "banana"], &mut words)?;
+/// look_up_keys(
+///     &["apple", "banana"],
+///     &mut words,
+///     |key: &&str| if *key == "apple" { 0x9c1c_34f1_0a4e_7ab3 } else { 5 },
+///     Some(|hash| filter.prefetch_hash(hash)),
+///     |hashes, words| _ = filter.contains_hashes_into(hashes, words),
+/// )?;
 /// assert_eq!(words, [0b01]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn contains_batch_into<F: Filter + ?Sized, K: AsRef<[u8]>>(
-    filter: &F,
+#[inline]
+pub fn look_up_keys<K>(
     keys: &[K],
     words: &mut [u64],
-) -> Result<(), LengthError> {
-    look_up_in(filter, keys, words, KeyHasher::hash_keys)
-}
-
-/// [`contains_batch_into`] for integers, whose keys are their little-endian bytes; with its errors.
-pub fn contains_u64s_into<F: Filter + ?Sized>(
-    filter: &F,
-    keys: &[u64],
-    words: &mut [u64],
-) -> Result<(), LengthError> {
-    look_up_in(filter, keys, words, KeyHasher::hash_new_integers)
-}
-
-fn look_up_in<F: Filter + ?Sized, K>(
-    filter: &F,
-    keys: &[K],
-    words: &mut [u64],
-    hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    hash: impl Fn(&K) -> u64,
+    prefetch: Option<impl Fn(u64)>,
+    contains: impl Fn(&[u64], &mut [u64]),
 ) -> Result<(), LengthError> {
     LengthError::check(keys.len(), words)?;
-    let by = (filter.key_hash().hasher(), Kernel::default());
-    look_up(by, keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
-        // There is a word per 64 hashes.
-        _ = filter.contains_hashes_into(hashes, words);
-    });
+    match prefetch {
+        None => look_up(keys, words, hash, None::<fn(&[u64])>, contains),
+        Some(prefetch) => {
+            let hash = |key: &K| {
+                let hash = hash(key);
+                prefetch(hash);
+                hash
+            };
+            look_up(keys, words, hash, Some(|_: &[u64]| {}), contains);
+        }
+    }
     Ok(())
 }
 
-/// Hashes and looks up keys; there is one word per 64 keys. With `prefetch`, keys are hashed and prefetched a group at a time, while a group
-/// before them is looked up; else as many are hashed at a time as there is space for. Not inlined, so that calls of few keys have little stack.
-#[inline(never)]
+/// Looks up keys by their hashes; there is one word per 64 keys. With `prefetch`, keys are hashed
+/// and prefetched a group at a time, and looked up when two more groups were.
+#[inline]
 pub(crate) fn look_up<K>(
-    (hasher, kernel): (Result<KeyHasher, KeyError>, Kernel),
     keys: &[K],
     words: &mut [u64],
-    hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
+    hash: impl HashKeys<K>,
     prefetch: Option<impl Fn(&[u64])>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
     // If a key panics when it is read, what is left says "maybe".
     bitmask::fill_with_hits(words, keys.len());
-    let Ok(hasher) = hasher else { return };
-    let Some(prefetch) = prefetch else {
-        let mut memory = [MaybeUninit::uninit(); AT_ONCE];
-        for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / GROUP)) {
-            contains(hash(hasher, kernel, keys, &mut memory), words);
+    match (words, prefetch) {
+        ([], _) => {}
+        (words @ [_], prefetch) => {
+            let mut memory = [MaybeUninit::uninit(); GROUP];
+            let hashes = hash.hash_keys(keys, &mut memory);
+            prefetch.iter().for_each(|prefetch| prefetch(hashes));
+            contains(hashes, words);
         }
-        return;
-    };
+        (words, Some(prefetch)) => look_up_ahead(keys, words, hash, prefetch, contains),
+        (words, None) => look_up_many(keys, words, hash, contains),
+    }
+}
+
+/// Hashes as many keys at a time as there is space for. Not inlined, so that calls of few keys have
+/// little stack.
+#[inline(never)]
+fn look_up_many<K>(
+    keys: &[K],
+    words: &mut [u64],
+    hash: impl HashKeys<K>,
+    contains: impl Fn(&[u64], &mut [u64]),
+) {
+    let mut memory = [MaybeUninit::uninit(); AT_ONCE];
+    for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / GROUP)) {
+        contains(hash.hash_keys(keys, &mut memory), words);
+    }
+}
+
+/// Hashes and prefetches a group, then looks up the one before the last. Not inlined, as above.
+#[inline(never)]
+fn look_up_ahead<K>(
+    keys: &[K],
+    words: &mut [u64],
+    hash: impl HashKeys<K>,
+    prefetch: impl Fn(&[u64]),
+    contains: impl Fn(&[u64], &mut [u64]),
+) {
     let (mut memory, mut ring) = ([MaybeUninit::uninit(); GROUP], [[0; GROUP]; GROUPS_AHEAD + 1]);
     let mut load = |keys: &[K], group: &mut [u64; GROUP]| {
-        let hashes = hash(hasher, kernel, keys, &mut memory);
+        let hashes = hash.hash_keys(keys, &mut memory);
         prefetch(hashes);
         group[..keys.len()].copy_from_slice(hashes);
     };

@@ -97,6 +97,18 @@ impl Bitmask {
         *self = written;
     }
 
+    /// Becomes the answers to `len` keys, as [`write`](Self::write), but says "maybe" of all of
+    /// them until `write` overwrites that, and also if it panics.
+    #[inline]
+    pub(crate) fn write_answers(&mut self, len: usize, write: impl FnOnce(&mut [u64])) {
+        let words = self.reset(len);
+        fill_with_hits(words, len);
+        write(words);
+        if let Some((last, before)) = words.split_last_mut() {
+            *last &= used(len, before.len());
+        }
+    }
+
     /// Becomes a mask of `len` bits and lends its words, whose contents are arbitrary, to be overwritten. The writer leaves the bits
     /// past `len` zero.
     #[inline]

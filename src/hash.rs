@@ -4,7 +4,8 @@
 
 mod batch;
 mod kernel;
-pub(crate) use kernel::write_each;
+pub(crate) use batch::HashKeys;
+pub(crate) use kernel::hash_each;
 
 pub use batch::HashError;
 

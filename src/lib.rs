@@ -133,6 +133,7 @@ mod options;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod params;
+pub mod parts;
 mod prefix;
 pub mod probe;
 mod stored;
@@ -141,7 +142,7 @@ mod threads;
 #[path = "../tests/unit/watch.rs"]
 mod watch;
 
-pub use batch::{Filter, LengthError, contains_batch_into, contains_u64s_into};
+pub use batch::LengthError;
 pub use bitmask::Bitmask;
 pub use buffer::{AllocError, BlockBuffer};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -149,7 +150,7 @@ pub use buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
 pub use builder::BloomFilterBuilder;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use filter::AtomicBloomFilter;
-pub use filter::{BloomFilter, BuildError, FoldError, FormatError, MergeError};
+pub use filter::{BloomFilter, BuildError, Filter, FoldError, FormatError, MergeError};
 pub use hash::{HashError, KeyError, KeyHash, KeyHasher};
 pub use kernel::{
     InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE, PrefetchAhead, prefetch,

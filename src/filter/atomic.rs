@@ -6,16 +6,15 @@
 
 mod word;
 
-use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
-use super::owned::{insert_keys, insert_new_methods};
-use super::{BloomFilter, Meta};
-use crate::batch::{Filter, LengthError, look_up};
+use super::owned::{insert_keys, insert_methods};
+use super::{BloomFilter, Filter, Meta};
+use crate::batch::LengthError;
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
-use crate::hash::{KeyError, KeyHash, KeyHasher};
+use crate::hash::{KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::probe::{self, BLOCK_BYTES};
@@ -111,28 +110,7 @@ impl AtomicBloomFilter {
         Ok(self.set(hash))
     }
 
-    /// Adds every key, as [`insert`](Self::insert) does, with prefetch where the filter outgrows the cache.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert). Nothing is changed then.
-    pub fn insert_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_keys);
-        insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
-    }
-
-    /// Adds every hash, with prefetch where the filter outgrows the cache.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
-    pub fn insert_hashes(&self, hashes: &[u64]) -> Result<(), KeyError> {
-        self.meta.check_insert()?;
-        self.insert_all(hashes, &mut []);
-        Ok(())
-    }
-
-    insert_new_methods!(self, &self);
+    insert_methods!(self, &self);
 
     /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
     fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
@@ -144,41 +122,6 @@ impl AtomicBloomFilter {
                 *word |= u64::from(is_new) << (i % 64);
             }
         });
-    }
-
-    /// Whether the key may be present: false means certainly absent.
-    ///
-    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
-    ///
-    /// Cost: one hash, one cache line.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash may be present.
-    ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for
-    /// a key that is there.
-    ///
-    /// Cost: one cache line.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let blocks = self.blocks.blocks();
-        let index = probe::block_index(hash, blocks.len() as u32);
-        let mut copy = [0; BLOCK_BYTES];
-        copy_words(&blocks[index as usize], &mut copy);
-        !self.answers || probe::contains(&copy, hash, u32::from(self.meta.probes))
-    }
-
-    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash: see
-    /// [`BloomFilter::prefetch_hash`].
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        prefetch_block::<1, 1, _>(self.blocks.blocks(), hash);
     }
 
     #[inline]
@@ -206,21 +149,6 @@ impl AtomicBloomFilter {
     /// Insertions under way may or may not be counted. Cost: reads the eight lines that threads count in.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted.saturating_add(self.additions.sum())
-    }
-
-    /// The hash and seed of the filter.
-    pub fn key_hash(&self) -> KeyHash {
-        self.meta.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
     }
 
     /// Bytes of the blocks.
@@ -251,98 +179,40 @@ impl AtomicBloomFilter {
     }
 }
 
-/// Lookups of batches. A key that is inserted meanwhile may be answered either way. Cost: as single lookups, with prefetch where the filter
-/// outgrows the cache.
-impl AtomicBloomFilter {
-    /// Looks up every hash: see [`BloomFilter::contains_hashes`].
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        self.look_up(hashes, hits.reset(hashes.len()));
+/// A key that is inserted meanwhile may be answered either way. Cost: as single lookups, with
+/// prefetch where the filter outgrows the cache.
+impl Filter for AtomicBloomFilter {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        let blocks = self.blocks.blocks();
+        let index = probe::block_index(hash, blocks.len() as u32);
+        let mut copy = [0; BLOCK_BYTES];
+        copy_words(&blocks[index as usize], &mut copy);
+        !self.answers || probe::contains(&copy, hash, u32::from(self.meta.probes))
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    /// There is one word per 64 hashes.
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
         words.fill(0);
         self.for_each_ahead(hashes, |i, hash| {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
         });
-    }
-
-    /// Looks up every key: see [`BloomFilter::contains_batch`].
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::hash_keys);
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up_keys(keys, words, KeyHasher::hash_keys);
         Ok(())
     }
 
-    /// Looks up integers, whose keys are their little-endian bytes: see [`BloomFilter::contains_u64s`].
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        self.look_up_keys(keys, hits.reset(keys.len()), KeyHasher::hash_new_integers);
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's; with the errors of [`contains_batch_into`](Self::contains_batch_into).
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up_keys(keys, words, KeyHasher::hash_new_integers);
-        Ok(())
-    }
-
-    /// There is one word per 64 keys.
-    fn look_up_keys<K>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-        hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
-    ) {
-        let by = (self.hasher(), self.kernel);
-        look_up(by, keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
-            self.look_up(hashes, words);
-        });
-    }
-}
-
-impl Filter for AtomicBloomFilter {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
-    }
-
+    #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        prefetch_block::<1, 1, _>(self.blocks.blocks(), hash);
     }
 
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.meta.key_hash
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 }
 

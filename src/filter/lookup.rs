@@ -2,10 +2,11 @@
 
 use core::mem::MaybeUninit;
 
+use super::Filter;
 use super::{BloomFilter, FormatError, Meta};
-use crate::batch::{Filter, LengthError, look_up};
+use crate::batch::{LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{KeyError, KeyHash, KeyHasher, write_each};
+use crate::hash::{HashKeys, KeyError, KeyHash, KeyHasher, hash_each};
 use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
 use crate::params::ParamsError;
 use crate::prefix::PrefixExtractor;
@@ -239,19 +240,20 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 
     #[inline]
     fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        match (keys, &mut *words) {
-            ([key], [word]) => self.look_up_one(key, word),
-            _ => self.look_up_by(keys, words, |hasher, key| hasher.hash(key), KeyHasher::hash_keys),
+        if let ([key], [word]) = (keys, &mut *words) {
+            return self.look_up_one(key, word);
         }
+        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
+        self.look_up_by(keys, words, hasher.bytes(self.kernel));
     }
 
     #[inline]
     fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
-        let hash = |hasher: KeyHasher, key: &u64| hasher.hash(key.to_le_bytes());
-        match (keys, &mut *words) {
-            ([key], [word]) => self.look_up_one(key.to_le_bytes(), word),
-            _ => self.look_up_by(keys, words, hash, KeyHasher::hash_new_integers),
+        if let ([key], [word]) = (keys, &mut *words) {
+            return self.look_up_one(key.to_le_bytes(), word);
         }
+        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
+        self.look_up_by(keys, words, hasher.integers(self.kernel));
     }
 
     /// Looks up the key of a call of one. If the key panics when it is read, "maybe" is left.
@@ -261,26 +263,21 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         *word = self.contains(key).into();
     }
 
-    /// `hash_one` hashes a key, `hash` some at a time; there is one word per 64. Not inlined: what it saves and checks would be so much of
-    /// a call of one key that fewer calls overlap their cache misses, and take 1.6 times as long from memory (Zen 4).
+    /// There is one word per 64 keys.
+    ///
+    /// Not inlined: its prologue would crowd calls of one key out of the reorder window, so that
+    /// they take 1.6 times as long from memory (Zen 4).
     #[inline(never)]
-    fn look_up_by<K>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-        hash_one: impl Fn(KeyHasher, &K) -> u64,
-        hash: impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
-    ) {
+    fn look_up_by<K>(&self, keys: &[K], words: &mut [u64], hash: impl HashKeys<K>) {
         let (blocks, probes) = self.answering();
         if let [word] = words {
             // If a key panics when it is read, what is left says "maybe".
             *word = bitmask::used(keys.len(), 0);
-            let Ok(hasher) = self.hasher() else { return };
             let mut memory = [MaybeUninit::uninit(); GROUP];
             let hashes = match Prefetch::of(blocks) {
-                Prefetch::No => hash(hasher, self.kernel, keys, &mut memory),
-                prefetch => write_each(keys, &mut memory, |key| {
-                    let hash = hash_one(hasher, key);
+                Prefetch::No => hash.hash_keys(keys, &mut memory),
+                prefetch => hash_each(keys, &mut memory, |key| {
+                    let hash = hash.hash_one(key);
                     prefetch.prefetch(blocks, &[hash]);
                     hash
                 }),
@@ -290,7 +287,6 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         }
         let prefetch = Prefetch::of_groups(blocks, keys.len());
         look_up(
-            (self.hasher(), self.kernel),
             keys,
             words,
             hash,
@@ -352,6 +348,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     }
 }
 
+/// The methods of the type: see there.
 impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -371,5 +368,24 @@ impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
+
+    #[inline]
+    fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        self.contains_batch_into(keys, words)
+    }
+
+    #[inline]
+    fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.contains_u64s_into(keys, words)
     }
 }

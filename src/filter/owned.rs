@@ -7,7 +7,7 @@ use super::lookup::check_shape;
 use super::{BloomFilter, Meta};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, BlockBuffer};
-use crate::hash::{KeyError, KeyHash, KeyHasher};
+use crate::hash::{HashKeys, KeyError, KeyHash};
 use crate::kernel::{Kernel, Tile};
 use crate::params::{Params, ParamsError};
 use crate::prefix::FilterContents;
@@ -16,15 +16,48 @@ use crate::probe::{self, Block};
 /// Hashes of a batch of keys computed before they are inserted: 4 KiB of stack.
 const HASHES_AT_ONCE: usize = 512;
 
-/// The methods that say which keys of a batch were new, of a filter that has one owner or is shared by threads.
-macro_rules! insert_new_methods {
+/// The insertion of batches, of a filter that has one owner or is shared by threads.
+macro_rules! insert_methods {
     ($self:ident, $($receiver:tt)+) => {
-        /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the keys one by one would have returned, so 1 if the
-        /// key was certainly not there before, nor earlier in the batch. Cost: with AVX-512 and AVX2 up to 1.3 of
-        /// [`insert_batch`](Self::insert_batch), without up to 1.7.
+        /// Adds every key. Keys are hashed some at a time into a buffer on the stack: no other
+        /// memory is used. Cost: the hash and about one cache line of every key, with prefetch
+        /// where the filter outgrows the cache.
         ///
-        /// Of threads that add a key to a shared filter at the same time, each may find it new; none does whose call began after another's had
-        /// returned.
+        /// # Errors
+        ///
+        /// As [`insert`](Self::insert). Nothing is changed then.
+        pub fn insert_batch<K: AsRef<[u8]>>($($receiver)+, keys: &[K]) -> Result<(), KeyError> {
+            let hash = $self.meta.hasher_to_insert()?.bytes($self.kernel);
+            insert_keys(keys, hash, &mut [], |hashes, new| $self.insert_all(hashes, new));
+            Ok(())
+        }
+
+        /// [`insert_batch`](Self::insert_batch) of integers, whose keys are their little-endian
+        /// bytes; with its errors.
+        pub fn insert_u64s($($receiver)+, keys: &[u64]) -> Result<(), KeyError> {
+            let hash = $self.meta.hasher_to_insert()?.integers($self.kernel);
+            insert_keys(keys, hash, &mut [], |hashes, new| $self.insert_all(hashes, new));
+            Ok(())
+        }
+
+        /// Adds every key with these hashes.
+        ///
+        /// # Errors
+        ///
+        /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
+        pub fn insert_hashes($($receiver)+, hashes: &[u64]) -> Result<(), KeyError> {
+            $self.meta.check_insert()?;
+            $self.insert_all(hashes, &mut []);
+            Ok(())
+        }
+
+        /// Adds every key. `new` then has one bit per key: what [`insert`](Self::insert) of the
+        /// keys one by one would have returned, so 1 if the key was certainly not there before, nor
+        /// earlier in the batch. Cost: with AVX-512 and AVX2 up to 1.3 of
+        /// [`insert_batch`](Self::insert_batch), without up to 1.4.
+        ///
+        /// Of threads that add a key to a shared filter at the same time, each may find it new;
+        /// none does whose call began after another's had returned.
         ///
         /// # Errors
         ///
@@ -34,18 +67,36 @@ macro_rules! insert_new_methods {
             keys: &[K],
             new: &mut Bitmask,
         ) -> Result<(), KeyError> {
-            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_keys);
-            insert_keys(by, keys, Some(new), |hashes, new| $self.insert_all(hashes, new))
+            new.reset(0);
+            let hash = $self.meta.hasher_to_insert()?.bytes($self.kernel);
+                        new.write(keys.len(), |new| {
+                insert_keys(keys, hash, new, |hashes, new| $self.insert_all(hashes, new));
+            });
+            Ok(())
         }
 
-        /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their little-endian bytes; with its errors.
-        pub fn insert_u64s_new($($receiver)+, keys: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
-            let by = ($self.meta.hasher_to_insert(), $self.kernel, KeyHasher::hash_new_integers);
-            insert_keys(by, keys, Some(new), |hashes, new| $self.insert_all(hashes, new))
+        /// [`insert_batch_new`](Self::insert_batch_new) of integers, whose keys are their
+        /// little-endian bytes; with its errors.
+        pub fn insert_u64s_new(
+            $($receiver)+,
+            keys: &[u64],
+            new: &mut Bitmask,
+        ) -> Result<(), KeyError> {
+            new.reset(0);
+            let hash = $self.meta.hasher_to_insert()?.integers($self.kernel);
+            new.write(keys.len(), |new| {
+                insert_keys(keys, hash, new, |hashes, new| $self.insert_all(hashes, new));
+            });
+            Ok(())
         }
 
-        /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors of [`insert_hash`](Self::insert_hash).
-        pub fn insert_hashes_new($($receiver)+, hashes: &[u64], new: &mut Bitmask) -> Result<(), KeyError> {
+        /// [`insert_batch_new`](Self::insert_batch_new) of keys with these hashes; with the errors
+        /// of [`insert_hash`](Self::insert_hash).
+        pub fn insert_hashes_new(
+            $($receiver)+,
+            hashes: &[u64],
+            new: &mut Bitmask,
+        ) -> Result<(), KeyError> {
             new.reset(0);
             $self.meta.check_insert()?;
             $self.insert_all(hashes, new.reset(hashes.len()));
@@ -53,7 +104,7 @@ macro_rules! insert_new_methods {
         }
     };
 }
-pub(super) use insert_new_methods;
+pub(super) use insert_methods;
 
 impl BloomFilter {
     /// An empty filter of the given shape and hash; pass-all if `params` are.
@@ -116,28 +167,7 @@ impl BloomFilter {
         Ok(probe::insert(&mut self.data[index as usize], hash, u32::from(self.meta.probes)))
     }
 
-    /// Adds every key. Keys are hashed some at a time into a buffer on the stack: no other memory is used.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert). Nothing is changed then.
-    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
-        let by = (self.meta.hasher_to_insert(), self.kernel, KeyHasher::hash_keys);
-        insert_keys(by, keys, None, |hashes, new| self.insert_all(hashes, new))
-    }
-
-    /// Adds every hash.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_hash`](Self::insert_hash). Nothing is changed then.
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), KeyError> {
-        self.meta.check_insert()?;
-        self.insert_all(hashes, &mut []);
-        Ok(())
-    }
-
-    insert_new_methods!(self, &mut self);
+    insert_methods!(self, &mut self);
 
     /// [`insert_hashes_new`](Self::insert_hashes_new), but only hashes that were new count as [`keys_inserted`](Self::keys_inserted): for
     /// filters of distinct keys; with its errors.
@@ -186,30 +216,18 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     }
 }
 
-/// How keys are hashed to be inserted, if they can be.
-type Hashing<F> = (Result<KeyHasher, KeyError>, Kernel, F);
-
-/// Hashes keys some at a time and has them inserted, with a word per 64 keys of `new`, if that is wanted.
+/// Hashes keys some at a time and has them inserted; `new` is empty, or a word per 64 keys.
 pub(super) fn insert_keys<K>(
-    (hasher, kernel, hash): Hashing<
-        impl for<'h> Fn(KeyHasher, Kernel, &[K], &'h mut [MaybeUninit<u64>]) -> &'h [u64],
-    >,
     keys: &[K],
-    new: Option<&mut Bitmask>,
+    hash: impl HashKeys<K>,
+    new: &mut [u64],
     mut insert: impl FnMut(&[u64], &mut [u64]),
-) -> Result<(), KeyError> {
-    let mut unwanted = Bitmask::new();
-    let (len, new) = new.map_or((0, &mut unwanted), |new| (keys.len(), new));
-    new.reset(0);
-    let hasher = hasher?;
-    new.write(len, |new| {
-        let mut memory = [const { MaybeUninit::uninit() }; HASHES_AT_ONCE];
-        let mut new = new.chunks_mut(HASHES_AT_ONCE / 64);
-        for keys in keys.chunks(HASHES_AT_ONCE) {
-            insert(hash(hasher, kernel, keys, &mut memory), new.next().unwrap_or_default());
-        }
-    });
-    Ok(())
+) {
+    let mut memory = [const { MaybeUninit::uninit() }; HASHES_AT_ONCE];
+    let mut new = new.chunks_mut(HASHES_AT_ONCE / 64);
+    for keys in keys.chunks(HASHES_AT_ONCE) {
+        insert(hash.hash_keys(keys, &mut memory), new.next().unwrap_or_default());
+    }
 }
 
 impl Kernel {

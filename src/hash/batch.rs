@@ -5,7 +5,7 @@ use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
 
 use super::KeyHasher;
-use super::kernel::{Vectors, overwritten};
+use super::kernel::{Vectors, hash_each, overwritten};
 use crate::error::plural;
 use crate::kernel::Kernel;
 
@@ -73,7 +73,7 @@ impl KeyHasher {
     /// ```
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
-        self.hash_new_integers(Kernel::default(), keys, overwritten(hashes));
+        self.integers(Kernel::default()).hash_keys(keys, overwritten(hashes));
         Ok(())
     }
 
@@ -147,33 +147,79 @@ impl KeyHasher {
     /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of this kernel.
     pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
-        self.hash_keys(kernel, &keys[..count], overwritten(&mut hashes[..count]));
+        self.bytes(kernel).hash_keys(&keys[..count], overwritten(&mut hashes[..count]));
     }
 
-    /// The hash of every key, written to the start of memory that is not initialised.
+    /// Hashes keys of bytes, many at a time by the vectors of this kernel.
+    #[inline]
+    pub(crate) fn bytes(self, kernel: Kernel) -> HashBytes {
+        HashBytes { hasher: self, kernel }
+    }
+
+    /// Hashes the little-endian bytes of integers.
+    #[inline]
+    pub(crate) fn integers(self, kernel: Kernel) -> HashIntegers {
+        HashIntegers { hasher: self, kernel }
+    }
+}
+
+/// How keys become hashes, one by one or many at a time: by a [`KeyHasher`], or by a function that
+/// gives the hash of another system.
+pub(crate) trait HashKeys<K> {
+    fn hash_one(&self, key: &K) -> u64;
+
+    /// Writes the hash of each key to the start of memory that is not initialised, and returns
+    /// them.
     ///
     /// # Panics
     ///
     /// If there is less memory than keys: a bug of this crate, not an input.
     #[inline]
-    pub(crate) fn hash_keys<'h, K: AsRef<[u8]>>(
-        self,
-        kernel: Kernel,
-        keys: &[K],
-        memory: &'h mut [MaybeUninit<u64>],
-    ) -> &'h [u64] {
-        Vectors::of(kernel).keys(keys, self.seed, &mut memory[..keys.len()])
+    fn hash_keys<'h>(&self, keys: &[K], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
+        hash_each(keys, memory, |key| self.hash_one(key))
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct HashBytes {
+    hasher: KeyHasher,
+    kernel: Kernel,
+}
+
+impl<K: AsRef<[u8]>> HashKeys<K> for HashBytes {
+    #[inline]
+    fn hash_one(&self, key: &K) -> u64 {
+        self.hasher.hash(key)
     }
 
-    /// [`hash_keys`](Self::hash_keys) for the little-endian bytes of integers.
     #[inline]
-    pub(crate) fn hash_new_integers<'h>(
-        self,
-        kernel: Kernel,
-        keys: &[u64],
-        memory: &'h mut [MaybeUninit<u64>],
-    ) -> &'h [u64] {
-        Vectors::of(kernel).of_integers(keys, self.seed, &mut memory[..keys.len()])
+    fn hash_keys<'h>(&self, keys: &[K], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
+        Vectors::of(self.kernel).keys(keys, self.hasher.seed, &mut memory[..keys.len()])
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct HashIntegers {
+    hasher: KeyHasher,
+    kernel: Kernel,
+}
+
+impl HashKeys<u64> for HashIntegers {
+    #[inline]
+    fn hash_one(&self, key: &u64) -> u64 {
+        self.hasher.hash(key.to_le_bytes())
+    }
+
+    #[inline]
+    fn hash_keys<'h>(&self, keys: &[u64], memory: &'h mut [MaybeUninit<u64>]) -> &'h [u64] {
+        Vectors::of(self.kernel).of_integers(keys, self.hasher.seed, &mut memory[..keys.len()])
+    }
+}
+
+impl<K, F: Fn(&K) -> u64> HashKeys<K> for F {
+    #[inline]
+    fn hash_one(&self, key: &K) -> u64 {
+        self(key)
     }
 }
 

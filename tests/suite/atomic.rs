@@ -8,8 +8,8 @@ use std::thread;
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{
-    AtomicBloomFilter, Bitmask, BloomFilter, FilterContents, FilterOptions, KeyError, KeyHash,
-    KeyHasher, PrefixExtractor, Sizing,
+    AtomicBloomFilter, Bitmask, BloomFilter, Filter, FilterContents, FilterOptions, KeyError,
+    KeyHash, KeyHasher, PrefixExtractor, Sizing,
 };
 
 /// 3.8 MiB: more than CPUs have of second-level cache, or most of it; these filters are prefetched.

@@ -4,8 +4,7 @@ use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use blocked_bloom::AtomicBloomFilter;
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError,
-    Sizing, contains_batch_into, contains_u64s_into,
+    Bitmask, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError, Sizing,
 };
 
 /// Around the words of a mask, and around the keys that are hashed at a time.
@@ -34,62 +33,8 @@ impl AsRef<[u8]> for Key<'_> {
     }
 }
 
-/// The calls for batches, which each type has by itself.
-trait Batches: Filter {
-    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask);
-    fn integers(&self, keys: &[u64], hits: &mut Bitmask);
-    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask);
-    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError>;
-    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
-}
-
-impl<D: AsRef<[Block]>> Batches for BloomFilter<D> {
-    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.contains_batch(keys, hits);
-    }
-
-    fn integers(&self, keys: &[u64], hits: &mut Bitmask) {
-        self.contains_u64s(keys, hits);
-    }
-
-    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        self.contains_hashes(hashes, hits);
-    }
-
-    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_batch_into(k, words)
-    }
-
-    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_u64s_into(keys, words)
-    }
-}
-
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-impl Batches for AtomicBloomFilter {
-    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        self.contains_batch(keys, hits);
-    }
-
-    fn integers(&self, keys: &[u64], hits: &mut Bitmask) {
-        self.contains_u64s(keys, hits);
-    }
-
-    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        self.contains_hashes(hashes, hits);
-    }
-
-    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_batch_into(k, words)
-    }
-
-    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        contains_u64s_into(self, keys, words)
-    }
-}
-
 /// Everything that a batch says, by each call, against `contains` and `contains_hash`.
-fn check<F: Batches>(
+fn check<F: Filter>(
     name: &str,
     filter: &F,
     contains: impl Fn(&[u8]) -> bool,
@@ -110,7 +55,7 @@ fn check<F: Batches>(
         let words = length.div_ceil(64);
         let expected: Vec<bool> =
             hashes[..length].iter().map(|&hash| contains_hash(hash)).collect();
-        filter.hashes(&hashes[..length], &mut hits);
+        filter.contains_hashes(&hashes[..length], &mut hits);
         assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{name}, {length} hashes");
         assert_eq!((hits.len(), hits.words().len()), (length, words));
         let mut into = vec![u64::MAX; words];
@@ -118,16 +63,16 @@ fn check<F: Batches>(
         assert_eq!(into, hits.words(), "{name}, {length} hashes: bits past the last are zero");
 
         let expected: Vec<bool> = keys[..length].iter().map(|key| contains(key)).collect();
-        filter.batch(&keys[..length], &mut hits);
+        filter.contains_batch(&keys[..length], &mut hits);
         assert_eq!(hits.iter().collect::<Vec<_>>(), expected, "{name}, {length} keys");
         assert_eq!((hits.len(), hits.words().len()), (length, words));
         let mut into = vec![u64::MAX; words];
-        filter.batch_into(&keys[..length], &mut into).unwrap();
+        filter.contains_batch_into(&keys[..length], &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} keys: bits past the last are zero");
         into.fill(u64::MAX);
-        filter.integers_into(&integers[..length], &mut into).unwrap();
+        filter.contains_u64s_into(&integers[..length], &mut into).unwrap();
         assert_eq!(into, hits.words(), "{name}, {length} integers");
-        filter.integers(&integers[..length], &mut hits);
+        filter.contains_u64s(&integers[..length], &mut hits);
         assert_eq!((hits.words(), hits.len()), (&into[..], length), "{name}, {length} integers");
 
         for wrong in [words + 1, words + 9, words.saturating_sub(1), 0] {
@@ -136,9 +81,9 @@ fn check<F: Batches>(
                 let error = filter.contains_hashes_into(&hashes[..length], &mut slice);
                 let error = error.unwrap_err();
                 assert_eq!((error.words, error.expected), (wrong, words));
-                let same = filter.batch_into(&keys[..length], &mut slice);
+                let same = filter.contains_batch_into(&keys[..length], &mut slice);
                 assert_eq!(same, Err(error));
-                let same = filter.integers_into(&integers[..length], &mut slice);
+                let same = filter.contains_u64s_into(&integers[..length], &mut slice);
                 assert_eq!(same, Err(error));
                 assert_eq!(slice, vec![7; wrong]);
             }
@@ -149,7 +94,7 @@ fn check<F: Batches>(
         let batch: Vec<Key<'_>> =
             keys[..length].iter().enumerate().map(|(i, key)| Key(key, i == at)).collect();
         let looked_up = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            filter.batch(&batch, &mut hits);
+            filter.contains_batch(&batch, &mut hits);
         }));
         assert!(looked_up.is_err() || hasher.is_err(), "{name}");
         assert_eq!((hits.len(), hits.words().len()), (length, length.div_ceil(64)));
@@ -250,13 +195,28 @@ fn filters_that_pass_all() {
 }
 
 /// What another package provides, here of a sorted list that knows exactly.
-struct Exact(Vec<u64>);
+struct Exact {
+    hashes: Vec<u64>,
+    key_hash: KeyHash,
+    /// The hash of a key; none of those that are not known.
+    hash: fn(&[u8]) -> Option<u64>,
+}
 
 const SEED: u64 = 77;
 
+impl Exact {
+    /// Of the keys that are [`added`].
+    fn new(key_hash: KeyHash, hash: fn(&[u8]) -> Option<u64>) -> Self {
+        let keys = keys();
+        let mut hashes: Vec<u64> = added(&keys).filter_map(|key| hash(key)).collect();
+        hashes.sort_unstable();
+        Exact { hashes, key_hash, hash }
+    }
+}
+
 impl Filter for Exact {
     fn contains_hash(&self, hash: u64) -> bool {
-        self.0.binary_search(&hash).is_ok()
+        self.hashes.binary_search(&hash).is_ok()
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
@@ -271,59 +231,74 @@ impl Filter for Exact {
     fn prefetch_hash(&self, _hash: u64) {}
 
     fn key_hash(&self) -> KeyHash {
-        KeyHash::Xxh3 { seed: SEED }
+        self.key_hash
+    }
+
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        (self.hash)(key)
     }
 }
 
-impl Batches for Exact {
-    fn batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| contains_batch_into(self, keys, words).unwrap());
-    }
-
-    fn integers(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| contains_u64s_into(self, keys, words).unwrap());
-    }
-
-    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.contains_hashes_into(hashes, words).unwrap());
-    }
-
-    fn batch_into<K: AsRef<[u8]>>(&self, k: &[K], words: &mut [u64]) -> Result<(), LengthError> {
-        contains_batch_into(self, k, words)
-    }
-
-    fn integers_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        contains_u64s_into(self, keys, words)
-    }
-}
-
-/// By the four methods of the trait alone; also where it is a `dyn`.
+/// By the five methods that the trait requires, of a hash of `KeyHasher`.
 #[test]
 fn filters_of_other_packages() {
-    let hasher = KeyHasher::with_seed(SEED);
-    let mut hashes: Vec<u64> = added(&keys()).map(|key| hasher.hash(key)).collect();
-    hashes.sort_unstable();
-    let exact = Exact(hashes);
-    let contains_hash = |hash| exact.0.binary_search(&hash).is_ok();
-    let mut words = vec![0; 71];
-    contains_batch_into::<dyn Filter, _>(&exact, &keys(), &mut words).unwrap();
-    assert_eq!(words[0], 0x5555_5555_5555_5555);
+    let hash = |key: &[u8]| Some(KeyHasher::with_seed(SEED).hash(key));
+    let exact = Exact::new(KeyHash::Xxh3 { seed: SEED }, hash);
+    let contains = |key: &[u8]| exact.contains_hash(KeyHasher::with_seed(SEED).hash(key));
+    check("exact", &exact, contains, |hash| exact.contains_hash(hash));
     let mut hits = Bitmask::new();
-    exact.batch(&keys(), &mut hits);
+    exact.contains_batch(&keys(), &mut hits);
     assert!(hits.hits().eq((0..4_500).step_by(2)));
-    let mut view = empty(45, 5);
-    added(&keys()).for_each(|key| _ = view.insert(key).unwrap());
+    // Where it is a `dyn`.
+    let any: &dyn Filter = &exact;
+    let mut hashes = Vec::new();
+    any.hasher().unwrap().hash_batch(&keys(), &mut hashes);
+    any.contains_hashes(&hashes, &mut hits);
+    assert!(hits.hits().eq((0..4_500).step_by(2)));
+    assert_eq!(any.hash_key(&keys()[2]), Some(hashes[2]));
+}
+
+/// A hash that is not `KeyHasher`'s: no provided method may take that in its place.
+#[test]
+fn filters_of_other_hashes() {
+    let hash = |key: &[u8]| Some(KeyHasher::with_seed(1).hash(key).rotate_left(7));
+    let exact = Exact::new(KeyHash::Caller { tag: 9 }, hash);
+    assert!(exact.hasher().is_err());
+    let mut hits = Bitmask::new();
     for length in lengths() {
-        exact.batch(&keys()[..length], &mut hits);
-        assert!(hits.iter().eq(keys()[..length].iter().map(|key| contains_hash(hasher.hash(key)))));
-        let integers: Vec<u64> =
-            keys()[..length].iter().map(|&key| u64::from_le_bytes(key)).collect();
-        let by_keys = hits.clone();
-        exact.integers(&integers, &mut hits);
-        assert_eq!(hits, by_keys);
-        let any: &dyn Filter = &view;
-        hits.write(length, |words| contains_batch_into(any, &keys()[..length], words).unwrap());
-        assert!(hits.iter().eq(keys()[..length].iter().map(|key| view.contains(key))));
+        let keys = &keys()[..length];
+        let integers: Vec<u64> = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
+        exact.contains_batch(keys, &mut hits);
+        assert!(hits.hits().eq((0..length).step_by(2)));
+        exact.contains_u64s(&integers, &mut hits);
+        assert!(hits.hits().eq((0..length).step_by(2)));
+        assert!(keys.iter().enumerate().all(|(i, key)| exact.contains(key) == (i % 2 == 0)));
+    }
+}
+
+/// Nobody but the caller can hash some of the keys, or all: these are answered "maybe".
+#[test]
+fn keys_whose_hash_is_not_known() {
+    let hash = |key: &[u8]| (key[1] != 3).then(|| KeyHasher::with_seed(1).hash(key));
+    let some = Exact::new(KeyHash::Caller { tag: 9 }, hash);
+    let none = Exact::new(KeyHash::Caller { tag: 9 }, |_| None);
+    let mut hits = Bitmask::new();
+    for length in lengths() {
+        let keys = &keys()[..length];
+        let integers: Vec<u64> = keys.iter().map(|&key| u64::from_le_bytes(key)).collect();
+        none.contains_batch(keys, &mut hits);
+        assert_eq!(hits.count_hits(), length);
+        none.contains_u64s(&integers, &mut hits);
+        assert_eq!(hits.count_hits(), length);
+        assert!(keys.iter().all(|key| none.contains(key)));
+        let present = |i: &usize| i % 2 == 0 || keys[*i][1] == 3;
+        some.contains_batch(keys, &mut hits);
+        assert!((0..length).filter(present).all(|i| hits.get(i) == Some(true)));
+        some.contains_u64s(&integers, &mut hits);
+        assert!((0..length).filter(present).all(|i| hits.get(i) == Some(true)));
+        assert!((0..length).filter(present).all(|i| some.contains(keys[i])));
+        // Those before it are looked up; how many depends on how many are hashed at a time.
+        assert!(!(2..=64).contains(&length) || hits.get(1) == Some(false));
     }
 }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{
-    Bitmask, BloomFilter, BuildError, FilterOptions, KeyError, KeyHash, KeyHasher, ParamsError,
-    PrefixExtractor, Sizing, Stored,
+    Bitmask, BloomFilter, BuildError, Filter, FilterOptions, KeyError, KeyHash, KeyHasher,
+    ParamsError, PrefixExtractor, Sizing, Stored,
 };
 
 const TEN: Sizing = Sizing::BitsPerKey(10.0);

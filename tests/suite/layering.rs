@@ -8,9 +8,9 @@ use std::fs;
 use crate::repository::{files, relative, root};
 
 /// The modules of the core, lowest first: each may use those before it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "probe", "kernel", "checksum", "error", "bitmask", "prefix", "hash", "header", "params",
-    "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder",
+    "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder", "parts",
 ];
 
 /// Modules that may use only this: kernels know the probe scheme alone.

@@ -2,7 +2,8 @@
 
 use crate::common::{Random, filled};
 use blocked_bloom::{
-    BloomFilter, BuildError, FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing,
+    BloomFilter, BuildError, Filter, FilterOptions, KeyError, KeyHash, ParamsError,
+    PrefixExtractor, Sizing,
 };
 
 const XXH3: KeyHash = KeyHash::Xxh3 { seed: 0 };

@@ -2,7 +2,7 @@
 
 use crate::common::{Random, kernels};
 use blocked_bloom::{
-    Bitmask, BloomFilter, BuildError, FilterContents, FilterOptions, FormatError, KeyError,
+    Bitmask, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError, KeyError,
     KeyHash, KeyHasher, ParamsError, PrefixExtractor, Sizing, Stored,
 };
 

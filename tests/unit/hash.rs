@@ -8,7 +8,7 @@ use std::eprintln;
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{HashError, KeyHasher, overwritten};
+use super::{HashError, HashKeys, KeyHasher, overwritten};
 use crate::kernel::Kernel;
 
 struct Random(u64);
@@ -139,7 +139,7 @@ fn fixed<const N: usize>(kernel: Kernel, random: &mut Random, count: usize) {
         let keys: Vec<u64> =
             slices.iter().map(|key| u64::from_le_bytes(key[..8].try_into().unwrap())).collect();
         let mut hashes = vec![7; count + 1];
-        assert_eq!(hasher.hash_new_integers(kernel, &keys, overwritten(&mut hashes)), expected);
+        assert_eq!(hasher.integers(kernel).hash_keys(&keys, overwritten(&mut hashes)), expected);
         assert_eq!((&hashes[..count], hashes[count]), (&expected[..], 7));
         hasher.hash_u64s(&keys, &mut hashes[..count]).unwrap();
         assert_eq!(hashes[..count], expected);

@@ -7,9 +7,10 @@ use core::mem::MaybeUninit;
 use std::format;
 
 use super::{GROUP, Kernel, PrefetchAhead, Tile};
+use crate::hash::HashKeys;
 use crate::probe::{Block, block_index};
 use crate::watch::{Event, events, kernels, lines};
-use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
+use crate::{BloomFilter, Filter, KeyHash, KeyHasher, Sizing};
 
 const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
 
@@ -104,7 +105,7 @@ fn batches_are_hashed_by_the_kernels_vectors() {
         let (keys, mut hashes) = (vec![1; 100], vec![0; 100]);
         let mut memory = [const { MaybeUninit::uninit() }; 100];
         let ran = kernels(&events(|| {
-            hasher.hash_new_integers(kernel, &keys, &mut memory);
+            hasher.integers(kernel).hash_keys(&keys, &mut memory);
         }));
         assert_eq!(ran, expected, "{kernel}");
         if kernel == Kernel::default() {

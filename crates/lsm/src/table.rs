@@ -270,6 +270,14 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
+
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        match self {
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(_) => Some(blocked_bloom_formats::rocksdb::hash_key(key)),
+            _ => Some(self.key_hash().hasher().ok()?.hash(key)),
+        }
+    }
 }
 
 /// The kind, and what tells one filter from another, without its contents.

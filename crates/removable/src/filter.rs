@@ -3,7 +3,7 @@
 use blocked_bloom::header::HEADER_BYTES;
 use blocked_bloom::{
     Bitmask, Block, BlockBuffer, Filter, FormatError, Kernel, KeyError, KeyHash, KeyHasher,
-    LengthError, Stored, contains_batch_into, contains_u64s_into,
+    LengthError, Stored,
 };
 
 use crate::kernel;
@@ -225,7 +225,7 @@ impl<D: Lines> RemovableFilter<D> {
     /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to each.
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         // There are as many words as the keys take.
-        hits.write(keys.len(), |words| _ = contains_batch_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's.
@@ -238,12 +238,12 @@ impl<D: Lines> RemovableFilter<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        contains_batch_into(self, keys, words)
+        Filter::contains_batch_into(self, keys, words)
     }
 
     /// Looks up integers, whose keys are their little-endian bytes: the fastest way from keys to answers.
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = contains_u64s_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
     }
 
     /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
@@ -252,7 +252,7 @@ impl<D: Lines> RemovableFilter<D> {
     ///
     /// As [`contains_hashes_into`](Self::contains_hashes_into).
     pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        contains_u64s_into(self, keys, words)
+        Filter::contains_u64s_into(self, keys, words)
     }
 }
 
@@ -318,6 +318,11 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 
 use blocked_bloom::{
     AtomicBlock, AtomicBuffer, AtomicWord, Bitmask, BlockBuffer, Filter, KeyError, KeyHash,
-    KeyHasher, LengthError, PrefetchAhead, contains_batch_into, contains_u64s_into,
+    KeyHasher, LengthError, PrefetchAhead,
 };
 
 use self::word::Word;
@@ -256,12 +256,12 @@ impl RemovableReader {
     /// Looks up every key: [`RemovableFilter::contains_batch`].
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         // There are as many words as the keys take.
-        hits.write(keys.len(), |words| _ = contains_batch_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
     }
 
     /// Looks up integers, whose keys are their little-endian bytes: [`RemovableFilter::contains_u64s`].
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = contains_u64s_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
     }
 
     /// The hash and seed of the filter.
@@ -295,6 +295,11 @@ impl Filter for RemovableReader {
 
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use blocked_bloom::{
     AllocError, Bitmask, Block, BlockBuffer, Filter, Kernel, KeyError, KeyHash, KeyHasher,
-    LengthError, contains_batch_into, contains_u64s_into,
+    LengthError,
 };
 
 use crate::error::RibbonError;
@@ -185,7 +185,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to
     /// each.
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = contains_batch_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's.
@@ -198,12 +198,12 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        contains_batch_into(self, keys, words)
+        Filter::contains_batch_into(self, keys, words)
     }
 
     /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = contains_u64s_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
     }
 
     /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
@@ -212,7 +212,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     ///
     /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
     pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        contains_u64s_into(self, keys, words)
+        Filter::contains_u64s_into(self, keys, words)
     }
 
     /// The hash and seed of the keys.
@@ -307,6 +307,11 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
 
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -1,9 +1,6 @@
 //! Queries of a chain: a key may be there if any link says so.
 
-use blocked_bloom::{
-    Bitmask, Block, BloomFilter, Filter, KeyHash, LengthError, contains_batch_into,
-    contains_u64s_into,
-};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Filter, KeyHash, LengthError};
 
 use crate::filter::ScalableBloomFilter;
 
@@ -63,7 +60,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to
     /// each.
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = contains_batch_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's.
@@ -76,12 +73,12 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        contains_batch_into(self, keys, words)
+        Filter::contains_batch_into(self, keys, words)
     }
 
     /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = contains_u64s_into(self, keys, words));
+        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
     }
 
     /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
@@ -90,7 +87,7 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     ///
     /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
     pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        contains_u64s_into(self, keys, words)
+        Filter::contains_u64s_into(self, keys, words)
     }
 }
 
@@ -109,6 +106,11 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
 
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
+    }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
     }
 }
 

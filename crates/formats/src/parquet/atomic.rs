@@ -220,6 +220,11 @@ impl Filter for AtomicSplitBlockFilter {
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(hash_value(key))
+    }
 }
 
 /// Shares a filter among threads, to be filled. Nothing is copied.

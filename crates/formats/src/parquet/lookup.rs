@@ -290,4 +290,9 @@ impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(hash_value(key))
+    }
 }

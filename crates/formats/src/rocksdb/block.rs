@@ -375,6 +375,11 @@ impl Filter for FilterBlock<'_> {
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(hash_key(key))
+    }
 }
 
 /// `BuiltinFilterPolicy::GetBuiltinFilterBitsReader` of RocksDB; there is at least one byte before the trailer.

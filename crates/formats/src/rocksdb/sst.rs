@@ -412,6 +412,11 @@ impl Filter for SstFilter<'_> {
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(super::hash::hash_key(key))
+    }
 }
 
 /// What the file says of itself, without the bits.

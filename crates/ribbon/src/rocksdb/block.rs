@@ -155,6 +155,12 @@ impl Filter for RibbonBlock<'_> {
     fn key_hash(&self) -> KeyHash {
         self.key_hash()
     }
+
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        let _ = key;
+        None
+    }
 }
 
 /// The shape, without the bits.

@@ -21,6 +21,7 @@ mod in_place;
 mod lookup;
 mod merge;
 mod statistics;
+mod traits;
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use atomic::AtomicBloomFilter;
@@ -28,6 +29,7 @@ pub use fold::FoldError;
 pub use format::FormatError;
 pub use merge::MergeError;
 pub use owned::BuildError;
+pub use traits::Filter;
 
 /// A blocked Bloom filter, generic over where its blocks are.
 ///

@@ -215,7 +215,7 @@ impl Vectors {
 ///
 /// If there is less memory than keys: a bug of this crate, not an input.
 #[inline]
-pub(crate) fn write_each<'h, K>(
+pub(crate) fn hash_each<'h, K>(
     keys: &[K],
     memory: &'h mut [MaybeUninit<u64>],
     mut hash: impl FnMut(&K) -> u64,

@@ -1,0 +1,190 @@
+//! The trait of all filters that are looked up by hashes of 64 bits: some required methods, and
+//! every other lookup made of them.
+
+use core::cell::Cell;
+
+use crate::batch::{LengthError, look_up};
+use crate::bitmask::{self, Bitmask};
+use crate::hash::{HashKeys, KeyError, KeyHash, KeyHasher};
+use crate::kernel::Kernel;
+
+/// What is not prefetched beforehand.
+const NOT_PREFETCHED: Option<fn(&[u64])> = None;
+
+/// A filter that is looked up by hashes of 64 bits, of whatever kind: its lookups, also for code
+/// over several kinds, as `dyn Filter`.
+///
+/// [`BloomFilter`](crate::BloomFilter) has these methods by itself too; for all other types, also
+/// those of other packages, import the trait.
+///
+/// ```
+/// use blocked_bloom::{Filter, FilterOptions, Sizing};
+/// fn tables_to_read(filters: &[Box<dyn Filter>], hash: u64) -> Vec<usize> {
+///     filters.iter().for_each(|filter| filter.prefetch_hash(hash));
+///     (0..filters.len()).filter(|&table| filters[table].contains_hash(hash)).collect()
+/// }
+/// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
+/// let mut filter = options.empty_filter(100)?;
+/// filter.insert("apple")?;
+/// let grows = options.atomic_filter(100)?;
+/// let filters: [Box<dyn Filter>; 2] = [Box::new(filter), Box::new(grows)];
+/// assert_eq!(tables_to_read(&filters, options.hasher()?.hash("apple")), [0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # For authors of filters
+///
+/// Five methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
+/// XXH3, keys of a batch are hashed by its [`KeyHasher`]; else each by
+/// [`hash_key`](Self::hash_key), so that a filter of another system states its own hash there. A
+/// filter that gains if memory is prefetched while later keys are hashed replaces
+/// [`contains_batch_into`](Self::contains_batch_into) and
+/// [`contains_u64s_into`](Self::contains_u64s_into), by
+/// [`look_up_keys`](crate::parts::look_up_keys).
+pub trait Filter {
+    /// Whether the key with this hash may be present: false means certainly absent.
+    ///
+    /// The hash must be the filter's own: with a hash of another seed, it answers "absent" for a
+    /// key that is there.
+    fn contains_hash(&self, hash: u64) -> bool;
+
+    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present,
+    /// bits past the last hash are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is
+    /// written then.
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
+
+    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash:
+    /// allocates nothing and keeps no borrow.
+    ///
+    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
+    /// them, the newest first. The lines then come from memory at the same time.
+    fn prefetch_hash(&self, hash: u64);
+
+    /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
+    fn key_hash(&self) -> KeyHash;
+
+    /// The hash by which this key is looked up, or `None` if only the caller knows.
+    fn hash_key(&self, key: &[u8]) -> Option<u64>;
+
+    /// The hasher of the filter's keys.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes, or the filter is of another system's hash.
+    #[inline]
+    fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.key_hash().hasher()
+    }
+
+    /// Whether the key may be present: false means certainly absent. A filter of the caller's
+    /// hashes cannot hash a key, and answers true.
+    #[inline]
+    fn contains(&self, key: impl AsRef<[u8]>) -> bool
+    where
+        Self: Sized,
+    {
+        match self.hash_key(key.as_ref()) {
+            Some(hash) => self.contains_hash(hash),
+            None => true,
+        }
+    }
+
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
+    /// absent. Batches may have any length.
+    #[inline]
+    fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
+        // A mask of that length has one word per 64.
+        hits.write_answers(hashes.len(), |words| _ = self.contains_hashes_into(hashes, words));
+    }
+
+    /// Looks up every key; `hits` then has one bit per key. A filter of the caller's hashes answers
+    /// "maybe"; and if a key panics when it is read, what was not looked up yet says "maybe" too.
+    #[inline]
+    fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask)
+    where
+        Self: Sized,
+    {
+        hits.write_answers(keys.len(), |words| _ = self.contains_batch_into(keys, words));
+    }
+
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
+    /// [`contains_hashes_into`](Self::contains_hashes_into).
+    #[inline]
+    fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError>
+    where
+        Self: Sized,
+    {
+        match self.hasher() {
+            Ok(hasher) => by_hash(self, keys, words, hasher.bytes(Kernel::default())),
+            Err(_) => by_hash_of_each(self, keys, words, |key| self.hash_key(key.as_ref())),
+        }
+    }
+
+    /// Looks up integers, whose keys are their little-endian bytes, as
+    /// [`contains_batch`](Self::contains_batch): the fastest way from keys to answers.
+    #[inline]
+    fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask)
+    where
+        Self: Sized,
+    {
+        hits.write_answers(keys.len(), |words| _ = self.contains_u64s_into(keys, words));
+    }
+
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of
+    /// [`contains_hashes_into`](Self::contains_hashes_into).
+    #[inline]
+    fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError>
+    where
+        Self: Sized,
+    {
+        match self.hasher() {
+            Ok(hasher) => by_hash(self, keys, words, hasher.integers(Kernel::default())),
+            Err(_) => by_hash_of_each(self, keys, words, |key| self.hash_key(&key.to_le_bytes())),
+        }
+    }
+}
+
+fn by_hash<K>(
+    filter: &impl Filter,
+    keys: &[K],
+    words: &mut [u64],
+    hash: impl HashKeys<K>,
+) -> Result<(), LengthError> {
+    LengthError::check(keys.len(), words)?;
+    look_up(keys, words, hash, NOT_PREFETCHED, |hashes, words| {
+        // There is a word per 64 hashes.
+        _ = filter.contains_hashes_into(hashes, words);
+    });
+    Ok(())
+}
+
+/// From the first key on whose hash is not known, all answers of the call are "maybe".
+fn by_hash_of_each<K>(
+    filter: &impl Filter,
+    keys: &[K],
+    words: &mut [u64],
+    hash: impl Fn(&K) -> Option<u64>,
+) -> Result<(), LengthError> {
+    LengthError::check(keys.len(), words)?;
+    let known = Cell::new(true);
+    let hash = |key: &K| {
+        hash(key).unwrap_or_else(|| {
+            known.set(false);
+            0
+        })
+    };
+    look_up(keys, words, hash, NOT_PREFETCHED, |hashes, words| match known.get() {
+        // There is a word per 64 hashes.
+        true => _ = filter.contains_hashes_into(hashes, words),
+        false => bitmask::fill_with_hits(words, hashes.len()),
+    });
+    Ok(())
+}
