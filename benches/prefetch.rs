@@ -19,8 +19,9 @@ use std::process::Command;
 use benches::clock::{Clock, Timing};
 use benches::rows::Size;
 use benches::workload::Mix;
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{Block, BlockBuffer, BloomFilter, Kernel, KeyHash, PREFETCH_VARIABLE};
+use blocked_bloom::{Block, BloomFilter, Kernel, KeyHash, PREFETCH_VARIABLE};
 
 /// Keys a call.
 const CALL: usize = 1024;

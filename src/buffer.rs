@@ -26,7 +26,7 @@ use crate::probe::{BLOCK_BYTES, Block};
 /// on memory comes as pages of zeros where the allocator has them (`calloc`): making the buffer takes microseconds, and a page costs when it is first used.
 ///
 /// ```
-/// use blocked_bloom::BlockBuffer;
+/// use blocked_bloom::parts::BlockBuffer;
 /// let mut buffer = BlockBuffer::zeroed(3, true)?;
 /// buffer[2][63] = 1;
 /// assert_eq!(buffer.len(), 3);
@@ -200,6 +200,13 @@ impl AsRef<[Block]> for BlockBuffer {
     }
 }
 
+impl AsMut<[Block]> for BlockBuffer {
+    #[inline]
+    fn as_mut(&mut self) -> &mut [Block] {
+        self
+    }
+}
+
 impl DerefMut for BlockBuffer {
     fn deref_mut(&mut self) -> &mut [Block] {
         // SAFETY: as in `deref`; `&mut self` makes this the only slice.
@@ -244,7 +251,7 @@ impl Clone for BlockBuffer {
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
-/// use blocked_bloom::{AtomicBuffer, BlockBuffer};
+/// use blocked_bloom::parts::{AtomicBuffer, BlockBuffer};
 /// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
 /// let word = &buffer.blocks()[0][0];
 /// assert_eq!(word.fetch_or(5, Relaxed), 0);
@@ -290,12 +297,8 @@ impl AtomicWord {
 }
 
 /// A block that threads write at the same time, as words in the order of memory.
-///
-/// ```
-/// assert_eq!(size_of::<blocked_bloom::AtomicBlock>(), 64);
-/// ```
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
+type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 
 /// Blocks that threads write at the same time: for filters of other packages.
 ///
@@ -305,7 +308,7 @@ pub type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
-/// use blocked_bloom::{AtomicBuffer, BlockBuffer};
+/// use blocked_bloom::parts::{AtomicBuffer, BlockBuffer};
 /// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
 /// std::thread::scope(|threads| {
 ///     for word in &buffer.blocks()[0] {
@@ -331,7 +334,7 @@ impl AtomicBuffer {
         self.0
     }
 
-    /// The blocks, as many as the buffer has.
+    /// The blocks, as many as the buffer has: each is 64 bytes of words, in the order of memory.
     #[inline]
     pub fn blocks(&self) -> &[AtomicBlock] {
         const {

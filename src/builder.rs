@@ -21,7 +21,7 @@ use crate::buffer::AllocError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use crate::filter::AtomicBloomFilter;
 use crate::filter::{BloomFilter, BuildError};
-use crate::hash::KeyError;
+use crate::hash::{Key, KeyError};
 use crate::kernel::Kernel;
 use crate::options::FilterOptions;
 use crate::params::Params;
@@ -163,7 +163,7 @@ impl BloomFilterBuilder {
     /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then. That memory ran out is an error of
     /// [`finish`](Self::finish).
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+    pub fn insert(&mut self, key: impl Key) -> Result<(), KeyError> {
         let hasher = self.options.key_hash().hasher()?;
         match self.options.extractor() {
             None => self.add(hasher.hash(key)),
@@ -186,6 +186,15 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
+    /// Adds every key with these hashes, as [`insert_hash`](Self::insert_hash); with its errors.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), KeyError> {
+        if self.options.extractor().is_some() {
+            return Err(KeyError::NoPrefix { contents: self.options.contents() });
+        }
+        hashes.chunks(HASHED_AT_ONCE).for_each(|hashes| self.add_all(hashes));
+        Ok(())
+    }
+
     /// Adds every key, as [`insert`](Self::insert). Keys of a slice are added faster by [`insert_batch`](Self::insert_batch).
     ///
     /// If the iterator or a key panics, the keys before it were added.
@@ -193,10 +202,7 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As `insert`; nothing is added then.
-    pub fn extend<K: AsRef<[u8]>>(
-        &mut self,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<(), KeyError> {
+    pub fn extend<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {
             return keys.into_iter().try_for_each(|key| self.insert(key));
@@ -224,7 +230,7 @@ impl BloomFilterBuilder {
     /// assert!(builder.finish()?.contains("banana"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
+    pub fn insert_batch<K: Key>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {
             return keys.iter().try_for_each(|key| self.insert(key));

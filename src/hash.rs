@@ -70,6 +70,26 @@ impl KeyHash {
     }
 }
 
+/// A key is bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`, and whatever else lends some. An integer is
+/// its little-endian bytes, `n.to_le_bytes()`.
+///
+/// ```
+/// fn hash(key: impl blocked_bloom::Key) -> u64 {
+///     blocked_bloom::KeyHasher::default().hash(key)
+/// }
+/// assert_eq!(hash("a"), hash([b'a']));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no key: a key is bytes",
+    label = "does not lend bytes",
+    note = "give an integer as its little-endian bytes, `n.to_le_bytes()`; a slice of `u64` is what \
+            `insert_u64s` and `contains_u64s` take"
+)]
+pub trait Key: AsRef<[u8]> {}
+
+#[diagnostic::do_not_recommend]
+impl<K: AsRef<[u8]> + ?Sized> Key for K {}
+
 /// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A filter hands out its own:
 /// `filter.hasher()?`.
 ///
@@ -98,7 +118,7 @@ impl KeyHasher {
 
     /// XXH3-64 of the key's bytes.
     #[inline]
-    pub fn hash(self, key: impl AsRef<[u8]>) -> u64 {
+    pub fn hash(self, key: impl Key) -> u64 {
         xxh3_64_with_seed(key.as_ref(), self.seed)
     }
 
@@ -125,7 +145,7 @@ impl KeyHasher {
     /// assert_eq!(hasher.hash_parts(&["ab", "c"]), hasher.hash(b"\x02ab\x01c"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn hash_parts<P: AsRef<[u8]>>(self, parts: &[P]) -> u64 {
+    pub fn hash_parts<P: Key>(self, parts: &[P]) -> u64 {
         // Short parts put together on the stack first take as long, 30 ns for 32 bytes: they are read back before they are stored.
         let mut state = Xxh3::with_seed(self.seed);
         for part in parts {

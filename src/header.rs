@@ -12,7 +12,7 @@
 //! All numbers are little-endian. `docs/format.md` is normative.
 //!
 //! ```
-//! use blocked_bloom::header::Header;
+//! use blocked_bloom::parts::Header;
 //! use blocked_bloom::{FilterOptions, Sizing};
 //! let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
 //! let header = Header::read(&stored, *b"\x89BBLOOM\n", 1)?;
@@ -38,7 +38,7 @@ const HASH_XXH3: u8 = 1;
 /// take an offset panic if the field is not inside the 64 bytes.
 ///
 /// ```
-/// use blocked_bloom::header::{Header, HeaderError};
+/// use blocked_bloom::parts::{Header, HeaderError};
 /// const MAGIC: [u8; 8] = *b"\x89BBTEST\n";
 /// let mut header = Header::new(MAGIC, 1);
 /// header.put(16, &7_u64.to_le_bytes());
@@ -228,7 +228,7 @@ impl Header {
 /// What is wrong with the header of a stored container, or with its length or checksum.
 ///
 /// ```
-/// use blocked_bloom::header::HeaderError;
+/// use blocked_bloom::parts::HeaderError;
 /// let error = HeaderError::field(10, "unsupported probe scheme", 9_u8, "supported: 1");
 /// assert_eq!(error.to_string(), "offset 10: unsupported probe scheme 9 (supported: 1)");
 /// ```

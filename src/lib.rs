@@ -57,8 +57,9 @@
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with, which is part of its bytes, and how to hash a batch once |
 //! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, so that a filter can rule out scans, and what a filter holds |
 //! | [`AtomicBloomFilter`] | threads add to it and look up in it at the same time: for a memtable |
-//! | [`Filter`] | the trait of code that takes filters of several kinds, also those of other packages |
-//! | [`header`], [`BlockBuffer`], [`AtomicBuffer`], [`PrefetchAhead`], [`prefetch`] | parts for other packages' filters |
+//! | [`Filter`] | the trait with the lookups of every kind of filter, also of other packages |
+//! | [`Key`] | what is a key: bytes |
+//! | [`parts`] | what authors of other filters need: memory, prefetching, the header of stored filters |
 //!
 //! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what was found and where; opening never
 //! panics. [`BloomFilter::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
@@ -118,16 +119,17 @@ macro_rules! watch {
 // First for its macro.
 #[macro_use]
 mod error;
-// Before others, so that rustdoc begins with the constructors.
+// These first, so that rustdoc's page of a filter begins with how one is made.
+mod builder;
+
 mod filter;
 
 mod batch;
 mod bitmask;
 mod buffer;
-mod builder;
 mod checksum;
 mod hash;
-pub mod header;
+mod header;
 mod kernel;
 mod options;
 #[cfg(feature = "rayon")]
@@ -144,17 +146,13 @@ mod watch;
 
 pub use batch::LengthError;
 pub use bitmask::Bitmask;
-pub use buffer::{AllocError, BlockBuffer};
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
+pub use buffer::AllocError;
 pub use builder::BloomFilterBuilder;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use filter::AtomicBloomFilter;
-pub use filter::{BloomFilter, BuildError, Filter, FoldError, FormatError, MergeError};
-pub use hash::{HashError, KeyError, KeyHash, KeyHasher};
-pub use kernel::{
-    InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE, PrefetchAhead, prefetch,
-};
+pub use filter::{BloomFilter, BuildError, Filter, FormatError, MergeError};
+pub use hash::{HashError, Key, KeyError, KeyHash, KeyHasher};
+pub use kernel::{InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE};
 pub use options::FilterOptions;
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor};

@@ -9,9 +9,10 @@ use alloc::vec::Vec;
 use rayon::prelude::*;
 
 use crate::buffer::AllocError;
-use crate::filter::{BloomFilter, BuildError, MergeError};
+use crate::filter::{Blocks, BloomFilter, BuildError, MergeError};
+use crate::hash::Key;
 use crate::kernel::Tile;
-use crate::probe::{self, Block};
+use crate::probe;
 use crate::threads::{SEQUENTIAL_BELOW, Threads};
 
 /// Cuts per thread, so that a thread that is late costs little.
@@ -83,10 +84,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// As [`par_insert_hashes`](Self::par_insert_hashes), and [`BuildError::Key`] if the filter is of the caller's hashes.
-    pub fn par_insert_batch<K: AsRef<[u8]> + Sync>(
-        &mut self,
-        keys: &[K],
-    ) -> Result<(), BuildError> {
+    pub fn par_insert_batch<K: Key + Sync>(&mut self, keys: &[K]) -> Result<(), BuildError> {
         let hasher = self.meta.hasher_to_insert()?;
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
             return Ok(self.insert_batch(keys)?);
@@ -105,10 +103,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// As `union_with`.
-    pub fn par_union_with<D: AsRef<[Block]>>(
-        &mut self,
-        other: &BloomFilter<D>,
-    ) -> Result<(), MergeError> {
+    pub fn par_union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         self.or_one(other.view(), Threads::Pool)
     }
 

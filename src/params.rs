@@ -11,6 +11,7 @@
 
 use core::fmt::{self, Display, Formatter};
 
+use crate::error::plural;
 use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
@@ -409,7 +410,7 @@ fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
     (power * second_order + keys / HIGH_HASHES).clamp(0.0, 1.0)
 }
 
-/// Why a filter cannot be sized as requested.
+/// Why a filter cannot have the size or the shape that was asked for.
 ///
 /// ```
 /// use blocked_bloom::{ParamsError, Sizing};
@@ -454,6 +455,17 @@ pub enum ParamsError {
         /// The value given.
         probes: u32,
     },
+    /// The number of blocks is no multiple of what it should be divided by.
+    NotADivisor {
+        /// What the blocks should be divided by.
+        divisor: u32,
+        /// Blocks of the filter.
+        blocks: u32,
+        /// The nearest smaller number that divides them; none under 1.
+        below: Option<u32>,
+        /// The nearest larger number that divides them; none over their number.
+        above: Option<u32>,
+    },
 }
 
 impl Display for ParamsError {
@@ -491,6 +503,15 @@ impl Display for ParamsError {
             ),
             Self::ProbesOutOfRange { probes } => {
                 write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
+            }
+            Self::NotADivisor { divisor, blocks, below, above } => {
+                let s = plural(blocks.into());
+                write!(f, "{divisor} does not divide {blocks} block{s}: fold by ")?;
+                match (below, above) {
+                    (Some(below), Some(above)) => write!(f, "{below} or {above}"),
+                    (Some(only), None) | (None, Some(only)) => only.fmt(f),
+                    (None, None) => 1.fmt(f),
+                }
             }
         }
     }

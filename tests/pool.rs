@@ -39,7 +39,7 @@ fn only_the_methods_par_start_the_global_pool() {
     // Merging and folding, 80 MiB at once.
     let inputs = [&direct, &filter, &direct].map(BloomFilter::clone);
     filter.union_with(&direct).unwrap();
-    filter.union_all(inputs.iter().map(BloomFilter::view)).unwrap();
+    filter.union_all(&inputs).unwrap();
     filter.shrink_to_false_positive_rate(0.5).unwrap();
 
     // Storing, sharing, looking up.

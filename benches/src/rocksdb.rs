@@ -12,8 +12,9 @@
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{AllocError, Block, BlockBuffer, Params};
+use blocked_bloom::{AllocError, Block, Params};
 
 use crate::baseline::{line, prefetch};
 

@@ -2,7 +2,8 @@
 //! inlined, hits only counted. Its rate of false positives is some 30 % higher at 10 bits per key.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "AVX2 intrinsics"))]
 
-use blocked_bloom::{AllocError, BlockBuffer};
+use blocked_bloom::AllocError;
+use blocked_bloom::parts::BlockBuffer;
 
 /// Two blocks in each line: on huge pages where a filter of this library is.
 #[derive(Debug)]

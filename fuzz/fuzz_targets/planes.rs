@@ -181,7 +181,7 @@ fuzz_target!(|input: Input| {
     _ = PlanesLayout::last_record(tail, u64::from(input.range.0) << 20);
     // Any length that fits the record, however many rows it says.
     if let Err(blocked_bloom_planes::PlanesError::Header(
-        blocked_bloom::header::HeaderError::Length { expected, .. },
+        blocked_bloom::parts::HeaderError::Length { expected, .. },
     )) = PlanesLayout::from_tail(tail, 1)
         && let Ok(layout) = PlanesLayout::from_tail(tail, expected)
     {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::{BloomFilterBuilder, Pending, prefixes};
 use crate::filter::{BloomFilter, BuildError};
-use crate::hash::KeyError;
+use crate::hash::{Key, KeyError};
 use crate::threads::Threads;
 
 impl BloomFilterBuilder {
@@ -25,7 +25,7 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As [`insert`](Self::insert); nothing is added then.
-    pub fn par_extend<K: AsRef<[u8]> + Send>(
+    pub fn par_extend<K: Key + Send>(
         &mut self,
         keys: impl IntoParallelIterator<Item = K>,
     ) -> Result<(), KeyError> {

@@ -1,7 +1,7 @@
 //! Prefixes that are added beside keys, or instead of them.
 
 use super::BloomFilterBuilder;
-use crate::hash::{KeyError, KeyHasher};
+use crate::hash::{Key, KeyError, KeyHasher};
 use crate::options::FilterOptions;
 
 /// Hashes of a key and of its prefix, as far as they are to be added.
@@ -42,7 +42,7 @@ impl BloomFilterBuilder {
     #[inline]
     pub fn insert_with_prefix(
         &mut self,
-        key: impl AsRef<[u8]>,
+        key: impl Key,
         prefix: Option<&[u8]>,
     ) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
@@ -73,7 +73,7 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As `insert`.
-    pub fn insert_prefix_of(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+    pub fn insert_prefix_of(&mut self, key: impl Key) -> Result<(), KeyError> {
         let (_, prefix) = hashes(&self.options, self.options.hasher()?, key.as_ref());
         self.add_with_prefix((None, prefix));
         Ok(())

@@ -9,12 +9,12 @@ mod word;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
-use super::owned::{insert_keys, insert_methods};
+use super::insert::{insert_keys, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::LengthError;
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
-use crate::hash::{KeyError, KeyHash};
+use crate::hash::{Key, KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::probe::{self, BLOCK_BYTES};
@@ -37,7 +37,7 @@ use crate::probe::{self, BLOCK_BYTES};
 /// in cache: 29 ns to insert a new key, 6 ns one that is there, 8 ns to look one up; `benches/NOTES.md` has more.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom::{Filter, FilterOptions, Sizing};
 /// let filter = FilterOptions::new(Sizing::BitsPerKey(10.0)).atomic_filter(2_000)?;
 /// std::thread::scope(|threads| {
 ///     for writer in 0..2_u32 {
@@ -85,7 +85,7 @@ impl AtomicBloomFilter {
     ///
     /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes. Nothing is changed then.
     #[inline]
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> Result<bool, KeyError> {
+    pub fn insert(&self, key: impl Key) -> Result<bool, KeyError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
@@ -110,7 +110,7 @@ impl AtomicBloomFilter {
         Ok(self.set(hash))
     }
 
-    insert_methods!(self, &self);
+    insert_methods!(self: [&self]);
 
     /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
     fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {

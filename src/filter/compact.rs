@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use super::format::MAGIC;
+use super::parts::Blocks;
 use super::{BloomFilter, FormatError, Meta};
 use crate::hash::KeyHash;
 use crate::header::HeaderError;
@@ -22,7 +23,7 @@ const FLAGS_PASS_ALL: u8 = 5;
 /// Bytes of the trailer: kind, version, probes, flags, keys inserted.
 const TRAILER_BYTES: usize = 8;
 
-impl<D: AsRef<[Block]>> BloomFilter<D> {
+impl<D: Blocks> BloomFilter<D> {
     /// The compact form: the blocks and eight bytes, 56 fewer than [`to_bytes`](Self::to_bytes). For small filters in a container that has
     /// a checksum; a filter of 20 keys at 10 bits per key takes 72 bytes.
     ///

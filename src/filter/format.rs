@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
+use super::parts::Blocks;
 use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;
 use crate::header::{HEADER_BYTES, Header, HeaderError};
 use crate::kernel::Kernel;
 use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
-use crate::probe::{Block, MAX_PROBES};
+use crate::probe::MAX_PROBES;
 use crate::stored::Stored;
 
 pub(super) const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
@@ -79,7 +80,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// Such bytes must not be used to answer "absent": go on with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
     ///
     /// ```
-    /// use blocked_bloom::header::HeaderError;
+    /// use blocked_bloom::parts::HeaderError;
     /// use blocked_bloom::{BloomFilter, FilterOptions, FormatError, Sizing};
     /// let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
     /// assert!(BloomFilter::from_bytes(&stored).is_ok());
@@ -143,7 +144,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     }
 }
 
-impl<D: AsRef<[Block]>> BloomFilter<D> {
+impl<D: Blocks> BloomFilter<D> {
     /// The header of the stored form, behind which come the [`blocks`](Self::blocks): for containers of several filters. Cost: reads the
     /// blocks, for their checksum.
     pub fn stored_header(&self) -> [u8; HEADER_BYTES] {
@@ -213,7 +214,7 @@ fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
 /// Why bytes are not a filter. None of these bytes may be used to answer "absent": use a pass-all filter, or none.
 ///
 /// ```
-/// use blocked_bloom::header::HeaderError;
+/// use blocked_bloom::parts::HeaderError;
 /// use blocked_bloom::{BloomFilter, FormatError, KeyHash};
 /// let mut bytes = BloomFilter::pass_all(KeyHash::default()).to_bytes();
 /// bytes[0] ^= 1;

@@ -2,93 +2,24 @@
 
 use core::mem::MaybeUninit;
 
-use super::Filter;
-use super::{BloomFilter, FormatError, Meta};
+use super::parts::Blocks;
+use super::{BloomFilter, Filter};
 use crate::batch::{LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, KeyError, KeyHash, KeyHasher, hash_each};
-use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
-use crate::params::ParamsError;
+use crate::hash::{HashKeys, Key, KeyHash, hash_each};
+use crate::kernel::{GROUP, Prefetch, prefetch_block};
 use crate::prefix::PrefixExtractor;
-use crate::probe::{self, Block, MAX_PROBES};
+use crate::probe::{self, Block};
 use crate::stored::full_block;
 
-impl BloomFilter<&'static [Block]> {
-    /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what stands in for a damaged one.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, KeyHash};
-    /// assert!(BloomFilter::pass_all(KeyHash::default()).contains("anything"));
-    /// ```
-    pub fn pass_all(key_hash: KeyHash) -> Self {
-        BloomFilter::of(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
-    }
-}
-
-impl<'a> BloomFilter<&'a [Block]> {
-    /// A filter of these blocks and probes, of hashes of `key_hash`, whose keys were not counted: for containers of other systems
-    /// with the same probe scheme.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks, [`ParamsError::ProbesOutOfRange`] unless 1 to 30.
-    pub fn from_blocks(
-        blocks: &'a [Block],
-        probes: u32,
-        key_hash: KeyHash,
-    ) -> Result<Self, ParamsError> {
-        check_shape(blocks, probes)?;
-        Ok(BloomFilter::of(blocks, Meta::new(key_hash, probes as u8, false), Kernel::default()))
-    }
-}
-
-/// Checks that a filter can have these blocks and probes, and returns the number of blocks.
-pub(super) fn check_shape(blocks: &[Block], probes: u32) -> Result<u32, ParamsError> {
-    let count = match u32::try_from(blocks.len()) {
-        Ok(count @ 1..) => count,
-        _ => return Err(ParamsError::BlocksOutOfRange { blocks: blocks.len() as u64 }),
-    };
-    match probes {
-        1..=MAX_PROBES => Ok(count),
-        _ => Err(ParamsError::ProbesOutOfRange { probes }),
-    }
-}
-
-impl<D> BloomFilter<D> {
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
-    }
-
-    /// The same filter if it was built with this hash and seed.
-    ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for
-    /// a key that is there.
-    ///
-    /// # Errors
-    ///
-    /// [`FormatError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
-        match self.meta.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(FormatError::HashMismatch { found, expected }),
-        }
-    }
-}
-
-impl<D: AsRef<[Block]>> BloomFilter<D> {
+impl<D: Blocks> BloomFilter<D> {
     /// Whether the key may be present: false means certainly absent.
     ///
     /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
     ///
     /// Cost: one hash, one cache line.
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         match self.hasher() {
             Ok(hasher) => self.contains_hash(hasher.hash(key)),
             Err(_) => true,
@@ -207,13 +138,13 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+    pub fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask) {
         self.look_up_keys(keys, hits.reset(keys.len()));
     }
 
     /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
+    pub fn contains_batch_into<K: Key>(
         &self,
         keys: &[K],
         words: &mut [u64],
@@ -239,7 +170,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     }
 
     #[inline]
-    fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
+    fn look_up_keys<K: Key>(&self, keys: &[K], words: &mut [u64]) {
         if let ([key], [word]) = (keys, &mut *words) {
             return self.look_up_one(key, word);
         }
@@ -258,7 +189,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 
     /// Looks up the key of a call of one. If the key panics when it is read, "maybe" is left.
     #[inline]
-    fn look_up_one(&self, key: impl AsRef<[u8]>, word: &mut u64) {
+    fn look_up_one(&self, key: impl Key, word: &mut u64) {
         *word = 1;
         *word = self.contains(key).into();
     }
@@ -306,7 +237,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// another rule, or if it holds none, the answer is true; also where the caller hashes, as with [`contains`](Self::contains).
     ///
     /// Cost: one hash, one cache line.
-    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {
         match extractor.scan_prefix(start.as_ref()) {
             Some(prefix) => self.prefixes(extractor).contains(prefix),
             None => true,
@@ -314,7 +245,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     }
 
     /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start. Batches may have any length.
-    pub fn contains_prefix_batch<K: AsRef<[u8]>>(
+    pub fn contains_prefix_batch<K: Key>(
         &self,
         extractor: &PrefixExtractor,
         starts: &[K],
@@ -349,7 +280,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 }
 
 /// The methods of the type: see there.
-impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
+impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
@@ -376,7 +307,7 @@ impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
     }
 
     #[inline]
-    fn contains_batch_into<K: AsRef<[u8]>>(
+    fn contains_batch_into<K: Key>(
         &self,
         keys: &[K],
         words: &mut [u64],

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
 use super::BloomFilter;
+use super::parts::Blocks;
 use crate::buffer::AllocError;
 use crate::error::plural;
 use crate::hash::KeyHash;
@@ -42,10 +43,7 @@ impl BloomFilter {
     /// assert!(fruit.contains("carrot"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn union_with<D: AsRef<[Block]>>(
-        &mut self,
-        other: &BloomFilter<D>,
-    ) -> Result<(), MergeError> {
+    pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         self.or_one(other.view(), Threads::One)
     }
 
@@ -69,12 +67,13 @@ impl BloomFilter {
     /// # Errors
     ///
     /// [`MergeError::Input`] saying what disagrees and where it stands; this filter is then unchanged.
-    pub fn union_all<'a>(
+    pub fn union_all<'a, D: Blocks + 'a>(
         &mut self,
-        others: impl IntoIterator<Item = BloomFilter<&'a [Block]>>,
+        others: impl IntoIterator<Item = &'a BloomFilter<D>>,
     ) -> Result<(), MergeError> {
         let (this, mut views) = (self.view(), Vec::new());
         for (input, other) in others.into_iter().enumerate() {
+            let other = other.view();
             let bytes = (input as u64 + 1) * size_of::<BloomFilter<&[Block]>>() as u64;
             let error = MergeError::from(AllocError::new(bytes));
             let reserved = views.try_reserve(1).map_err(|_| error);
@@ -140,7 +139,7 @@ fn check(this: &BloomFilter<&[Block]>, other: &BloomFilter<&[Block]>) -> Result<
 /// let (mut union, large) = (options.empty_filter(1_000)?, options.empty_filter(2_000)?);
 /// let error = union.union_with(&large).unwrap_err();
 /// assert!(matches!(error, MergeError::BlocksMismatch { left: 20, right: 40, .. }));
-/// let error = union.clone().union_all([union.view(), large.view()]).unwrap_err();
+/// let error = union.clone().union_all([&union, &large]).unwrap_err();
 /// assert!(matches!(error, MergeError::Input { input: 1, .. }));
 /// assert_eq!(
 ///     error.to_string(),

@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 use crate::batch::{LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, KeyError, KeyHash, KeyHasher};
+use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 
 /// What is not prefetched beforehand.
@@ -83,7 +83,7 @@ pub trait Filter {
     /// Whether the key may be present: false means certainly absent. A filter of the caller's
     /// hashes cannot hash a key, and answers true.
     #[inline]
-    fn contains(&self, key: impl AsRef<[u8]>) -> bool
+    fn contains(&self, key: impl Key) -> bool
     where
         Self: Sized,
     {
@@ -104,7 +104,7 @@ pub trait Filter {
     /// Looks up every key; `hits` then has one bit per key. A filter of the caller's hashes answers
     /// "maybe"; and if a key panics when it is read, what was not looked up yet says "maybe" too.
     #[inline]
-    fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask)
+    fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask)
     where
         Self: Sized,
     {
@@ -114,11 +114,7 @@ pub trait Filter {
     /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
     /// [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
-    fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError>
+    fn contains_batch_into<K: Key>(&self, keys: &[K], words: &mut [u64]) -> Result<(), LengthError>
     where
         Self: Sized,
     {

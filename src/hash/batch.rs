@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
 
-use super::KeyHasher;
 use super::kernel::{Vectors, hash_each, overwritten};
+use super::{Key, KeyHasher};
 use crate::error::plural;
 use crate::kernel::Kernel;
 
@@ -24,7 +24,7 @@ impl KeyHasher {
     /// hasher.hash_batch(&["a", "b"], &mut hashes);
     /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
     /// ```
-    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
+    pub fn hash_batch<K: Key>(self, keys: &[K], hashes: &mut Vec<u64>) {
         // What is there already is overwritten, and need not be cleared first. If a key panics, the list is left empty.
         let mut written = core::mem::take(hashes);
         written.resize(keys.len(), 0);
@@ -50,11 +50,7 @@ impl KeyHasher {
     /// assert!(hasher.hash_batch_into(&["a"], &mut hashes).is_err());
     /// # Ok::<(), blocked_bloom::HashError>(())
     /// ```
-    pub fn hash_batch_into<K: AsRef<[u8]>>(
-        self,
-        keys: &[K],
-        hashes: &mut [u64],
-    ) -> Result<(), HashError> {
+    pub fn hash_batch_into<K: Key>(self, keys: &[K], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.hash_by(Kernel::default(), keys, hashes);
         Ok(())
@@ -145,7 +141,7 @@ impl KeyHasher {
     }
 
     /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of this kernel.
-    pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
+    pub(crate) fn hash_by<K: Key>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
         self.bytes(kernel).hash_keys(&keys[..count], overwritten(&mut hashes[..count]));
     }
@@ -186,7 +182,7 @@ pub(crate) struct HashBytes {
     kernel: Kernel,
 }
 
-impl<K: AsRef<[u8]>> HashKeys<K> for HashBytes {
+impl<K: Key> HashKeys<K> for HashBytes {
     #[inline]
     fn hash_one(&self, key: &K) -> u64 {
         self.hasher.hash(key)

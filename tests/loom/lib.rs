@@ -120,7 +120,7 @@ fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
     }
 }
 
-impl Word for blocked_bloom::AtomicWord {
+impl Word for blocked_bloom::parts::AtomicWord {
     const BYTES: usize = size_of::<Self>();
 
     fn load(&self) -> u64 {
@@ -147,7 +147,7 @@ impl Word for core::sync::atomic::AtomicU32 {
 
 #[test]
 fn the_machines_words_of_either_width_follow_the_probe_scheme() {
-    const WORDS: usize = 64 / blocked_bloom::AtomicWord::BYTES;
-    follows_the_probe_scheme::<blocked_bloom::AtomicWord, WORDS>();
+    const WORDS: usize = 64 / blocked_bloom::parts::AtomicWord::BYTES;
+    follows_the_probe_scheme::<blocked_bloom::parts::AtomicWord, WORDS>();
     follows_the_probe_scheme::<core::sync::atomic::AtomicU32, 16>();
 }

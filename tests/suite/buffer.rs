@@ -1,6 +1,6 @@
 //! The memory of blocks: aligned, zeroed, cut down, and the same whoever touches it first.
 
-use blocked_bloom::BlockBuffer;
+use blocked_bloom::parts::BlockBuffer;
 
 /// Around a huge page, from which on, on Linux, buffers begin at the boundary of one.
 const SIZES: [u32; 9] = [1, 2, 3, 1_000, 32_767, 32_768, 32_769, 65_536, 70_001];

@@ -1,7 +1,7 @@
 //! The compact form: written as the document says, read back, and never taken for the full form.
 
 use crate::common::{Random, filled};
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     BloomFilter, FilterContents, FilterOptions, FormatError, KeyHash, KeyHasher, PrefixExtractor,
     Sizing,

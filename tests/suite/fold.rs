@@ -1,7 +1,7 @@
 //! Folding against filters that were built smaller, and shrinking against a search over all divisors.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::{BloomFilter, FilterOptions, FoldError, KeyHash, ParamsError, Sizing, probe};
+use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, ParamsError, Sizing, probe};
 use proptest::prelude::*;
 
 fn divisors(number: u32) -> Vec<u32> {
@@ -155,14 +155,14 @@ fn a_divisor_that_is_none_is_refused_and_changes_nothing() {
                 assert!(filter.folded(divisor).is_ok());
                 continue;
             }
-            let expected = FoldError::NotADivisor {
+            let expected = ParamsError::NotADivisor {
                 divisor,
                 blocks,
                 below: divisors.iter().copied().rfind(|&candidate| candidate < divisor),
                 above: divisors.iter().copied().find(|&candidate| candidate > divisor),
             };
             assert_eq!(filter.fold(divisor), Err(expected));
-            assert_eq!(filter.folded(divisor), Err(expected));
+            assert_eq!(filter.folded(divisor), Err(BuildError::Params(expected)));
             assert_eq!(filter, before);
         }
     }
@@ -182,7 +182,7 @@ fn pass_all_and_empty_filters_stay_what_they_are() {
         assert_eq!(all, before);
         assert_eq!(all.folded(divisor).unwrap(), before);
     }
-    assert!(matches!(all.fold(0), Err(FoldError::NotADivisor { divisor: 0, .. })));
+    assert!(matches!(all.fold(0), Err(ParamsError::NotADivisor { divisor: 0, .. })));
     assert_eq!((all.shrink_to_false_positive_rate(0.5), &all), (Ok(1), &before));
     assert_eq!((all.shrink_to_false_positive_rate(1.0), &all), (Ok(1), &before));
 

@@ -104,7 +104,7 @@ mod words;
 
 #[cfg(not(test))]
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
-use blocked_bloom::prefetch;
+use blocked_bloom::parts::prefetch;
 #[cfg(test)]
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
 use watch::prefetch;

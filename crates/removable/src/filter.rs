@@ -1,9 +1,9 @@
 //! One filter, wherever its lines are: looked up, and what it is.
 
-use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::parts::HEADER_BYTES;
 use blocked_bloom::{
-    Bitmask, Block, BlockBuffer, Filter, FormatError, Kernel, KeyError, KeyHash, KeyHasher,
-    LengthError, Stored,
+    Bitmask, Block, Filter, FormatError, Kernel, KeyError, KeyHash, KeyHasher, LengthError, Stored,
 };
 
 use crate::kernel;

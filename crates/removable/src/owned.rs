@@ -1,6 +1,7 @@
 //! The filter that owns its lines: made, added to, removed from.
 
-use blocked_bloom::{Bitmask, Block, BlockBuffer, Kernel, KeyError};
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::{Bitmask, Block, Kernel, KeyError};
 
 use crate::error::RemovableError;
 use crate::filter::{Lines, Meta, RemovableFilter};

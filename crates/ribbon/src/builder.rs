@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::parts::HEADER_BYTES;
 use blocked_bloom::{AllocError, Bitmask, Kernel, KeyError};
 
 use crate::error::RibbonError;

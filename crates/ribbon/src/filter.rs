@@ -1,8 +1,8 @@
 //! A sharded filter and the bytes it lives in.
 
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{
-    AllocError, Bitmask, Block, BlockBuffer, Filter, Kernel, KeyError, KeyHash, KeyHasher,
-    LengthError,
+    AllocError, Bitmask, Block, Filter, Kernel, KeyError, KeyHash, KeyHasher, LengthError,
 };
 
 use crate::error::RibbonError;

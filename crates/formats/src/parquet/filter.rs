@@ -4,7 +4,8 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{Block, BlockBuffer, Kernel};
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::{Block, Kernel};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::header::{self, Written};

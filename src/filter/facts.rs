@@ -1,10 +1,80 @@
-//! What a filter's bits say of it: how full it is, how many keys it holds, what it lets through. Nothing here uses the number of keys
-//! inserted.
+//! What is known of a filter: what it was made for and what was added, and what its bits say of
+//! how full it is and what it lets through.
 
-use super::BloomFilter;
+use super::parts::Blocks;
+use super::{BloomFilter, FormatError, Meta};
+use crate::hash::{KeyError, KeyHash, KeyHasher};
+use crate::params::Params;
+use crate::prefix::FilterContents;
 use crate::probe::{BLOCK_BITS, Block};
 
-impl<D: AsRef<[Block]>> BloomFilter<D> {
+impl<D> BloomFilter<D> {
+    /// The hash and seed the filter was built with.
+    #[inline]
+    pub fn key_hash(&self) -> KeyHash {
+        self.meta.key_hash
+    }
+
+    /// The hasher of the filter's keys.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoHasher`] if the caller hashes.
+    #[inline]
+    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
+        self.meta.key_hash.hasher()
+    }
+
+    /// The same filter if it was built with this hash and seed.
+    ///
+    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for
+    /// a key that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
+        match self.meta.key_hash {
+            found if found == expected => Ok(self),
+            found => Err(FormatError::HashMismatch { found, expected }),
+        }
+    }
+
+    /// Additions so far, keys and prefixes, saturating. Not distinct keys: see [`estimated_keys`](Self::estimated_keys).
+    pub fn keys_inserted(&self) -> u64 {
+        self.meta.keys_inserted
+    }
+
+    /// What the filter holds: keys, prefixes of keys, or both.
+    pub fn contents(&self) -> FilterContents {
+        self.meta.contents
+    }
+
+    /// Whether the filter answers "maybe" to everything.
+    pub fn is_pass_all(&self) -> bool {
+        self.meta.pass_all
+    }
+}
+
+impl<D: Blocks> BloomFilter<D> {
+    /// Blocks, probes and predicted rate, with the keys inserted as the expected items.
+    pub fn params(&self) -> Params {
+        let Meta { keys_inserted, probes, pass_all, .. } = self.meta;
+        Params::of_filter(keys_inserted, self.blocks().len() as u32, u32::from(probes), pass_all)
+    }
+
+    /// Bytes of the blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        size_of_val(self.blocks()) as u64
+    }
+
+    /// Whether everything that is looked up is certainly absent: the filter holds it, and no bit is set. Cost: reads blocks up to the first bit.
+    ///
+    /// A filter of prefixes alone is never empty: it says "maybe" about every key.
+    pub fn is_empty(&self) -> bool {
+        self.answers && self.blocks().as_flattened().iter().all(|&byte| byte == 0)
+    }
+
     /// Fraction of bits that are set, 0 to 1; about one half when the filter is well used. Cost: reads every block.
     pub fn fill_ratio(&self) -> f64 {
         Fills::of(self.blocks()).mean(|fill| fill)
