@@ -17,6 +17,7 @@ mod fold;
 mod format;
 mod golden;
 mod header;
+mod hints;
 mod hostile_keys;
 mod insert_new;
 mod kernels;
