@@ -1,4 +1,5 @@
-//! One filter, wherever its blocks are: looked up, stored, folded and merged; and one that threads share.
+//! One filter, wherever its blocks are: looked up, stored, folded and merged; and one that threads
+//! share.
 
 use core::fmt;
 
@@ -48,8 +49,8 @@ pub use traits::Filter;
 /// | `BloomFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](BloomFilter::from_bytes), [`open_or_pass_all`](BloomFilter::open_or_pass_all) |
 /// | `BloomFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view), [`from_blocks`](BloomFilter::from_blocks), [`pass_all`](BloomFilter::pass_all) |
 ///
-/// All are looked up alike. Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each block is one cache
-/// line, else it straddles two.
+/// All are looked up alike. Stored bytes may have any alignment; if the filter starts at a multiple
+/// of 64 in memory, each block is one cache line, else it straddles two.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -68,7 +69,8 @@ pub struct BloomFilter<D = BlockBuffer> {
     data: D,
     pub(crate) meta: Meta,
     kernel: Kernel,
-    /// Whether the filter holds what is looked up: keys, unless [`prefixes`](Self::prefixes) says otherwise.
+    /// Whether the filter holds what is looked up: keys, unless [`prefixes`](Self::prefixes) says
+    /// otherwise.
     answers: bool,
 }
 
@@ -90,7 +92,8 @@ impl Meta {
         Meta { key_hash, keys_inserted: 0, probes, pass_all, contents }
     }
 
-    /// Whether hashes can be added: those of keys whose prefixes are not known cannot, to a filter that holds prefixes.
+    /// Whether keys can be added by their hashes: not to a filter that holds prefixes, since a
+    /// key's prefix cannot be told from its hash.
     #[inline]
     pub(crate) fn check_insert(&self) -> Result<(), KeyError> {
         match self.contents {
@@ -106,8 +109,8 @@ impl Meta {
     }
 }
 
-/// Same hash, contents, probes, keys inserted, bits, and answers: a filter is not its [`prefixes`](BloomFilter::prefixes). Neither the
-/// kernel nor where the bytes are matters.
+/// Same hash, contents, probes, keys inserted, bits, and answers: a filter is not its
+/// [`prefixes`](BloomFilter::prefixes). Neither the kernel nor where the bytes are matters.
 impl<D: Blocks, E: Blocks> PartialEq<BloomFilter<E>> for BloomFilter<D> {
     fn eq(&self, other: &BloomFilter<E>) -> bool {
         let facts = (self.meta, self.answers) == (other.meta, other.answers);

@@ -1,9 +1,10 @@
-//! The 64-byte header that begins every stored container of this family of crates: filters, partition indexes, chains of filters, and
-//! the containers of satellite packages.
+//! The 64-byte header that begins every stored container of this family of crates: filters,
+//! partition indexes, chains of filters, and the containers of satellite packages.
 //!
 //! ```text
 //! offset  bytes
-//! 0       8      magic: which container this is. The first byte is not ASCII and the last a line feed, so that text mode shows
+//! 0       8      magic: which container this is. The first byte is not ASCII and the last
+//!                a line feed, so that a transfer in text mode shows
 //! 8       2      version of the container
 //! 10      46     fields of the container
 //! 56      8      XXH3-64, seed 0, of bytes 0 .. 56
@@ -34,8 +35,8 @@ const CHECKSUM: usize = 56;
 const HASH_CALLER: u8 = 0;
 const HASH_XXH3: u8 = 1;
 
-/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56; the methods that
-/// take an offset panic if the field is not inside the 64 bytes.
+/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56;
+/// the methods that take an offset panic if the field is not inside the 64 bytes.
 ///
 /// ```
 /// use blocked_bloom::parts::{Header, HeaderError};
@@ -46,7 +47,8 @@ const HASH_XXH3: u8 = 1;
 ///
 /// let header = Header::read(&stored, MAGIC, 1)?;
 /// assert_eq!(header.u64_at(16), 7);
-/// assert!(matches!(Header::read(&stored, MAGIC, 2), Err(HeaderError::Version { found: 1, supported: 2 })));
+/// let error = HeaderError::Version { found: 1, supported: 2 };
+/// assert_eq!(Header::read(&stored, MAGIC, 2).unwrap_err(), error);
 /// # Ok::<(), HeaderError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,8 @@ impl Header {
         header
     }
 
-    /// Checks length, magic, version and checksum of the header at the start of `bytes`, in this order.
+    /// Checks length, magic, version and checksum of the header at the start of `bytes`, in this
+    /// order.
     ///
     /// # Errors
     ///
@@ -97,7 +100,8 @@ impl Header {
         self.0[offset..offset + field.len()].copy_from_slice(field);
     }
 
-    /// Writes which hash a filter holds: the hash's id, one byte, at `id_offset`, and its seed or tag, eight bytes, at `seed_offset`.
+    /// Writes which hash a filter holds: the hash's id, one byte, at `id_offset`, and its seed or
+    /// tag, eight bytes, at `seed_offset`.
     pub fn put_key_hash(&mut self, id_offset: usize, seed_offset: usize, key_hash: KeyHash) {
         let (id, seed) = match key_hash {
             KeyHash::Caller { tag } => (HASH_CALLER, tag),
@@ -205,8 +209,8 @@ impl Header {
         if found == expected { Ok(()) } else { Err(HeaderError::Length { found, expected }) }
     }
 
-    /// Checks the bytes behind the header against their checksum, XXH3-64 with seed 0, which the header has at `offset`. Cost: reads
-    /// `body` once, at several GB/s.
+    /// Checks the bytes behind the header against their checksum, XXH3-64 with seed 0, which the
+    /// header has at `offset`. Cost: reads `body` once, at several GB/s.
     ///
     /// # Errors
     ///
@@ -312,8 +316,8 @@ impl HeaderError {
         HeaderError::Field { offset: offset as u64, field, found: found.into(), expected }
     }
 
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
-    /// whichever comes first.
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
+    /// end or should have ended, whichever comes first.
     pub fn offset(&self) -> u64 {
         match *self {
             Self::Magic { .. } => 0,
@@ -344,7 +348,8 @@ impl Display for HeaderError {
             Self::Version { found, supported } => {
                 write!(
                     f,
-                    "unsupported version {found} (supported: {supported}): a later release wrote it, or it is damaged"
+                    "unsupported version {found} (supported: {supported}): a later release wrote \
+                     it, or it is damaged"
                 )
             }
             Self::Checksum { stored, computed } => {
@@ -364,7 +369,8 @@ impl Display for HeaderError {
             Self::BodyChecksum { stored, computed, .. } => {
                 write!(
                     f,
-                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header are damaged"
+                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header \
+                     are damaged"
                 )
             }
         }

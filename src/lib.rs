@@ -1,17 +1,20 @@
 //! Blocked Bloom filters for storage engines: is this key certainly absent from the table?
 //!
-//! A point lookup in an LSM engine concerns dozens of tables, and a filter for each says which need not be read. In this crate's filters
-//! a lookup touches one cache line; whole batches are answered by a SIMD kernel that is chosen at run time; and a stored filter is used
-//! where its bytes are, in a mapped file or in a block cache, without decoding.
+//! A point lookup in an LSM engine concerns dozens of tables, and a filter for each says which need
+//! not be read. In this crate's filters a lookup touches one cache line; whole batches are answered
+//! by a SIMD kernel that is chosen at run time; and a stored filter is used where its bytes are, in
+//! a mapped file or in a block cache, without decoding.
 //!
-//! The answer is "maybe" or "certainly absent"; a key that was added is never absent. All bits of a key are in one 64-byte block of the
-//! filter. [`probe`] defines which ones, in some 40 lines of plain Rust, and every [`Kernel`] gives the same answers.
+//! The answer is "maybe" or "certainly absent"; a key that was added is never absent. All bits of a
+//! key are in one 64-byte block of the filter. [`probe`] defines which ones, in some 40 lines of
+//! plain Rust, and every [`Kernel`] gives the same answers.
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
 //! ```toml
 //! [dependencies]
-//! blocked-bloom = "0.1" # Rust 1.89 or later; before 0.1 is published: { git = "the repository's address" }
+//! # Rust 1.89 or later. Before 0.1 is published: { git = "the repository's address" }
+//! blocked-bloom = "0.1"
 //! ```
 //!
 //! # From flush to MultiGet
@@ -33,7 +36,7 @@
 //! // Open: the bytes stay where they are, here in a vector, elsewhere in a mapped file.
 //! let filter = BloomFilter::from_bytes(table_file)?.require_key_hash(options.key_hash())?;
 //!
-//! // MultiGet: hash the batch once, look it up in the filter of every table, read only what may be there.
+//! // MultiGet: hash the batch once, look it up in every table's filter, read what may be there.
 //! let keys = ["banana", "durian", "cherry"];
 //! let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
 //! options.hasher()?.hash_batch(&keys, &mut hashes);
@@ -61,8 +64,9 @@
 //! | [`Key`] | what is a key: bytes |
 //! | [`parts`] | what authors of other filters need: memory, prefetching, the header of stored filters |
 //!
-//! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what was found and where; opening never
-//! panics. [`BloomFilter::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
+//! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what
+//! was found and where; opening never panics. [`BloomFilter::open_or_pass_all`] gives a filter in
+//! its place that answers "maybe", and the error for the log.
 //!
 //! # Features
 //!
@@ -73,8 +77,9 @@
 //! | `rayon` | no | the methods `par_*`, which hash, fill and merge with the threads of the caller's pool; nothing else uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
-//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction
-//! sets are not features: every kernel is compiled, and the CPU decides.
+//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86
+//! `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is compiled, and
+//! the CPU decides.
 //!
 //! # Guides and further packages
 //!
@@ -89,9 +94,11 @@ crate](guides::internals).
 "
 )]
 //!
-//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom, read and written
+//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and
+//!   RedisBloom, read and written
 //! - `blocked-bloom-ribbon`: static Ribbon filters, 28 % smaller at 1 %
-//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for LSM engines
+//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for
+//!   LSM engines
 //! - `blocked-bloom-scalable`: filters that grow
 //! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
 //! - `blocked-bloom-removable`: a filter that keys can be removed from
@@ -99,8 +106,9 @@ crate](guides::internals).
 //!
 //! # Limits
 //!
-//! Keys cannot be removed; `blocked-bloom-removable` has a filter whose keys can. At equal memory a blocked filter lets more absent keys
-//! pass than a classical one, 0.97 % against 0.82 % at 10 bits per key: the price of the single cache line.
+//! Keys cannot be removed; `blocked-bloom-removable` has a filter whose keys can. At equal memory a
+//! blocked filter lets more absent keys pass than a classical one, 0.97 % against 0.82 % at 10 bits
+//! per key: the price of the single cache line.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

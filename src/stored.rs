@@ -3,10 +3,12 @@
 use crate::header::HEADER_BYTES;
 use crate::probe::Block;
 
-/// The bytes that a filter was opened from and lives in: a mapped file, an `Arc<[u8]>`, a `bytes::Bytes`, a `Vec<u8>`, a `&[u8]`.
+/// The bytes that a filter was opened from and lives in: a mapped file, an `Arc<[u8]>`, a
+/// `bytes::Bytes`, a `Vec<u8>`, a `&[u8]`.
 ///
-/// They were verified once, and their owner is not trusted to lend the same slice for ever: a slice of another length is not used,
-/// and the filter then answers "maybe" to everything. The owner must not change the bytes themselves.
+/// They were verified once, and their owner is not trusted to lend the same slice for ever: a slice
+/// of another length is not used, and the filter then answers "maybe" to everything. The owner must
+/// not change the bytes themselves.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -24,7 +26,8 @@ use crate::probe::Block;
 #[derive(Clone, Copy)]
 pub struct Stored<B> {
     bytes: B,
-    /// Of the bytes when they were verified; [`usize::MAX`], which no slice has, if they are not to be used.
+    /// Of the bytes when they were verified; [`usize::MAX`], which no slice has, if they are not to
+    /// be used.
     length: usize,
     /// Where the blocks begin.
     start: usize,
@@ -43,8 +46,8 @@ pub(crate) fn full_block() -> &'static [Block] {
 }
 
 impl<B: AsRef<[u8]>> Stored<B> {
-    /// Remembers how many bytes the owner lends now. For filters of other packages: what [`bytes`](Self::bytes) then lends, a container with
-    /// its header, is still to be verified.
+    /// Remembers how many bytes the owner lends now. For filters of other packages: what
+    /// [`bytes`](Self::bytes) then lends, a container with its header, is still to be verified.
     pub fn new(bytes: B) -> Self {
         Stored::with_blocks_at(HEADER_BYTES, bytes)
     }
@@ -55,7 +58,8 @@ impl<B: AsRef<[u8]>> Stored<B> {
         Stored { bytes, length, start }
     }
 
-    /// Bytes that are kept and never lent, since they are damaged: for filters that answer "maybe" instead.
+    /// Bytes that are kept and never lent, since they are damaged: for filters that answer "maybe"
+    /// instead.
     pub fn unused(bytes: B) -> Self {
         Stored { bytes, length: usize::MAX, start: 0 }
     }

@@ -27,8 +27,8 @@ impl<D> BloomFilter<D> {
 
     /// The same filter if it was built with this hash and seed.
     ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for
-    /// a key that is there.
+    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed
+    /// would be answered "absent" for a key that is there.
     ///
     /// # Errors
     ///
@@ -40,7 +40,8 @@ impl<D> BloomFilter<D> {
         }
     }
 
-    /// Additions so far, keys and prefixes, saturating. Not distinct keys: see [`estimated_keys`](Self::estimated_keys).
+    /// Additions so far, keys and prefixes, saturating. Not distinct keys: see
+    /// [`estimated_keys`](Self::estimated_keys).
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted
     }
@@ -68,21 +69,23 @@ impl<D: Blocks> BloomFilter<D> {
         size_of_val(self.blocks()) as u64
     }
 
-    /// Whether everything that is looked up is certainly absent: the filter holds it, and no bit is set. Cost: reads blocks up to the first bit.
+    /// Whether everything that is looked up is certainly absent: the filter holds it, and no bit is
+    /// set. Cost: reads blocks up to the first bit.
     ///
     /// A filter of prefixes alone is never empty: it says "maybe" about every key.
     pub fn is_empty(&self) -> bool {
         self.answers && self.blocks().as_flattened().iter().all(|&byte| byte == 0)
     }
 
-    /// Fraction of bits that are set, 0 to 1; about one half when the filter is well used. Cost: reads every block.
+    /// Fraction of bits that are set, 0 to 1; about one half when the filter is well used. Cost:
+    /// reads every block.
     pub fn fill_ratio(&self) -> f64 {
         Fills::of(self.blocks()).mean(|fill| fill)
     }
 
-    /// Estimate of the distinct keys in the filter, from its bits: per block, the number of balls that fill as many of 512
-    /// cells, divided by the probes. `None` if a block has no zero bit left (as in a pass-all filter): then only "many" is
-    /// known.
+    /// Estimate of the distinct keys in the filter, from its bits: per block, the number of balls
+    /// that fill as many of 512 cells, divided by the probes. `None` if a block has no zero bit
+    /// left (as in a pass-all filter): then only "many" is known.
     ///
     /// Cost: reads every block.
     pub fn estimated_keys(&self) -> Option<u64> {
@@ -92,26 +95,30 @@ impl<D: Blocks> BloomFilter<D> {
         keys.is_finite().then(|| libm::round(keys) as u64)
     }
 
-    /// False-positive rate that the probe scheme predicts for the keys inserted, 0 to 1: that of [`params`](Self::params).
+    /// False-positive rate that the probe scheme predicts for the keys inserted, 0 to 1: that of
+    /// [`params`](Self::params).
     pub fn expected_false_positive_rate(&self) -> f64 {
         self.params().false_positive_rate()
     }
 
-    /// False-positive rate that the filter really has, from its bits: the mean over blocks of `fill^probes`, 0 to 1.
+    /// False-positive rate that the filter really has, from its bits: the mean over blocks of
+    /// `fill^probes`, 0 to 1.
     ///
-    /// Unlike the [expected](Self::expected_false_positive_rate) rate it needs no key count, so it also holds after unions and repeated
-    /// keys. Cost: reads every block.
+    /// Unlike the [expected](Self::expected_false_positive_rate) rate it needs no key count, so it
+    /// also holds after unions and repeated keys. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         Fills::of(self.blocks()).mean(|fill| rate_at(fill, self.meta.probes))
     }
 }
 
-/// The chance that every probe of an absent key meets a set bit, in a block of which this fraction is set.
+/// The chance that every probe of an absent key meets a set bit, in a block of which this fraction
+/// is set.
 pub(crate) fn rate_at(fill: f64, probes: u8) -> f64 {
     (1..probes).fold(fill, |power, _| power * fill)
 }
 
-/// How many blocks have how many of their bits set: what every statistic is computed from, so that equal bits give equal figures.
+/// How many blocks have how many of their bits set: what every statistic is computed from, so that
+/// equal bits give equal figures.
 pub(crate) struct Fills([u64; BLOCK_BITS as usize + 1]);
 
 impl Fills {

@@ -1,9 +1,10 @@
-//! Folding: making a filter smaller after its keys are gone, as exactly as if it had been built smaller. The probe count cannot change
-//! after insertion.
+//! Folding: making a filter smaller after its keys are gone, as exactly as if it had been built
+//! smaller. The probe count cannot change after insertion.
 //!
-//! Exact, since the block index is monotone: with `n` blocks and `g` a divisor of `n`, block `i` of `n` and block `i / g` of
-//! `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) = floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks
-//! gives the bits that inserting the same keys into `n / g` blocks gives.
+//! Exact, since the block index is monotone: with `n` blocks and `g` a divisor of `n`, block `i` of
+//! `n` and block `i / g` of `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) =
+//! floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks gives the bits that inserting the same
+//! keys into `n / g` blocks gives.
 
 use super::facts::{Fills, rate_at};
 use super::parts::Blocks;
@@ -13,20 +14,25 @@ use crate::params::{self, ParamsError};
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
-    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing this many adjacent blocks into one.
+    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing this many adjacent
+    /// blocks into one.
     ///
-    /// Exact: the bytes are then those of a filter that was built with that many blocks, the same probes and the same keys. The
-    /// number of keys inserted stays, and so do the probes, which fit the size the filter was made for: fold a filter that
-    /// received fewer keys than it was sized for. [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that
-    /// can be folded by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as it is.
+    /// Exact: the bytes are then those of a filter that was built with that many blocks, the same
+    /// probes and the same keys. The number of keys inserted stays, and so do the probes, which fit
+    /// the size the filter was made for: fold a filter that received fewer keys than it was sized
+    /// for. [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be
+    /// folded by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape,
+    /// stays as it is.
     ///
-    /// Cost: reads every block once. Works in place; then what is left moves to memory of its own size, so that for a moment the
-    /// filter takes `1 + 1 / divisor` times its memory. Without memory for that it keeps what it has, and only
-    /// [`to_bytes`](Self::to_bytes) and copies are smaller.
+    /// Cost: reads every block once. Works in place; then what is left moves to memory of its own
+    /// size, so that for a moment the filter takes `1 + 1 / divisor` times its memory. Without
+    /// memory for that it keeps what it has, and only [`to_bytes`](Self::to_bytes) and copies are
+    /// smaller.
     ///
     /// # Errors
     ///
-    /// [`ParamsError::NotADivisor`] naming the nearest divisors; the filter is then unchanged. 0 divides nothing.
+    /// [`ParamsError::NotADivisor`] naming the nearest divisors; the filter is then unchanged. 0
+    /// divides nothing.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
@@ -51,17 +57,20 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and returns the divisor it was folded
-    /// by: 1 if no smaller size keeps the rate, or if the filter itself exceeds it.
+    /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and
+    /// returns the divisor it was folded by: 1 if no smaller size keeps the rate, or if the filter
+    /// itself exceeds it.
     ///
-    /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) gives after the fold, computed from the
-    /// bits without folding. The prediction from the number of keys inserted would be cheaper, but counts repeated keys and the keys
-    /// that merged filters share more than once, which would leave a filter larger than it need be. The probes stay those the filter
-    /// was made with, also where its new size would have been given others.
+    /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate)
+    /// gives after the fold, computed from the bits without folding. The prediction from the number
+    /// of keys inserted would be cheaper, but counts repeated keys and the keys that merged filters
+    /// share more than once, which would leave a filter larger than it need be. The probes stay
+    /// those the filter was made with, also where its new size would have been given others.
     ///
-    /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is rejected after about `rate` of the
-    /// blocks. Then [`fold`](Self::fold). For rates of a tenth and less, one to five passes over the filter were
-    /// measured; for a rate of one half and 288 divisors, fifteen.
+    /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
+    /// rejected after about `rate` of the blocks. Then [`fold`](Self::fold). For rates of a tenth
+    /// and less, one to five passes over the filter were measured; for a rate of one half and 288
+    /// divisors, fifteen.
     ///
     /// # Errors
     ///
@@ -135,7 +144,8 @@ fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, Para
     Err(ParamsError::NotADivisor { divisor, blocks, below, above })
 }
 
-/// Every divisor of `blocks`, at least 1, the largest first; the root of a square twice. Cost: 2^17 divisions at most.
+/// Every divisor of `blocks`, at least 1, the largest first; the root of a square twice. Cost: 2^17
+/// divisions at most.
 fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     let divides = move |small: &u32| blocks.is_multiple_of(*small);
     let small = 1..=blocks.isqrt();
@@ -143,7 +153,8 @@ fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     large.chain(small.rev().filter(divides))
 }
 
-/// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is full after a few blocks.
+/// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is
+/// full after a few blocks.
 fn or_of(blocks: &[Block]) -> Block {
     let mut or = [0; BLOCK_BYTES];
     for some in blocks.chunks(16) {

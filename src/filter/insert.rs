@@ -133,7 +133,8 @@ impl<D> BloomFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes, which only a builder adds. Nothing is changed then.
+    /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes, which only a
+    /// builder adds. Nothing is changed then.
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> Result<bool, KeyError>
     where
@@ -162,8 +163,8 @@ impl<D> BloomFilter<D> {
 
     insert_methods!(self: [&mut self] where D: BlocksMut);
 
-    /// [`insert_hashes_new`](Self::insert_hashes_new), but only hashes that were new count as [`keys_inserted`](Self::keys_inserted): for
-    /// filters of distinct keys; with its errors.
+    /// [`insert_hashes_new`](Self::insert_hashes_new), but only hashes that were new count as
+    /// [`keys_inserted`](Self::keys_inserted): for filters of distinct keys; with its errors.
     pub fn insert_hashes_counting_new(
         &mut self,
         hashes: &[u64],
@@ -178,7 +179,8 @@ impl<D> BloomFilter<D> {
         Ok(())
     }
 
-    /// Adds every hash, be it of a key or of a prefix. `new` is empty, or one word per 64 hashes, for which were new.
+    /// Adds every hash, be it of a key or of a prefix. `new` is empty, or one word per 64 hashes,
+    /// for which were new.
     pub(crate) fn insert_all(&mut self, hashes: &[u64], new: &mut [u64])
     where
         D: BlocksMut,

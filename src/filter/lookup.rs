@@ -28,8 +28,9 @@ impl<D: Blocks> BloomFilter<D> {
 
     /// Whether the key with this hash may be present.
     ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for
-    /// a key that is there. [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
+    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed,
+    /// the filter answers "absent" for a key that is there.
+    /// [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
     ///
     /// Cost: one cache line.
     #[inline]
@@ -39,10 +40,12 @@ impl<D: Blocks> BloomFilter<D> {
         !self.answers || self.kernel.contains_one(line, u32::from(self.meta.probes), hash)
     }
 
-    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash. Allocates nothing and keeps no borrow.
+    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash.
+    /// Allocates nothing and keeps no borrow.
     ///
-    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test them, the newest first. The lines then come
-    /// from memory at the same time (`cargo bench --bench engine`). A filter that is in the cache gains nothing.
+    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
+    /// them, the newest first. The lines then come from memory at the same time (`cargo bench
+    /// --bench engine`). A filter that is in the cache gains nothing.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};
@@ -64,7 +67,8 @@ impl<D: Blocks> BloomFilter<D> {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
+    /// absent. Batches may have any length.
     ///
     /// The hashes must be of the filter's [`hasher`](Self::hasher).
     ///
@@ -86,17 +90,19 @@ impl<D: Blocks> BloomFilter<D> {
     /// ```
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        // The blocks first: their owner's code may panic, which must not leave old answers in a mask.
+        // The blocks first: their owner's code may panic, which must not leave old answers in a
+        // mask.
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
-    /// last hash are zero.
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i %
+    /// 64` of `words[i / 64]`, bits past the last hash are zero.
     ///
     /// # Errors
     ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is
+    /// written then.
     #[inline]
     pub fn contains_hashes_into(
         &self,
@@ -115,7 +121,8 @@ impl<D: Blocks> BloomFilter<D> {
         self.kernel.look_up(blocks, probes, hashes, words);
     }
 
-    /// The blocks and probes that answer: those of a pass-all filter if the filter does not hold what is looked up.
+    /// The blocks and probes that answer: those of a pass-all filter if the filter does not hold
+    /// what is looked up.
     #[inline]
     fn answering(&self) -> (&[Block], u32) {
         match self.answers {
@@ -124,9 +131,11 @@ impl<D: Blocks> BloomFilter<D> {
         }
     }
 
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe".
+    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of
+    /// the caller's hashes answers "maybe".
     ///
-    /// Cost: the hash and about one cache line of every key, which is prefetched while later keys are hashed if the filter outgrows the cache.
+    /// Cost: the hash and about one cache line of every key, which is prefetched while later keys
+    /// are hashed if the filter outgrows the cache.
     ///
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -142,7 +151,8 @@ impl<D: Blocks> BloomFilter<D> {
         self.look_up_keys(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
+    /// [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
     pub fn contains_batch_into<K: Key>(
         &self,
@@ -154,14 +164,15 @@ impl<D: Blocks> BloomFilter<D> {
         Ok(())
     }
 
-    /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch): the fastest way from
-    /// keys to answers.
+    /// Looks up integers, whose keys are their little-endian bytes, as
+    /// [`contains_batch`](Self::contains_batch): the fastest way from keys to answers.
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
         self.look_up_u64s(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of
+    /// [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
     pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         LengthError::check(keys.len(), words)?;
@@ -231,10 +242,12 @@ impl<D: Blocks> BloomFilter<D> {
         );
     }
 
-    /// Whether a key that starts with `start` may be present: false means that a scan of them finds nothing.
+    /// Whether a key that starts with `start` may be present: false means that a scan of them finds
+    /// nothing.
     ///
-    /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the filter's prefixes were cut by
-    /// another rule, or if it holds none, the answer is true; also where the caller hashes, as with [`contains`](Self::contains).
+    /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the
+    /// filter's prefixes were cut by another rule, or if it holds none, the answer is true; also
+    /// where the caller hashes, as with [`contains`](Self::contains).
     ///
     /// Cost: one hash, one cache line.
     pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {
@@ -244,7 +257,8 @@ impl<D: Blocks> BloomFilter<D> {
         }
     }
 
-    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start. Batches may have any length.
+    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start.
+    /// Batches may have any length.
     pub fn contains_prefix_batch<K: Key>(
         &self,
         extractor: &PrefixExtractor,
@@ -267,12 +281,14 @@ impl<D: Blocks> BloomFilter<D> {
         }
     }
 
-    /// The same filter, borrowed, for looking up prefixes instead of keys: every lookup of this view is then for prefixes, in batches and
-    /// by hash too. If the filter holds none by this rule, each is answered "maybe".
+    /// The same filter, borrowed, for looking up prefixes instead of keys: every lookup of this
+    /// view is then for prefixes, in batches and by hash too. If the filter holds none by this
+    /// rule, each is answered "maybe".
     ///
-    /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a prefix that was not added, and mostly
-    /// answered "absent". [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for those that hash a
-    /// prefix once for many filters.
+    /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a
+    /// prefix that was not added, and mostly answered "absent".
+    /// [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for
+    /// those that hash a prefix once for many filters.
     pub fn prefixes(&self, extractor: &PrefixExtractor) -> BloomFilter<&[Block]> {
         let answers = self.meta.contents.extractor() == Some(extractor.id());
         BloomFilter { answers, ..self.view() }

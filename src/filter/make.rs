@@ -32,7 +32,8 @@ impl BloomFilter {
         BloomFilter::of(blocks, meta, Kernel::default())
     }
 
-    /// The same filter, whose additions turned out to be this many, and which holds `contents` unless it is pass-all.
+    /// The same filter, whose additions turned out to be this many, and which holds `contents`
+    /// unless it is pass-all.
     pub(crate) fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
         let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
@@ -54,7 +55,8 @@ impl<D: Blocks> BloomFilter<D> {
 }
 
 impl BloomFilter<&'static [Block]> {
-    /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what stands in for a damaged one.
+    /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what
+    /// stands in for a damaged one.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, KeyHash};
@@ -69,7 +71,8 @@ impl BloomFilter<&'static [Block]> {
 ///
 /// ```
 /// use blocked_bloom::{BuildError, FilterOptions, Sizing};
-/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_memory_limit(8 << 10).builder();
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_memory_limit(8 << 10);
+/// let mut builder = options.builder();
 /// builder.extend((0..2_000_u32).map(u32::to_le_bytes))?;
 /// let error = builder.finish().unwrap_err();
 /// assert_eq!(error, BuildError::MemoryLimit { limit_bytes: 8 << 10, keys: 2_000 });
@@ -88,10 +91,12 @@ pub enum BuildError {
     MemoryLimit {
         /// The limit that was given.
         limit_bytes: u64,
-        /// Keys that were added in all, adjacent equal ones counted once: what to size a filter for.
+        /// Keys that were added in all, adjacent equal ones counted once: what to size a filter
+        /// for.
         keys: u64,
     },
-    /// The hashes in memory are no longer those that were added: memory is failing, or was overwritten.
+    /// The hashes in memory are no longer those that were added: memory is failing, or was
+    /// overwritten.
     HashesChanged {
         /// Sum of the mixed hashes as they were added.
         expected: u64,
@@ -115,13 +120,13 @@ impl Display for BuildError {
             Self::Key(error) => error.fmt(f),
             Self::MemoryLimit { limit_bytes, keys } => write!(
                 f,
-                "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a number of \
-                 expected items, or size a filter for {keys} keys and add them again"
+                "the hashes of {keys} keys do not fit the limit of {limit_bytes} bytes: give a \
+                 number of expected items, or size a filter for {keys} keys and add them again"
             ),
             Self::HashesChanged { expected, found } => write!(
                 f,
-                "hashes changed in memory before they were inserted: their sum is {found:#018x}, expected \
-                 {expected:#018x}; build the filter again"
+                "hashes changed in memory before they were inserted: their sum is {found:#018x}, \
+                 expected {expected:#018x}; build the filter again"
             ),
             Self::KeysMissing { missing, keys } => write!(
                 f,

@@ -73,7 +73,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// use blocked_bloom::{BloomFilter, KeyHash};
     /// let mut blocks = [[0; 64]; 3];
     /// let key_hash = KeyHash::Caller { tag: 1 };
-    /// BloomFilter::from_blocks(&mut blocks, 6, key_hash)?.insert_hashes(&[0x9c1c_34f1_0a4e_7ab3])?;
+    /// BloomFilter::from_blocks(&mut blocks, 6, key_hash)?.insert_hash(0x9c1c_34f1_0a4e_7ab3)?;
     /// let filter = BloomFilter::from_blocks(&blocks, 6, key_hash)?;
     /// assert!(filter.contains_hash(0x9c1c_34f1_0a4e_7ab3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -38,8 +38,7 @@ fn errors_of_the_compiler_say_what_to_write() {
     for path in programs {
         let program = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = fs::read_to_string(&path).unwrap();
-        let hints: Vec<&str> =
-            text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+        let hints: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
         assert!(!hints.is_empty(), "{program} names no hint");
         let message = messages.remove(&program).unwrap_or_default();
         for hint in hints {
