@@ -1,9 +1,11 @@
-//! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global pool that was started stays.
+//! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global
+//! pool that was started stays.
 #![cfg(feature = "rayon")]
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing};
 
-/// From this many on, the methods `par_*` use the pool; merges do with filters of this many keys, too.
+/// From this many on, the methods `par_*` use the pool; merges do with filters of this many keys,
+/// too.
 const MANY: u64 = (1 << 23) + 1;
 
 fn key(i: u64) -> [u8; 8] {

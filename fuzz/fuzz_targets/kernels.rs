@@ -1,5 +1,6 @@
-//! Property: over arbitrary blocks, hashes, probes and alignments, every kernel answers and inserts as the scalar probe scheme does;
-//! a number of probes that the scheme does not have is an error that changes nothing.
+//! Property: over arbitrary blocks, hashes, probes and alignments, every kernel answers and inserts
+//! as the scalar probe scheme does; a number of probes that the scheme does not have is an error
+//! that changes nothing.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,6 +1,7 @@
-//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a naive filter of the same shape does,
-//! which keeps one bool per bit. A key that the filter cannot hash is an error that changes nothing; merging with threads or without,
-//! one filter or a list of one, gives the same.
+//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a
+//! naive filter of the same shape does, which keeps one bool per bit. A key that the filter cannot
+//! hash is an error that changes nothing; merging with threads or without, one filter or a list of
+//! one, gives the same.
 #![no_main]
 
 use std::collections::HashSet;

@@ -1,5 +1,6 @@
-//! Property: planes of any rows, made in any pieces, answer every query, range and batch as rows of `bool`s do, in memory and read by
-//! ranges; damaged bytes are an error, and records whose checksums fit are an error or answer without a panic.
+//! Property: planes of any rows, made in any pieces, answer every query, range and batch as rows of
+//! `bool`s do, in memory and read by ranges; damaged bytes are an error, and records whose
+//! checksums fit are an error or answer without a panic.
 #![no_main]
 
 use std::num::NonZeroU32;

@@ -6,8 +6,8 @@ use super::parts::Blocks;
 use super::{BloomFilter, Filter};
 use crate::batch::{LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, Key, KeyHash, hash_each};
-use crate::kernel::{GROUP, Prefetch, prefetch_block};
+use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
+use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
 use crate::prefix::PrefixExtractor;
 use crate::probe::{self, Block};
 use crate::stored::full_block;
@@ -182,20 +182,18 @@ impl<D: Blocks> BloomFilter<D> {
 
     #[inline]
     fn look_up_keys<K: Key>(&self, keys: &[K], words: &mut [u64]) {
-        if let ([key], [word]) = (keys, &mut *words) {
-            return self.look_up_one(key, word);
+        match (keys, &mut *words) {
+            ([key], [word]) => self.look_up_one(key, word),
+            _ => self.look_up_by(keys, words, KeyHasher::bytes),
         }
-        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
-        self.look_up_by(keys, words, hasher.bytes(self.kernel));
     }
 
     #[inline]
     fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
-        if let ([key], [word]) = (keys, &mut *words) {
-            return self.look_up_one(key.to_le_bytes(), word);
+        match (keys, &mut *words) {
+            ([key], [word]) => self.look_up_one(key.to_le_bytes(), word),
+            _ => self.look_up_by(keys, words, KeyHasher::integers),
         }
-        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
-        self.look_up_by(keys, words, hasher.integers(self.kernel));
     }
 
     /// Looks up the key of a call of one. If the key panics when it is read, "maybe" is left.
@@ -210,8 +208,14 @@ impl<D: Blocks> BloomFilter<D> {
     /// Not inlined: its prologue would crowd calls of one key out of the reorder window, so that
     /// they take 1.6 times as long from memory (Zen 4).
     #[inline(never)]
-    fn look_up_by<K>(&self, keys: &[K], words: &mut [u64], hash: impl HashKeys<K>) {
-        let (blocks, probes) = self.answering();
+    fn look_up_by<K, H: HashKeys<K>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        hash: impl Fn(KeyHasher, Kernel) -> H,
+    ) {
+        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
+        let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
         if let [word] = words {
             // If a key panics when it is read, what is left says "maybe".
             *word = bitmask::used(keys.len(), 0);

@@ -1,6 +1,6 @@
-//! The words of the atomic filter under a model checker: every execution of a block of two words that the memory model allows, up to
-//! what loom leaves out (it does not let a relaxed load see a store that is made later). And the machine's own words against the
-//! probe scheme.
+//! The words of the atomic filter under a model checker: every execution of a block of two words
+//! that the memory model allows, up to what loom leaves out (it does not let a relaxed load see a
+//! store that is made later). And the machine's own words against the probe scheme.
 #![cfg(test)]
 
 #[path = "../../src/filter/atomic/word.rs"]
@@ -88,8 +88,9 @@ fn of_two_that_insert_one_key_at_least_one_finds_it_new() {
     });
 }
 
-/// Fails if what a thread saw set, and therefore did not set, could be missed by one that it tells. The main thread inserts
-/// first in the schedule that loom starts from, and what the other sees of that is varied.
+/// Fails if what a thread saw set, and therefore did not set, could be missed by one that it tells.
+/// The main thread inserts first in the schedule that loom starts from, and what the other sees of
+/// that is varied.
 #[test]
 fn who_learns_of_a_repeated_insertion_finds_the_key() {
     loom::model(|| {

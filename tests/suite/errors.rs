@@ -1,5 +1,6 @@
-//! What errors say: the values that they carry, where, and which error they come from. Each is provoked through the public interface,
-//! but for those of failing memory and of 2^32 partitions, which are made.
+//! What errors say: the values that they carry, where, and which error they come from. Each is
+//! provoked through the public interface, but for those of failing memory and of 2^32 partitions,
+//! which are made.
 
 use std::error::Error;
 
@@ -11,7 +12,8 @@ use blocked_bloom::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks off.
+/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
+/// off.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {
     let error: Box<dyn Error> = Box::new(error);
     assert_eq!(error.to_string(), text);

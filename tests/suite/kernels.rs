@@ -1,4 +1,5 @@
-//! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count and alignment.
+//! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count
+//! and alignment.
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{Bitmask, Block, BloomFilter, Kernel, KeyHash, ParamsError, probe};
@@ -104,7 +105,8 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
             let stored = filter.to_bytes();
             let hashes = mixed(&present, 200, &mut random);
             for offset in 0..64 {
-                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last block.
+                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last
+                // block.
                 let mut bytes = vec![0xff; offset].into_boxed_slice().into_vec();
                 bytes.reserve_exact(stored.len());
                 bytes.extend_from_slice(&stored);
@@ -126,7 +128,8 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
 fn long_batches_and_reused_masks() {
     let mut random = Random(3);
     let mut hits = Bitmask::new();
-    // From seven times as much on, the lines of groups are prefetched; up to six times, those of later keys.
+    // From seven times as much on, the lines of groups are prefetched; up to six times, those of
+    // later keys.
     for blocks in [10, outgrows_the_cache(), 7 * outgrows_the_cache()] {
         let (filter, present) = filled(blocks, 6, 7);
         // At an odd address, every block straddles two lines.
@@ -231,7 +234,8 @@ fn insert_bare(
     Ok(())
 }
 
-/// Calls of every length, into blocks at any alignment; keys that occur twice in a call, one after the other and apart.
+/// Calls of every length, into blocks at any alignment; keys that occur twice in a call, one after
+/// the other and apart.
 #[test]
 fn every_length_of_a_call_inserts_the_same_bits() {
     let mut random = Random(8);
@@ -268,7 +272,8 @@ fn every_length_of_a_call_inserts_the_same_bits() {
     }
 }
 
-/// What other packages make of blocks of their own: a shape that no filter has is rejected, and nothing is written.
+/// What other packages make of blocks of their own: a shape that no filter has is rejected, and
+/// nothing is written.
 #[test]
 fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
     let (mut random, mut hits) = (Random(7), Bitmask::new());
@@ -346,7 +351,8 @@ fn block_counts_up_to_the_last() {
         }
         let filter = BloomFilter::from_bytes_trusted(&map).unwrap();
         assert_eq!(filter.blocks().len(), blocks as usize);
-        // Calls of few keys, of a word, and of more than the prefetch distance: each computes offsets in its own way.
+        // Calls of few keys, of a word, and of more than the prefetch distance: each computes
+        // offsets in its own way.
         let hashes: Vec<u64> = hashes.iter().copied().cycle().take(150).collect();
         for &kernel in &kernels {
             for length in [1, 3, 8, 24, 64, 150] {
@@ -354,7 +360,8 @@ fn block_counts_up_to_the_last() {
                 assert!((0..length).step_by(2).all(|i| hits.get(i) == Some(true)));
             }
         }
-        // Inserts write where lookups read: into blocks that are zero again, by each kernel, few keys and many.
+        // Inserts write where lookups read: into blocks that are zero again, by each kernel, few
+        // keys and many.
         let bits = |map: &memmap2::MmapMut| -> u32 {
             let block = |hash: u64| 64 + 64 * probe::block_index(hash, blocks) as usize;
             let mut starts: Vec<usize> = hashes.iter().map(|&hash| block(hash)).collect();
@@ -383,7 +390,8 @@ fn block_counts_up_to_the_last() {
     }
 }
 
-/// The probe scheme as `docs/format.md` states it, in arithmetic that shares nothing with `probe.rs`.
+/// The probe scheme as `docs/format.md` states it, in arithmetic that shares nothing with
+/// `probe.rs`.
 #[test]
 fn the_oracle_is_the_documented_probe_scheme() {
     let mut random = Random(5);

@@ -1,4 +1,5 @@
-//! The tests of the core: one binary, one module per area. `cargo test --test suite kernels::` runs one of them.
+//! The tests of the core: one binary, one module per area. `cargo test --test suite kernels::` runs
+//! one of them.
 
 mod common;
 #[path = "common/repository.rs"]

@@ -44,10 +44,13 @@ fn a_union_holds_both_sides() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(200)
+    })]
 
-    /// Bytes and counts against a model that knows neither blocks nor ranges. Catches a range that starts at the wrong block or
-    /// ends early, an input left out, and a count that is not the sum.
+    /// Bytes and counts against a model that knows neither blocks nor ranges. Catches a range that
+    /// starts at the wrong block or ends early, an input left out, and a count that is not the sum.
     #[test]
     fn many_at_once_are_their_bits_one_by_one(
         blocks in prop_oneof![1_u32..10, 250_u32..260, 510_u32..520, 700_u32..800],
@@ -102,7 +105,8 @@ fn strangers_are_refused_and_change_nothing() {
         (&seeded, MergeError::HashMismatch { left, right }),
         (&seeded_pass_all, MergeError::HashMismatch { left, right }),
         (&tagged, MergeError::HashMismatch { left, right: caller }),
-        // Not even what has no bit is of another shape without being told, and nothing becomes pass-all.
+        // Not even what has no bit is of another shape without being told, and nothing becomes
+        // pass-all.
         (&empty, MergeError::BlocksMismatch { left: 40, right: 3 }),
         (&all, MergeError::PassAll),
     ] {
@@ -118,7 +122,8 @@ fn strangers_are_refused_and_change_nothing() {
     }
 }
 
-/// Also with an empty receiver of other shape: a shape that was taken from an input made 1,954 blocks one.
+/// Also with an empty receiver of other shape: a shape that was taken from an input made 1,954
+/// blocks one.
 #[test]
 fn a_receiver_keeps_its_shape() {
     let (other, _) = filled(1, 6, 1);
@@ -169,7 +174,8 @@ fn many_counts_saturate() {
     assert_eq!(union.keys_inserted(), u64::MAX);
 }
 
-/// What holds keys and what holds prefixes, or prefixes by another rule, is not merged, and nothing changes.
+/// What holds keys and what holds prefixes, or prefixes by another rule, is not merged, and nothing
+/// changes.
 #[test]
 fn filters_that_hold_something_else_are_refused_and_change_nothing() {
     // Of one shape, whatever they hold.
@@ -209,8 +215,8 @@ fn filters_that_hold_something_else_are_refused_and_change_nothing() {
     }
 }
 
-/// Large enough for the parallel path, with a last range that is short. Also in a pool of one thread, which must not wait for
-/// itself, and from within a task of the pool.
+/// Large enough for the parallel path, with a last range that is short. Also in a pool of one
+/// thread, which must not wait for itself, and from within a task of the pool.
 #[cfg(feature = "rayon")]
 #[test]
 fn every_number_of_threads_merges_the_same_bytes() {
