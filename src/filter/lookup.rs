@@ -96,13 +96,8 @@ impl<D: Blocks> BloomFilter<D> {
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i %
-    /// 64` of `words[i / 64]`, bits past the last hash are zero.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is
-    /// written then.
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: see
+    /// [`Filter::contains_hashes_into`], which also has the error.
     #[inline]
     pub fn contains_hashes_into(
         &self,

@@ -48,8 +48,8 @@ pub trait Filter {
     /// key that is there.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present,
-    /// bits past the last hash are zero.
+    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present;
+    /// bits past the last hash become zero.
     ///
     /// # Errors
     ///
@@ -57,11 +57,8 @@ pub trait Filter {
     /// written then.
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
 
-    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash:
-    /// allocates nothing and keeps no borrow.
-    ///
-    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
-    /// them, the newest first. The lines then come from memory at the same time.
+    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash: see
+    /// [`BloomFilter::prefetch_hash`](crate::BloomFilter::prefetch_hash).
     fn prefetch_hash(&self, hash: u64);
 
     /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
