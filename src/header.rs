@@ -91,10 +91,6 @@ impl Header {
     }
 
     /// Writes a field.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn put(&mut self, offset: usize, field: &[u8]) {
         self.0[offset..offset + field.len()].copy_from_slice(field);
@@ -151,30 +147,18 @@ impl Header {
     }
 
     /// A field of one byte.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn u8_at(&self, offset: usize) -> u8 {
         self.0[offset]
     }
 
     /// A field of four bytes.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn u32_at(&self, offset: usize) -> u32 {
         u32::from_le_bytes(self.bytes_at(offset))
     }
 
     /// A field of eight bytes.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn u64_at(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.bytes_at(offset))
@@ -185,10 +169,6 @@ impl Header {
     /// # Errors
     ///
     /// [`HeaderError::Field`] with the offset of the first byte that is not.
-    ///
-    /// # Panics
-    ///
-    /// If the offsets are not inside the header.
     pub fn check_zero(&self, offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
         match self.0[offsets.clone()].iter().position(|&byte| byte != 0) {
             None => Ok(()),
