@@ -273,8 +273,9 @@ fn the_layout_of_cassandra_comes_from_the_name_or_the_user() {
 }
 
 #[test]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn filters_of_cassandra_answer_as_cassandra_does() {
-    let Some(folder) = external("cassandra/generated") else { return };
+    let folder = external("cassandra/generated").expect("the folder of fixtures");
     let dir = Dir::new();
     for file in files(&folder, "-Filter.db") {
         let name = file.to_str().unwrap();

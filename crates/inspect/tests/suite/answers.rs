@@ -15,10 +15,10 @@ fn is_recorded(stored: &StoredFilter) -> bool {
     !stored.name.contains("matrix") && !stored.name.contains(".sbbf")
 }
 
-#[test]
-fn every_filter_answers_as_its_system_does() {
-    let (mut answers, mut filters) = (0, 0);
-    for stored in all().iter().filter(|stored| is_recorded(stored)) {
+/// The numbers of filters and of answers.
+pub(crate) fn check_answers(filters: &[StoredFilter]) -> (usize, usize) {
+    let (mut count, mut answers) = (0, 0);
+    for stored in filters.iter().filter(|stored| is_recorded(stored)) {
         let opened = stored.open().unwrap_or_else(|error| panic!("{}: {error}", stored.name));
         for (options, expected) in &stored.lookups {
             let (keys, expected): (Vec<&[u8]>, Vec<bool>) =
@@ -32,9 +32,15 @@ fn every_filter_answers_as_its_system_does() {
             }
             answers += keys.len();
         }
-        filters += 1;
+        count += 1;
     }
-    assert!(filters > 40 && answers > 100_000, "{filters} filters, {answers} answers");
+    (count, answers)
+}
+
+#[test]
+fn every_filter_answers_as_its_system_does() {
+    let (filters, answers) = check_answers(&all());
+    assert!(filters >= 39 && answers > 118_000, "{filters} filters, {answers} answers");
 }
 
 /// A filter of a column, and the row groups to read for each value: as all the filters' answers say.

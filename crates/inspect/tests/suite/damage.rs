@@ -18,10 +18,10 @@ fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Opt
     lookup.contains(&keys).ok()
 }
 
-#[test]
-fn flipped_bits_lose_no_key_where_there_are_checksums() {
+/// How many damaged filters were opened, and how many rejected.
+pub(crate) fn check_flipped_bits(filters: &[StoredFilter]) -> (usize, usize) {
     let (mut opened, mut rejected) = (0, 0);
-    for stored in &all() {
+    for stored in filters {
         let (options, answers) = &stored.lookups[0];
         let sound = exercise(stored, &stored.bytes, options).unwrap();
         // Heads, ends and some of what lies between.
@@ -42,19 +42,25 @@ fn flipped_bits_lose_no_key_where_there_are_checksums() {
             }
         }
     }
+    (opened, rejected)
+}
+
+#[test]
+fn flipped_bits_lose_no_key_where_there_are_checksums() {
+    let (opened, rejected) = check_flipped_bits(&all());
     assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
 }
 
-/// Formats whose length is known from their bytes. That of a filter block and of the compact form is not: whatever ends in the right bytes
-/// is one.
+/// Formats whose length is known from their bytes. That of a filter block and of the compact form is
+/// not: whatever ends in the right bytes is one.
 fn knows_its_length(format: Format) -> bool {
     !matches!(format, Format::RocksdbBlock | Format::Compact)
 }
 
-#[test]
-fn a_truncated_filter_is_an_error() {
+/// How many truncated filters were rejected.
+pub(crate) fn check_truncated(filters: &[StoredFilter]) -> usize {
     let mut truncated = 0;
-    for stored in &all() {
+    for stored in filters {
         let (options, _) = &stored.lookups[0];
         let length = stored.bytes.len();
         for end in (0..length).step_by(length / 150 + 1).chain([length - 1]) {
@@ -70,6 +76,12 @@ fn a_truncated_filter_is_an_error() {
             }
         }
     }
+    truncated
+}
+
+#[test]
+fn a_truncated_filter_is_an_error() {
+    let truncated = check_truncated(&all());
     assert!(truncated > 3_000, "{truncated}");
 }
 

@@ -6,6 +6,7 @@ mod stored;
 
 mod answers;
 mod damage;
+mod outside;
 mod pictures;
 mod ranges;
 mod recognition;

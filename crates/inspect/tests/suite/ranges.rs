@@ -4,8 +4,9 @@ use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
 
 use crate::stored::{StoredFilter, all};
 
-/// Opens by ranges, and loads the filters of a column, or of all. The second value is the bytes that were loaded. An SST file takes up to five
-/// ranges, however many partitions it has, since these are next to each other.
+/// Opens by ranges, and loads the filters of a column, or of all. The second value is the bytes that
+/// were loaded. An SST file takes up to five ranges, however many partitions it has, since these are
+/// next to each other.
 fn by_ranges<'b>(
     stored: &StoredFilter,
     bytes: &'b [u8],
@@ -34,9 +35,8 @@ fn by_ranges<'b>(
     panic!("{}: no end of ranges", stored.name)
 }
 
-#[test]
-fn every_filter_is_the_same_by_ranges() {
-    for stored in &all() {
+pub(crate) fn check_ranges(filters: &[StoredFilter]) {
+    for stored in filters {
         let whole = stored.open().unwrap();
         let (opened, loaded) = by_ranges(stored, &stored.bytes, Some(None)).unwrap();
         assert_eq!(opened.describe(), whole.describe(), "{}", stored.name);
@@ -57,6 +57,11 @@ fn every_filter_is_the_same_by_ranges() {
             assert_eq!(opened.block_loads(part), whole.block_loads(part));
         }
     }
+}
+
+#[test]
+fn every_filter_is_the_same_by_ranges() {
+    check_ranges(&all());
 }
 
 /// The filters of one column are enough to look it up; the others are said not to be loaded, and are no damage.
@@ -87,11 +92,10 @@ fn a_column_is_looked_up_without_the_others() {
     }
 }
 
-/// Damage is the same error, or the same filter, whichever way the file is read.
-#[test]
-fn damage_is_the_same_by_ranges() {
+/// Damage is the same error, or the same filter, whichever way the file is read. How many errors.
+pub(crate) fn check_damage_by_ranges(filters: &[StoredFilter]) -> usize {
     let mut errors = 0;
-    for stored in all().iter().filter(|stored| stored.bytes.len() < 100_000) {
+    for stored in filters.iter().filter(|stored| stored.bytes.len() < 100_000) {
         for at in (0..stored.bytes.len()).rev().step_by(stored.bytes.len() / 40 + 1) {
             let mut bytes = stored.bytes.clone();
             bytes[at] ^= 1 << (at % 8);
@@ -104,6 +108,12 @@ fn damage_is_the_same_by_ranges() {
             }
         }
     }
+    errors
+}
+
+#[test]
+fn damage_is_the_same_by_ranges() {
+    let errors = check_damage_by_ranges(&all());
     assert!(errors > 1_000, "{errors}");
 }
 

@@ -4,11 +4,10 @@ use blocked_bloom_inspect::{
     EVIDENCE_BYTES, Format, Unrecognised, begins_as_filter, length_by_header, recognise,
 };
 
-use crate::stored::{all, format_of};
+use crate::stored::{StoredFilter, all, format_of};
 
-#[test]
-fn every_filter_is_recognised_or_has_no_mark() {
-    for stored in &all() {
+pub(crate) fn check_marks(filters: &[StoredFilter]) {
+    for stored in filters {
         let found = format_of(&stored.name, &stored.bytes);
         let expected = (!stored.is_unmarked).then_some(stored.format);
         // The name of a generated filter of Cassandra has no version, and is one of a filter all the same.
@@ -17,9 +16,8 @@ fn every_filter_is_recognised_or_has_no_mark() {
 }
 
 /// What needs the end of the file is not recognised without it, and the rest is.
-#[test]
-fn streams_are_recognised_by_their_heads() {
-    for stored in all().iter().filter(|stored| !stored.is_unmarked) {
+pub(crate) fn check_heads(filters: &[StoredFilter]) {
+    for stored in filters.iter().filter(|stored| !stored.is_unmarked) {
         let head = &stored.bytes[..stored.bytes.len().min(EVIDENCE_BYTES as usize)];
         let found = recognise(&stored.name, head, &[], None);
         let needs_end = matches!(
@@ -33,15 +31,29 @@ fn streams_are_recognised_by_their_heads() {
     }
 }
 
-#[test]
-fn headers_give_lengths() {
-    for stored in &all() {
+pub(crate) fn check_lengths(filters: &[StoredFilter]) {
+    for stored in filters {
         let head = &stored.bytes[..stored.bytes.len().min(64)];
         let expected = stored.format.has_length().then_some(stored.bytes.len() as u64);
         assert_eq!(length_by_header(stored.format, head), expected, "{}", stored.name);
         let is_own = stored.bytes.starts_with(b"\x89BB");
         assert_eq!(begins_as_filter(head), is_own, "{}", stored.name);
     }
+}
+
+#[test]
+fn every_filter_is_recognised_or_has_no_mark() {
+    check_marks(&all());
+}
+
+#[test]
+fn streams_are_recognised_by_their_heads() {
+    check_heads(&all());
+}
+
+#[test]
+fn headers_give_lengths() {
+    check_lengths(&all());
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Every stored filter that the tests have: those of other systems with these systems' answers, and one of each format of this project.
+//! Every stored filter that the tests have: those of other systems with these systems' answers, and
+//! one of each format of this project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -180,24 +181,6 @@ fn java(all: &mut Vec<StoredFilter>) {
         keys.lines().map(|key| (key.to_owned().into_bytes(), true)).collect(),
     ));
     all.push(stored);
-    if let Some(folder) = external("cassandra/generated") {
-        for path in files(&folder, "-Filter.db") {
-            let name = path.display().to_string();
-            let (stem, version) =
-                name.strip_suffix("-Filter.db").unwrap().rsplit_once('-').unwrap();
-            let mut stored = of_file(&path, Format::Cassandra);
-            stored.layout = Some(Layout::of_version(version).unwrap());
-            stored.lookups.push((encoded(), hex_answers(format!("{stem}.csv").as_ref(), 0, 2)));
-            all.push(stored);
-        }
-    }
-    if let Some(folder) = external("redisbloom") {
-        for path in files(&folder, ".scandump") {
-            let mut stored = of_file(&path, Format::Redisbloom);
-            stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
-            all.push(stored);
-        }
-    }
 }
 
 /// The keys of filters of this project: this many are in each, and the next one is absent.
@@ -254,7 +237,28 @@ fn own(all: &mut Vec<StoredFilter>) {
     add("planes", Format::Planes, planes.as_bytes().to_vec());
 }
 
-/// All of them.
+/// Those outside of the repository, which are files of Cassandra and RedisBloom.
+pub(crate) fn outside() -> Vec<StoredFilter> {
+    let mut outside = Vec::new();
+    let folder = external("cassandra/generated").expect("the folder of fixtures");
+    for path in files(&folder, "-Filter.db") {
+        let name = path.display().to_string();
+        let (stem, version) = name.strip_suffix("-Filter.db").unwrap().rsplit_once('-').unwrap();
+        let mut stored = of_file(&path, Format::Cassandra);
+        stored.layout = Some(Layout::of_version(version).unwrap());
+        stored.lookups.push((encoded(), hex_answers(format!("{stem}.csv").as_ref(), 0, 2)));
+        outside.push(stored);
+    }
+    let folder = external("redisbloom").expect("the folder of fixtures");
+    for path in files(&folder, ".scandump") {
+        let mut stored = of_file(&path, Format::Redisbloom);
+        stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
+        outside.push(stored);
+    }
+    outside
+}
+
+/// All that the repository itself contains.
 pub(crate) fn all() -> Vec<StoredFilter> {
     let mut all = Vec::new();
     rocksdb(&mut all);

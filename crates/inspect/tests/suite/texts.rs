@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blocked_bloom_inspect::Value;
 use serde_json::Value as Json;
 
-use crate::stored::all;
+use crate::stored::{StoredFilter, all};
 
 fn as_json(value: &Value) -> Json {
     match value {
@@ -38,9 +38,8 @@ fn is_same(a: &Json, b: &Json) -> bool {
     }
 }
 
-#[test]
-fn descriptions_are_json() {
-    for stored in &all() {
+pub(crate) fn check_descriptions(filters: &[StoredFilter]) {
+    for stored in filters {
         let facts = stored.open().unwrap().describe();
         let text = facts.json().to_string();
         let parsed: Json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
@@ -57,9 +56,13 @@ fn descriptions_are_json() {
     }
 }
 
-/// What a field is named does not decide by the format whether it is a number, a text or a list.
 #[test]
-fn a_field_has_one_shape() {
+fn descriptions_are_json() {
+    check_descriptions(&all());
+}
+
+/// Whether a field is a number, a text or a list is the same in all formats.
+pub(crate) fn check_shapes(filters: &[StoredFilter]) {
     fn shapes(value: &Value, name: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
         let shape = match value {
             Value::Null => return,
@@ -79,10 +82,15 @@ fn a_field_has_one_shape() {
         found.entry(name.to_owned()).or_default().insert(shape);
     }
     let mut found = BTreeMap::new();
-    for stored in &all() {
+    for stored in filters {
         shapes(&stored.open().unwrap().describe().json(), "", &mut found);
     }
     let several: Vec<_> = found.iter().filter(|(_, shapes)| shapes.len() > 1).collect();
     assert!(several.is_empty(), "{several:?}");
     assert!(found.contains_key("solution_columns") && found.contains_key("column_chunks"));
+}
+
+#[test]
+fn a_field_has_one_shape() {
+    check_shapes(&all());
 }

@@ -47,15 +47,17 @@ impl Dir {
         names
     }
 
-    /// Runs with arguments separated by spaces.
+    /// Runs with arguments separated by spaces; those in the path of the repository separate none.
     pub(crate) fn run(&self, args: &str) -> Output {
         self.run_with(args, "")
     }
 
     pub(crate) fn run_with(&self, args: &str, stdin: impl AsRef<[u8]>) -> Output {
+        let repository = env!("CARGO_MANIFEST_DIR");
+        let args = args.replace(repository, "\0");
         Command::new(TOOL)
             .current_dir(self.0.path())
-            .args(args.split_whitespace())
+            .args(args.split_whitespace().map(|arg| arg.replace('\0', repository)))
             .write_stdin(stdin.as_ref())
             .output()
             .unwrap()
