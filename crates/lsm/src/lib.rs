@@ -6,7 +6,6 @@
 //! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions that the engine loads one by one, and the
 //!   index that says which bytes a key needs.
 //! - [`TableFilter`]: the opened filter of a table, whatever its kind.
-//! - [`ResidentSet`] (`std`): which filters are in memory under a budget, by what they save; [`ResidentPlanner`] decides.
 //! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent keys pass too often.
 //!
 //! ```
@@ -39,7 +38,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | the resident set, and `std` in the core; without it both crates are `no_std` with `alloc` |
+//! | `std` | yes | `std` in the core; without it both crates are `no_std` with `alloc` |
 //! | `rocksdb` | no | filter blocks of RocksDB as filters of tables |
 //! | `serde` | no | `Serialize` and `Deserialize` for levels, plans and policies |
 #![no_std]
@@ -55,7 +54,6 @@ mod metrics;
 mod partition;
 mod plan;
 mod policy;
-mod resident;
 mod table;
 
 pub use error::PlanError;
@@ -67,10 +65,6 @@ pub use partition::{
 };
 pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
 pub use policy::{FilterChoice, FilterPolicy};
-#[cfg(feature = "std")]
-#[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use resident::{Answer, FilterPin, FilterSlot, ResidentSet, ResidentSnapshot, WantedLoad};
-pub use resident::{MergeInput, ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
 pub use table::{TableFilter, TableFilterError};
 
 /// The code in the README compiles and runs.

@@ -323,7 +323,7 @@ pub enum TableFilterError {
     /// No filter block of RocksDB.
     #[cfg(feature = "rocksdb")]
     Rocksdb(RocksdbError),
-    /// No memory for the copy that a [`ResidentSet`](crate::ResidentOptions) keeps.
+    /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
     Alloc(AllocError),
 }
 

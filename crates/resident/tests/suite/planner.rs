@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blocked_bloom::{FilterOptions, Params, Sizing};
-use blocked_bloom_lsm::{
+use blocked_bloom_resident::{
     MergeInput, ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable,
 };
 

@@ -16,7 +16,7 @@ use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 /// What is evicted meanwhile is freed after it. Cost: some 4 ns. It is of its thread.
 ///
 /// ```
-/// let pin = blocked_bloom_lsm::FilterPin::new();
+/// let pin = blocked_bloom_resident::FilterPin::new();
 /// drop(pin);
 /// ```
 pub struct FilterPin(Guard);

@@ -10,12 +10,12 @@ use core::time::Duration;
 
 use blocked_bloom::Params;
 
-use super::options::ResidentOptions;
+use crate::options::ResidentOptions;
 
 /// How much of a filter is in memory.
 ///
 /// ```
-/// use blocked_bloom_lsm::ResidentSize;
+/// use blocked_bloom_resident::ResidentSize;
 /// assert!(ResidentSize::None < ResidentSize::Half && ResidentSize::Half < ResidentSize::Whole);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ pub enum ResidentSize {
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
-/// use blocked_bloom_lsm::ResidentTable;
+/// use blocked_bloom_resident::ResidentTable;
 /// let params = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable().params(1_000_000)?;
 /// // One of 40 tables of its run, on a disk of which a read costs as much as the others'.
 /// let table = ResidentTable::new(17, params.stored_bytes()).with_params(&params).with_run_share(1.0 / 40.0);
@@ -122,7 +122,7 @@ impl ResidentTable {
 /// A table that went into a compaction, and how much of it came out in one new table.
 ///
 /// ```
-/// use blocked_bloom_lsm::MergeInput;
+/// use blocked_bloom_resident::MergeInput;
 /// // A quarter of the entries of this input, of run 3, are in the new table.
 /// let input = MergeInput { table: 0_usize, run: 3, share: 0.25 };
 /// # let _ = input;
@@ -238,7 +238,7 @@ struct Savings {
 ///
 /// ```
 /// use std::time::Duration;
-/// use blocked_bloom_lsm::{ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
+/// use blocked_bloom_resident::{ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
 ///
 /// // Room for one filter of 1,000 bytes.
 /// let mut planner = ResidentPlanner::new(ResidentOptions::new(1_000));

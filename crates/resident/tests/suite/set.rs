@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, FormatError, KeyHash, Sizing};
-use blocked_bloom_lsm::{
+use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_resident::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
-    TableFilter, TableFilterError, WantedLoad,
+    WantedLoad,
 };
 use blocked_bloom_ribbon::RibbonOptions;
 
@@ -326,7 +327,6 @@ fn ribbon_filters_are_resident_too() {
     assert_eq!(set.snapshot().resident_bytes, bytes.len() as u64);
 }
 
-#[cfg(feature = "rocksdb")]
 #[test]
 fn blocks_of_rocksdb_are_resident_too() {
     use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, KEY_HASH, hash_key};

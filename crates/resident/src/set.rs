@@ -11,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blocked_bloom::{Bitmask, FormatError, KeyHash};
 
-use super::cell::{EpochCell, FilterPin};
-use super::metrics::ResidentSnapshot;
-use super::options::ResidentOptions;
-use super::planner::{MergeInput, ResidentPlanner, ResidentSize, ResidentTable};
-use crate::table::{TableFilter, TableFilterError};
+use crate::cell::{EpochCell, FilterPin};
+use crate::options::ResidentOptions;
+use crate::planner::{MergeInput, ResidentPlanner, ResidentSize, ResidentTable};
+use crate::snapshot::ResidentSnapshot;
+use blocked_bloom_lsm::{TableFilter, TableFilterError};
 
 /// One absent lookup in this many is counted, with this number as its weight. Counting each would take 5 ns where several threads look up one table.
 const SAMPLE: u32 = 16;
@@ -23,7 +23,7 @@ const SAMPLE: u32 = 16;
 /// What a slot says about a key.
 ///
 /// ```
-/// use blocked_bloom_lsm::Answer;
+/// use blocked_bloom_resident::Answer;
 /// assert!(!Answer::Absent.must_read() && Answer::Maybe.must_read() && Answer::NotResident.must_read());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +82,7 @@ impl Drop for Held {
 /// Readers look up without a lock, whatever the set does meanwhile. [`ResidentSet`] shows a whole get.
 ///
 /// ```
-/// use blocked_bloom_lsm::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
+/// use blocked_bloom_resident::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
 /// let slot = set.add(ResidentTable::new(7, 1_000));
 /// assert_eq!(slot.query(&FilterPin::new(), 42), Answer::NotResident); // read the table
@@ -241,7 +241,7 @@ impl Debug for FilterSlot {
 ///
 /// ```
 /// use std::time::Duration;
-/// use blocked_bloom_lsm::{ResidentOptions, ResidentSet, ResidentTable};
+/// use blocked_bloom_resident::{ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
 /// let slot = set.add(ResidentTable::new(7, 1_000).with_absent_per_second(50.0));
 /// for load in set.tick(Duration::from_secs(1)) {
@@ -287,7 +287,7 @@ impl Drop for WantedLoad {
 /// ```
 /// use std::time::Duration;
 /// use blocked_bloom::{FilterOptions, Sizing};
-/// use blocked_bloom_lsm::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
+/// use blocked_bloom_resident::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
 ///
 /// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
 /// let mut builder = filters.builder();
@@ -330,13 +330,13 @@ struct Inner {
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Counters {
-    pub(super) wanted_bytes: u64,
-    pub(super) loads: u64,
-    pub(super) failed_loads: u64,
-    pub(super) offered: u64,
-    pub(super) evictions: u64,
-    pub(super) folds: u64,
+pub(crate) struct Counters {
+    pub(crate) wanted_bytes: u64,
+    pub(crate) loads: u64,
+    pub(crate) failed_loads: u64,
+    pub(crate) offered: u64,
+    pub(crate) evictions: u64,
+    pub(crate) folds: u64,
 }
 
 impl Inner {

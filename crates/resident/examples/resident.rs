@@ -1,4 +1,4 @@
-//! An engine of 200 tables on disk, a tenth of whose filters fit in memory: `cargo run --release -p blocked-bloom-lsm --example resident`.
+//! An engine of 200 tables on disk, a tenth of whose filters fit in memory: `cargo run --release -p blocked-bloom-resident --example resident`.
 //!
 //! Gets follow a Zipf distribution over ranges of keys, and half of them are of keys that do not exist; after ten seconds other ranges
 //! are the hot ones. A second is 20,000 gets, so that every run prints the same. Each answer is compared with what was written.
@@ -14,9 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blocked_bloom::{FilterOptions, Sizing};
-use blocked_bloom_lsm::{
-    FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable, TableFilter,
-};
+use blocked_bloom_lsm::TableFilter;
+use blocked_bloom_resident::{FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

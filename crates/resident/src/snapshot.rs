@@ -2,15 +2,15 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use super::planner::{ResidentPlanner, ResidentSize};
-use super::set::Counters;
+use crate::planner::{ResidentPlanner, ResidentSize};
+use crate::set::Counters;
 
 /// A [`ResidentSet`](crate::ResidentSet) at one moment. Counters go on from the start.
 ///
 /// `Display` prints one line per figure, as [`MetricsSnapshot`](crate::MetricsSnapshot) and RocksDB's statistics do.
 ///
 /// ```
-/// use blocked_bloom_lsm::{ResidentOptions, ResidentSet, ResidentTable};
+/// use blocked_bloom_resident::{ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
 /// let slot = set.add(ResidentTable::new(1, 1_000));
 /// let snapshot = set.snapshot();
@@ -56,7 +56,7 @@ pub struct ResidentSnapshot {
 }
 
 impl ResidentSnapshot {
-    pub(super) fn of(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
+    pub(crate) fn of(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
         let mut snapshot = ResidentSnapshot {
             budget: planner.budget(),
             resident_bytes: planner.resident_bytes(),

@@ -9,7 +9,7 @@ use blocked_bloom::{FilterOptions, KeyHash};
 /// ```
 /// use std::time::Duration;
 /// use blocked_bloom::{FilterOptions, Sizing};
-/// use blocked_bloom_lsm::ResidentOptions;
+/// use blocked_bloom_resident::ResidentOptions;
 /// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
 /// // 700 MB; a load is one request, and reads a megabyte in the time of four table reads.
 /// let options = ResidentOptions::new(700 << 20)
