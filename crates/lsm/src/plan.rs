@@ -1,29 +1,26 @@
 //! Planning: how a budget of memory is shared among the filters of many levels, so that lookups waste the fewest reads.
 //!
-//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `curve` the rate as a function of memory, `spend` the
-//! search, `table` the printed form; `docs/planning.md` derives it.
+//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `size` bytes and blocks, `curve` the rate as a function of memory,
+//! `spend` the search, `table` the printed form; `docs/planning.md` derives it.
 
 mod curve;
 mod kinds;
 mod level;
+mod size;
 mod spend;
-#[cfg(feature = "serde")]
-mod stored;
 mod table;
 
 use alloc::vec::Vec;
 
-use blocked_bloom::header::HEADER_BYTES;
-use blocked_bloom::probe::{BLOCK_BITS, BLOCK_BYTES};
-use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
+use blocked_bloom::probe::BLOCK_BITS;
+use blocked_bloom::{MAX_BITS_PER_KEY, Params, ParamsError, Sizing};
 
 use crate::error::PlanError;
+use level::check;
+use size::{blocks_at, bytes_of};
 
 pub use kinds::{FilterKind, KindOfLevel, KindPlan};
 pub use level::Level;
-
-/// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
-const MAX_LEVELS: usize = 4_096;
 
 /// The sizing of a level that is skipped.
 const NO_FILTER: Sizing = Sizing::BitsPerKey(0.0);
@@ -169,7 +166,7 @@ impl PlannedLevel {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "stored::StoredPlan"))]
+#[cfg_attr(feature = "serde", serde(try_from = "StoredPlan"))]
 pub struct Plan {
     levels: Vec<PlannedLevel>,
 }
@@ -184,7 +181,7 @@ impl Plan {
     /// derivation and how far off it can be.
     ///
     /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory that would
-    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left unused: cut a level of this many keys into
+    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`](blocked_bloom::MAX_RECOMMENDED_BLOCKS) in one filter, is left unused: cut a level of this many keys into
     /// [`tables`](Level#structfield.tables).
     ///
     /// Cost: milliseconds for a few levels, under a second for thousands.
@@ -277,39 +274,28 @@ impl Plan {
     }
 }
 
-fn check(levels: &[Level]) -> Result<(), PlanError> {
-    if levels.len() > MAX_LEVELS {
-        return Err(PlanError::TooManyLevels { levels: levels.len(), limit: MAX_LEVELS });
-    }
-    levels.iter().enumerate().try_for_each(|(index, level)| level.check(index))
+/// The part of a serialized plan from which the rest follows. Other fields are ignored.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct StoredPlan {
+    levels: Vec<StoredLevel>,
 }
 
-/// The most blocks a plan gives to one filter of this many keys.
-fn most_blocks(keys: u64) -> u32 {
-    let sizing = Sizing::BitsPerKey(MAX_BITS_PER_KEY);
-    let blocks = sizing.params(keys).map_or(u32::MAX, |params| params.blocks());
-    blocks.min(MAX_RECOMMENDED_BLOCKS)
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct StoredLevel {
+    level: Level,
+    sizing: Sizing,
 }
 
-/// Blocks of each filter of a level at these bits per key, as [`Sizing::BitsPerKey`] rounds them; 0 for no filter.
-fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
-    if level.keys == 0 || bits_per_key == 0.0 {
-        return 0;
-    }
-    let keys = level.keys_per_filter() as f64;
-    let most = f64::from(MAX_RECOMMENDED_BLOCKS);
-    libm::ceil(keys * bits_per_key / f64::from(BLOCK_BITS)).clamp(1.0, most) as u32
-}
+#[cfg(feature = "serde")]
+impl TryFrom<StoredPlan> for Plan {
+    type Error = PlanError;
 
-/// Bytes of a stored filter of this many blocks.
-fn stored_bytes(blocks: u32) -> u64 {
-    HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
-}
-
-/// Stored bytes of all filters of a level, if each has this many blocks.
-fn bytes_of(level: &Level, blocks: u32) -> u128 {
-    match blocks {
-        0 => 0,
-        _ => u128::from(level.filters()) * u128::from(stored_bytes(blocks)),
+    fn try_from(stored: StoredPlan) -> Result<Self, PlanError> {
+        let levels: Vec<Level> = stored.levels.iter().map(|stored| stored.level).collect();
+        check(&levels)?;
+        let sizings = stored.levels.iter().map(|stored| stored.sizing);
+        Plan::of(levels.iter().zip(sizings), PlannedLevel::new)
     }
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use blocked_bloom::Sizing;
 
-use super::{most_blocks, stored_bytes};
+use super::size::{most_blocks, stored_bytes};
 
 /// Up to this many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as
 /// many bits per key. The difference, that of a binomial from another of the same mean, is under 1 % of the rate, and moves a

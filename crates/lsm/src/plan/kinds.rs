@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use blocked_bloom::Sizing;
 use blocked_bloom_ribbon::RibbonOptions;
 
-use super::{Level, check};
+use super::level::{self, Level, check};
 use crate::error::PlanError;
 
 /// Steps of a bit per key, and of a halving of the rate.
@@ -153,7 +153,7 @@ impl KindPlan {
 /// What each level could get; first no filter.
 fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLevel>>, PlanError> {
     check(levels)?;
-    if !(0.0..=super::level::MOST).contains(&ribbon_query_cost) {
+    if !(0.0..=level::MOST).contains(&ribbon_query_cost) {
         return Err(PlanError::RibbonQueryCost { cost: ribbon_query_cost });
     }
     // Kind, bytes of a filter, rate.

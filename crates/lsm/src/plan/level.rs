@@ -7,6 +7,9 @@ use crate::error::PlanError;
 /// Largest number of lookups and largest cost: products and sums of them stay finite.
 pub(super) const MOST: f64 = 1e15;
 
+/// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
+const MAX_LEVELS: usize = 4_096;
+
 /// What a plan knows of a level of a tree, or of one table.
 ///
 /// The defaults are those of a tree in which absent keys are looked up: every lookup reaches every level, and every read costs the same.
@@ -102,7 +105,7 @@ impl Level {
         Level { present, ..self }
     }
 
-    pub(super) fn check(&self, level: usize) -> Result<(), PlanError> {
+    fn check(&self, level: usize) -> Result<(), PlanError> {
         if !(0.0..=MOST).contains(&self.lookups) {
             return Err(PlanError::LookupsOutOfRange { level, lookups: self.lookups });
         }
@@ -152,4 +155,12 @@ impl Level {
     pub(super) fn cost_of_queries(&self) -> f64 {
         self.queries() * self.query_cost
     }
+}
+
+/// Checks the number of levels, and the numbers of each.
+pub(super) fn check(levels: &[Level]) -> Result<(), PlanError> {
+    if levels.len() > MAX_LEVELS {
+        return Err(PlanError::TooManyLevels { levels: levels.len(), limit: MAX_LEVELS });
+    }
+    levels.iter().enumerate().try_for_each(|(index, level)| level.check(index))
 }

@@ -10,7 +10,8 @@ use core::cmp::Ordering;
 use blocked_bloom::probe::BLOCK_BYTES;
 
 use super::curve::{Curve, Point, rate};
-use super::{Level, bytes_of};
+use super::level::Level;
+use super::size::bytes_of;
 
 /// Equal levels, which grow together.
 struct Group {
