@@ -1,8 +1,10 @@
-//! Simulates which filters of an LSM engine are in memory: 5,006 tables, 7.1 GB of filters, and budgets of 5 to 50 % of them, under the
-//! policies of `simulate`. Prints the extra cost per thousand gets, wasted reads and loads, in reads; then for every case whether it keeps the
-//! bounds that were set for it, and if not, whether any online policy could.
+//! Simulates which filters of an LSM engine are in memory: 5,006 tables, 7.1 GB of filters, and
+//! budgets of 5 to 50 % of them, under the policies of `simulate`. Prints the extra cost per
+//! thousand gets, wasted reads and loads, in reads; then for every case whether it keeps the bounds
+//! that were set for it, and if not, whether any online policy could.
 //!
-//! `cargo run --release --manifest-path compare/Cargo.toml -p resident` takes some ten minutes and 700 MB of memory.
+//! `cargo run --release --manifest-path compare/Cargo.toml -p resident` takes some ten minutes and
+//! 700 MB of memory.
 
 mod caches;
 mod simulate;
@@ -153,8 +155,9 @@ fn print_tables(figures: &Figures) {
     }
 }
 
-/// The most that `by value` may cost of the offline optimum: where traffic stays as it is, and where it shifts. Nothing is set for a cold
-/// start and for a walk over the keys, which are neither.
+/// The most that `by value` may cost of the offline optimum: where traffic stays as it is, and
+/// where it shifts. Nothing is set for a cold start and for a walk over the keys, which are
+/// neither.
 fn most_of_optimum(workload: &Workload) -> Option<f64> {
     match workload {
         _ if workload.is_cold || workload.sweep > 0.0 => None,
@@ -171,13 +174,14 @@ fn most_of_smallest(workload: &Workload) -> f64 {
 /// Of "load when repaid", with folding, at the median of all cases.
 const MOST_OF_REPAID: f64 = 0.60;
 
-/// Prints for each case what `by value` costs of other policies, and whether that is within what was set. A bound that one of the two
-/// floors misses, which pay for no loads, is out of reach: of every online policy, or of every one that estimates a filter's rate by its own
-/// lookups.
+/// Prints for each case what `by value` costs of other policies, and whether that is within what
+/// was set. A bound that one of the two floors misses, which pay for no loads, is out of reach: of
+/// every online policy, or of every one that estimates a filter's rate by its own lookups.
 fn print_verdicts(figures: &Figures) {
     println!(
-        "\n| workload | filters | budget | by value / optimum | verdict | by value / smallest levels first | verdict \
-         | folding / load when repaid |\n|---|---|--:|--:|---|--:|---|--:|"
+        "\n| workload | filters | budget | by value / optimum | verdict \
+         | by value / smallest levels first | verdict | folding / load when repaid |\n\
+         |---|---|--:|--:|---|--:|---|--:|"
     );
     let (mut passed, mut missed, mut out_of_reach) = (0, 0, 0);
     let mut of_repaid = Vec::new();
@@ -228,7 +232,8 @@ fn print_verdicts(figures: &Figures) {
     if let Some(median) = of_repaid.get(of_repaid.len() / 2) {
         let verdict = if *median <= MOST_OF_REPAID { "pass" } else { "**missed**" };
         println!(
-            "By value, folding / load when repaid: median {median:.3} of {} cases, {verdict}: {MOST_OF_REPAID:.2}.",
+            "By value, folding / load when repaid: median {median:.3} of {} cases, {verdict}: \
+             {MOST_OF_REPAID:.2}.",
             of_repaid.len()
         );
     }
@@ -238,7 +243,8 @@ fn name_of(parts: u32) -> &'static str {
     if parts == 1 { "whole" } else { "16 partitions" }
 }
 
-/// Cost against budget for the mixed workload, whole filters and partitions, and for uniform traffic.
+/// Cost against budget for the mixed workload, whole filters and partitions, and for uniform
+/// traffic.
 fn picture(figures: &Figures) -> Chart {
     let panel = |name: &str, parts: u32, title: &str| Panel {
         title: title.to_owned(),
@@ -268,8 +274,8 @@ fn picture(figures: &Figures) -> Chart {
     Chart {
         title: "What it costs that not all filters are in memory".into(),
         notes: vec![
-            "Simulated: 5,006 tables, 7.1 GB of filters, half of the gets find their key, Zipf 0.99 or uniform. Wasted reads and loads, \
-             in reads of a table."
+            "Simulated: 5,006 tables, 7.1 GB of filters, half of the gets find their key, Zipf \
+             0.99 or uniform. Wasted reads and loads, in reads of a table."
                 .into(),
             "cargo run --release --manifest-path compare/Cargo.toml -p resident".into(),
         ],

@@ -1,12 +1,15 @@
-//! What an LSM engine decides about its Bloom filters, for filters of [`blocked_bloom`]: how a memory budget is shared among levels, what
-//! each table gets, and whether the filters do what was predicted.
+//! What an LSM engine decides about its Bloom filters, for filters of [`blocked_bloom`]: how a
+//! memory budget is shared among levels, what each table gets, and whether the filters do what was
+//! predicted.
 //!
 //! - [`Plan`]: sizes for the filters of all [`Level`]s, so that lookups waste the fewest reads.
-//! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every flush.
-//! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions that the engine loads one by one, and the
-//!   index that says which bytes a key needs.
+//! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every
+//!   flush.
+//! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions
+//!   that the engine loads one by one, and the index that says which bytes a key needs.
 //! - [`TableFilter`]: the opened filter of a table, whatever its kind.
-//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent keys pass too often.
+//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent
+//!   keys pass too often.
 //!
 //! ```
 //! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -15,10 +18,13 @@
 //! // Start: 11 million keys on three levels under 12 MB.
 //! let plan = Plan::for_budget(&[100_000, 1_000_000, 10_000_000].map(Level::new), 12_000_000)?;
 //! println!("{plan}");
-//! let policy = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(10.0))).with_sizings(plan.sizings());
+//! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+//! let policy = FilterPolicy::new(options).with_sizings(plan.sizings());
 //!
 //! // Flush: a table of the top level.
-//! let FilterChoice::Whole(options) = policy.for_table(0, 10_000) else { panic!("this plan has filters on all levels") };
+//! let FilterChoice::Whole(options) = policy.for_table(0, 10_000) else {
+//!     panic!("this plan has filters on all levels")
+//! };
 //! let mut builder = options.builder();
 //! builder.extend((0..10_000_u32).map(u32::to_le_bytes))?;
 //! let filter = builder.finish_verified()?;

@@ -1,7 +1,9 @@
-//! Planning: how a budget of memory is shared among the filters of many levels, so that lookups waste the fewest reads.
+//! Planning: how a budget of memory is shared among the filters of many levels, so that lookups
+//! waste the fewest reads.
 //!
-//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `size` bytes and blocks, `curve` the rate as a function of memory,
-//! `spend` the search, `table` the printed form; `docs/planning.md` derives it.
+//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `size` bytes and
+//! blocks, `curve` the rate as a function of memory, `spend` the search, `table` the printed form;
+//! `docs/planning.md` derives it.
 
 mod curve;
 mod kinds;
@@ -42,11 +44,11 @@ pub enum SkipReason {
     NoKeys,
     /// No lookup reaches the level, or a read of it costs nothing.
     NeverQueried,
-    /// Most lookups that reach the level find their key there: the filter would save fewer reads than its queries cost, or than its
-    /// memory saves elsewhere.
+    /// Most lookups that reach the level find their key there: the filter would save fewer reads
+    /// than its queries cost, or than its memory saves elsewhere.
     MostlyPresent,
-    /// A filter that pays for its queries does not fit what the budget leaves: with less than about one bit per key most blocks
-    /// are full, and its memory saves more reads elsewhere.
+    /// A filter that pays for its queries does not fit what the budget leaves: with less than about
+    /// one bit per key most blocks are full, and its memory saves more reads elsewhere.
     Saturated,
 }
 
@@ -63,7 +65,8 @@ impl core::fmt::Display for SkipReason {
 
 /// What a plan decided for one level.
 ///
-/// With the feature `serde` it implements `Serialize`. It is deserialized as part of a [`Plan`] only, whose errors name the level.
+/// With the feature `serde` it implements `Serialize`. It is deserialized as part of a [`Plan`]
+/// only, whose errors name the level.
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -83,7 +86,8 @@ pub struct PlannedLevel {
     pub level: Level,
     /// What to build each of its filters with: [`Sizing::BitsPerKey`], 0 if the level is skipped.
     pub sizing: Sizing,
-    /// The shape of each of its filters, for its share of the level's keys (rounded up); pass-all if the level is skipped.
+    /// The shape of each of its filters, for its share of the level's keys (rounded up); pass-all
+    /// if the level is skipped.
     pub params: Params,
     /// Why the level gets no filter; `None` if it gets one.
     pub skipped: Option<SkipReason>,
@@ -112,15 +116,16 @@ impl PlannedLevel {
 
     /// A level whose filters have this many blocks, 0 for none.
     fn with_blocks(level: &Level, blocks: u32) -> Result<Self, ParamsError> {
-        /// So far under the number of blocks that rounding does not add one, not even if a text format changes the last bit.
+        /// So far under the number of blocks that rounding does not add one, not even if a text
+        /// format changes the last bit.
         const UNDER: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
         let keys = level.keys_per_filter().max(1) as f64;
         let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * UNDER;
         PlannedLevel::new(level, Sizing::BitsPerKey(bits.min(MAX_BITS_PER_KEY)))
     }
 
-    /// Bytes of all stored filters of the level, headers included; 0 if it is skipped. (A builder that is told to build
-    /// "no filter" still stores 128 bytes; store none.)
+    /// Bytes of all stored filters of the level, headers included; 0 if it is skipped. (A builder
+    /// that is told to build "no filter" still stores 128 bytes; store none.)
     pub fn bytes(&self) -> u128 {
         match self.skipped {
             Some(_) => 0,
@@ -138,7 +143,8 @@ impl PlannedLevel {
         self.params.false_positive_rate()
     }
 
-    /// Reads of the level's tables that a lookup wastes, on average, each weighted by its [`cost`](Level#structfield.cost).
+    /// Reads of the level's tables that a lookup wastes, on average, each weighted by its
+    /// [`cost`](Level#structfield.cost).
     pub fn expected_wasted_reads(&self) -> f64 {
         self.level.weight() * self.false_positive_rate()
     }
@@ -151,8 +157,9 @@ impl PlannedLevel {
 
 /// Sizes for the filters of all levels, and what they cost. Prints as a table.
 ///
-/// With the feature `serde`, all of its figures are serialized. Deserializing takes the [`Level`]s and their sizings and computes the rest
-/// anew: a plan that was edited by hand is consistent or an error.
+/// With the feature `serde`, all of its figures are serialized. Deserializing takes the [`Level`]s
+/// and their sizings and computes the rest anew: a plan that was edited by hand is consistent or an
+/// error.
 ///
 /// ```
 /// use blocked_bloom_lsm::{Level, Plan};
@@ -172,23 +179,26 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most `bytes` when stored, headers
-    /// included.
+    /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most
+    /// `bytes` when stored, headers included.
     ///
-    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few keys. Equal levels get
-    /// equal filters, give or take a block, as long as there is a bit per key for all of them. No plan is worse than the
-    /// [uniform](Self::uniform) one. Within what sizes in whole blocks allow it is the best: `docs/planning.md` has the
-    /// derivation and how far off it can be.
+    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few
+    /// keys. Equal levels get equal filters, give or take a block, as long as there is a bit per
+    /// key for all of them. No plan is worse than the [uniform](Self::uniform) one. Within what
+    /// sizes in whole blocks allow it is the best: `docs/planning.md` has the derivation and how
+    /// far off it can be.
     ///
-    /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory that would
-    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`](blocked_bloom::MAX_RECOMMENDED_BLOCKS) in one filter, is left unused: cut a level of this many keys into
-    /// [`tables`](Level#structfield.tables).
+    /// A level of which a filter would save too little gets none, with the
+    /// [reason](PlannedLevel#structfield.skipped). Memory that would exceed [`MAX_BITS_PER_KEY`],
+    /// or [`MAX_RECOMMENDED_BLOCKS`](blocked_bloom::MAX_RECOMMENDED_BLOCKS) in one filter, is left
+    /// unused: cut a level of this many keys into [`tables`](Level#structfield.tables).
     ///
     /// Cost: milliseconds for a few levels, under a second for thousands.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if a level's numbers are out of their range, or there are more than 4096 levels.
+    /// [`PlanError`] if a level's numbers are out of their range, or there are more than 4096
+    /// levels.
     pub fn for_budget(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
         check(levels)?;
         let blocks = spend::spend(levels, bytes);
@@ -197,8 +207,9 @@ impl Plan {
         Ok(if uniform.expected_cost() < plan.expected_cost() { uniform } else { plan })
     }
 
-    /// What engines do without a plan: the same bits per key for every level, the most that fit `bytes`, whether or not a filter
-    /// pays. What [`for_budget`](Self::for_budget) is to be compared with.
+    /// What engines do without a plan: the same bits per key for every level, the most that fit
+    /// `bytes`, whether or not a filter pays. What [`for_budget`](Self::for_budget) is to be
+    /// compared with.
     ///
     /// # Errors
     ///
@@ -227,8 +238,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless `0 <= bits_per_key <= 100`, or if a filter would
-    /// need more than 2^32 - 1 blocks.
+    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless
+    /// `0 <= bits_per_key <= 100`, or if a filter would need more than 2^32 - 1 blocks.
     pub fn with_bits_per_key(levels: &[Level], bits_per_key: f64) -> Result<Self, PlanError> {
         check(levels)?;
         let sizing = Sizing::BitsPerKey(bits_per_key);
@@ -251,8 +262,8 @@ impl Plan {
         &self.levels
     }
 
-    /// The sizing of each level, in the same order: what a [`FilterPolicy`](crate::FilterPolicy) takes. 0 bits per key for a level
-    /// that is skipped.
+    /// The sizing of each level, in the same order: what a [`FilterPolicy`](crate::FilterPolicy)
+    /// takes. 0 bits per key for a level that is skipped.
     pub fn sizings(&self) -> impl Iterator<Item = Sizing> {
         self.levels.iter().map(|level| level.sizing)
     }
@@ -262,13 +273,14 @@ impl Plan {
         self.levels.iter().map(PlannedLevel::bytes).sum()
     }
 
-    /// Reads that a lookup wastes, on average, each weighted by its [`cost`](Level#structfield.cost).
+    /// Reads that a lookup wastes, on average, each weighted by its
+    /// [`cost`](Level#structfield.cost).
     pub fn expected_wasted_reads(&self) -> f64 {
         self.levels.iter().map(PlannedLevel::expected_wasted_reads).sum()
     }
 
-    /// What a plan keeps low: [wasted reads](Self::expected_wasted_reads) and, for every query of a filter, its
-    /// [`query_cost`](Level#structfield.query_cost).
+    /// What a plan keeps low: [wasted reads](Self::expected_wasted_reads) and, for every query of a
+    /// filter, its [`query_cost`](Level#structfield.query_cost).
     pub fn expected_cost(&self) -> f64 {
         self.levels.iter().map(PlannedLevel::expected_cost).sum()
     }

@@ -12,8 +12,8 @@ use blocked_bloom_lsm::TableFilter;
 
 use crate::cell::{EpochCell, FilterPin};
 
-/// One absent lookup in this many is counted on average, and stands for as many. Counting each would
-/// take 5 ns where several threads look up one table.
+/// One absent lookup in this many is counted on average, and stands for as many. Counting each
+/// would take 5 ns where several threads look up one table.
 pub(crate) const SAMPLE: u32 = 16;
 
 /// What a slot says about a key.

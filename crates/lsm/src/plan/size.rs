@@ -13,7 +13,8 @@ pub(super) fn most_blocks(keys: u64) -> u32 {
     blocks.min(MAX_RECOMMENDED_BLOCKS)
 }
 
-/// Blocks of each filter of a level at these bits per key, as [`Sizing::BitsPerKey`] rounds them; 0 for no filter.
+/// Blocks of each filter of a level at these bits per key, as [`Sizing::BitsPerKey`] rounds them; 0
+/// for no filter.
 pub(super) fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
     if level.keys == 0 || bits_per_key == 0.0 {
         return 0;
