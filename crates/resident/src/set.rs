@@ -236,7 +236,7 @@ impl ResidentSet {
     }
 
     /// Forgets a table and frees its filter. Readers that still have the slot get
-    /// [`Answer::NotResident`].
+    /// [`Answer::NotResident`](crate::Answer::NotResident).
     pub fn remove(&self, slot: &FilterSlot) {
         let inner = &mut *self.lock();
         if let Some(index) = inner.index(slot) {
