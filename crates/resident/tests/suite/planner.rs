@@ -135,6 +135,25 @@ fn folding_reaches_the_relaxed_optimum() {
     assert!(folding > 1.03 * whole, "{folding} with folding, {whole} without");
 }
 
+/// Fails if half of a filter is wanted that has an odd number of blocks.
+#[test]
+fn only_filters_with_an_even_number_of_blocks_are_folded() {
+    for (blocks, folded) in [(8, ResidentSize::Half), (9, ResidentSize::None)] {
+        let options = FilterOptions::new(Sizing::MaxBytes(64 + blocks * 64));
+        let params = options.params(blocks * 50).unwrap();
+        assert_eq!(u64::from(params.blocks()), blocks);
+        let half = blocks / 2 * 64;
+        let mut planner =
+            ResidentPlanner::new(ResidentOptions::new(half).with_load_cost(0.0, f64::INFINITY));
+        let known = ResidentTable::new(1, params.stored_bytes()).with_params(&params);
+        let index = planner.add(known.with_absent_per_second(1_000.0));
+        let wanted = planner.tick(SECOND);
+        assert!(wanted.iter().all(|&change| change == (index, folded)), "{wanted:?}");
+        assert_eq!(planner.resize(index, ResidentSize::Half), folded == ResidentSize::Half);
+        assert_eq!((planner.size(index), wanted.len()), (folded, usize::from(blocks == 8)));
+    }
+}
+
 /// Fails if what is worth most per byte is evicted first.
 #[test]
 fn a_smaller_budget_evicts_what_is_worth_least() {
