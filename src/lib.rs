@@ -97,8 +97,7 @@ crate](guides::internals).
 //! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and
 //!   RedisBloom, read and written
 //! - `blocked-bloom-ribbon`: static Ribbon filters, 28 % smaller at 1 %
-//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for
-//!   LSM engines
+//! - `blocked-bloom-lsm`, `-resident`: budgets, policies, partitions, which filters stay in memory
 //! - `blocked-bloom-scalable`: filters that grow
 //! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
 //! - `blocked-bloom-removable`: a filter that keys can be removed from

@@ -15,13 +15,15 @@ use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
 const BLOOM_MAGIC: &[u8] = b"\x89BBLOOM\n";
 const RIBBON_MAGIC: &[u8] = b"\x89BBRIBN\n";
 
-/// The length of a compact filter leaves this when divided by 64; that of every other container leaves 0 or begins with a magic.
+/// The length of a compact filter leaves this when divided by 64; that of every other container
+/// leaves 0 or begins with a magic.
 const COMPACT_REST: usize = 8;
 
-/// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and [`KindPlan`](crate::KindPlan) decide on.
+/// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and
+/// [`KindPlan`](crate::KindPlan) decide on.
 ///
-/// [`from_bytes`](Self::from_bytes) finds the kind; lookups answer "maybe" wherever nothing is known. `B` owns the stored bytes: a
-/// mapping, an `Arc<[u8]>`, a `Vec<u8>`.
+/// [`from_bytes`](Self::from_bytes) finds the kind; lookups answer "maybe" wherever nothing is
+/// known. `B` owns the stored bytes: a mapping, an `Arc<[u8]>`, a `Vec<u8>`.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -36,7 +38,8 @@ const COMPACT_REST: usize = 8;
 ///     eprintln!("the table is read as if it had no filter: {error}");
 /// }
 /// let hasher = options.hasher()?;
-/// assert!(filter.contains_hash(hasher.hash("apple")) && !filter.contains_hash(hasher.hash("cherry")));
+/// assert!(filter.contains_hash(hasher.hash("apple")));
+/// assert!(!filter.contains_hash(hasher.hash("cherry")));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -44,32 +47,36 @@ const COMPACT_REST: usize = 8;
 pub enum TableFilter<B = Vec<u8>> {
     /// No filter, or one that cannot be used: every answer is "maybe".
     None(KeyHash),
-    /// A Bloom filter in memory of its own: one that was just built, or a copy that begins at a cache line.
+    /// A Bloom filter in memory of its own: one that was just built, or a copy that begins at a
+    /// cache line.
     Owned(BloomFilter),
     /// A Bloom filter in its stored bytes, of the full or the compact form; a pass-all filter too.
     Bloom(BloomFilter<Stored<B>>),
     /// A Ribbon filter.
     Ribbon(RibbonFilter<B>),
-    /// The index of a filter in partitions. Only a key tells the partition, so that hashes are answered "maybe": [locate] the key's, and
-    /// look it up in that partition's filter, which is a `TableFilter` of its own.
+    /// The index of a filter in partitions. Only a key tells the partition, so that hashes are
+    /// answered "maybe": [locate] the key's, and look it up in that partition's filter, which is a
+    /// `TableFilter` of its own.
     ///
     /// [locate]: PartitionIndex::locate
     Partitioned(PartitionIndex<B>),
-    /// A filter block of RocksDB, without the five bytes that follow it in a file. Its kind is decoded at every lookup; what is no such
-    /// block answers "maybe".
+    /// A filter block of RocksDB, without the five bytes that follow it in a file. Its kind is
+    /// decoded at every lookup; what is no such block answers "maybe".
     #[cfg(feature = "rocksdb")]
     Rocksdb(B),
 }
 
 impl<B: AsRef<[u8]>> TableFilter<B> {
-    /// Opens stored bytes of the kind that their magic names, and verifies their checksums; no bytes are no filter.
+    /// Opens stored bytes of the kind that their magic names, and verifies their checksums; no
+    /// bytes are no filter.
     ///
-    /// The compact form of a Bloom filter, known by its length, has no checksum: its container has, and must have checked it. Cost: reads
-    /// everything once, of an index of partitions the index.
+    /// The compact form of a Bloom filter, known by its length, has no checksum: its container has,
+    /// and must have checked it. Cost: reads everything once, of an index of partitions the index.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for what is damaged, unknown, or of another hash or seed than `key_hash`.
+    /// [`TableFilterError`] for what is damaged, unknown, or of another hash or seed than
+    /// `key_hash`.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, TableFilterError> {
         let stored = bytes.as_ref();
         let mismatch = |found| FormatError::HashMismatch { found, expected: key_hash };
@@ -97,7 +104,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         })
     }
 
-    /// [`from_bytes`](Self::from_bytes) that never fails: what cannot be used answers "maybe", and comes with the error for the log.
+    /// [`from_bytes`](Self::from_bytes) that never fails: what cannot be used answers "maybe", and
+    /// comes with the error for the log.
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<TableFilterError>) {
         match TableFilter::from_bytes(bytes, key_hash) {
             Ok(filter) => (filter, None),
@@ -105,8 +113,9 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// Opens a filter block of RocksDB: its Bloom filters of both formats and Ribbon. A block has no magic and no checksum, so that
-    /// [`from_bytes`](Self::from_bytes) cannot find it: whoever reads the SST file knows, and has verified the checksum behind it.
+    /// Opens a filter block of RocksDB: its Bloom filters of both formats and Ribbon. A block has
+    /// no magic and no checksum, so that [`from_bytes`](Self::from_bytes) cannot find it: whoever
+    /// reads the SST file knows, and has verified the checksum behind it.
     ///
     /// Hashes are those of `blocked_bloom_formats::rocksdb::hash_key`.
     ///
@@ -120,7 +129,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         Ok(TableFilter::Rocksdb(bytes))
     }
 
-    /// Whether the key with this hash may be present: false means certainly absent. Cost: that of the kind, a cache line for Bloom.
+    /// Whether the key with this hash may be present: false means certainly absent. Cost: that of
+    /// the kind, a cache line for Bloom.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self {
@@ -134,7 +144,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent.
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
+    /// absent.
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
         match self {
             TableFilter::Owned(filter) => filter.contains_hashes(hashes, hits),
@@ -149,7 +160,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) into the caller's words: hash `i` is bit `i % 64` of `words[i / 64]`.
+    /// [`contains_hashes`](Self::contains_hashes) into the caller's words: hash `i` is bit `i % 64`
+    /// of `words[i / 64]`.
     ///
     /// # Errors
     ///
@@ -196,7 +208,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of RocksDB; 0 for no filter.
+    /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of
+    /// RocksDB; 0 for no filter.
     pub fn memory_bytes(&self) -> u64 {
         match self {
             TableFilter::None(_) => 0,
@@ -209,7 +222,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is answered "maybe".
+    /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is
+    /// answered "maybe".
     pub fn expected_false_positive_rate(&self) -> f64 {
         match self {
             TableFilter::Owned(filter) => filter.expected_false_positive_rate(),
@@ -229,8 +243,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes at any place a block may be in two.
-    /// Ribbon filters and indexes stay where they are.
+    /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes
+    /// at any place a block may be in two. Ribbon filters and indexes stay where they are.
     ///
     /// # Errors
     ///
@@ -310,7 +324,8 @@ impl<B> From<BloomFilter> for TableFilter<B> {
 /// use blocked_bloom_lsm::{TableFilter, TableFilterError};
 /// let error = TableFilter::from_bytes(b"no filter", KeyHash::default()).unwrap_err();
 /// assert_eq!(error, TableFilterError::Unknown { found: *b"no filte", length: 9 });
-/// assert_eq!(error.to_string(), "9 bytes that begin with 6e6f2066696c7465: no filter of a kind that is known");
+/// let text = "9 bytes that begin with 6e6f2066696c7465: no filter of a kind that is known";
+/// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -331,7 +346,7 @@ pub enum TableFilterError {
     /// No filter block of RocksDB.
     #[cfg(feature = "rocksdb")]
     Rocksdb(RocksdbError),
-    /// No memory for the copy that a [`ResidentSet`](crate::ResidentOptions) keeps.
+    /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
     Alloc(AllocError),
 }
 

@@ -1,7 +1,9 @@
-//! An engine of 200 tables on disk, a tenth of whose filters fit in memory: `cargo run --release -p blocked-bloom-lsm --example resident`.
+//! An engine of 200 tables on disk, a tenth of whose filters fit in memory:
+//! `cargo run --release -p blocked-bloom-resident --example resident`.
 //!
-//! Gets follow a Zipf distribution over ranges of keys, and half of them are of keys that do not exist; after ten seconds other ranges
-//! are the hot ones. A second is 20,000 gets, so that every run prints the same. Each answer is compared with what was written.
+//! Gets follow a Zipf distribution over ranges of keys, and half of them are of keys that do not
+//! exist; after ten seconds other ranges are the hot ones. A second is 20,000 gets, so that every
+//! run prints the same. Each answer is compared with what was written.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 
@@ -14,9 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blocked_bloom::{FilterOptions, Sizing};
-use blocked_bloom_lsm::{
-    FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable, TableFilter,
-};
+use blocked_bloom_lsm::TableFilter;
+use blocked_bloom_resident::{FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -32,7 +33,8 @@ const GETS: u64 = 20_000;
 /// Ranges of keys that are hot or cold together.
 const RANGES: u64 = 400;
 
-/// A table: its filter, then blocks of sorted keys of eight bytes. In memory are only the first keys of the blocks.
+/// A table: its filter, then blocks of sorted keys of eight bytes. In memory are only the first
+/// keys of the blocks.
 struct Table {
     file: File,
     filter_bytes: u64,
@@ -90,7 +92,8 @@ fn level_of(key: u64) -> usize {
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Memory {
     Set(ResidentSet, Vec<Arc<FilterSlot>>),
-    /// An LRU that loads what is missed: filters with the time of their last use, and the tables by that.
+    /// An LRU that loads what is missed: filters with the time of their last use, and the tables by
+    /// that.
     Lru {
         budget: u64,
         bytes: u64,
@@ -206,7 +209,8 @@ impl Engine {
         }
     }
 
-    /// All gets; prints each second if `is_shown`. Gives the wasted reads, with loads as their cost in reads.
+    /// All gets; prints each second if `is_shown`. Gives the wasted reads, with loads as their cost
+    /// in reads.
     fn run(&mut self, is_shown: bool) -> Result<f64> {
         let mut random = 88_172_645_463_325_252_u64;
         let mut share = || {
@@ -219,7 +223,8 @@ impl Engine {
         self.tick()?;
         for second in 0..SECONDS {
             for _ in 0..GETS {
-                // Rank r is visited about 1 / r as often; another factor makes other ranges the hot ones.
+                // Rank r is visited about 1 / r as often; another factor makes other ranges the hot
+                // ones.
                 let rank = (RANGES as f64).powf(share()) as u64 - 1;
                 let range = rank * if second < SECONDS / 2 { 171 } else { 63 } % RANGES;
                 let key = range * (KEYS / RANGES) + (share() * (KEYS / RANGES) as f64) as u64;

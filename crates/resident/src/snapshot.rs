@@ -2,15 +2,16 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use super::planner::{ResidentPlanner, ResidentSize};
-use super::set::Counters;
+use crate::planner::ResidentPlanner;
+use crate::table::ResidentSize;
 
 /// A [`ResidentSet`](crate::ResidentSet) at one moment. Counters go on from the start.
 ///
-/// `Display` prints one line per figure, as [`MetricsSnapshot`](crate::MetricsSnapshot) and RocksDB's statistics do.
+/// `Display` prints one line per figure, as [`MetricsSnapshot`](blocked_bloom_lsm::MetricsSnapshot)
+/// and RocksDB's statistics do.
 ///
 /// ```
-/// use blocked_bloom_lsm::{ResidentOptions, ResidentSet, ResidentTable};
+/// use blocked_bloom_resident::{ResidentOptions, ResidentSet, ResidentTable};
 /// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
 /// let slot = set.add(ResidentTable::new(1, 1_000));
 /// let snapshot = set.snapshot();
@@ -31,7 +32,8 @@ pub struct ResidentSnapshot {
     pub budget: u64,
     /// Bytes of filters in memory, never more than the budget.
     pub resident_bytes: u64,
-    /// Bytes of filters that were evicted or folded and that readers still have pinned, beside the resident ones.
+    /// Bytes of filters that were evicted or folded and that readers still have pinned, beside the
+    /// resident ones.
     pub pinned_bytes: u64,
     /// Bytes of all filters, whether in memory or not.
     pub stored_bytes: u64,
@@ -47,16 +49,29 @@ pub struct ResidentSnapshot {
     pub evictions: u64,
     /// Filters that were folded in memory.
     pub folds: u64,
-    /// Reads a second that the resident filters save, each weighted by its table's read cost, estimated by the last tick.
+    /// Reads a second that the resident filters save, each weighted by its table's read cost,
+    /// estimated by the last tick.
     pub saved_reads: f64,
     /// Reads a second that all filters would save if all were in memory.
     pub savable_reads: f64,
-    /// Reads a second that a further MiB of budget would save: the figure to size the budget by. 0 if all filters fit that pay back.
+    /// Reads a second that a further MiB of budget would save: the figure to size the budget by. 0
+    /// if all filters fit that pay back.
     pub saved_reads_per_mib: f64,
 }
 
+/// What the set has counted itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counters {
+    pub(crate) wanted_bytes: u64,
+    pub(crate) loads: u64,
+    pub(crate) failed_loads: u64,
+    pub(crate) offered: u64,
+    pub(crate) evictions: u64,
+    pub(crate) folds: u64,
+}
+
 impl ResidentSnapshot {
-    pub(super) fn of(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
+    pub(crate) fn of(planner: &ResidentPlanner, counters: Counters, pinned_bytes: u64) -> Self {
         let mut snapshot = ResidentSnapshot {
             budget: planner.budget(),
             resident_bytes: planner.resident_bytes(),

@@ -1,9 +1,10 @@
-//! The pure planner: against exact and relaxed optima, budgets, hysteresis, inheritance, expectations, failures.
+//! The pure planner: against exact and relaxed optima, budgets, hysteresis, inheritance,
+//! expectations, failures.
 
 use std::time::Duration;
 
 use blocked_bloom::{FilterOptions, Params, Sizing};
-use blocked_bloom_lsm::{
+use blocked_bloom_resident::{
     MergeInput, ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable,
 };
 
@@ -91,7 +92,8 @@ fn plans_reach_the_exact_optimum_of_whole_filters() {
     assert!(reached as f64 > 0.985 * optimum as f64, "{reached} of {optimum}");
 }
 
-/// With sizes to choose from, the plan reaches the bound of the relaxed problem but for one step, and beats whole filters only.
+/// With sizes to choose from, the plan reaches the bound of the relaxed problem but for one step,
+/// and beats whole filters only.
 #[test]
 fn folding_reaches_the_relaxed_optimum() {
     let mut random = Random(11);
@@ -131,6 +133,25 @@ fn folding_reaches_the_relaxed_optimum() {
     let (folding, whole) = (saved(true), saved(false));
     assert!(folding <= bound * 1.000_1 && folding > 0.995 * bound, "{folding} of {bound}");
     assert!(folding > 1.03 * whole, "{folding} with folding, {whole} without");
+}
+
+/// Fails if half of a filter is wanted that has an odd number of blocks.
+#[test]
+fn only_filters_with_an_even_number_of_blocks_are_folded() {
+    for (blocks, folded) in [(8, ResidentSize::Half), (9, ResidentSize::None)] {
+        let options = FilterOptions::new(Sizing::MaxBytes(64 + blocks * 64));
+        let params = options.params(blocks * 50).unwrap();
+        assert_eq!(u64::from(params.blocks()), blocks);
+        let half = blocks / 2 * 64;
+        let mut planner =
+            ResidentPlanner::new(ResidentOptions::new(half).with_load_cost(0.0, f64::INFINITY));
+        let known = ResidentTable::new(1, params.stored_bytes()).with_params(&params);
+        let index = planner.add(known.with_absent_per_second(1_000.0));
+        let wanted = planner.tick(SECOND);
+        assert!(wanted.iter().all(|&change| change == (index, folded)), "{wanted:?}");
+        assert_eq!(planner.resize(index, ResidentSize::Half), folded == ResidentSize::Half);
+        assert_eq!((planner.size(index), wanted.len()), (folded, usize::from(blocks == 8)));
+    }
 }
 
 /// Fails if what is worth most per byte is evicted first.
@@ -270,7 +291,8 @@ fn a_shift_is_followed_within_the_half_life() {
     assert!(seconds <= 8, "{seconds} s");
 }
 
-/// Where many filters change at once, those of few lookups follow at once too; where only the volume of traffic changes, none forgets.
+/// Where many filters change at once, those of few lookups follow at once too; where only the
+/// volume of traffic changes, none forgets.
 #[test]
 fn many_changes_at_once_make_all_filters_forget() {
     let rate_after = |is_shift: bool| {
@@ -293,8 +315,8 @@ fn many_changes_at_once_make_all_filters_forget() {
     assert!(rate_after(false) < 4.1, "{}", rate_after(false));
 }
 
-/// A filter has changed only if both its lookups and its share of all have: where the hottest falls silent, the others have more of the
-/// share, and remember.
+/// A filter has changed only if both its lookups and its share of all have: where the hottest falls
+/// silent, the others have more of the share, and remember.
 #[test]
 fn a_filter_that_falls_silent_does_not_change_the_others() {
     let mut planner = ResidentPlanner::new(free(1).with_half_life(Duration::from_secs(8)));
@@ -376,7 +398,8 @@ fn new_tables_inherit_by_overlap_and_the_maximum_over_runs() {
     assert_ne!(without, second);
 }
 
-/// Before the first lookup every run is expected to be looked up evenly, so that the smallest tables come first.
+/// Before the first lookup every run is expected to be looked up evenly, so that the smallest
+/// tables come first.
 #[test]
 fn a_cold_start_loads_by_expected_lookups() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(700_000).with_folding(false));
@@ -396,8 +419,8 @@ fn a_cold_start_loads_by_expected_lookups() {
     assert_eq!(planner.resident_bytes(), 700_000);
 }
 
-/// How many lookups there are shows at the first tick: what is expected of tables that come later is scaled to it. A table that got none
-/// where many were due is expected to get few.
+/// How many lookups there are shows at the first tick: what is expected of tables that come later
+/// is scaled to it. A table that got none where many were due is expected to get few.
 #[test]
 fn expectations_are_scaled_to_what_is_counted() {
     let mut planner = ResidentPlanner::new(free(1).with_expected_lookups(10.0));
@@ -415,7 +438,8 @@ fn expectations_are_scaled_to_what_is_counted() {
     assert!((900.0..1_000.0).contains(&unseen), "{unseen}"); // 0.01 of 100,000
 }
 
-/// Fails if a first tick, in whose few microseconds nothing was looked up, takes that for what is to come.
+/// Fails if a first tick, in whose few microseconds nothing was looked up, takes that for what is
+/// to come.
 #[test]
 fn a_tick_right_after_the_start_loads_what_is_expected() {
     let mut planner = ResidentPlanner::new(ResidentOptions::new(1 << 20));

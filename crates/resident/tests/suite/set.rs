@@ -1,13 +1,15 @@
-//! The resident set: what is in memory, what readers see meanwhile, and what happens to damaged loads.
+//! The resident set: what is in memory, what readers see meanwhile, and what happens to damaged
+//! loads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, FormatError, KeyHash, Sizing};
-use blocked_bloom_lsm::{
+use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_resident::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
-    TableFilter, TableFilterError, WantedLoad,
+    WantedLoad,
 };
 use blocked_bloom_ribbon::RibbonOptions;
 
@@ -279,7 +281,8 @@ fn a_late_load_does_not_exceed_the_budget() {
     assert!(!is_resident(&slot));
 }
 
-/// Another filter for a table that has one takes its place, or is not kept; then the table has none.
+/// Another filter for a table that has one takes its place, or is not kept; then the table has
+/// none.
 #[test]
 fn an_offer_takes_the_place_of_the_table_s_other_filter() {
     let set = set(20_000);
@@ -326,7 +329,6 @@ fn ribbon_filters_are_resident_too() {
     assert_eq!(set.snapshot().resident_bytes, bytes.len() as u64);
 }
 
-#[cfg(feature = "rocksdb")]
 #[test]
 fn blocks_of_rocksdb_are_resident_too() {
     use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, KEY_HASH, hash_key};
@@ -432,8 +434,9 @@ fn a_snapshot_prints_each_figure() {
     assert_eq!(text.lines().count(), 16);
 }
 
-/// 10^8 lookups, of keys that are there in every other, while another thread loads, folds, evicts, removes and adds. A key that is there is
-/// never "absent"; a filter that was freed shows as garbage, and under AddressSanitizer as an error.
+/// 10^8 lookups, of keys that are there in every other, while another thread loads, folds, evicts,
+/// removes and adds. A key that is there is never "absent"; a filter that was freed shows as
+/// garbage, and under AddressSanitizer as an error.
 #[test]
 fn a_hundred_million_lookups_beside_an_evictor() {
     const TABLES: u64 = 16;

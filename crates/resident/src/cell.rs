@@ -1,8 +1,9 @@
-//! A value that readers see without a lock while another thread replaces it, by epochs: what was replaced is dropped when every reader that
-//! may see it is gone.
+//! A value that readers see without a lock while another thread replaces it, by epochs: what was
+//! replaced is dropped when every reader that may see it is gone.
 //!
-//! A reader pins once for all tables of a lookup: 4 ns, and then a load per table. Measured per table, with everything in a cache
-//! (`cargo bench --bench resident`): an epoch some 2 ns over a bare lookup, a clone of an `Arc` under an `RwLock` ten.
+//! A reader pins once for all tables of a lookup: 4 ns, and then a load per table. Measured per
+//! table, with everything in a cache (`cargo bench --bench resident`): an epoch some 2 ns over a
+//! bare lookup, a clone of an `Arc` under an `RwLock` ten.
 
 #![allow(unsafe_code, reason = "pointers that epochs keep alive")]
 
@@ -11,12 +12,13 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 
-/// Keeps what the slots of any set hold alive while it lives: make one per get, for all of its tables, and drop it before the next.
+/// Keeps what the slots of any set hold alive while it lives: make one per get, for all of its
+/// tables, and drop it before the next.
 ///
 /// What is evicted meanwhile is freed after it. Cost: some 4 ns. It is of its thread.
 ///
 /// ```
-/// let pin = blocked_bloom_lsm::FilterPin::new();
+/// let pin = blocked_bloom_resident::FilterPin::new();
 /// drop(pin);
 /// ```
 pub struct FilterPin(Guard);
@@ -29,7 +31,8 @@ impl FilterPin {
         FilterPin(epoch::pin())
     }
 
-    /// Hands what this thread has replaced to whichever thread can free it, and frees what nobody can see any more.
+    /// Hands what this thread has replaced to whichever thread can free it, and frees what nobody
+    /// can see any more.
     pub(crate) fn collect(&self) {
         self.0.flush();
     }
@@ -43,8 +46,8 @@ impl Debug for FilterPin {
 
 /// A value or none.
 ///
-/// Invariant: the pointer is null or one of `Owned::new` that no other cell has; it is taken out by `swap` alone, and then destroyed by
-/// `defer_destroy`. All pins are of the default collector.
+/// Invariant: the pointer is null or one of `Owned::new` that no other cell has; it is taken out by
+/// `swap` alone, and then destroyed by `defer_destroy`. All pins are of the default collector.
 pub(crate) struct EpochCell<T: Send + Sync + 'static>(Atomic<T>);
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
@@ -56,9 +59,11 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     #[inline]
     pub(crate) fn get<'p>(&self, pin: &'p FilterPin) -> Option<&'p T> {
         let held = self.0.load(Acquire, &pin.0);
-        // SAFETY: the pointer is null or was valid when it was stored, by the invariant, and the store happened before this load. It is
-        // destroyed only by `defer_destroy` under a pin of the same collector after it was taken out of the cell, hence not before this
-        // pin, which saw it in the cell, is gone; the lifetime of the reference is that of the pin. Nothing has it as `&mut`.
+        // SAFETY: the pointer is null or was valid when it was stored, by the invariant, and the
+        // store happened before this load. It is destroyed only by `defer_destroy` under a pin of
+        // the same collector after it was taken out of the cell, hence not before this pin, which
+        // saw it in the cell, is gone; the lifetime of the reference is that of the pin. Nothing
+        // has it as `&mut`.
         unsafe { held.as_ref() }
     }
 
@@ -68,8 +73,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         let new = value.map_or(Shared::null(), |value| Owned::new(value).into_shared(&pin));
         let old = self.0.swap(new, AcqRel, &pin);
         if !old.is_null() {
-            // SAFETY: by the invariant it came from `Owned::new`, and the atomic swap gave it to this call alone; no later `get` can see
-            // it. `T` is `Send` and `'static`, so that another thread may drop it later.
+            // SAFETY: by the invariant it came from `Owned::new`, and the atomic swap gave it to
+            // this call alone; no later `get` can see it. `T` is `Send` and `'static`, so that
+            // another thread may drop it later.
             unsafe { pin.defer_destroy(old) };
             pin.flush();
         }
