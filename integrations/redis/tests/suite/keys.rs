@@ -66,7 +66,8 @@ fn a_million_in_commands_of_a_thousand() {
     let freed = before - info(&mut connection, "used_memory");
     assert!(freed >= filter.memory_bytes(), "{freed} of {size} bytes");
     println!(
-        "{card} new of 1000000 keys in {links} links, 0 missed, {passed} of 200000 absent keys passed"
+        "{card} new of 1000000 keys in {links} links, 0 missed, \
+         {passed} of 200000 absent keys passed"
     );
     assert!(server.is_sound());
 }

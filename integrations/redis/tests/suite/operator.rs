@@ -108,7 +108,8 @@ fn commands_are_documented() {
     }
 }
 
-/// What a server with these load arguments makes of a key that is not there: rate, capacity and growth.
+/// What a server with these load arguments makes of a key that is not there: rate, capacity and
+/// growth.
 fn made(connection: &mut Connection, name: &str) -> (f64, u64, String) {
     assert_eq!(reply(connection, &["BF.ADD", name, "a"]), "1");
     let container = &dump(connection, name)[1].1;
@@ -280,7 +281,8 @@ fn small_filters_take_few_bytes_and_say_how_many() {
             "{items_each} items: {each:.0} bytes for each filter, MEMORY USAGE {usage}, SIZE {size}"
         );
         assert!(each <= 400.0 || !is_jemalloc, "{each}");
-        // What the server counts for the key beside its value: two more allocations of 16 bytes, and a part of the table.
+        // What the server counts for the key beside its value: two more allocations of 16 bytes,
+        // and a part of the table.
         assert!(((usage as f64)..usage as f64 + 64.0).contains(&each), "{each} {usage}");
         assert!((size..size + 100).contains(&usage) || !is_jemalloc, "{size} {usage}");
         (0..4_000).for_each(|i| call::<()>(&mut connection, &["DEL", &name(i)]));
@@ -296,7 +298,8 @@ fn small_filters_take_few_bytes_and_say_how_many() {
     assert!(((usage as f64)..usage as f64 + 80.0).contains(&each), "{each} {usage}");
 }
 
-/// The false-positive rate of this many blocks and probes, by the formula of docs/format.md, with Poisson's distribution of keys over blocks.
+/// The false-positive rate of this many blocks and probes, by the formula of docs/format.md, with
+/// Poisson's distribution of keys over blocks.
 fn rate(keys: f64, blocks: f64, probes: i32) -> f64 {
     let mean = keys / blocks;
     let k = f64::from(probes);
@@ -349,7 +352,8 @@ fn a_reserved_filter_has_the_size_that_its_rate_needs() {
     }
 }
 
-/// Milliseconds of the server's CPU for a command; the number of others that run on the machine makes no difference.
+/// Milliseconds of the server's CPU for a command; the number of others that run on the machine
+/// makes no difference.
 fn milliseconds(server: &Server, connection: &mut Connection, words: &[&str]) -> f64 {
     let before = server.cpu_nanoseconds();
     let text = reply(connection, words);

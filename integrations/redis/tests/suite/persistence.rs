@@ -1,5 +1,5 @@
-//! Filters after a restart, from RDB and AOF files, on a replica, and after the end of the server at
-//! any moment.
+//! Filters after a restart, from RDB and AOF files, on a replica, and after the end of the server
+//! at any moment.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -76,7 +76,8 @@ fn compare(connection: &mut Connection, filters: &Filters) {
     assert_eq!(call::<i64>(connection, &["TTL", "fixed"]), -1);
 }
 
-/// Completes what was half loaded, and adds keys to all others as to copies in another filter of the core.
+/// Completes what was half loaded, and adds keys to all others as to copies in another filter of
+/// the core.
 fn go_on(connection: &mut Connection, filters: &Filters) {
     for (name, expected) in filters.iter().filter(|(name, _)| name.starts_with("half")) {
         let missing = match &name[..] {
@@ -218,7 +219,8 @@ fn a_replica_has_the_same_filters() {
         &mut connection,
         &["EVAL", "for i = 1, 200 do redis.call('BF.ADD', KEYS[1], i) end", "1", "scripted"],
     );
-    // No link can keep what is left of this rate: the keys before the one that needs it are there, here and on the replica.
+    // No link can keep what is left of this rate: the keys before the one that needs it are there,
+    // here and on the replica.
     call::<()>(&mut connection, &["BF.RESERVE", "strict", "0.00000001", "1"]);
     call::<()>(&mut connection, &["BF.ADD", "strict", "key:0"]);
     let many = crate::server::command("BF.MADD", "strict", &keys(0, 100_000));

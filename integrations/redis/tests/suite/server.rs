@@ -298,7 +298,8 @@ pub(crate) fn dump(connection: &mut Connection, name: &str) -> Vec<(i64, Vec<u8>
     }
 }
 
-/// Keys that an own filter's links are for, by its dump: the keys of all but the last one, and what the container says of the last.
+/// Keys that an own filter's links are for, by its dump: the keys of all but the last one, and what
+/// the container says of the last.
 pub(crate) fn stored_capacity(dump: &[(i64, Vec<u8>)]) -> u64 {
     let container: Vec<u8> = dump[1..].iter().flat_map(|(_, data)| data).copied().collect();
     let number = |at: usize| u64::from_le_bytes(container[at..at + 8].try_into().unwrap());
