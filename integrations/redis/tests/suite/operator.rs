@@ -267,7 +267,9 @@ fn small_filters_take_few_bytes_and_say_how_many() {
         call::<()>(&mut connection, &["DEL", &name(i)]);
     }
     wait_until("the table is not being moved", || {
-        !call::<String>(&mut connection, &["DEBUG", "HTSTATS", "0"]).contains("rehashing")
+        let tables: String = call(&mut connection, &["DEBUG", "HTSTATS", "0"]);
+        // Valkey says so of a table at rest; Redis says nothing.
+        !tables.replace("rehashing index: -1", "").contains("rehashing")
     });
     for items_each in [1, 20, 100] {
         let before = info(&mut connection, "used_memory");
