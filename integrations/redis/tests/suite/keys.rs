@@ -63,9 +63,10 @@ fn a_million_in_commands_of_a_thousand() {
     assert!((size..size + size / 4).contains(&usage), "{usage} {size}");
     let before = info(&mut connection, "used_memory");
     call::<()>(&mut connection, &["DEL", "f"]);
-    // Valkey frees it in another thread.
+    // Valkey frees it in another thread, and counts the buffers of replies, which grow.
     wait_until("the filter's memory is given back", || {
-        info(&mut connection, "used_memory") + filter.memory_bytes() <= before
+        let now = info(&mut connection, "used_memory");
+        now + filter.memory_bytes() <= before + (64 << 10)
     });
     println!(
         "{card} new of 1000000 keys in {links} links, 0 missed, \
