@@ -19,14 +19,15 @@ cpufeatures::new!(detect, "avx2");
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     is_supported: detect::get,
-    contains,
-    insert,
     one,
-    few,
+    group,
+    batch,
+    prefetches: true,
+    insert,
     overlapped: 8,
 };
 
-/// Up to this many hashes of a call are tested one by one.
+/// Up to this many hashes of a group are tested one by one.
 const ONE_BY_ONE: usize = 16;
 
 /// Keys an iteration: their results fill one register of bytes.
@@ -36,7 +37,7 @@ const KEYS: usize = 4;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-unsafe fn contains(
+unsafe fn batch(
     blocks: &[Block],
     prefetch: Prefetch,
     probes: u32,
@@ -44,7 +45,7 @@ unsafe fn contains(
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
+    unsafe { batch_for!(batch_of, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
@@ -53,7 +54,7 @@ unsafe fn contains(
 ///
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[target_feature(enable = "avx2")]
-unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
+unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
     probes: u32,
     hashes: &[u64],
@@ -209,7 +210,7 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
 /// As [`Table`] says.
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx2")]
-unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
         // SAFETY: the caller promised the number of blocks.
         let block = unsafe { address(blocks, hash) };
@@ -221,9 +222,9 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // SAFETY: the caller's promises are passed on.
     unsafe {
         match probes {
-            ..=8 => few_of::<1>(blocks, probes, hashes),
-            9..=16 => few_of::<2>(blocks, probes, hashes),
-            _ => few_of::<4>(blocks, probes, hashes),
+            ..=8 => group_of::<1>(blocks, probes, hashes),
+            9..=16 => group_of::<2>(blocks, probes, hashes),
+            _ => group_of::<4>(blocks, probes, hashes),
         }
     }
 }
@@ -235,7 +236,7 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
-unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     watch!(ran("avx2"));
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };

@@ -1,7 +1,9 @@
-//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys an iteration.
+//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys
+//! an iteration.
 //!
-//! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
-//! Inserting is scalar: there is no scatter, and 64 bytes take longer to make than the bits to set.
+//! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in
+//! which bits are compared. Inserting is scalar: there is no scatter, and 64 bytes take longer to
+//! make than the bits to set.
 
 use core::arch::aarch64::*;
 
@@ -15,8 +17,9 @@ use crate::probe::Block;
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Neon,
     is_supported: || cfg!(target_feature = "neon"),
-    contains,
-    few,
+    group,
+    batch,
+    prefetches: true,
     overlapped: 8,
     ..scalar::TABLE
 };
@@ -28,7 +31,18 @@ const KEYS: usize = 8;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn contains(
+unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    let mut word = [0];
+    // SAFETY: the caller's promises are passed on; there is a word for up to 64 hashes.
+    unsafe { batch(blocks, Prefetch::No, probes, hashes, &mut word) };
+    word[0]
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn batch(
     blocks: &[Block],
     prefetch: Prefetch,
     probes: u32,
@@ -36,28 +50,18 @@ unsafe fn contains(
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
+    unsafe { batch_for!(batch_of, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
-/// # Safety
-///
-/// As [`Table`] says.
-#[target_feature(enable = "neon")]
-unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    let mut word = [0];
-    // SAFETY: the caller's promises are passed on; there are up to 64 hashes.
-    unsafe { contains(blocks, Prefetch::No, probes, hashes, &mut word) };
-    word[0]
-}
-
-/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that `tools/codegen.sh` finds each instance.
+/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that
+/// `tools/codegen.sh` finds each instance.
 ///
 /// # Safety
 ///
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "neon")]
-unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
+unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
     probes: u32,
     hashes: &[u64],

@@ -89,12 +89,18 @@ impl Prefetch {
         }
     }
 
-    /// How a call of this many hashes prefetches groups of them. None if `contains` does it better: in a filter that fits the cache, or in a long
-    /// call for one of up to [`NEAR`] times as much.
+    /// Whether a filter of these blocks is of up to [`NEAR`] times what fits the cache.
+    pub(super) fn is_near<B>(blocks: &[B]) -> bool {
+        size_of_val(blocks) / NEAR <= cache::fits()
+    }
+
+    /// How a call of this many keys prefetches groups of them while later ones are hashed. None if
+    /// they are all hashed first: for a filter that fits the cache, and in long calls for one that
+    /// is [near](Self::is_near).
     #[inline]
     pub(crate) fn of_groups<B>(blocks: &[B], hashes: usize) -> Option<Self> {
         let prefetch = Self::of(blocks);
-        let is_near = hashes > GROUP && size_of_val(blocks) / NEAR <= cache::fits();
+        let is_near = hashes > GROUP && Self::is_near(blocks);
         (prefetch != Prefetch::No && !is_near).then_some(prefetch)
     }
 
