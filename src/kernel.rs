@@ -92,9 +92,9 @@ pub enum InstructionSet {
     Scalar,
 }
 
-/// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if detection
-/// found its [`instructions`](Self::instructions), on which `unsafe` code of other packages may
-/// rely.
+/// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if
+/// detection found its [`instructions`](Self::instructions), on which `unsafe` code of other
+/// packages may rely.
 ///
 /// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for
 /// ruling out a suspect: the answers are the same.
@@ -244,9 +244,9 @@ impl Kernel {
         probe::contains(line, hash, probes)
     }
 
-    /// Sets the bits of every hash, all of which must belong to the tile. Unless `new` is empty, bit
-    /// `i % 64` of `new[i / 64]` then says whether hash `i` set one that was not set; bits past the
-    /// last hash are zero.
+    /// Sets the bits of every hash, all of which must belong to the tile. Unless `new` is empty,
+    /// bit `i % 64` of `new[i / 64]` then says whether hash `i` set one that was not set; bits past
+    /// the last hash are zero.
     ///
     /// # Panics
     ///

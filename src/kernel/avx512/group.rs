@@ -8,9 +8,9 @@
 
 use core::arch::x86_64::*;
 
+use super::super::GROUP;
 use super::super::driver::for_each_of_few;
 use super::super::prefetch::Prefetch;
-use super::super::GROUP;
 use super::super::table::address;
 use super::one::{NEXT_ROUND, One, POWERS, one};
 use crate::probe::Block;
@@ -86,8 +86,9 @@ unsafe fn group_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[
             one.contains(unsafe { &*block }, *hash)
         });
     }
+    let tests = Tests::<LANES>::new(probes);
     // SAFETY: the caller's promises are passed on.
-    unsafe { Tests::<LANES>::new(probes).word::<2>(blocks, hashes) }
+    unsafe { tests.word::<2>(blocks, hashes) }
 }
 
 /// As [`group_of`], for each group.
@@ -156,9 +157,7 @@ impl<const LANES: usize> Tests<LANES> {
         let one = _mm512_set1_epi32(1);
         Tests {
             // SAFETY: sixteen words; the load has no alignment to respect.
-            powers: unsafe {
-                _mm512_mask_loadu_epi32(one, lanes as u16, table.as_ptr().cast())
-            },
+            powers: unsafe { _mm512_mask_loadu_epi32(one, lanes as u16, table.as_ptr().cast()) },
             next_round: _mm512_mask_set1_epi32(one, (lanes >> 16) as u16, NEXT_ROUND),
             block: _mm512_set1_epi64(1 << 32),
         }
@@ -269,7 +268,8 @@ impl<const LANES: usize> Tests<LANES> {
         _mm512_shrdi_epi32::<1>(found, bits)
     }
 
-    /// A bit for each of `keys` keys, whose tests `found` has last: set if all its probes' bits are.
+    /// A bit for each of `keys` keys, whose tests `found` has last: set if all its probes' bits
+    /// are.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     fn collect(found: __m512i, keys: usize) -> u64 {
