@@ -42,10 +42,6 @@ pub(crate) const GROUP: usize = 64;
 /// 1.3 of the time, 256 the same (Zen 4).
 const AHEAD: usize = 2 * GROUP;
 
-/// Hashes that are prefetched and tested together in filters little larger than the cache, and how
-/// far ahead: groups as elsewhere took 1.1 of the time (Zen 4).
-const NEAR_GROUP: usize = GROUP / 2;
-
 /// Fastest first; the last is always supported.
 static KERNELS: &[Table] = &[
     #[cfg(target_arch = "x86_64")]
@@ -175,25 +171,18 @@ impl Kernel {
     /// `1 <= blocks.len() < 2^32`, `1 <= probes <= 30`, and `hits` is one word per 64 hashes.
     #[inline(never)]
     unsafe fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-        let prefetch = Prefetch::of(blocks);
-        let is_near = hashes.len() > GROUP && Prefetch::is_near(blocks);
-        if prefetch == Prefetch::No || is_near && self.0.prefetches {
+        let Some(prefetch) = Prefetch::of_groups(blocks, hashes.len()) else {
+            let prefetch = Prefetch::of(blocks);
             // SAFETY: a `Kernel` is only made by `supported`, after detection; the caller promises
             // the rest.
             return unsafe { (self.0.batch)(blocks, prefetch, probes, hashes, hits) };
-        }
-        let (size, ahead) = if is_near { (NEAR_GROUP, NEAR_GROUP) } else { (GROUP, AHEAD) };
-        let (first, mut later) = hashes.split_at(hashes.len().min(ahead));
-        prefetch.prefetch(blocks, first);
-        for (word, hashes) in hits.iter_mut().zip(hashes.chunks(64)) {
-            *word = 0;
-            for (i, group) in hashes.chunks(size).enumerate() {
-                let (next, rest) = later.split_at(later.len().min(size));
-                prefetch.prefetch(blocks, next);
-                later = rest;
-                // SAFETY: as above, and `chunks` gives groups of 1 to 64 hashes.
-                *word |= unsafe { (self.0.group)(blocks, probes, group) } << (i * size);
-            }
+        };
+        prefetch.prefetch(blocks, &hashes[..hashes.len().min(AHEAD)]);
+        for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
+            let later = &hashes[hashes.len().min(i * GROUP + AHEAD)..];
+            prefetch.prefetch(blocks, &later[..later.len().min(GROUP)]);
+            // SAFETY: as above, and `chunks` gives groups of 1 to 64 hashes.
+            *word = unsafe { (self.0.group)(blocks, probes, group) };
         }
     }
 

@@ -24,7 +24,6 @@ pub(super) const TABLE: Table = Table {
     one,
     group,
     batch,
-    prefetches: true,
     insert,
     overlapped: 8,
 };

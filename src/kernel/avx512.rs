@@ -34,7 +34,6 @@ pub(super) const TABLE: Table = Table {
     one,
     group: group::group,
     batch: group::batch,
-    prefetches: false,
     insert: insert::insert,
     overlapped: 8,
 };

@@ -19,7 +19,6 @@ pub(super) const TABLE: Table = Table {
     is_supported: || cfg!(target_feature = "neon"),
     group,
     batch,
-    prefetches: true,
     overlapped: 8,
     ..scalar::TABLE
 };

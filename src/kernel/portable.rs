@@ -20,7 +20,6 @@ pub(super) const TABLE: Table = Table {
     is_supported: || true,
     group,
     batch,
-    prefetches: true,
     ..scalar::TABLE
 };
 

@@ -12,10 +12,10 @@ const DISTANCE: usize = 64;
 /// ns a key of 100 M into the first level, and 4 into the second. On aarch64 nobody has measured.
 pub(super) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 
-/// Long calls for filters of up to this many times [`cache::fits`] prefetch less far ahead. AVX2,
-/// NEON and the portable kernel prefetch between tests, into the first level: in groups, AVX2 took
-/// 1.2 to 1.4 of the time for 1 M to 3 M keys, the portable kernel 1.08 to 1.1 (Zen 4, 10 bits per
-/// key, 1,024 a call). The others prefetch [`NEAR_GROUP`](super::NEAR_GROUP) keys.
+/// Long calls for filters of up to this many times [`cache::fits`] prefetch between tests, into the
+/// first level. For 1 M to 3 M keys, groups that are prefetched first took 1.2 to 1.4 of the time by
+/// AVX2, 1.08 to 1.1 by the portable kernel and, of hashes that are in the cache, 1.08 to 1.2 by
+/// AVX-512 (Zen 4, 10 bits per key, 1,024 a call).
 const NEAR: usize = 6;
 
 /// Prefetches what the items of a batch need some places before each is reached.
@@ -94,18 +94,13 @@ impl Prefetch {
         }
     }
 
-    /// Whether a filter of these blocks is of up to [`NEAR`] times what fits the cache.
-    pub(super) fn is_near<B>(blocks: &[B]) -> bool {
-        size_of_val(blocks) / NEAR <= cache::fits()
-    }
-
-    /// How a call of this many keys prefetches groups of them while later ones are hashed. None if
-    /// they are all hashed first: for a filter that fits the cache, and in long calls for one that
-    /// is [near](Self::is_near).
+    /// How a call of this many hashes prefetches groups of them. None if a batch does better
+    /// without: in a filter that fits the cache, or in a long call for one of up to [`NEAR`] times
+    /// as much.
     #[inline]
     pub(crate) fn of_groups<B>(blocks: &[B], hashes: usize) -> Option<Self> {
         let prefetch = Self::of(blocks);
-        let is_near = hashes > GROUP && Self::is_near(blocks);
+        let is_near = hashes > GROUP && size_of_val(blocks) / NEAR <= cache::fits();
         (prefetch != Prefetch::No && !is_near).then_some(prefetch)
     }
 

@@ -2,7 +2,7 @@
 //! answer.
 
 use super::driver::for_each_of_few;
-use super::prefetch::Prefetch;
+use super::prefetch::{Prefetch, PrefetchAhead};
 use super::table::{Table, Tile};
 use super::{GROUP, InstructionSet};
 use crate::probe::{self, Block};
@@ -13,7 +13,6 @@ pub(super) const TABLE: Table = Table {
     one,
     group,
     batch,
-    prefetches: false,
     insert,
     overlapped: 1,
 };
@@ -29,8 +28,11 @@ pub(super) fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     })
 }
 
-fn batch(blocks: &[Block], _: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
+fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    let later = if prefetch == Prefetch::No { &[] } else { hashes };
+    let mut ahead = PrefetchAhead::start(later, |&hash| prefetch.prefetch(blocks, &[hash]));
     for (hashes, word) in hashes.chunks(GROUP).zip(hits) {
+        ahead.advance(hashes.len());
         *word = group(blocks, probes, hashes);
     }
 }

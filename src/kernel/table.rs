@@ -77,8 +77,8 @@ impl Tile<'_> {
 /// `one(line, probes, hash)` tests one key in its block. `group(blocks, probes, hashes)` tests 1 to
 /// 64 hashes, whose blocks are in the cache or were prefetched, and gives a bit for each.
 /// `batch(blocks, prefetch, probes, hashes, hits)` tests any number and writes bit `i % 64` of
-/// `hits[i / 64]` for hash `i`, zero past the last. If the table `prefetches`, it prefetches ahead
-/// between the tests, as `prefetch` says; else it expects the blocks where `group` does.
+/// `hits[i / 64]` for hash `i`, zero past the last; it prefetches ahead between the tests, as
+/// `prefetch` says.
 /// `insert(tile, probes, hashes, new)` sets the bits of every hash, and panics at one whose block
 /// is not in the tile. If `new` is not empty, it also writes bit `i % 64` of `new[i / 64]`, set if
 /// hash `i` set a bit that was not set, zero past the last. `overlapped`: the largest call that is
@@ -97,7 +97,6 @@ pub(super) struct Table {
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
     pub(super) group: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
     pub(super) batch: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
-    pub(super) prefetches: bool,
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     pub(super) overlapped: usize,
 }

@@ -9,8 +9,8 @@
 use core::arch::x86_64::*;
 
 use super::super::GROUP;
-use super::super::driver::for_each_of_few;
-use super::super::prefetch::Prefetch;
+use super::super::driver::{batch_for, for_each_of_few};
+use super::super::prefetch::{Prefetch, ahead_of};
 use super::super::table::address;
 use super::one::{NEXT_ROUND, One, POWERS, one};
 use crate::probe::Block;
@@ -50,23 +50,16 @@ pub(super) unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64
 /// # Safety
 ///
 /// As [`Table`](super::super::table::Table) says.
-#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
 pub(super) unsafe fn batch(
     blocks: &[Block],
-    _prefetch: Prefetch,
+    prefetch: Prefetch,
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on, and the probes fit the lanes.
-    unsafe {
-        match probes {
-            ..=8 => batch_of::<8>(blocks, probes, hashes, hits),
-            9..=16 => batch_of::<16>(blocks, probes, hashes, hits),
-            _ => batch_of::<32>(blocks, probes, hashes, hits),
-        }
-    }
+    unsafe { batch_for!(batch_of, [8, 16, 32], blocks, prefetch, probes, hashes, hits) }
 }
 
 /// Up to `LANES` probes. Not inlined, so that each instance saves only the registers that it needs.
@@ -88,7 +81,7 @@ unsafe fn group_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[
     }
     let tests = Tests::<LANES>::new(probes);
     // SAFETY: the caller's promises are passed on.
-    unsafe { tests.word::<2>(blocks, hashes) }
+    unsafe { tests.word::<2>(blocks, hashes, &mut |_| {}) }
 }
 
 /// As [`group_of`], for each group.
@@ -98,19 +91,22 @@ unsafe fn group_of<const LANES: usize>(blocks: &[Block], probes: u32, hashes: &[
 /// As [`Table`](super::super::table::Table) says, and `probes <= LANES`.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-unsafe fn batch_of<const LANES: usize>(
+unsafe fn batch_of<const LINES: usize, const LANES: usize>(
     blocks: &[Block],
     probes: u32,
     hashes: &[u64],
     hits: &mut [u64],
 ) {
+    let mut ahead = ahead_of::<LINES>(blocks, hashes);
+    let mut advance = |keys| ahead.advance(keys);
     let tests = Tests::<LANES>::new(probes);
     let (whole, rest) = hashes.as_chunks::<GROUP>();
     for (hashes, word) in whole.iter().zip(&mut *hits) {
         // SAFETY: the caller's promises are passed on.
-        *word = unsafe { tests.word::<STEP>(blocks, hashes) };
+        *word = unsafe { tests.word::<STEP>(blocks, hashes, &mut advance) };
     }
     if !rest.is_empty() {
+        advance(rest.len());
         // SAFETY: the caller's promises are passed on, and these are fewer than 64 hashes.
         hits[whole.len()] = unsafe { group_of::<LANES>(blocks, probes, rest) };
     }
@@ -163,26 +159,31 @@ impl<const LANES: usize> Tests<LANES> {
         }
     }
 
-    /// A bit for each key of a group; between `STEP` keys there is no jump.
+    /// A bit for each key of a group; `STEP` of them are tested without a jump, after `advance` was
+    /// called for as many.
     ///
     /// # Safety
     ///
     /// There are 1 to 2^32 - 1 blocks, and 1 to 64 hashes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn word<const STEP: usize>(&self, blocks: &[Block], hashes: &[u64]) -> u64 {
-        watch!(ran("avx512"));
+    unsafe fn word<const STEP: usize>(
+        &self,
+        blocks: &[Block],
+        hashes: &[u64],
+        advance: &mut impl FnMut(usize),
+    ) -> u64 {
         if LANES == 8 {
             // SAFETY: the caller's promises are passed on.
-            return unsafe { self.all::<STEP>(blocks, hashes) };
+            return unsafe { self.all::<STEP>(blocks, hashes, advance) };
         }
         // A register has the answers of 32 keys.
         let (low, high) = hashes.split_at(hashes.len().min(32));
         // SAFETY: the caller's promises are passed on.
-        let mut word = unsafe { self.all::<STEP>(blocks, low) };
+        let mut word = unsafe { self.all::<STEP>(blocks, low, advance) };
         if !high.is_empty() {
             // SAFETY: as above.
-            word |= unsafe { self.all::<STEP>(blocks, high) } << 32;
+            word |= unsafe { self.all::<STEP>(blocks, high, advance) } << 32;
         }
         word
     }
@@ -194,7 +195,12 @@ impl<const LANES: usize> Tests<LANES> {
     /// There are 1 to 2^32 - 1 blocks.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
-    unsafe fn all<const STEP: usize>(&self, blocks: &[Block], hashes: &[u64]) -> u64 {
+    unsafe fn all<const STEP: usize>(
+        &self,
+        blocks: &[Block],
+        hashes: &[u64],
+        advance: &mut impl FnMut(usize),
+    ) -> u64 {
         let block = |hash: &u64| {
             // SAFETY: the caller promised the number of blocks.
             unsafe { address(blocks, low(hash)) }
@@ -202,6 +208,8 @@ impl<const LANES: usize> Tests<LANES> {
         let mut found = _mm512_setzero_si512();
         let (steps, rest) = hashes.as_chunks::<STEP>();
         for step in steps {
+            advance(STEP);
+            watch!(ran("avx512"));
             for pair in step.as_chunks::<2>().0 {
                 // SAFETY: two of `blocks`, by `address`.
                 found = unsafe { self.pair(found, pair, block(&pair[0]), block(&pair[1])) };
