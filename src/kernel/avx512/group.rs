@@ -110,9 +110,14 @@ unsafe fn batch_of<const LINES: usize, const LANES: usize>(
     let (whole, rest) = hashes.as_chunks::<GROUP>();
     for (hashes, word) in whole.iter().zip(&mut *hits) {
         *word = 0;
-        // One call of `all`, so that it is inlined.
-        for (i, hashes) in hashes.chunks(Tests::<LANES>::MOST).enumerate() {
+        if LANES == 8 {
             // SAFETY: the caller's promises are passed on.
+            *word = unsafe { tests.all::<STEP>(blocks, hashes, &mut advance) };
+            continue;
+        }
+        // One call, so that it is inlined.
+        for (i, hashes) in hashes.as_chunks::<32>().0.iter().enumerate() {
+            // SAFETY: as above.
             *word |= unsafe { tests.all::<STEP>(blocks, hashes, &mut advance) } << (32 * i);
         }
     }
