@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_expr_common::physical_expr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -79,9 +81,22 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     in_right.then(|| (1, columns.iter().map(|c| c - left).collect()))
 }
 
-/// Whether rows of the plan can be dropped by columns of this input below the plan as well as above it.
+/// Whether an operator computes something that is not determined by its rows, such as a number that
+/// counts calls.
+pub(crate) fn is_volatile(plan: &Plan) -> Result<bool> {
+    let mut volatile = false;
+    plan.apply_expressions(&mut |expression| {
+        volatile |= physical_expr::is_volatile(expression);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(volatile)
+}
+
+/// Whether rows of the plan, one of those that [`origin`] looks through, can be dropped by columns
+/// of this input below the plan as well as above it: not if it keeps the first rows, or numbers
+/// them.
 fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
-    if plan.fetch().is_some() {
+    if plan.fetch().is_some() || is_volatile(plan).unwrap_or(true) {
         return false;
     }
     let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {

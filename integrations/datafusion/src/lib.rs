@@ -83,3 +83,12 @@ pub(crate) fn with_functions(state: SessionState) -> SessionState {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
+/// A defect of the engine, as it is to be reported: its program fails once the engine is mended.
+#[cfg(doctest)]
+#[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
+mod dynamic_filter_below_limit {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../upstream/order-lost-below-limit.md")]
+mod order_lost_below_limit {}

@@ -33,7 +33,7 @@ use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use crate::filter::{failed, look_up, open};
 use crate::keys::KeyType;
-use crate::scan::{Counts, with_row_filter};
+use crate::scan::{Counts, has_limit, with_row_filter};
 
 const NAME: &str = "BloomProbeExec";
 
@@ -51,8 +51,10 @@ const SAMPLES_SKIPPED: usize = 16;
 /// of the first input all of it. Schema, statistics, order and partitioning are those of the first input, which must stay the first: the engine's
 /// sort pushdown takes column `n` of an operator for column `n` of its inputs, one after the other.
 ///
-/// Where the first input is a scan that takes row filters, as one of Parquet does with `datafusion.execution.parquet.pushdown_filters`, the
-/// filter is put there when it is known.
+/// Where the first input is a scan that takes row filters, as one of Parquet does with
+/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there when it is known; not
+/// if the scan, or an operator above it, ends after some rows, or computes what rows do not
+/// determine. Limits from above stay above.
 ///
 /// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a million rows of each partition.
 ///
@@ -407,12 +409,19 @@ impl ExecutionPlan for BloomProbeExec {
         Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
     }
 
+    // By this and the next, and as it takes no `fetch`, limits stay above: of the first rows of the
+    // input, fewer would be left.
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::LowerEqual
     }
 
-    // Filters from above may be applied below: this operator only drops rows, whichever they are. They find their columns by name there, so
-    // names must not repeat.
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    // Filters from above may be applied below: this operator only drops rows, whichever they are.
+    // Not below a limit, which the engine's scans do not refuse. They find their columns by name
+    // there, so names must not repeat.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
@@ -423,7 +432,7 @@ impl ExecutionPlan for BloomProbeExec {
         let schema = self.input.schema();
         let mut names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
         names.sort();
-        let input = match names.is_sorted_by(|a, b| a < b) {
+        let input = match names.is_sorted_by(|a, b| a < b) && !has_limit(&self.input) {
             true => ChildFilterDescription::from_child(&parent_filters, &self.input)?,
             false => none.clone(),
         };

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use self::processes::Cluster;
 use crate::common::{error, number, rows, run, sorted_lines};
+use crate::limits;
 use crate::tpch::generated;
 
 #[expect(dead_code, reason = "the example needs more of it")]
@@ -218,6 +219,30 @@ async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
         assert_eq!(explained.contains("CollectLeft"), broadcast, "{what}");
         assert_eq!(explained.contains("BloomProbeExec"), !broadcast, "{what}");
     }
+}
+
+/// Scans that take row filters, and have a limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_below_filters_in_a_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    limits::write_tables(directory).await;
+    let local = SessionContext::new();
+    limits::register_tables(&local, directory).await;
+    let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
+    for adaptive in [true, false] {
+        let config = without_broadcast(config(true, adaptive))
+            .set_bool("datafusion.execution.parquet.pushdown_filters", true);
+        let context = client(&cluster, directory, config).await;
+        limits::register_tables(&context, directory).await;
+        for sql in limits::parts_in_a_cluster() {
+            let expected = rows(&local, &sql).await;
+            let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+            assert_eq!(answer.expect(&sql), expected, "adaptive {adaptive}: {sql}");
+        }
+    }
+    let log = log_of(&cluster, 0) + &log_of(&cluster, 1);
+    assert!(log.contains("probing with a filter of"), "no probe:\n{log}");
 }
 
 async fn functions_of_the_client(cluster: &Cluster, directory: &Path) {
