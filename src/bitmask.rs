@@ -122,8 +122,15 @@ impl Bitmask {
     }
 }
 
-/// Writes "maybe" for `len` keys.
-pub(crate) fn fill_with_hits(words: &mut [u64], len: usize) {
+/// Writes the answers of a filter that answers "maybe" to each of `len` keys: a one for each, and
+/// zeros past the last.
+///
+/// ```
+/// let mut words = [0; 2];
+/// blocked_bloom::parts::fill_with_hits(&mut words, 70);
+/// assert_eq!(words, [u64::MAX, 0b11_1111]);
+/// ```
+pub fn fill_with_hits(words: &mut [u64], len: usize) {
     for (i, word) in words.iter_mut().enumerate() {
         *word = used(len, i);
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, Value, hash_value};
 
 const FILE: &str = concat!(

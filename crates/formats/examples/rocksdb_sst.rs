@@ -13,7 +13,7 @@ use std::error::Error;
 use std::fs;
 use std::num::ParseIntError;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, RocksdbError, SstFilter};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/rocksdb/");

@@ -3,7 +3,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "rocksdb")] {
-//! use blocked_bloom::Bitmask;
+//! use blocked_bloom::{Bitmask, Filter};
 //! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 //!
 //! // The filter block that RocksDB writes for these keys at 10 bits per key.
@@ -92,15 +92,6 @@ mod varint;
 #[cfg(test)]
 #[path = "../tests/unit/watch.rs"]
 mod watch;
-#[cfg(any(
-    feature = "cassandra",
-    feature = "guava",
-    feature = "parquet",
-    feature = "redis",
-    feature = "rocksdb",
-    feature = "spark"
-))]
-mod words;
 
 #[cfg(not(test))]
 #[allow(unused_imports, reason = "not every format prefetches by itself")]

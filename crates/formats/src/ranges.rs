@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 /// range (`From<&[u8]>`).
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// # #[cfg(feature = "rocksdb")] {
 /// use blocked_bloom_formats::FileRanges;
 /// use blocked_bloom_formats::rocksdb::{RocksdbError, SstFilter};

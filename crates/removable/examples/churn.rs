@@ -14,7 +14,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use blocked_bloom::{Bitmask, FilterOptions, KeyHash};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::{Parser, value_parser};
 

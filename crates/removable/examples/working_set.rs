@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::error::Error;
 use std::path::PathBuf;
 
-use blocked_bloom::FilterOptions;
+use blocked_bloom::{Filter, FilterOptions};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::Parser;
 

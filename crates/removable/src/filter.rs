@@ -2,8 +2,7 @@
 
 use blocked_bloom::header::HEADER_BYTES;
 use blocked_bloom::{
-    Bitmask, Block, BlockBuffer, Filter, FormatError, Kernel, KeyError, KeyHash, KeyHasher,
-    LengthError, Stored,
+    Block, BlockBuffer, Filter, FormatError, Kernel, KeyHash, LengthError, Stored,
 };
 
 use crate::kernel;
@@ -32,6 +31,7 @@ use crate::tags::{self, LANES, Place};
 ///   two. If their owner lends more or fewer bytes than were opened, every answer is "maybe".
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 /// let options = RemovableOptions::new(1_000);
 /// let mut sessions = options.empty_filter()?;
@@ -79,6 +79,7 @@ impl Meta {
 /// Where the lines of a filter are. Nobody else can implement it, since this module is private.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_removable::RemovableOptions;
 /// let filter = RemovableOptions::new(100).empty_filter()?;
 /// assert_eq!(filter.contains("apple"), filter.view().contains("apple"));
@@ -162,120 +163,12 @@ impl<D: Lines> RemovableFilter<D> {
         }
         tags::false_positive_rate(self.load())
     }
-
-    /// Whether the key may be in the filter: false means certainly absent.
-    ///
-    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
-    ///
-    /// Cost: one hash, two cache lines.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash may be in the filter.
-    ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for a key
-    /// that is there.
-    ///
-    /// Cost: two cache lines.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        kernel::contains_one(self.lines(), hash)
-    }
-
-    /// Prefetches both lines of a hash, for a lookup, an addition or a removal that comes some hundred nanoseconds later.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        let lines = self.lines();
-        for start in Place::of(hash, lines.len() as u32).offsets() {
-            crate::prefetch(lines, start);
-            crate::prefetch(lines, start + size_of::<Block>() - 1);
-        }
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
-    ///
-    /// Cost: two cache lines per hash, prefetched where the filter outgrows the cache; one indirect call per batch.
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| {
-            kernel::contains(self.meta.kernel, self.lines(), hashes, words);
-        });
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
-    /// last hash are zero.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        kernel::contains(self.meta.kernel, self.lines(), hashes, words);
-        Ok(())
-    }
-
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to each.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        // There are as many words as the keys take.
-        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// As [`contains_hashes_into`](Self::contains_hashes_into).
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        Filter::contains_batch_into(self, keys, words)
-    }
-
-    /// Looks up integers, whose keys are their little-endian bytes: the fastest way from keys to answers.
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// As [`contains_hashes_into`](Self::contains_hashes_into).
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        Filter::contains_u64s_into(self, keys, words)
-    }
 }
 
 impl<D> RemovableFilter<D> {
     /// Keys in the filter, copies included: inserted, and not removed since.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted
-    }
-
-    /// The hash and seed of the filter.
-    #[inline]
-    pub fn key_hash(&self) -> KeyHash {
-        self.meta.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
     }
 
     /// The same filter if it has this hash and seed. Call it once where a filter is opened that will be looked up by hash.
@@ -299,25 +192,33 @@ impl<D> RemovableFilter<D> {
     }
 }
 
+/// Cost of a lookup: two cache lines, prefetched in batches where the filter outgrows the cache.
+/// [`prefetch_hash`](Filter::prefetch_hash) serves additions and removals too.
 impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        kernel::contains_one(self.lines(), hash)
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        kernel::contains(self.meta.kernel, self.lines(), hashes, words);
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        let lines = self.lines();
+        for start in Place::of(hash, lines.len() as u32).offsets() {
+            crate::prefetch(lines, start);
+            crate::prefetch(lines, start + size_of::<Block>() - 1);
+        }
     }
 
     #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.meta.key_hash
     }
 
     #[inline]

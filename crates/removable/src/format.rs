@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
-use blocked_bloom::{Block, FormatError, Kernel, KeyHash, Stored};
+use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::{Lines, Meta, RemovableFilter};
 use crate::tags::{LANES, count_tags};
@@ -79,6 +79,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     /// keys.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
     /// let mut filter = RemovableOptions::new(50).empty_filter()?;
     /// filter.insert("apple")?;
@@ -115,6 +116,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     /// The bytes are kept either way.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
     /// let options = RemovableOptions::new(50);
     /// let mut stored = options.empty_filter()?.to_bytes();

@@ -5,7 +5,7 @@
 //! cache lines, never a chain of evictions, and readers can look up while a writer adds and removes.
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, FilterOptions};
+//! use blocked_bloom::{Bitmask, Filter, FilterOptions};
 //! use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 //!
 //! // For a million keys at a time, 2.3 MB. The hash is that of the store's filters, decided in one place.

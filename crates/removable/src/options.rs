@@ -22,7 +22,7 @@ const FEW_LINES: RangeInclusive<u32> = 2..=32;
 /// [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that holds keys.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, KeyHash};
+/// use blocked_bloom::{Filter, FilterOptions, KeyHash};
 /// use blocked_bloom_removable::RemovableOptions;
 /// // The hash of everything in a store is decided in one place.
 /// let store = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed: 42 });

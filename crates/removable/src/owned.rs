@@ -1,6 +1,6 @@
 //! The filter that owns its lines: made, added to, removed from.
 
-use blocked_bloom::{Bitmask, Block, BlockBuffer, Kernel, KeyError};
+use blocked_bloom::{Bitmask, Block, BlockBuffer, Filter, Kernel, KeyError};
 
 use crate::error::RemovableError;
 use crate::filter::{Lines, Meta, RemovableFilter};
@@ -55,6 +55,7 @@ impl RemovableFilter {
     /// so small that not all keys fit.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
     /// use std::collections::HashSet;
     /// let (mut options, mut live) = (RemovableOptions::new(1_000), HashSet::new());

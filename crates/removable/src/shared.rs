@@ -8,8 +8,8 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use blocked_bloom::{
-    AtomicBlock, AtomicBuffer, AtomicWord, Bitmask, BlockBuffer, Filter, KeyError, KeyHash,
-    KeyHasher, LengthError, PrefetchAhead,
+    AtomicBlock, AtomicBuffer, AtomicWord, BlockBuffer, Filter, KeyError, KeyHash, LengthError,
+    PrefetchAhead,
 };
 
 use self::word::Word;
@@ -54,6 +54,7 @@ impl RemovableFilter {
 /// lock where several threads write. Answers, lines and stored form are those of a [`RemovableFilter`] after the same calls.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_removable::{RemovableError, RemovableOptions};
 /// let mut writer = RemovableOptions::new(1_000).empty_filter()?.into_writer();
 /// let reader = writer.reader().clone();
@@ -168,7 +169,7 @@ impl RemovableWriter {
 /// prefetched; each key of one is looked up by itself, so that a batch is not of one moment.
 ///
 /// ```
-/// use blocked_bloom::Bitmask;
+/// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_removable::RemovableOptions;
 /// let mut writer = RemovableOptions::new(1_000).empty_filter()?.into_writer();
 /// let reader = writer.reader().clone();
@@ -189,36 +190,21 @@ impl RemovableReader {
         let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
         (lines, [first, second], tag)
     }
+}
 
-    /// Whether the key may be in the filter: false means certainly absent. A filter of [`KeyHash::Caller`] answers true.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash may be in the filter.
+/// Each key of a batch is looked up by itself, so that a batch is not of one moment.
+impl Filter for RemovableReader {
     // Always inlined: as a call of its own a lookup of a batch takes a fifth longer.
     #[inline(always)]
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    fn contains_hash(&self, hash: u64) -> bool {
         let (lines, place, tag) = self.place(hash);
         word::contains(lines, place, tag)
     }
 
-    /// Prefetches both lines of a hash, for what comes some hundred nanoseconds later.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        let lines = self.0.lines.blocks();
-        for start in Place::of(hash, lines.len() as u32).offsets() {
-            crate::prefetch(lines, start);
-        }
-    }
-
-    /// There is one word per 64 hashes. A loop of its own that prefetches 32 keys ahead in place of 64 took 0.9 of the time from a million keys
-    /// on (Zen 5).
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+    /// A loop of its own that prefetches 32 keys ahead in place of 64 took 0.9 of the time from a
+    /// million keys on (Zen 5).
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
         let Shared { lines, meta } = &*self.0;
         let outgrows = kernel::prefetches(meta.kernel, lines.blocks(), hashes);
         let later = if outgrows { hashes } else { &[] };
@@ -231,70 +217,20 @@ impl RemovableReader {
                 *word |= u64::from(self.contains_hash(hash)) << i;
             }
         }
-    }
-
-    /// Looks up every hash: [`RemovableFilter::contains_hashes`].
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
         Ok(())
     }
 
-    /// Looks up every key: [`RemovableFilter::contains_batch`].
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        // There are as many words as the keys take.
-        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
-    }
-
-    /// Looks up integers, whose keys are their little-endian bytes: [`RemovableFilter::contains_u64s`].
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
-    }
-
-    /// The hash and seed of the filter.
-    pub fn key_hash(&self) -> KeyHash {
-        self.0.meta.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
     #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.0.meta.key_hash.hasher()
-    }
-}
-
-impl Filter for RemovableReader {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
-    }
-
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        let lines = self.0.lines.blocks();
+        for start in Place::of(hash, lines.len() as u32).offsets() {
+            crate::prefetch(lines, start);
+        }
     }
 
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.0.meta.key_hash
     }
 
     #[inline]

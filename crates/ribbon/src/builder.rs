@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use blocked_bloom::header::HEADER_BYTES;
-use blocked_bloom::{AllocError, Bitmask, Kernel, KeyError};
+use blocked_bloom::{AllocError, Bitmask, Filter, Kernel, KeyError};
 
 use crate::error::RibbonError;
 use crate::filter::{RibbonBytes, RibbonFilter};
@@ -33,6 +33,7 @@ const GROWTHS: u32 = 4;
 /// equals the one before it counts once; other equal keys take the memory of different ones.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_ribbon::RibbonOptions;
 /// let mut builder = RibbonOptions::new(0.01).builder();
 /// builder.extend((0..100_000_u32).map(u32::to_le_bytes))?;
@@ -191,6 +192,7 @@ impl RibbonFilterBuilder {
     /// [`AllocError`] if there is no memory for 64 bytes.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_ribbon::{RibbonError, RibbonOptions};
     /// let mut builder = RibbonOptions::new(0.75).builder();
     /// builder.insert("apple")?;

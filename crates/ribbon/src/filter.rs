@@ -1,9 +1,7 @@
 //! A sharded filter and the bytes it lives in.
 
-use blocked_bloom::{
-    AllocError, Bitmask, Block, BlockBuffer, Filter, Kernel, KeyError, KeyHash, KeyHasher,
-    LengthError,
-};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{AllocError, Block, BlockBuffer, Filter, Kernel, KeyHash, LengthError};
 
 use crate::error::RibbonError;
 use crate::format::Meta;
@@ -19,7 +17,7 @@ use crate::scheme::{Entry, Shards};
 /// and no contents make a lookup read outside.
 ///
 /// ```
-/// use blocked_bloom::Bitmask;
+/// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 /// let mut builder = RibbonOptions::new(0.001).builder();
 /// builder.extend(["apple", "cherry"])?;
@@ -65,6 +63,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     /// The bytes are kept either way.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
     /// let options = RibbonOptions::new(0.01);
     /// let stored = options.builder().finish()?;
@@ -120,113 +119,6 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
     #[inline]
     fn parts(&self) -> Option<Shards<'_>> {
         self.meta.parts(self.bytes.as_ref())
-    }
-
-    /// Whether the key may be present: false means certainly absent. A filter of the caller's hashes answers "maybe".
-    ///
-    /// Cost: one hash, eight bytes of the directory, 16 bytes for each bit of the rate in one to three cache lines.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.meta.key_hash.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash, of the filter's [`hasher`](Self::hasher), may be present.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
-    }
-
-    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash, but for the directory's, which is read
-    /// to find them: 8 bytes for 3,900 keys.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        if let Some(shards) = self.parts() {
-            kernel::prefetch_64(&shards, hash);
-        }
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
-    #[inline]
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    /// There is one word per 64 hashes.
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        match self.parts() {
-            Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
-            None => {
-                for (hashes, word) in hashes.chunks(64).zip(words) {
-                    *word = u64::MAX >> (64 - hashes.len());
-                }
-            }
-        }
-    }
-
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to
-    /// each.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        Filter::contains_batch_into(self, keys, words)
-    }
-
-    /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        Filter::contains_u64s_into(self, keys, words)
-    }
-
-    /// The hash and seed of the keys.
-    pub fn key_hash(&self) -> KeyHash {
-        self.meta.key_hash
-    }
-
-    /// The hasher of the keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
     }
 
     /// Keys that were added, adjacent equal ones counted once.
@@ -289,24 +181,35 @@ impl<B> RibbonFilter<B> {
     }
 }
 
+/// Cost of a lookup: eight bytes of the directory, and 16 bytes for each bit of the rate, in one to
+/// three cache lines. Those of the directory, 8 bytes for 3,900 keys, are not prefetched, but read to
+/// find the others.
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        match self.parts() {
+            Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
+            None => fill_with_hits(words, hashes.len()),
+        }
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        if let Some(shards) = self.parts() {
+            kernel::prefetch_64(&shards, hash);
+        }
     }
 
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.meta.key_hash
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! tree, which has nine tenths of the keys.
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};
 //! use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 //!
 //! // Decided once: the rate, hash and seed of all filters of an engine.

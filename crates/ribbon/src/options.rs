@@ -12,7 +12,7 @@ use crate::sizing;
 /// and seed, so that hashes serve both, with the rate of their sizing. The rate is checked when a filter is made.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+/// use blocked_bloom::{Filter, FilterOptions, KeyHash, Sizing};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 /// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
 /// let options = RibbonOptions::from(&filters);

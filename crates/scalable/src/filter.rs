@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use blocked_bloom::{
-    AllocError, Block, BlockBuffer, BloomFilter, FilterContents, Kernel, KeyError, KeyHash,
-    KeyHasher, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing,
+    AllocError, Block, BlockBuffer, BloomFilter, FilterContents, Kernel, KeyError,
+    MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing,
 };
 
 use crate::error::ScalableError;
@@ -78,7 +78,7 @@ impl ScalableOptions {
     /// [`build`](Self::build) for options out of range.
     ///
     /// ```
-    /// use blocked_bloom::{FilterOptions, Sizing};
+    /// use blocked_bloom::{Filter, FilterOptions, Sizing};
     /// use blocked_bloom_scalable::ScalableOptions;
     /// let sizing = Sizing::FalsePositiveRate(0.005);
     /// let mut filter = FilterOptions::new(sizing).empty_filter(100)?;
@@ -116,22 +116,6 @@ impl<D> ScalableBloomFilter<D> {
         self.kernel = kernel;
         self.links = self.links.into_iter().map(|link| link.with_kernel(kernel)).collect();
         self
-    }
-
-    /// The hash and seed the filter was made with.
-    #[inline]
-    pub fn key_hash(&self) -> KeyHash {
-        self.shape.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.shape.key_hash.hasher()
     }
 
     /// The links, the one that receives keys last.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{AllocError, Bitmask, BloomFilter, HashError, KeyHasher};
+use blocked_bloom::{AllocError, Bitmask, BloomFilter, Filter, HashError, KeyHasher};
 
 use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;

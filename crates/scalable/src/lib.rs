@@ -5,7 +5,7 @@
 //! every size.
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};
 //! use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 //!
 //! // Hash and rate are decided once, for this filter and those beside it.

@@ -34,6 +34,7 @@ impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
     /// an error. Such bytes must not be used to answer "absent".
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
     /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
     /// filter.insert("apple")?;
@@ -57,6 +58,7 @@ impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
     /// Those of [`from_bytes`](Self::from_bytes), but for the checksums of blocks.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
     /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
     /// filter.insert("apple")?;
@@ -103,7 +105,7 @@ impl<D> ScalableBloomFilter<D> {
     ///
     /// [`ScalableFormatError::HashMismatch`] naming both.
     pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, ScalableFormatError> {
-        match self.key_hash() {
+        match self.shape.key_hash {
             found if found == expected => Ok(self),
             found => Err(ScalableFormatError::HashMismatch { found, expected }),
         }

@@ -4,7 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom::{Bitmask, Filter, KeyHasher};
 use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
 struct Bounded;

@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Formatter};
 
+use blocked_bloom::parts::fill_with_hits;
 use blocked_bloom::{AllocError, Bitmask};
 
 use super::bit_array::{BitArray, PREFETCH_THRESHOLD};
 use super::error::ClassicalError;
 use super::scheme::{ClassicalShape, Scheme, Words};
-use crate::words::fill_with_maybe;
 
 /// Keys between the prefetch of their lines and the setting of their bits.
 const DISTANCE: usize = 16;
@@ -131,7 +131,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     ) {
         match self.array() {
             Some(array) => array.contains_all(hashes, words),
-            None => fill_with_maybe(words, hashes.len()),
+            None => fill_with_hits(words, hashes.len()),
         }
     }
 

@@ -5,16 +5,13 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use blocked_bloom::{
-    AtomicBuffer, AtomicWord, Bitmask, Block, Filter, Kernel, KeyHash, LengthError,
-};
+use blocked_bloom::{AtomicBuffer, AtomicWord, Block, Filter, Kernel, KeyHash, LengthError};
 
 use super::error::ParquetError;
 use super::filter::{SplitBlockFilter, SplitBlocks};
 use super::kernel;
 use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 use super::value::{KEY_HASH, hash_value};
-use crate::words;
 
 /// Words of a split block.
 const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<AtomicWord>();
@@ -111,71 +108,6 @@ impl AtomicSplitBlockFilter {
         self.for_each_ahead(hashes, |_, hash| _ = self.insert_hash(hash));
     }
 
-    /// Whether a value with this [`hash`](super::Value::hash) may have been added.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let mut copy: SplitBlock = [0; SPLIT_BLOCK_BYTES];
-        for (bytes, word) in copy.chunks_exact_mut(size_of::<AtomicWord>()).zip(self.words(hash)) {
-            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes()[..bytes.len()]);
-        }
-        split_block::contains(&copy, hash)
-    }
-
-    /// Whether a value with these plain-encoded bytes may have been added.
-    #[inline]
-    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(hash_value(plain))
-    }
-
-    /// Prefetches the block of this [`hash`](super::Value::hash).
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        let index = split_block::block_index(hash, self.len) as usize;
-        crate::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash. A hash that is added meanwhile may be answered either way.
-    ///
-    /// Cost: as single lookups, with prefetch where the filter outgrows the cache; once nobody adds any more,
-    /// [`into_filter`](Self::into_filter) brings the kernels.
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    /// There is one word per 64 hashes.
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        words.fill(0);
-        self.for_each_ahead(hashes, |i, hash| {
-            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
-        });
-    }
-
-    /// Looks up every value by its plain-encoded bytes, as [`contains_hashes`](Self::contains_hashes) by its hash.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, plain: &[K], hits: &mut Bitmask) {
-        let contains = |hashes: &[u64], words: &mut [u64]| self.look_up(hashes, words);
-        hits.write(plain.len(), |words| words::look_up(plain, words, hash_value, contains));
-    }
-
-    /// Parquet's hash of values, XXH64, as one of the caller's.
-    pub fn key_hash(&self) -> KeyHash {
-        KEY_HASH
-    }
-
     /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
     ///
     /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc` gives it up with `Arc::into_inner`.
@@ -202,28 +134,43 @@ impl AtomicSplitBlockFilter {
     }
 }
 
+/// A value that is added meanwhile may be answered either way. Cost of a batch: as single lookups, with
+/// prefetch where the filter outgrows the cache; once nobody adds any more,
+/// [`into_filter`](AtomicSplitBlockFilter::into_filter) brings the kernels.
 impl Filter for AtomicSplitBlockFilter {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        let mut copy: SplitBlock = [0; SPLIT_BLOCK_BYTES];
+        for (bytes, word) in copy.chunks_exact_mut(size_of::<AtomicWord>()).zip(self.words(hash)) {
+            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes()[..bytes.len()]);
+        }
+        split_block::contains(&copy, hash)
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        words.fill(0);
+        self.for_each_ahead(hashes, |i, hash| {
+            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
+        });
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        let index = split_block::block_index(hash, self.len) as usize;
+        crate::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
     }
 
+    /// Parquet's hash of values, XXH64, as one of the caller's.
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        KEY_HASH
     }
 
     #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(hash_value(key))
+    fn hash_key(&self, plain: &[u8]) -> Option<u64> {
+        Some(hash_value(plain))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::ranges::FileRanges;
 /// The filters of a Parquet file that is in memory, or mapped.
 ///
 /// ```no_run
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::parquet::{ParquetFile, Value};
 /// let bytes = std::fs::read("orders.parquet")?;
 /// let file = ParquetFile::open(&bytes)?;
@@ -65,6 +66,7 @@ impl<'a> ParquetFile<'a> {
     /// As `open`, and [`ParquetError::NotLoaded`], which says what to insert before the next call: up to three times.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_formats::FileRanges;
     /// use blocked_bloom_formats::parquet::{ParquetError, ParquetFile};
     /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
@@ -129,6 +131,7 @@ impl<'a> ParquetFile<'a> {
     /// the filter is not among them: it says which bytes are needed, of a filter whose length is not known its header's first.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
     /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
     /// let may_hold_it = match file.filter(0, 3) {

@@ -24,6 +24,7 @@ use super::value::hash_value;
 /// some straddle two.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::parquet::SplitBlockFilter;
 /// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // no more rows than that
 /// for word in ["apple", "banana", "apple"] {

@@ -1,6 +1,7 @@
 //! Lookups and facts of split-block filters, written once for wherever the blocks are, and opening stored ones.
 
-use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::parts::look_up_keys;
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::filter::SplitBlockFilter;
@@ -9,7 +10,6 @@ use super::kernel;
 use super::split_block::{self, SplitBlock};
 use super::value::{KEY_HASH, hash_value};
 use crate::ranges::FileRanges;
-use crate::words;
 
 impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     /// Opens a filter: the header and the bitset, and nothing after it.
@@ -22,6 +22,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     /// positive multiple of 32 up to 128 MiB, or if the bytes are shorter or longer than both.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_formats::parquet::SplitBlockFilter;
     /// let mut filter = SplitBlockFilter::new(100, 0.01)?;
     /// filter.insert("apple");
@@ -104,138 +105,6 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
 const HEADER: u64 = 64;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// Whether a value with these plain-encoded bytes may be in the row group: false means certainly absent.
-    ///
-    /// Cost: one hash, 32 bytes of memory.
-    #[inline]
-    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(hash_value(plain))
-    }
-
-    /// Whether a value with this [`hash`](super::Value::hash) may be in the row group.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let blocks = self.blocks();
-        let index = split_block::block_index(hash, blocks.len() as u32);
-        split_block::contains(&blocks[index as usize], hash)
-    }
-
-    /// Prefetches the block of this [`hash`](super::Value::hash).
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        kernel::prefetch::<2, _>(self.blocks(), hash);
-    }
-
-    /// Looks up the [`hash`](super::Value::hash) of every value, which serves the filters of all row groups; `hits` then has one bit per
-    /// hash. Batches may have any length.
-    ///
-    /// Cost: about one cache line per hash, prefetched where the filter outgrows the cache; one indirect call per batch.
-    #[inline]
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    /// There is one word per 64 hashes.
-    #[inline]
-    pub(super) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        kernel::contains(self.kernel, self.blocks(), hashes, words);
-    }
-
-    /// There is one word per 64 values.
-    #[inline]
-    fn look_up_values<'v, V>(
-        &self,
-        values: &'v [V],
-        words: &mut [u64],
-        hash: impl Fn(&'v V) -> u64,
-    ) {
-        if kernel::is_prefetched_while_hashing(self.blocks()) {
-            return self.look_up_ahead(values, words, hash);
-        }
-        words::look_up(values, words, hash, |hashes, words| self.look_up(hashes, words));
-    }
-
-    /// [`look_up_values`](Self::look_up_values), of a filter that outgrows the cache. Not inlined: there are two places at which values are hashed.
-    #[inline(never)]
-    fn look_up_ahead<'v, V>(
-        &self,
-        values: &'v [V],
-        words: &mut [u64],
-        hash: impl Fn(&'v V) -> u64,
-    ) {
-        let (kernel, blocks) = (self.kernel, self.blocks());
-        let lines = kernel::lines(kernel, blocks);
-        let prefetch = |hash| match lines {
-            ..=1 => kernel::prefetch::<1, _>(blocks, hash),
-            _ => kernel::prefetch::<2, _>(blocks, hash),
-        };
-        words::look_up_ahead(values, words, hash, Some(prefetch), |hashes, words| {
-            kernel::contains_ahead(kernel, blocks, hashes, words, 0);
-        });
-    }
-
-    /// Looks up every value by its plain-encoded bytes, as [`contains_hashes`](Self::contains_hashes) by its hash.
-    #[inline]
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, plain: &[K], hits: &mut Bitmask) {
-        hits.write(plain.len(), |words| _ = self.contains_batch_into(plain, words));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 values, rounded up; nothing is written then.
-    #[inline]
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        plain: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(plain.len(), words)?;
-        self.look_up_values(plain, words, hash_value);
-        Ok(())
-    }
-
-    /// Looks up the values of a column of 64-bit integers, as [`contains_batch`](Self::contains_batch).
-    #[inline]
-    pub fn contains_u64s(&self, values: &[u64], hits: &mut Bitmask) {
-        hits.write(values.len(), |words| _ = self.contains_u64s_into(values, words));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 values, rounded up; nothing is written then.
-    #[inline]
-    pub fn contains_u64s_into(&self, values: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(values.len(), words)?;
-        let hash = |value: &u64| hash_value(value.to_le_bytes());
-        self.look_up_values(values, words, hash);
-        Ok(())
-    }
-
-    /// Parquet's hash of values, XXH64, as one of the caller's.
-    pub fn key_hash(&self) -> KeyHash {
-        KEY_HASH
-    }
-
     /// The blocks, 1 to 4,194,304. `blocks().as_flattened()` is the bitset.
     #[inline]
     pub fn blocks(&self) -> &[SplitBlock] {
@@ -271,28 +140,98 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     }
 }
 
+impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
+    /// There is one word per 64 hashes.
+    #[inline]
+    pub(super) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+        kernel::contains(self.kernel, self.blocks(), hashes, words);
+    }
+
+    #[inline]
+    fn look_up_values<V>(
+        &self,
+        values: &[V],
+        words: &mut [u64],
+        hash: impl Fn(&V) -> u64,
+    ) -> Result<(), LengthError> {
+        if kernel::is_prefetched_while_hashing(self.blocks()) {
+            return self.look_up_ahead(values, words, hash);
+        }
+        look_up_keys(values, words, hash, None::<fn(u64)>, |hashes, words| {
+            self.look_up(hashes, words);
+        })
+    }
+
+    /// [`look_up_values`](Self::look_up_values), of a filter that outgrows the cache. The kernel
+    /// prefetches no more: with both, lookups took up to 1.4 of the time.
+    ///
+    /// Not inlined: there are two places at which values are hashed.
+    #[inline(never)]
+    fn look_up_ahead<V>(
+        &self,
+        values: &[V],
+        words: &mut [u64],
+        hash: impl Fn(&V) -> u64,
+    ) -> Result<(), LengthError> {
+        let (kernel, blocks) = (self.kernel, self.blocks());
+        let lines = kernel::lines(kernel, blocks);
+        let prefetch = |hash| match lines {
+            ..=1 => kernel::prefetch::<1, _>(blocks, hash),
+            _ => kernel::prefetch::<2, _>(blocks, hash),
+        };
+        look_up_keys(values, words, hash, Some(prefetch), |hashes, words| {
+            kernel::contains_ahead(kernel, blocks, hashes, words, 0);
+        })
+    }
+}
+
+/// Keys are the plain-encoded bytes of values, and integers the values of a column of 64 bits. Hashes
+/// are those of [`Value::hash`](super::Value::hash), which serve the filters of all row groups.
+///
+/// Cost of a lookup: 32 bytes of memory, about one cache line, prefetched in batches where the filter
+/// outgrows the cache.
 impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        let blocks = self.blocks();
+        let index = split_block::block_index(hash, blocks.len() as u32);
+        split_block::contains(&blocks[index as usize], hash)
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        kernel::prefetch::<2, _>(self.blocks(), hash);
     }
 
+    /// Parquet's hash of values, XXH64, as one of the caller's.
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        KEY_HASH
     }
 
     #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(hash_value(key))
+    fn hash_key(&self, plain: &[u8]) -> Option<u64> {
+        Some(hash_value(plain))
+    }
+
+    #[inline]
+    fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        plain: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        self.look_up_values(plain, words, |value| hash_value(value))
+    }
+
+    #[inline]
+    fn contains_u64s_into(&self, values: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.look_up_values(values, words, |value| hash_value(value.to_le_bytes()))
     }
 }

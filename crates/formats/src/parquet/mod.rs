@@ -5,6 +5,7 @@
 //! values ([`Value`] makes them), or their XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
 //!
 //! ```
+//! use blocked_bloom::Filter;
 //! use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
 //!
 //! // A writer: distinct values and false-positive rate of a column of a row group.

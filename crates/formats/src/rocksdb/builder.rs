@@ -23,6 +23,7 @@ use super::legacy::Lines;
 /// it. A key whose hash equals the one before it is dropped.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, FilterKind};
 /// let mut builder = FilterBlockBuilder::new(10.0)?;
 /// builder.extend(["apple", "apple", "banana"]);

@@ -13,6 +13,7 @@
 //! | [`hash_key`], [`legacy_hash_key`] | the hashes of RocksDB's keys |
 //!
 //! ```
+//! use blocked_bloom::Filter;
 //! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 //! let mut builder = FilterBlockBuilder::new(10.0)?;
 //! builder.insert("apple");

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::RibbonError;
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlockOptions};
 
@@ -23,6 +23,7 @@ const BATCH: usize = 4_096;
 /// Memory: 8 bytes per key, up to 16 while the list grows; when building, some 32 more and the block.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder};
 /// let keys = || (0..20_000_u32).map(u32::to_le_bytes);
 /// let mut builder = RibbonBlockBuilder::new(10.0)?;

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use std::format;
 
-use blocked_bloom::{Block, Kernel, KeyHasher};
+use blocked_bloom::{Block, Filter, Kernel, KeyHasher};
 
 use super::driver::{KEYS, Places, for_each_eight};
 use super::{contains, insert, remove};

@@ -1,7 +1,7 @@
 //! A campaign of damage: whatever is done to stored bytes, they are refused, unless checksums were mended; then they answer as a naive
 //! reading of what they say. Nothing panics.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 
 use crate::common::Random;

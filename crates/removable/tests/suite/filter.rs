@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blocked_bloom::{Bitmask, FilterOptions, FormatError, KeyError, KeyHash};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyError, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
 use crate::common::{Random, kernels};

@@ -4,7 +4,7 @@
 //! again), and the length and XXH3-64 of the stored bytes. Keys are the integers from 0 as 8 little-endian bytes. Where
 //! `tests/golden/NAME.tags` exists, it has those very bytes.
 
-use blocked_bloom::{KeyHash, KeyHasher};
+use blocked_bloom::{Filter, KeyHash, KeyHasher};
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 
 use crate::common::kernels;

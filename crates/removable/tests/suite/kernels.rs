@@ -1,6 +1,6 @@
 //! Every kernel gives the answers of the definition and leaves its lines, for every length, number of lines and alignment.
 
-use blocked_bloom::{Bitmask, Block, Kernel, KeyHash, LengthError};
+use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyHash, LengthError};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
 
 use crate::common::{Random, kernels};

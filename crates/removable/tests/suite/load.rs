@@ -1,7 +1,7 @@
 //! How full a filter gets, what churn does to it, and how many absent keys pass: the figures of docs/removable.md, in small. In large:
 //! `cargo run --release -p blocked-bloom-removable --example churn`.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
 
 use crate::common::Random;

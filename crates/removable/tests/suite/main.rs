@@ -2,6 +2,8 @@
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 #[cfg(target_os = "linux")]
 #[path = "../../../../tests/suite/common/huge_pages.rs"]
 mod huge_pages;
@@ -13,5 +15,6 @@ mod format;
 mod golden;
 mod kernels;
 mod load;
+mod lookups;
 mod owners;
 mod shared;

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use blocked_bloom::Kernel;
+use blocked_bloom::{Filter, Kernel};
 
 use super::{
     contains_64, contains_128, driver, one_64, one_128, prefetch_64, prefetch_128, substitute_64,

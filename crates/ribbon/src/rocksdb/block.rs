@@ -1,6 +1,6 @@
 //! A Ribbon block of RocksDB, borrowed.
 
-use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 use crate::kernel::{self, Functions};
 use crate::scheme::rocksdb::Segments;
@@ -19,7 +19,7 @@ const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64"
 /// It is of the 64-bit hashes that RocksDB's other filters are of too; keys are hashed by `blocked-bloom-formats`.
 ///
 /// ```
-/// use blocked_bloom::Bitmask;
+/// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlock;
 /// // Two blocks of zeros with one column: RocksDB writes more.
 /// let block = [[0; 32].as_slice(), &[0xfe, 0, 2, 0, 0]].concat();
@@ -59,51 +59,6 @@ impl<'a> RibbonBlock<'a> {
         Some(RibbonBlock { segments, seed, functions: Kernel::default().into() })
     }
 
-    /// Whether the key with this hash may be present: false means certainly absent.
-    ///
-    /// Cost: some 30 bytes for each bit of the rate, in one to five cache lines.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        kernel::one_128(self.functions, &self.segments, hash)
-    }
-
-    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        kernel::prefetch_128(&self.segments, hash);
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash. Batches may have any length.
-    #[inline]
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        kernel::contains_128(self.functions, &self.segments, hashes, words);
-    }
-
-    /// RocksDB's hash of keys, as one of the caller's.
-    pub fn key_hash(&self) -> KeyHash {
-        KEY_HASH
-    }
-
     /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half.
     pub fn columns(&self) -> u32 {
         self.segments.shape().columns()
@@ -136,29 +91,34 @@ impl<'a> RibbonBlock<'a> {
     }
 }
 
+/// Of hashes: keys, which `blocked-bloom-formats` hashes, are answered "maybe". Cost of a lookup: some
+/// 30 bytes for each bit of the rate, in one to five cache lines.
 impl Filter for RibbonBlock<'_> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        kernel::one_128(self.functions, &self.segments, hash)
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        kernel::contains_128(self.functions, &self.segments, hashes, words);
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        kernel::prefetch_128(&self.segments, hash);
     }
 
+    /// RocksDB's hash of keys, as one of the caller's.
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        KEY_HASH
     }
 
     #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        let _ = key;
+    fn hash_key(&self, _: &[u8]) -> Option<u64> {
         None
     }
 }

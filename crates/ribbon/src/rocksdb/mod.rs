@@ -5,6 +5,7 @@
 //! writes them from keys. Here are both for hashes.
 //!
 //! ```
+//! use blocked_bloom::Filter;
 //! use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 //! let hashes: Vec<u64> = (1..=2_000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
 //! let BuiltBlock::Ribbon(block) = RibbonBlockOptions::new(10.0)?.build(&hashes)? else {

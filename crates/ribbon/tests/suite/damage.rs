@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "the core's tests use the rest")]
 mod campaign;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::RibbonFilter;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,7 +1,7 @@
 //! Every kernel gives the answers of the scalar definition, to batches and to single hashes: at every length of a batch, number of columns and alignment, in bytes that end
 //! with their allocation.
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_ribbon::RibbonFilter;
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 

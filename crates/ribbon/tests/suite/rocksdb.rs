@@ -1,7 +1,7 @@
 //! RocksDB's blocks: 400 that RocksDB 7.8.3 wrote, with its answers, read by every kernel and written again; six larger ones by their hash;
 //! and blocks that nobody would write.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::rocksdb::{BloomReason, BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use xxhash_rust::xxh3::xxh3_64;
 

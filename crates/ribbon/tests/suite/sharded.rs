@@ -1,6 +1,6 @@
 //! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes are what the documents say, misuse is an error.
 
-use blocked_bloom::{Bitmask, FilterOptions, KeyError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyError, KeyHash, Sizing};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter, RibbonOptions};
 
 use crate::common::Random;

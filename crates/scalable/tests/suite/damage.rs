@@ -10,7 +10,7 @@ mod campaign;
 #[allow(dead_code, reason = "the core's tests use the rest")]
 mod naive;
 
-use blocked_bloom::{Bitmask, KeyHash};
+use blocked_bloom::{Bitmask, Filter as _, KeyHash};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 use xxhash_rust::xxh3::xxh3_64;
 

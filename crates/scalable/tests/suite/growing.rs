@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::common::{Random, kernels};
 use crate::{filled, new};
-use blocked_bloom::{Bitmask, KeyError, KeyHash, ParamsError, Sizing};
+use blocked_bloom::{Bitmask, Filter, KeyError, KeyHash, ParamsError, Sizing};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 use proptest::prelude::*;
 

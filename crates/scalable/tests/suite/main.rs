@@ -2,11 +2,14 @@
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 
 mod batches;
 mod damage;
 mod errors;
 mod growing;
+mod lookups;
 mod options;
 mod stored;
 

@@ -1,6 +1,8 @@
 //! Options: the hash that is decided once, and what is written of them.
 
-use blocked_bloom::{FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing};
+use blocked_bloom::{
+    Filter, FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing,
+};
 use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
 const SEEDED: KeyHash = KeyHash::Xxh3 { seed: 42 };

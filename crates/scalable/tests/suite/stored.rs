@@ -3,7 +3,7 @@
 use crate::common::Random;
 use crate::{filled, new};
 use blocked_bloom::header::HeaderError;
-use blocked_bloom::{Bitmask, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_scalable::{
     ScalableBloomFilter, ScalableError, ScalableFormatError, ScalableOptions,
 };

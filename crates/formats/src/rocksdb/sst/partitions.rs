@@ -9,15 +9,15 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::slice;
 
-use blocked_bloom::{AllocError, Kernel};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{AllocError, Filter, Kernel};
 
-use super::super::block::FilterBlock;
+use super::super::block::{BytesOf, FilterBlock};
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
 use super::entries::{Cursor, Entries, Key};
 use super::properties::Properties;
 use super::table::Table;
-use crate::words::fill_with_maybe;
 
 /// The comparator under which keys are ordered by their bytes.
 const BYTEWISE: &str = "leveldb.BytewiseComparator";
@@ -166,25 +166,20 @@ impl<'a> Partitions<'a> {
     }
 
     /// Looks up keys of these bytes. There is one word per 64 of them.
-    pub(super) fn look_up<'k, K, B: AsRef<[u8]>>(
-        &self,
-        keys: &'k [K],
-        words: &mut [u64],
-        bytes: impl Fn(&'k K) -> B,
-    ) {
+    pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl BytesOf<K> + Copy) {
         // If a key panics when it is read, what is left says "maybe".
-        fill_with_maybe(words, keys.len());
+        fill_with_hits(words, keys.len());
         if !self.bytewise {
-            return self.in_any(words, |filter, hits| filter.look_up(keys, hits, &bytes));
+            return self.in_any(words, |filter, hits| _ = filter.look_up(keys, hits, bytes));
         }
-        let place = |(i, key): (usize, &'k K)| (self.of_key(bytes(key).as_ref()), i);
+        let place = |(i, key)| (bytes.with(key, |key| self.of_key(key)), i);
         let mut places: Vec<(usize, usize)> = keys.iter().enumerate().map(place).collect();
         places.sort_unstable();
         let mut hits = Vec::new();
         for places in places.chunk_by(|a, b| a.0 == b.0) {
             hits.resize(places.len().div_ceil(64), 0);
-            let filter = self.list[places[0].0].filter;
-            filter.look_up(places, &mut hits, |&(_, i)| bytes(&keys[i]));
+            // There is a word per 64 places.
+            _ = self.list[places[0].0].filter.look_up(places, &mut hits, Of(keys, bytes));
             for (at, &(_, i)) in places.iter().enumerate() {
                 let miss = !hits[at / 64] >> (at % 64) & 1;
                 words[i / 64] &= !(miss << (i % 64));
@@ -223,6 +218,15 @@ impl<'a> Partitions<'a> {
         let mut walk = start;
         let found = (self.runs[before]..end).find(|&i| holds(order(&mut walk, i)));
         found.unwrap_or(end).min(self.list.len() - 1)
+    }
+}
+
+/// The bytes of the keys at some places of a batch: partition and place.
+struct Of<'k, K, B>(&'k [K], B);
+
+impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
+    fn with<R>(&self, &(_, i): &(usize, usize), read: impl FnOnce(&[u8]) -> R) -> R {
+        self.1.with(&self.0[i], read)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, SstFilter, hash_key};
 
 use super::campaign::{Case, Expected, Outcome, Seal};

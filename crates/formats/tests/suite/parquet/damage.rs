@@ -1,5 +1,6 @@
 //! Truncated and changed bytes: an error or an answer, and never "absent" where the damage can be seen.
 
+use blocked_bloom::Filter;
 use std::fs;
 
 use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, SplitBlockFilter, hash_value};

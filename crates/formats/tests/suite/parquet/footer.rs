@@ -1,5 +1,6 @@
 //! Footers and headers that are made by hand: encryption, other files, and what hostile metadata may try.
 
+use blocked_bloom::Filter;
 use blocked_bloom_formats::parquet::{
     ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value,
 };

@@ -1,7 +1,7 @@
 //! Every kernel gives the bits and the answers of the probe scheme, for every length, number of blocks and alignment; folding and union
 //! are exact.
 
-use blocked_bloom::{Bitmask, LengthError};
+use blocked_bloom::{Bitmask, Filter, LengthError};
 use blocked_bloom_formats::parquet::{
     ParquetError, SplitBlock, SplitBlockFilter, hash_value, split_block,
 };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_formats::parquet::{
     ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value, hash_value,
 };

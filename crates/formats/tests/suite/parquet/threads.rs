@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, split_block};
 
 use crate::common::{Random, kernels};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use blocked_bloom::{Bitmask, BloomFilter, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, Sizing};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, KEY_HASH, RibbonBlockBuilder, RocksdbError,
     hash_key, legacy_hash_key,

@@ -1,5 +1,6 @@
 //! Damaged and absurd SST files: an error that says where, or "maybe"; never a hidden key, a panic or a large allocation.
 
+use blocked_bloom::Filter;
 use std::fs;
 
 use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RocksdbError, SstFilter};

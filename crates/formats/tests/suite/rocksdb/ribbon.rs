@@ -1,6 +1,6 @@
 //! Ribbon filters in SST files: with prefixes, in full and in partitioned filters, and among files with Bloom filters.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, KEY_HASH, RibbonBlockBuilder,
     SstFilter, hash_key,

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{
     ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder,
     SstFilter,
