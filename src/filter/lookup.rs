@@ -11,7 +11,7 @@ use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
 use crate::params::ParamsError;
 use crate::prefix::PrefixExtractor;
 use crate::probe::{self, Block, MAX_PROBES};
-use crate::stored::full_block;
+use crate::stored::{Stored, full_block};
 
 impl BloomFilter<&'static [Block]> {
     /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what stands in for a damaged one.
@@ -37,16 +37,49 @@ impl<'a> BloomFilter<&'a [Block]> {
         probes: u32,
         key_hash: KeyHash,
     ) -> Result<Self, ParamsError> {
-        check_shape(blocks, probes)?;
+        check_shape(blocks.len() as u64, probes)?;
         Ok(BloomFilter::of(blocks, Meta::new(key_hash, probes as u8, false), Kernel::default()))
     }
 }
 
+impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
+    /// [`from_blocks`](BloomFilter::from_blocks), of the blocks at the beginning of bytes whose last
+    /// `rest` are no blocks. What is left between, less than a block, is ignored.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// ```
+    /// use blocked_bloom::{BloomFilter, KeyHash, Stored};
+    /// // A filter block of RocksDB: the last five bytes say what it is.
+    /// let bytes = Stored::new([[0; 64].as_slice(), &[0xff, 0, 6, 0, 0]].concat());
+    /// let filter = BloomFilter::from_stored_blocks(bytes, 5, 6, KeyHash::Caller { tag: 1 })?;
+    /// assert_eq!(filter.blocks().len(), 1);
+    /// # Ok::<(), blocked_bloom::ParamsError>(())
+    /// ```
+    pub fn from_stored_blocks(
+        bytes: Stored<B>,
+        rest: usize,
+        probes: u32,
+        key_hash: KeyHash,
+    ) -> Result<Self, ParamsError> {
+        let data = bytes.of_blocks_before(rest);
+        check_shape(data.len() as u64, probes)?;
+        Ok(BloomFilter::of(data, Meta::new(key_hash, probes as u8, false), Kernel::default()))
+    }
+
+    /// The bytes that the filter was opened from, or `None` if their owner lends others now.
+    pub fn stored_bytes(&self) -> Option<&[u8]> {
+        self.data.bytes()
+    }
+}
+
 /// Checks that a filter can have these blocks and probes, and returns the number of blocks.
-pub(super) fn check_shape(blocks: &[Block], probes: u32) -> Result<u32, ParamsError> {
-    let count = match u32::try_from(blocks.len()) {
+pub(super) fn check_shape(blocks: u64, probes: u32) -> Result<u32, ParamsError> {
+    let count = match u32::try_from(blocks) {
         Ok(count @ 1..) => count,
-        _ => return Err(ParamsError::BlocksOutOfRange { blocks: blocks.len() as u64 }),
+        _ => return Err(ParamsError::BlocksOutOfRange { blocks }),
     };
     match probes {
         1..=MAX_PROBES => Ok(count),

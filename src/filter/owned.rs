@@ -253,7 +253,7 @@ impl Kernel {
         probes: u32,
         hashes: &[u64],
     ) -> Result<(), ParamsError> {
-        let total = check_shape(blocks, probes)?;
+        let total = check_shape(blocks.len() as u64, probes)?;
         self.insert_into(Tile { blocks, first: 0, total }, probes, hashes, &mut []);
         Ok(())
     }

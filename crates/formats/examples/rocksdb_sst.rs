@@ -80,7 +80,8 @@ fn look_up(name: &str) -> Result<(), Box<dyn Error>> {
 fn write_back() -> Result<(), Box<dyn Error>> {
     let original = fs::read(format!("{FOLDER}{KEYS}.sst"))?;
     let sst = SstFilter::open(&original)?;
-    let block = sst.filter_blocks().next().ok_or("a file without a filter")?.as_bytes();
+    let filter = sst.filter_blocks().next().ok_or("a file without a filter")?;
+    let block = filter.as_bytes();
     let place = original.windows(block.len()).position(|bytes| bytes == block);
     let place = place.ok_or("the filter is part of the file")?;
     let place = place..place + block.len();

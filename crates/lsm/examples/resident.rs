@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{FilterOptions, Sizing};
+use blocked_bloom::{Filter, FilterOptions, Sizing};
 use blocked_bloom_lsm::{
     FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable, TableFilter,
 };

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{Block, BlockBuffer, Kernel};
+use blocked_bloom::{Block, BlockBuffer, Kernel, Stored};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::header::{self, Written};
@@ -17,9 +17,10 @@ use super::value::hash_value;
 /// | type | where the blocks are | made by |
 /// |---|---|---|
 /// | `SplitBlockFilter` | in memory of its own; it can be added to, folded, merged, written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
-/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, a cache, another filter; `Copy` | [`from_bytes`](SplitBlockFilter::from_bytes), [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
+/// | `SplitBlockFilter<StoredSplitBlocks<B>>` | in the stored filter that `B` holds: a `Vec<u8>`, an `Arc<[u8]>` of a cache | [`from_bytes`](SplitBlockFilter::from_bytes) |
+/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
 ///
-/// Both are looked up alike. The owner has a power of two of blocks; a borrowed filter any number from 1 to 4,194,304 (128 MiB), at any
+/// All are looked up alike. The owner has a power of two of blocks; a stored filter any number from 1 to 4,194,304 (128 MiB), at any
 /// alignment: if its bitset starts at a multiple of 32 in memory, which a bitset in a file seldom does, each block is in one cache line, else
 /// some straddle two.
 ///
@@ -63,6 +64,40 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
     fn as_ref(&self) -> &[SplitBlock] {
         let (blocks, _) = self.buffer.as_flattened().as_chunks();
         &blocks[..self.len]
+    }
+}
+
+/// The blocks of a stored filter, whose bytes `B` holds. If it lends fewer or more bytes than were
+/// opened, every answer is "maybe".
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom_formats::parquet::{SplitBlockFilter, StoredSplitBlocks};
+/// struct Cached {
+///     filter: SplitBlockFilter<StoredSplitBlocks<Arc<[u8]>>>,
+/// }
+/// let stored: Arc<[u8]> = SplitBlockFilter::with_blocks(4)?.to_bytes().into();
+/// let cached = Cached { filter: SplitBlockFilter::from_bytes(stored)? };
+/// assert_eq!(cached.filter.blocks().len(), 4);
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct StoredSplitBlocks<B> {
+    pub(super) stored: Stored<B>,
+    /// Where the bitset begins: it ends with the bytes.
+    pub(super) start: usize,
+}
+
+/// The block of a filter that answers "maybe" to everything.
+const FULL: &[SplitBlock] = &[[0xff; SPLIT_BLOCK_BYTES]];
+
+impl<B: AsRef<[u8]>> AsRef<[SplitBlock]> for StoredSplitBlocks<B> {
+    #[inline]
+    fn as_ref(&self) -> &[SplitBlock] {
+        match self.stored.bytes().and_then(|bytes| bytes.get(self.start..)) {
+            Some(bitset) => bitset.as_chunks().0,
+            None => FULL,
+        }
     }
 }
 

@@ -1,18 +1,18 @@
 //! Lookups and facts of split-block filters, written once for wherever the blocks are, and opening stored ones.
 
 use blocked_bloom::parts::look_up_keys;
-use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
-use super::filter::SplitBlockFilter;
+use super::filter::{SplitBlockFilter, StoredSplitBlocks};
 use super::header;
 use super::kernel;
 use super::split_block::{self, SplitBlock};
 use super::value::{KEY_HASH, hash_value};
 use crate::ranges::FileRanges;
 
-impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
-    /// Opens a filter: the header and the bitset, and nothing after it.
+impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
+    /// Opens a filter that lies in bytes of its own: the header and the bitset, and nothing after it.
     ///
     /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the [module](super).
     ///
@@ -32,16 +32,27 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     /// assert!(filter.contains("apple"));
     /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
     /// ```
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ParquetError> {
+    pub fn from_bytes(bytes: B) -> Result<Self, ParquetError> {
+        // What is read is what was measured, even if the owner lends other bytes the second time.
+        let stored = Stored::new(bytes);
+        let bytes = stored.bytes().unwrap_or_default();
         let header = header::read(bytes, 0)?;
-        let bitset = &bytes[header.length..];
-        let (found, expected) = (bytes.len(), header.length as u64 + u64::from(header.bitset));
-        if bitset.len() as u64 != u64::from(header.bitset) {
-            return Err(ParquetError::Length { found: found as u64, expected });
+        let (found, expected) =
+            (bytes.len() as u64, header.length as u64 + u64::from(header.bitset));
+        if found != expected {
+            return Err(ParquetError::Length { found, expected });
         }
-        Self::from_bitset(bitset)
+        let data = StoredSplitBlocks { stored, start: header.length };
+        Ok(SplitBlockFilter::of(data, Kernel::default()))
     }
 
+    /// Gives the bytes back.
+    pub fn into_inner(self) -> B {
+        self.data.stored.into_inner()
+    }
+}
+
+impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     /// Opens a filter without a header: the bitset alone.
     ///
     /// # Errors

@@ -49,6 +49,6 @@ mod value;
 pub use atomic::AtomicSplitBlockFilter;
 pub use error::{MAX_BITSET_BYTES, ParquetError};
 pub use file::{Column, ParquetFile, RowGroup};
-pub use filter::{SplitBlockFilter, SplitBlocks};
+pub use filter::{SplitBlockFilter, SplitBlocks, StoredSplitBlocks};
 pub use split_block::SplitBlock;
 pub use value::{PhysicalType, Value, hash_value};

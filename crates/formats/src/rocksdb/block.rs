@@ -1,10 +1,10 @@
-//! A filter block of RocksDB, borrowed: what kind it is, and its answers.
+//! A filter block of RocksDB: what kind it is, and its answers.
 //!
 //! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never answers "absent".
 
 use blocked_bloom::parts::{fill_with_hits, look_up_keys};
-use blocked_bloom::probe::MAX_PROBES;
-use blocked_bloom::{Block, BloomFilter, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::probe::{BLOCK_BYTES, MAX_PROBES};
+use blocked_bloom::{Block, BloomFilter, Filter, Kernel, KeyHash, LengthError, Stored};
 use blocked_bloom_ribbon::rocksdb::RibbonBlock;
 
 use super::error::RocksdbError;
@@ -60,72 +60,114 @@ pub enum FilterKind {
     },
 }
 
-/// How a block is looked up.
+/// How a block is looked up: each holds the whole of it.
 #[derive(Clone, Copy)]
-enum Reader<'a> {
+enum Reader<D> {
     /// FastLocalBloom has the core's probe scheme.
-    Kernels(BloomFilter<&'a [Block]>),
-    Ribbon(RibbonBlock<'a>),
-    Scalar(Lines<&'a [u8]>),
-    Maybe,
-    Absent,
+    Kernels(BloomFilter<Stored<D>>),
+    Ribbon(RibbonBlock<D>),
+    Scalar(Lines<Bits<D>>),
+    Maybe(Stored<D>),
+    Absent(Stored<D>),
 }
 
-/// A filter block of an SST file, without the five bytes of compression type and checksum that follow it there.
+/// The bits of a block: what is before its trailer.
+#[derive(Clone, Copy)]
+struct Bits<D>(Stored<D>);
+
+impl<D: AsRef<[u8]>> AsRef<[u8]> for Bits<D> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        let block = self.0.bytes().unwrap_or_default();
+        block.split_last_chunk::<TRAILER_BYTES>().map_or(&[], |(bits, _)| bits)
+    }
+}
+
+/// A filter block of an SST file, without the five bytes of compression type and checksum that follow it there,
+/// in bytes that `D` holds: a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a mapping.
 ///
-/// `Copy`, and borrowed at any alignment. Nothing in a filter block tells whether it is damaged: its checksum is in the SST file,
-/// where [`SstFilter`](super::SstFilter) checks it.
+/// At any alignment, and `Copy` if `D` is. Nothing in a filter block tells whether it is damaged: its checksum is in the SST
+/// file, where [`SstFilter`](super::SstFilter) checks it. If the owner of the bytes lends fewer or more than were opened, every
+/// answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::rocksdb::FilterBlock;
 /// # let block = [[0; 64].as_slice(), &[0xff, 0, 6, 0, 0]].concat();
-/// let filter = FilterBlock::from_bytes(&block).unwrap_or_else(|error| {
+/// let (filter, error) = FilterBlock::open_or_pass_all(block);
+/// if let Some(error) = error {
 ///     eprintln!("filter ignored: {error}");
-///     FilterBlock::pass_all()
-/// });
+/// }
 /// assert!(!filter.contains("apple"));
+/// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
 /// ```
-/// use blocked_bloom::Filter;
 #[derive(Clone, Copy)]
-pub struct FilterBlock<'a> {
-    bytes: &'a [u8],
+pub struct FilterBlock<D> {
     kind: FilterKind,
-    reader: Reader<'a>,
+    reader: Reader<D>,
 }
 
-impl FilterBlock<'static> {
+impl FilterBlock<&'static [u8]> {
     /// A filter that answers "maybe" to everything: what stands in for a damaged one.
     ///
     /// Its bytes are the six zeros that RocksDB writes for such a filter.
     pub fn pass_all() -> Self {
-        FilterBlock { bytes: &[0; 6], kind: FilterKind::PassAll, reader: Reader::Maybe }
+        FilterBlock::maybe(&[0; 6])
     }
 }
 
-impl<'a> FilterBlock<'a> {
+impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// Decodes the last five bytes, in RocksDB's order. Cost: reads only these.
     ///
-    /// If the bits of a FastLocalBloom filter are not a multiple of 64 bytes, which no writer makes, the bytes after the last whole
-    /// line are ignored, as RocksDB does.
+    /// If the bits of a FastLocalBloom filter are not a multiple of 64 bytes, which no writer makes, the bytes after the last
+    /// whole line are ignored, as RocksDB does.
     ///
     /// # Errors
     ///
     /// [`RocksdbError::NoKeys`] for five bytes or fewer (but see [`from_bytes_or_no_keys`](Self::from_bytes_or_no_keys)),
     /// [`NoLine`](RocksdbError::NoLine) and [`BlockTooLong`](RocksdbError::BlockTooLong).
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, RocksdbError> {
-        let found = bytes.len() as u64;
-        let Some((bits, trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
-            return Err(RocksdbError::NoKeys { found });
+    pub fn from_bytes(bytes: D) -> Result<Self, RocksdbError> {
+        FilterBlock::read(bytes).map_err(|(_, error)| error)
+    }
+
+    /// [`from_bytes`](Self::from_bytes), or a filter that answers "maybe" to everything and the reason, for the log. The bytes are
+    /// kept either way.
+    pub fn open_or_pass_all(bytes: D) -> (Self, Option<RocksdbError>) {
+        match FilterBlock::read(bytes) {
+            Ok(filter) => (filter, None),
+            Err((bytes, error)) => (FilterBlock::maybe(bytes), Some(error)),
+        }
+    }
+
+    fn read(bytes: D) -> Result<Self, (D, RocksdbError)> {
+        // What is decoded is what was measured, even if the owner lends other bytes the second time.
+        let block = Stored::new(bytes);
+        let kind = match FilterKind::of(block.bytes().unwrap_or_default()) {
+            Ok(kind) => kind,
+            Err(error) => return Err((block.into_inner(), error)),
         };
-        if bits.is_empty() {
-            return Err(RocksdbError::NoKeys { found });
-        }
-        if found > u64::from(u32::MAX) {
-            return Err(RocksdbError::BlockTooLong { found });
-        }
-        let (kind, reader) = decode(bits, *trailer)?;
-        Ok(FilterBlock { bytes, kind, reader })
+        let reader = match kind {
+            FilterKind::FastLocalBloom { probes, .. } => {
+                let (rest, probes) = (TRAILER_BYTES, probes.into());
+                let filter = BloomFilter::from_stored_blocks(block, rest, probes, KEY_HASH);
+                Reader::Kernels(filter.expect("1 to 2^26 blocks and 1 to 30 probes are in range"))
+            }
+            FilterKind::LegacyBloom { probes, lines, line_bytes } => {
+                Reader::Scalar(Lines::of(Bits(block), lines, line_bytes, probes))
+            }
+            FilterKind::Ribbon { .. } => match RibbonBlock::from_bytes(block.into_inner()) {
+                Ok(ribbon) => Reader::Ribbon(ribbon),
+                // Without a whole segment there is nothing to look up.
+                Err(bytes) => Reader::Maybe(Stored::new(bytes)),
+            },
+            FilterKind::PassAll | FilterKind::Reserved { .. } => Reader::Maybe(block),
+            FilterKind::NoKeys => Reader::Absent(block),
+        };
+        Ok(FilterBlock { kind, reader })
+    }
+
+    fn maybe(bytes: D) -> Self {
+        FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(Stored::new(bytes)) }
     }
 
     /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without keys: every key is absent.
@@ -142,16 +184,17 @@ impl<'a> FilterBlock<'a> {
     /// ```
     /// use blocked_bloom::Filter;
     /// use blocked_bloom_formats::rocksdb::FilterBlock;
-    /// assert!(!FilterBlock::from_bytes_or_no_keys(&[0xff, 0, 6, 0, 0])?.contains("apple"));
-    /// assert!(FilterBlock::from_bytes_or_no_keys(&[]).is_err());
+    /// assert!(!FilterBlock::from_bytes_or_no_keys([0xff, 0, 6, 0, 0])?.contains("apple"));
+    /// assert!(FilterBlock::from_bytes_or_no_keys([]).is_err());
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
-    pub fn from_bytes_or_no_keys(bytes: &'a [u8]) -> Result<Self, RocksdbError> {
-        match FilterBlock::from_bytes(bytes) {
-            Err(RocksdbError::NoKeys { found: 1.. }) => {
-                Ok(FilterBlock { bytes, kind: FilterKind::NoKeys, reader: Reader::Absent })
+    pub fn from_bytes_or_no_keys(bytes: D) -> Result<Self, RocksdbError> {
+        match bytes.as_ref().len() {
+            1..=TRAILER_BYTES => {
+                let reader = Reader::Absent(Stored::new(bytes));
+                Ok(FilterBlock { kind: FilterKind::NoKeys, reader })
             }
-            other => other,
+            _ => FilterBlock::from_bytes(bytes),
         }
     }
 
@@ -160,9 +203,15 @@ impl<'a> FilterBlock<'a> {
         self.kind
     }
 
-    /// The block as it was given.
-    pub fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
+    /// The block as it was given; nothing if its owner lends other bytes now.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.reader {
+            Reader::Kernels(filter) => filter.stored_bytes().unwrap_or_default(),
+            Reader::Ribbon(ribbon) => ribbon.as_bytes(),
+            Reader::Scalar(lines) => lines.bits().0.bytes().unwrap_or_default(),
+            Reader::Maybe(block) | Reader::Absent(block) => block.bytes().unwrap_or_default(),
+        }
     }
 
     /// A FastLocalBloom filter as one of the core's, for its statistics: fill, estimated keys, estimated rate. `None` for the
@@ -175,14 +224,13 @@ impl<'a> FilterBlock<'a> {
     /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
     /// let mut builder = FilterBlockBuilder::new(10.0)?;
     /// builder.extend((0..1_000_u32).map(u32::to_le_bytes));
-    /// let block = builder.finish()?;
-    /// let view = FilterBlock::from_bytes(&block)?.view().unwrap();
-    /// assert!((950..1_050).contains(&view.estimated_keys().unwrap()));
+    /// let block = FilterBlock::from_bytes(builder.finish()?)?;
+    /// assert!((950..1_050).contains(&block.view().unwrap().estimated_keys().unwrap()));
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
-    pub fn view(&self) -> Option<BloomFilter<&'a [Block]>> {
-        match self.reader {
-            Reader::Kernels(view) => Some(view),
+    pub fn view(&self) -> Option<BloomFilter<&[Block]>> {
+        match &self.reader {
+            Reader::Kernels(filter) => Some(filter.view()),
             _ => None,
         }
     }
@@ -193,14 +241,14 @@ impl<'a> FilterBlock<'a> {
     /// use blocked_bloom_formats::rocksdb::{FilterBlock, RibbonBlockBuilder};
     /// let mut builder = RibbonBlockBuilder::new(10.0)?;
     /// builder.extend((0..10_000_u32).map(u32::to_le_bytes));
-    /// let block = builder.finish()?;
-    /// let ribbon = FilterBlock::from_bytes(&block)?.ribbon().unwrap();
+    /// let block = FilterBlock::from_bytes(builder.finish()?)?;
+    /// let ribbon = block.ribbon().unwrap();
     /// assert_eq!(ribbon.columns(), 7);
     /// assert!(ribbon.expected_false_positive_rate() < 0.01);
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
-    pub fn ribbon(&self) -> Option<RibbonBlock<'a>> {
-        match self.reader {
+    pub fn ribbon(&self) -> Option<&RibbonBlock<D>> {
+        match &self.reader {
             Reader::Ribbon(block) => Some(block),
             _ => None,
         }
@@ -218,7 +266,7 @@ impl<'a> FilterBlock<'a> {
         // There is a word per 64 hashes.
         match &self.reader {
             Reader::Kernels(filter) => {
-                let ahead = self.bytes.len() > Kernel::default().prefetch_threshold();
+                let ahead = self.as_bytes().len() > Kernel::default().prefetch_threshold();
                 let prefetch = ahead.then_some(|hash| filter.prefetch_hash(hash));
                 look_up_keys(keys, words, hash, prefetch, |hashes, words| {
                     _ = filter.contains_hashes_into(hashes, words);
@@ -240,10 +288,10 @@ impl<'a> FilterBlock<'a> {
                     }
                 })
             }
-            Reader::Maybe | Reader::Absent => {
+            Reader::Maybe(_) | Reader::Absent(_) => {
                 LengthError::check(keys.len(), words)?;
                 match self.reader {
-                    Reader::Absent => words.fill(0),
+                    Reader::Absent(_) => words.fill(0),
                     _ => fill_with_hits(words, keys.len()),
                 }
                 Ok(())
@@ -268,14 +316,14 @@ impl<'a> FilterBlock<'a> {
 ///
 /// Cost of a lookup: one cache line, two if the block is not aligned to 64 bytes; of a Ribbon block one
 /// to five.
-impl Filter for FilterBlock<'_> {
+impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         match &self.reader {
             Reader::Kernels(filter) => filter.contains_hash(hash),
             Reader::Ribbon(filter) => filter.contains_hash(hash),
-            Reader::Scalar(_) | Reader::Maybe => true,
-            Reader::Absent => false,
+            Reader::Scalar(_) | Reader::Maybe(_) => true,
+            Reader::Absent(_) => false,
         }
     }
 
@@ -285,8 +333,8 @@ impl Filter for FilterBlock<'_> {
         match &self.reader {
             Reader::Kernels(filter) => return filter.contains_hashes_into(hashes, words),
             Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
-            Reader::Absent => words.fill(0),
-            Reader::Scalar(_) | Reader::Maybe => fill_with_hits(words, hashes.len()),
+            Reader::Absent(_) => words.fill(0),
+            Reader::Scalar(_) | Reader::Maybe(_) => fill_with_hits(words, hashes.len()),
         }
         Ok(())
     }
@@ -296,7 +344,7 @@ impl Filter for FilterBlock<'_> {
         match &self.reader {
             Reader::Kernels(filter) => filter.prefetch_hash(hash),
             Reader::Ribbon(filter) => filter.prefetch_hash(hash),
-            Reader::Scalar(_) | Reader::Maybe | Reader::Absent => {}
+            Reader::Scalar(_) | Reader::Maybe(_) | Reader::Absent(_) => {}
         }
     }
 
@@ -317,8 +365,8 @@ impl Filter for FilterBlock<'_> {
             Reader::Kernels(filter) => filter.contains_hash(hash_key(key)),
             Reader::Ribbon(filter) => filter.contains_hash(hash_key(key)),
             Reader::Scalar(lines) => lines.contains(legacy_hash_key(key)),
-            Reader::Maybe => true,
-            Reader::Absent => false,
+            Reader::Maybe(_) => true,
+            Reader::Absent(_) => false,
         }
     }
 
@@ -365,65 +413,68 @@ impl BytesOf<u64> for LittleEndian {
     }
 }
 
-/// `BuiltinFilterPolicy::GetBuiltinFilterBitsReader` of RocksDB; there is at least one byte before the trailer.
-fn decode(bits: &[u8], trailer: [u8; 5]) -> Result<(FilterKind, Reader<'_>), RocksdbError> {
-    let [marker, rest @ ..] = trailer;
-    let maybe = |kind| Ok((kind, Reader::Maybe));
-    let reserved = maybe(FilterKind::Reserved { trailer });
-    match marker.cast_signed() {
-        0 => maybe(FilterKind::PassAll),
-        -1 => {
-            // The upper three bits of the second byte are the line's length: 0 for 64 bytes.
-            let [0, probes, 0, 0] = rest else { return reserved };
-            if !(1..=MAX_PROBES as u8).contains(&probes) {
-                return reserved;
-            }
-            let (blocks, tail) = bits.as_chunks();
-            // A block has less than 2^32 bytes, and the probes are in range.
-            let no_line = |_| RocksdbError::NoLine { found: tail.len() as u64 };
-            let view =
-                BloomFilter::from_blocks(blocks, probes.into(), KEY_HASH).map_err(no_line)?;
-            let kind = FilterKind::FastLocalBloom { probes, blocks: blocks.len() as u32 };
-            Ok((kind, Reader::Kernels(view)))
+impl FilterKind {
+    /// `BuiltinFilterPolicy::GetBuiltinFilterBitsReader` of RocksDB: what the last five bytes of a
+    /// block say.
+    fn of(block: &[u8]) -> Result<Self, RocksdbError> {
+        let found = block.len() as u64;
+        let no_keys = RocksdbError::NoKeys { found };
+        let Some((bits @ [_, ..], &trailer)) = block.split_last_chunk::<TRAILER_BYTES>() else {
+            return Err(no_keys);
+        };
+        if found > u64::from(u32::MAX) {
+            return Err(RocksdbError::BlockTooLong { found });
         }
-        -2 => {
-            let [seed, low, middle, high] = rest;
-            match u32::from_le_bytes([low, middle, high, 0]) {
-                0 | 1 => reserved,
-                blocks => {
-                    let ribbon = RibbonBlock::from_parts(bits, seed, blocks);
-                    // Without a whole segment there is nothing to look up.
-                    let reader = ribbon.map_or(Reader::Maybe, Reader::Ribbon);
-                    Ok((FilterKind::Ribbon { seed, blocks }, reader))
+        let [marker, rest @ ..] = trailer;
+        let reserved = Self::Reserved { trailer };
+        Ok(match marker.cast_signed() {
+            0 => Self::PassAll,
+            -1 => {
+                // The upper three bits of the second byte are the line's length: 0 for 64 bytes.
+                let [0, probes, 0, 0] = rest else { return Ok(reserved) };
+                let (blocks, tail) = bits.as_chunks::<BLOCK_BYTES>();
+                match (1..=MAX_PROBES as u8).contains(&probes) {
+                    false => reserved,
+                    true if blocks.is_empty() => {
+                        return Err(RocksdbError::NoLine { found: tail.len() as u64 });
+                    }
+                    true => Self::FastLocalBloom { probes, blocks: blocks.len() as u32 },
                 }
             }
-        }
-        ..0 => reserved,
-        1.. => {
-            let lines = u32::from_le_bytes(rest);
-            let Some(read) = Lines::new(bits, lines, marker) else { return reserved };
-            let line_bytes = read.line_bytes();
-            let kind = FilterKind::LegacyBloom { probes: marker, lines, line_bytes };
-            Ok((kind, Reader::Scalar(read)))
-        }
+            -2 => {
+                let [seed, low, middle, high] = rest;
+                match u32::from_le_bytes([low, middle, high, 0]) {
+                    0 | 1 => reserved,
+                    blocks => Self::Ribbon { seed, blocks },
+                }
+            }
+            ..0 => reserved,
+            1.. => {
+                let lines = u32::from_le_bytes(rest);
+                Lines::new(bits, lines, marker).map_or(reserved, |read| {
+                    let line_bytes = read.line_bytes();
+                    Self::LegacyBloom { probes: marker, lines, line_bytes }
+                })
+            }
+        })
     }
 }
 
-/// Same bytes, read in the same way; the kernel does not matter.
-impl PartialEq for FilterBlock<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.bytes == other.bytes
+/// Same bytes, read in the same way; neither the kernel nor who owns them matters.
+impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<FilterBlock<E>> for FilterBlock<D> {
+    fn eq(&self, other: &FilterBlock<E>) -> bool {
+        self.kind == other.kind && self.as_bytes() == other.as_bytes()
     }
 }
 
-impl Eq for FilterBlock<'_> {}
+impl<D: AsRef<[u8]>> Eq for FilterBlock<D> {}
 
 /// The kind and the length, without the bits.
-impl core::fmt::Debug for FilterBlock<'_> {
+impl<D: AsRef<[u8]>> core::fmt::Debug for FilterBlock<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("FilterBlock")
             .field("kind", &self.kind)
-            .field("bytes", &self.bytes.len())
+            .field("bytes", &self.as_bytes().len())
             .finish()
     }
 }

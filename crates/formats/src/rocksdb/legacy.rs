@@ -27,13 +27,24 @@ impl<B: AsRef<[u8]>> Lines<B> {
         fits.then_some(Lines { bits, lines, line_bytes, probes })
     }
 
+    /// Of bits that [`new`](Self::new) has found to be this many lines of so many bytes.
+    pub(super) fn of(bits: B, lines: u32, line_bytes: u32, probes: u8) -> Self {
+        Lines { bits, lines, line_bytes, probes }
+    }
+
     pub(super) fn line_bytes(&self) -> u32 {
         self.line_bytes
     }
 
+    pub(super) fn bits(&self) -> &B {
+        &self.bits
+    }
+
+    /// "Maybe" if the owner of the bits lends fewer than at first.
     pub(super) fn contains(&self, hash: u32) -> bool {
         let bits = self.bits.as_ref();
-        self.probes_of(hash).all(|(byte, mask)| bits[byte] & mask != 0)
+        let is_set = |(byte, mask)| bits.get(byte).is_none_or(|bits: &u8| bits & mask != 0);
+        self.probes_of(hash).all(is_set)
     }
 
     pub(super) fn insert(&mut self, hash: u32)

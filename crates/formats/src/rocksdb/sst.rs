@@ -28,7 +28,7 @@ use crate::ranges::FileRanges;
 enum Filters<'a> {
     /// No filter that is read; every answer is "maybe".
     Unread(FilterLayout),
-    Full(FilterBlock<'a>),
+    Full(FilterBlock<&'a [u8]>),
     Partitioned(Partitions<'a>),
 }
 
@@ -196,7 +196,7 @@ impl<'a> SstFilter<'a> {
     }
 
     /// The filter blocks in the order of their keys: one of a full filter, one per partition, none without a filter.
-    pub fn filter_blocks(&self) -> impl Iterator<Item = FilterBlock<'a>> {
+    pub fn filter_blocks(&self) -> impl Iterator<Item = FilterBlock<&'a [u8]>> {
         let (full, partitions) = match &self.filters {
             Filters::Unread(_) => (None, None),
             Filters::Full(filter) => (Some(*filter), None),

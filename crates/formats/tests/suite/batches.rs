@@ -1,6 +1,7 @@
 //! What the batches of all filters have in common: keys are answered as their hashes are, words have one length, and what is left when a
 //! key panics never says "absent".
 
+use std::cell::Cell;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +9,8 @@ use blocked_bloom::{Bitmask, Filter, KeyHash};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, Value, hash_value};
 use blocked_bloom_formats::rocksdb::{
-    FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder, SstFilter,
-    hash_key,
+    FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder, RocksdbError,
+    SstFilter, hash_key,
 };
 
 use crate::common::{Random, kernels};
@@ -318,4 +319,72 @@ fn what_was_inserted_is_found_in_parquet_filters() {
     let hashes: Vec<u64> = integers.iter().map(|i| hash_value(i.to_le_bytes())).collect();
     filter.insert_hashes(&hashes);
     found::check("atomic", &filter, Hashes::AsKeys);
+}
+
+/// Bytes that get shorter or longer when their owner is told to.
+struct Fickle {
+    bytes: Vec<u8>,
+    lent: Cell<usize>,
+}
+
+impl AsRef<[u8]> for &Fickle {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.lent.get()]
+    }
+}
+
+macro_rules! check_owner {
+    ($name:expr, $stored:expr, $hash:expr, $open:expr) => {{
+        let length = $stored.len();
+        let bytes = [$stored.to_vec(), vec![0; 70]].concat();
+        let fickle = Fickle { bytes, lent: Cell::new(length) };
+        let filter = $open(&fickle);
+        let looked_up = [keys("a", 300), keys("n", 500)].concat();
+        let hashes: Vec<u64> = looked_up.iter().map($hash).collect();
+        let answers = |hits: &mut Bitmask| {
+            filter.contains_batch(&looked_up, hits);
+            hashes.iter().for_each(|&hash| filter.prefetch_hash(hash));
+            let singles: Vec<bool> = looked_up.iter().map(|key| filter.contains(key)).collect();
+            assert!(hits.iter().eq(singles), "{}", $name);
+            let by_hash: Vec<bool> =
+                hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
+            let mut of_hashes = Bitmask::new();
+            filter.contains_hashes(&hashes, &mut of_hashes);
+            assert!(of_hashes.iter().eq(by_hash), "{}", $name);
+        };
+        let (mut before, mut hits) = (Bitmask::new(), Bitmask::new());
+        answers(&mut before);
+        assert!(before.count_misses() > 400, "{}", $name);
+        for lent in [0, 1, 5, 6, length - 64, length - 1, length + 1, length + 70] {
+            fickle.lent.set(lent);
+            answers(&mut hits);
+            assert_eq!(hits.count_misses(), 0, "{}: {lent} of {length} bytes", $name);
+        }
+        fickle.lent.set(length);
+        answers(&mut hits);
+        assert_eq!(hits, before, "{}", $name);
+    }};
+}
+
+#[test]
+fn owners_that_lend_other_bytes() {
+    let added = keys("a", 300);
+    for (name, block, _) in blocks_of(&added) {
+        check_owner!(name, block, hash_key, |bytes| FilterBlock::from_bytes(bytes).unwrap());
+    }
+    let mut filter = SplitBlockFilter::new(300, 0.01).unwrap();
+    added.iter().for_each(|key| _ = filter.insert(key));
+    let stored = filter.to_bytes();
+    check_owner!("parquet", stored, hash_value, |bytes| SplitBlockFilter::from_bytes(bytes)
+        .unwrap());
+}
+
+#[test]
+fn damaged_blocks_that_pass_all() {
+    let (filter, error) = FilterBlock::open_or_pass_all(vec![1, 2, 3]);
+    assert_eq!(error, Some(RocksdbError::NoKeys { found: 3 }));
+    assert!(filter.contains("apple") && filter.as_bytes() == [1, 2, 3]);
+    let block = blocks_of(&keys("a", 300))[0].1.clone();
+    let (filter, error) = FilterBlock::open_or_pass_all(block);
+    assert!(error.is_none() && filter.contains("a00001") && !filter.contains("apple"));
 }

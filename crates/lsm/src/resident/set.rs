@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use blocked_bloom::{Bitmask, FormatError, KeyHash};
+use blocked_bloom::{Bitmask, Filter, FormatError, KeyHash};
 
 use super::cell::{EpochCell, FilterPin};
 use super::metrics::ResidentSnapshot;

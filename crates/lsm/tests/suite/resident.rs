@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_lsm::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
     TableFilter, TableFilterError, WantedLoad,

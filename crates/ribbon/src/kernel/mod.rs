@@ -129,8 +129,9 @@ pub(crate) fn contains_128(
     if look_up_few(hashes, hits, lines, |hash| one_128(functions, segments, hash)) {
         return;
     }
-    // What the functions read is where `Shape::place` leads, which is among the segments of the shape for every hash, and
-    // `Segments::new`, the only way to a `Segments`, gives it a shape of no more segments than it has.
+    // What the functions read is where `Shape::place` leads, which is among the segments of the shape
+    // for every hash, and `Segments::of`, the only way to a `Segments`, makes none of fewer segments
+    // than its shape has.
     //
     // SAFETY: `Functions` has functions whose instructions the CPU has; the number of words for the answers is asserted above.
     unsafe { (functions.table.contains_128)(segments, lines, hashes, hits) }

@@ -9,7 +9,7 @@ use super::{
     contains_64, contains_128, driver, one_64, one_128, prefetch_64, prefetch_128, substitute_64,
     substitute_128,
 };
-use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, starts};
+use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, raw_seed, starts};
 use crate::scheme::{Entry, Shards, Word};
 use crate::solve::rocksdb::{Solver, add_each};
 use crate::solve::{Rows, rocksdb};
@@ -18,6 +18,11 @@ use crate::watch::{Event, events, kernels, lines, note};
 
 fn hashes(count: u64) -> Vec<u64> {
     (1..=count).map(|i| (i << 32 ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+fn segments(data: &[u8], blocks: u32) -> Segments<'_> {
+    let shape = Shape::new(data.len(), blocks).unwrap();
+    Segments::of(data, shape, raw_seed(1)).unwrap()
 }
 
 #[test]
@@ -80,7 +85,7 @@ fn each_operation_runs_in_its_kernel() {
             let (directory, words) = directory(4, columns);
             let shards = Shards { directory: &directory, words: &words, columns };
             let data = vec![0x5a; 100 * columns as usize * SEGMENT_BYTES];
-            let segments = Segments::new(&data, 100, 1).unwrap();
+            let segments = segments(&data, 100);
             // The portable kernel's are the scalar definitions, which have no loops of their own.
             let alone = match expected(kernel) {
                 ["avx512" | "avx2"] => expected(kernel),
@@ -185,7 +190,7 @@ fn lookups_prefetch_the_lines_that_they_read() {
                 let shards = Shards { directory: &directory, words: &words, columns };
                 let blocks = bytes / (2 * block) + usize::from(outgrows);
                 let data = vec![0x5a; blocks * 2 * block];
-                let segments = Segments::new(&data, blocks as u32, 1).unwrap();
+                let segments = segments(&data, blocks as u32);
                 let mut hits = [0; 4];
                 let about = std::format!("{kernel}, {columns} columns, {outgrows}");
                 let of_64 =

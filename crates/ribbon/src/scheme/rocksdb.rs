@@ -181,12 +181,11 @@ pub(crate) struct Placed {
 }
 
 impl<'a> Segments<'a> {
-    /// `None` where RocksDB's reader answers "maybe" to every key.
-    pub(crate) fn new(data: &'a [u8], blocks: u32, seed: u8) -> Option<Self> {
-        let shape = Shape::new(data.len(), blocks)?;
+    /// `None` if the data have fewer segments than the shape.
+    #[inline]
+    pub(crate) fn of(data: &'a [u8], shape: Shape, raw_seed: u32) -> Option<Self> {
         let (segments, _) = data.as_chunks();
-        debug_assert!(shape.segments() <= segments.len());
-        Some(Segments { shape, raw_seed: raw_seed(seed), segments })
+        (shape.segments() <= segments.len()).then_some(Segments { shape, raw_seed, segments })
     }
 
     #[inline(always)]

@@ -45,7 +45,7 @@ pub(super) struct Partitions<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Partition<'a> {
     separator: Key<'a>,
-    filter: FilterBlock<'a>,
+    filter: FilterBlock<&'a [u8]>,
 }
 
 impl<'a> Partitions<'a> {
@@ -120,7 +120,7 @@ impl<'a> Partitions<'a> {
         }
     }
 
-    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = FilterBlock<'a>> {
+    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = FilterBlock<&'a [u8]>> {
         self.list.iter().map(|partition| partition.filter)
     }
 
@@ -188,7 +188,7 @@ impl<'a> Partitions<'a> {
     }
 
     /// The hits of any partition.
-    fn in_any(&self, words: &mut [u64], look_up: impl Fn(&FilterBlock<'a>, &mut [u64])) {
+    fn in_any(&self, words: &mut [u64], look_up: impl Fn(&FilterBlock<&'a [u8]>, &mut [u64])) {
         let (mut any, mut hits) = (vec![0; words.len()], vec![0; words.len()]);
         for partition in &self.list {
             look_up(&partition.filter, &mut hits);

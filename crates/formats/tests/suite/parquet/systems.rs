@@ -243,7 +243,7 @@ fn raw_filters_are_answered_and_written_byte_for_byte() {
         let filter = SplitBlockFilter::from_bytes(&bytes).unwrap();
         let keys = [added.clone(), absent.clone()].concat();
         let expected: Vec<bool> = answers.bytes().map(|answer| answer == b'1').collect();
-        check(filter, &keys, &expected, file);
+        check(filter.view(), &keys, &expected, file);
         checked += keys.len();
 
         let shape = file.strip_prefix("arrowrs_ndv").unwrap().strip_suffix(".sbbf").unwrap();
@@ -296,7 +296,7 @@ fn odd_headers_get_their_verdicts() {
                         let error = ParquetError::Length { found: 55, expected: 47 };
                         assert_eq!(exact, Err(error));
                     }
-                    _ => assert_eq!(exact, Ok(filter), "{file}"),
+                    _ => assert!(exact.is_ok_and(|exact| exact == filter), "{file}"),
                 }
                 continue;
             }

@@ -35,7 +35,12 @@ fn bit(text: &str) -> bool {
 }
 
 /// Looks the keys up one by one and in batches of several lengths; counts the answers.
-fn look_up(filter: FilterBlock<'_>, keys: &[Vec<u8>], expected: &[bool], what: &str) -> usize {
+fn look_up(
+    filter: &FilterBlock<impl AsRef<[u8]>>,
+    keys: &[Vec<u8>],
+    expected: &[bool],
+    what: &str,
+) -> usize {
     let (mut checked, mut hits) = (0, Bitmask::new());
     for (key, &expected) in keys.iter().zip(expected) {
         assert_eq!(filter.contains(key), expected, "{what}, key {key:02x?}");
@@ -59,12 +64,12 @@ fn look_up(filter: FilterBlock<'_>, keys: &[Vec<u8>], expected: &[bool], what: &
 
 /// [`look_up`] by every kernel.
 fn look_up_by_all(
-    filter: FilterBlock<'_>,
+    filter: FilterBlock<impl AsRef<[u8]> + Copy>,
     keys: &[Vec<u8>],
     expected: &[bool],
     what: &str,
 ) -> usize {
-    let by_one = |kernel| look_up(filter.with_kernel(kernel), keys, expected, what);
+    let by_one = |kernel| look_up(&filter.with_kernel(kernel), keys, expected, what);
     kernels().into_iter().map(by_one).sum()
 }
 
@@ -482,7 +487,8 @@ fn one_hash_serves_both_formats() {
     let keys = keys("raw/keys_mix_added.hex");
     let hashes: Vec<u64> = keys.iter().map(hash_key).collect();
     let block = bytes("raw/raw_n1000mix_b12.filter");
-    let view = FilterBlock::from_bytes(&block).unwrap().view().unwrap();
+    let block = FilterBlock::from_bytes(&block).unwrap();
+    let view = block.view().unwrap();
     let params = Sizing::MaxBytes(64 + 64 * view.params().blocks() as u64).params(1_000).unwrap();
     let params = params.with_probes(view.params().probes()).unwrap();
     let mut filter = BloomFilter::new(params, KEY_HASH).unwrap();

@@ -152,7 +152,7 @@ fn a_batch_over_files_of_both_kinds() {
     let blocks = || filters.iter().flat_map(SstFilter::filter_blocks);
     let ribbons = blocks().filter(|block| block.ribbon().is_some()).count();
     // One hash serves blocks of both kinds.
-    let hashes_of_blocks = blocks().filter_map(|block| block.ribbon()).map(|it| it.key_hash());
+    let hashes_of_blocks = blocks().filter_map(|block| Some(block.ribbon()?.key_hash()));
     assert!(hashes_of_blocks.eq([KEY_HASH; 12]) && filters[0].key_hash() == KEY_HASH);
     assert_eq!((ribbons, blocks().filter(|block| block.view().is_some()).count()), (12, 6));
 

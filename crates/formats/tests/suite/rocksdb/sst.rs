@@ -406,7 +406,7 @@ fn partitions_are_found_in_every_form_of_the_index() {
         ];
         let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
         let filter = SstFilter::open(&bytes).unwrap();
-        let blocks: Vec<FilterBlock<'_>> = filter.filter_blocks().collect();
+        let blocks: Vec<FilterBlock<&[u8]>> = filter.filter_blocks().collect();
         assert_eq!(blocks.len(), parts.len());
         let mut queries = keys.clone();
         queries.extend((0..300).map(|_| {
