@@ -28,8 +28,8 @@ pub struct Stored<B> {
     length: usize,
     /// Where the blocks begin.
     start: usize,
-    /// Bytes behind the blocks, beside those of an incomplete one.
-    rest: usize,
+    /// Where they end, but for those of an incomplete block.
+    end: usize,
 }
 
 /// One cache line.
@@ -54,22 +54,22 @@ impl<B: AsRef<[u8]>> Stored<B> {
     /// Of a filter whose blocks begin at `start`.
     pub(crate) fn with_blocks_at(start: usize, bytes: B) -> Self {
         let length = bytes.as_ref().len();
-        Stored { bytes, length, start, rest: 0 }
+        Stored { bytes, length, start, end: length }
     }
 
     /// The same bytes, whose blocks are at their beginning, before the last `rest`.
     pub(crate) fn of_blocks_before(self, rest: usize) -> Self {
-        Stored { start: 0, rest, ..self }
+        Stored { start: 0, end: self.length.saturating_sub(rest), ..self }
     }
 
     /// Blocks of the bytes that were measured.
     pub(crate) fn len(&self) -> usize {
-        self.length.saturating_sub(self.start + self.rest) / size_of::<Block>()
+        self.end.saturating_sub(self.start) / size_of::<Block>()
     }
 
     /// Bytes that are kept and never lent, since they are damaged: for filters that answer "maybe" instead.
     pub fn unused(bytes: B) -> Self {
-        Stored { bytes, length: usize::MAX, start: 0, rest: 0 }
+        Stored { bytes, length: usize::MAX, start: 0, end: 0 }
     }
 
     /// The bytes, or `None` if their owner lends fewer or more than at first.
@@ -89,8 +89,7 @@ impl<B: AsRef<[u8]>> Stored<B> {
 impl<B: AsRef<[u8]>> AsRef<[Block]> for Stored<B> {
     #[inline]
     fn as_ref(&self) -> &[Block] {
-        let end = self.length.saturating_sub(self.rest);
-        match self.bytes().and_then(|bytes| bytes.get(self.start..end)) {
+        match self.bytes().and_then(|bytes| bytes.get(self.start..self.end)) {
             Some(blocks) => blocks.as_chunks().0,
             None => full_block(),
         }

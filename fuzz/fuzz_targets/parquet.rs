@@ -5,7 +5,7 @@
 //! Input: one byte each for the length of the values' material and for where the filter stands in a file; that material; the filter.
 #![no_main]
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_formats::parquet::{SplitBlock, SplitBlockFilter, hash_value};
 use libfuzzer_sys::fuzz_target;
 

@@ -4,7 +4,7 @@
 //! Input: one byte for what is done, one for the rate or the number of blocks, one for a seed; then bytes of a filter, or hashes.
 #![no_main]
 
-use blocked_bloom::{Bitmask, Kernel, KeyHash};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash};
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 use libfuzzer_sys::fuzz_target;

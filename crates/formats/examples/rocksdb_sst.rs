@@ -4,9 +4,11 @@
 //! cargo run -p blocked-bloom-formats --example rocksdb_sst
 //! ```
 //!
-//! Opens three files of `tests/fixtures/rocksdb`, with a filter of keys, of keys and prefixes, and in partitions, and looks up the keys in
-//! the table beside each, which has RocksDB's own answers. Then the filter of the first file is damaged, which is an error, built anew
-//! from the keys, and put back: the file is the one that RocksDB wrote, byte for byte. Prints what each file says of its filter.
+//! Opens three files of `tests/fixtures/rocksdb`, with a filter of keys, of keys and prefixes, and
+//! in partitions, and looks up the keys in the table beside each, which has RocksDB's own answers.
+//! Then the filter of the first file is damaged, which is an error, built anew from the keys, and
+//! put back: the file is the one that RocksDB wrote, byte for byte. Prints what each file says of
+//! its filter.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::error::Error;

@@ -14,13 +14,15 @@ use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
 const BLOOM_MAGIC: &[u8] = b"\x89BBLOOM\n";
 const RIBBON_MAGIC: &[u8] = b"\x89BBRIBN\n";
 
-/// The length of a compact filter leaves this when divided by 64; that of every other container leaves 0 or begins with a magic.
+/// The length of a compact filter leaves this when divided by 64; that of every other container
+/// leaves 0 or begins with a magic.
 const COMPACT_REST: usize = 8;
 
-/// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and [`KindPlan`](crate::KindPlan) decide on.
+/// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and
+/// [`KindPlan`](crate::KindPlan) decide on.
 ///
-/// [`from_bytes`](Self::from_bytes) finds the kind; lookups answer "maybe" wherever nothing is known. `B` owns the stored bytes: a
-/// mapping, an `Arc<[u8]>`, a `Vec<u8>`.
+/// [`from_bytes`](Self::from_bytes) finds the kind; lookups answer "maybe" wherever nothing is
+/// known. `B` owns the stored bytes: a mapping, an `Arc<[u8]>`, a `Vec<u8>`.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -43,14 +45,16 @@ const COMPACT_REST: usize = 8;
 pub enum TableFilter<B = Vec<u8>> {
     /// No filter, or one that cannot be used: every answer is "maybe".
     None(KeyHash),
-    /// A Bloom filter in memory of its own: one that was just built, or a copy that begins at a cache line.
+    /// A Bloom filter in memory of its own: one that was just built, or a copy that begins at a
+    /// cache line.
     Owned(BloomFilter),
     /// A Bloom filter in its stored bytes, of the full or the compact form; a pass-all filter too.
     Bloom(BloomFilter<Stored<B>>),
     /// A Ribbon filter.
     Ribbon(RibbonFilter<B>),
-    /// The index of a filter in partitions. Only a key tells the partition, so that hashes are answered "maybe": [locate] the key's, and
-    /// look it up in that partition's filter, which is a `TableFilter` of its own.
+    /// The index of a filter in partitions. Only a key tells the partition, so that hashes are
+    /// answered "maybe": [locate] the key's, and look it up in that partition's filter, which is a
+    /// `TableFilter` of its own.
     ///
     /// [locate]: PartitionIndex::locate
     Partitioned(PartitionIndex<B>),
@@ -60,14 +64,16 @@ pub enum TableFilter<B = Vec<u8>> {
 }
 
 impl<B: AsRef<[u8]>> TableFilter<B> {
-    /// Opens stored bytes of the kind that their magic names, and verifies their checksums; no bytes are no filter.
+    /// Opens stored bytes of the kind that their magic names, and verifies their checksums; no
+    /// bytes are no filter.
     ///
-    /// The compact form of a Bloom filter, known by its length, has no checksum: its container has, and must have checked it. Cost: reads
-    /// everything once, of an index of partitions the index.
+    /// The compact form of a Bloom filter, known by its length, has no checksum: its container has,
+    /// and must have checked it. Cost: reads everything once, of an index of partitions the index.
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for what is damaged, unknown, or of another hash or seed than `key_hash`.
+    /// [`TableFilterError`] for what is damaged, unknown, or of another hash or seed than
+    /// `key_hash`.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, TableFilterError> {
         let stored = bytes.as_ref();
         let mismatch = |found| FormatError::HashMismatch { found, expected: key_hash };
@@ -95,7 +101,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         })
     }
 
-    /// [`from_bytes`](Self::from_bytes) that never fails: what cannot be used answers "maybe", and comes with the error for the log.
+    /// [`from_bytes`](Self::from_bytes) that never fails: what cannot be used answers "maybe", and
+    /// comes with the error for the log.
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<TableFilterError>) {
         match TableFilter::from_bytes(bytes, key_hash) {
             Ok(filter) => (filter, None),
@@ -103,8 +110,9 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// Opens a filter block of RocksDB: its Bloom filters of both formats and Ribbon. A block has no magic and no checksum, so that
-    /// [`from_bytes`](Self::from_bytes) cannot find it: whoever reads the SST file knows, and has verified the checksum behind it.
+    /// Opens a filter block of RocksDB: its Bloom filters of both formats and Ribbon. A block has
+    /// no magic and no checksum, so that [`from_bytes`](Self::from_bytes) cannot find it: whoever
+    /// reads the SST file knows, and has verified the checksum behind it.
     ///
     /// Hashes are those of `blocked_bloom_formats::rocksdb::hash_key`.
     ///
@@ -118,7 +126,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         Ok(TableFilter::Rocksdb(block))
     }
 
-    /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of RocksDB; 0 for no filter.
+    /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of
+    /// RocksDB; 0 for no filter.
     pub fn memory_bytes(&self) -> u64 {
         match self {
             TableFilter::None(_) => 0,
@@ -131,7 +140,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is answered "maybe".
+    /// The false-positive rate that the kind and shape predict, 0 to 1; 1 where every hash is
+    /// answered "maybe".
     pub fn expected_false_positive_rate(&self) -> f64 {
         match self {
             TableFilter::Owned(filter) => filter.expected_false_positive_rate(),
@@ -147,8 +157,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes at any place a block may be in two.
-    /// Ribbon filters and indexes stay where they are.
+    /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes
+    /// at any place a block may be in two. Ribbon filters and indexes stay where they are.
     ///
     /// # Errors
     ///

@@ -16,19 +16,23 @@ use crate::tags::{self, LANES, Place};
 /// | `RemovableFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](RemovableFilter::from_bytes), [`open_or_pass_all`](RemovableFilter::open_or_pass_all) |
 /// | `RemovableFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
 ///
-/// All are looked up alike, and answer "maybe" or "certainly absent" as a Bloom filter does, at 18.3 bits per key, 0.085 % false positives
-/// and two cache lines a lookup. **Only remove keys that were added**: the removal of another can take the tag of a key that is there, which
-/// is then absent; `docs/removable.md` has the rate. A key that was added several times is there until it was removed as often.
+/// All are looked up alike, and answer "maybe" or "certainly absent" as a Bloom filter does, at
+/// 18.3 bits per key, 0.085 % false positives and two cache lines a lookup. **Only remove keys that
+/// were added**: the removal of another can take the tag of a key that is there, which is then
+/// absent; `docs/removable.md` has the rate. A key that was added several times is there until it
+/// was removed as often.
 ///
-/// - Up to 64 copies of a key fit, 32 if its two lines are the same (one key in as many as there are lines; any key where there is one
-///   line), and fewer where other keys have taken lanes.
-/// - It does not grow. [`RemovableError::Full`] says that a key was not added, and the filter is as it was. A tag does not have enough of
-///   the hash to be moved to a filter of another size, so a larger one is made from the keys, which whoever removes keys has:
+/// - Up to 64 copies of a key fit, 32 if its two lines are the same (one key in as many as there
+///   are lines; any key where there is one line), and fewer where other keys have taken lanes.
+/// - It does not grow. [`RemovableError::Full`] says that a key was not added, and the filter is as
+///   it was. A tag does not have enough of the hash to be moved to a filter of another size, so a
+///   larger one is made from the keys, which whoever removes keys has:
 ///   [`from_hashes`](Self::from_hashes). By default the first key is rejected at nine tenths of the
 ///   [capacity](Self::capacity) and the filter is for seven eighths of it.
 /// - Filters cannot be merged.
-/// - Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each line is one cache line, else it straddles
-///   two. If their owner lends more or fewer bytes than were opened, every answer is "maybe".
+/// - Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each
+///   line is one cache line, else it straddles two. If their owner lends more or fewer bytes than
+///   were opened, every answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -119,14 +123,16 @@ impl<D: Lines> RemovableFilter<D> {
         RemovableFilter { data: self.lines(), meta: self.meta }
     }
 
-    /// The lines, 1 to 2^32 - 1, as [`tags`](crate::tags) defines them; none if the filter [passes all](Self::is_pass_all).
+    /// The lines, 1 to 2^32 - 1, as [`tags`](crate::tags) defines them; none if the filter [passes
+    /// all](Self::is_pass_all).
     #[inline]
     pub fn lines(&self) -> &[Block] {
         self.data.lines()
     }
 
-    /// Whether the filter answers "maybe" to everything: it stands in for [damaged](RemovableFilter::open_or_pass_all) bytes, or the owner
-    /// of the stored bytes lends others than were opened.
+    /// Whether the filter answers "maybe" to everything: it stands in for
+    /// [damaged](RemovableFilter::open_or_pass_all) bytes, or the owner of the stored bytes lends
+    /// others than were opened.
     pub fn is_pass_all(&self) -> bool {
         self.lines().is_empty()
     }
@@ -141,13 +147,14 @@ impl<D: Lines> RemovableFilter<D> {
         size_of_val(self.lines()) as u64
     }
 
-    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from nine tenths of it on.
+    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from
+    /// nine tenths of it on.
     pub fn capacity(&self) -> u64 {
         self.lines().len() as u64 * LANES as u64
     }
 
-    /// [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to 1: what to watch for making a larger filter in
-    /// time. 1 if the filter passes all.
+    /// [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to 1: what
+    /// to watch for making a larger filter in time. 1 if the filter passes all.
     pub fn load(&self) -> f64 {
         match self.capacity() {
             0 => 1.0,
@@ -155,8 +162,8 @@ impl<D: Lines> RemovableFilter<D> {
         }
     }
 
-    /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags predicts: of 65,535 tags, each of those in a
-    /// key's two lines is the key's own by chance.
+    /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags
+    /// predicts: of 65,535 tags, each of those in a key's two lines is the key's own by chance.
     pub fn expected_false_positive_rate(&self) -> f64 {
         if self.is_pass_all() {
             return 1.0;
@@ -171,7 +178,8 @@ impl<D> RemovableFilter<D> {
         self.meta.keys_inserted
     }
 
-    /// The same filter if it has this hash and seed. Call it once where a filter is opened that will be looked up by hash.
+    /// The same filter if it has this hash and seed. Call it once where a filter is opened that
+    /// will be looked up by hash.
     ///
     /// # Errors
     ///
@@ -227,8 +235,8 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     }
 }
 
-/// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold the same keys have other lines if they
-/// came in another order.
+/// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold
+/// the same keys have other lines if they came in another order.
 impl<D: Lines, E: Lines> PartialEq<RemovableFilter<E>> for RemovableFilter<D> {
     fn eq(&self, other: &RemovableFilter<E>) -> bool {
         self.meta.key_hash == other.meta.key_hash && self.lines() == other.lines()

@@ -1,6 +1,7 @@
 //! Readers beside one writer: the lines as atomic words, without locks and without `unsafe`.
 //!
-//! A tag never moves, and one that is there stays in its lane until it is removed. What readers rely on beyond that is in `word`.
+//! A tag never moves, and one that is there stays in its lane until it is removed. What readers
+//! rely on beyond that is in `word`.
 
 mod word;
 
@@ -48,10 +49,12 @@ impl RemovableFilter {
     }
 }
 
-/// The one who adds to a filter and removes from it while others look up in it: made by [`RemovableFilter::into_writer`].
+/// The one who adds to a filter and removes from it while others look up in it: made by
+/// [`RemovableFilter::into_writer`].
 ///
-/// Nothing waits: an addition or removal is one store. There is one writer, since two could put their tags into one lane; put it behind a
-/// lock where several threads write. Answers, lines and stored form are those of a [`RemovableFilter`] after the same calls.
+/// Nothing waits: an addition or removal is one store. There is one writer, since two could put
+/// their tags into one lane; put it behind a lock where several threads write. Answers, lines and
+/// stored form are those of a [`RemovableFilter`] after the same calls.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -89,7 +92,7 @@ impl RemovableWriter {
     ///
     /// As there. Nothing is changed then.
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), RemovableError> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RemovableError> {
         let hasher = self.reader.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
@@ -99,14 +102,15 @@ impl RemovableWriter {
     /// # Errors
     ///
     /// [`RemovableError::Full`]. Nothing is changed then.
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), RemovableError> {
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, RemovableError> {
+        let is_new = !self.reader.contains_hash(hash);
         let (lines, place, tag) = self.reader.place(hash);
         if !word::insert(lines, place, tag, KEEP_EMPTY) {
             let (taken, capacity) = (self.keys_inserted, self.capacity());
             return Err(RemovableError::Full { inserted: 0, taken, capacity });
         }
         self.keys_inserted += 1;
-        Ok(())
+        Ok(is_new)
     }
 
     /// Removes one copy of a key that was added: [`RemovableFilter::remove`].
@@ -138,7 +142,8 @@ impl RemovableWriter {
         self.reader.0.lines.blocks().len() as u64 * LANES as u64
     }
 
-    /// A copy of the filter as it is now, to be stored or looked up in by SIMD kernels. Readers stay as they are.
+    /// A copy of the filter as it is now, to be stored or looked up in by SIMD kernels. Readers
+    /// stay as they are.
     ///
     /// # Errors
     ///
@@ -158,15 +163,19 @@ impl RemovableWriter {
     }
 }
 
-/// One who looks up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a pointer.
+/// One who looks up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a
+/// pointer.
 ///
-/// **What a reader finds.** A key of which at least one copy is in the filter from before the lookup begins until it has ended is found,
-/// whatever is added and removed meanwhile, further copies of it included. "Before" is as everywhere: the addition has returned, and the
-/// reader has learned of that by any synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load). A lookup that
-/// races with the first addition or the last removal of a key may answer either way.
+/// **What a reader finds.** A key of which at least one copy is in the filter from before the
+/// lookup begins until it has ended is found, whatever is added and removed meanwhile, further
+/// copies of it included. "Before" is as everywhere: the addition has returned, and the reader has
+/// learned of that by any synchronisation (a channel, a lock, a `Release` store read by an
+/// `Acquire` load). A lookup that races with the first addition or the last removal of a key may
+/// answer either way.
 ///
-/// Cost: two cache lines, 16 loads and as many comparisons; a SIMD load of words that another thread writes is not allowed. Batches are
-/// prefetched; each key of one is looked up by itself, so that a batch is not of one moment.
+/// Cost: two cache lines, 16 loads and as many comparisons; a SIMD load of words that another
+/// thread writes is not allowed. Batches are prefetched; each key of one is looked up by itself, so
+/// that a batch is not of one moment.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, Filter};

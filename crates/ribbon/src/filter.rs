@@ -8,13 +8,15 @@ use crate::format::Meta;
 use crate::kernel::{self, Functions};
 use crate::scheme::{Entry, Shards};
 
-/// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made ([`RibbonBytes`]), or others that it was opened
-/// from, a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]`.
+/// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made
+/// ([`RibbonBytes`]), or others that it was opened from, a mapped file, a `Vec<u8>`, an
+/// `Arc<[u8]>`, a `&[u8]`.
 ///
-/// It cannot be added to or merged: keys take part in equations, and every bit depends on many of them.
+/// It cannot be added to or merged: keys take part in equations, and every bit depends on many of
+/// them.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from what was verified, the answer is "maybe",
-/// and no contents make a lookup read outside.
+/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
+/// what was verified, the answer is "maybe", and no contents make a lookup read outside.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, Filter};
@@ -38,18 +40,20 @@ pub struct RibbonFilter<B = RibbonBytes> {
 }
 
 impl<B: AsRef<[u8]>> RibbonFilter<B> {
-    /// Verifies everything: header, length, the checksum of what follows, and the directory. Cost: reads everything once.
+    /// Verifies everything: header, length, the checksum of what follows, and the directory. Cost:
+    /// reads everything once.
     ///
     /// # Errors
     ///
-    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The filter must not be used to answer "absent"
-    /// then.
+    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The
+    /// filter must not be used to answer "absent" then.
     pub fn from_bytes(bytes: B) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref())?;
         Ok(RibbonFilter::of_bytes(bytes, meta))
     }
 
-    /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads 64 bytes.
+    /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads
+    /// 64 bytes.
     ///
     /// # Errors
     ///
@@ -59,8 +63,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         Ok(RibbonFilter::of_bytes(bytes, meta))
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the log.
-    /// The bytes are kept either way.
+    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
+    /// everything and the reason, for the log. The bytes are kept either way.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -87,8 +91,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 
     /// The same filter if it was built with this hash and seed.
     ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for a key
-    /// that is there.
+    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed
+    /// would be answered "absent" for a key that is there.
     ///
     /// # Errors
     ///
@@ -105,7 +109,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, functions: self.functions }
     }
 
-    /// The stored filter, which is what there is in memory too; of one that stands in for another, the bytes that are none.
+    /// The stored filter, which is what there is in memory too; of one that stands in for another,
+    /// the bytes that are none.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -131,7 +136,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         self.meta.shards
     }
 
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half. 0 of a filter that answers "maybe" to everything.
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of
+    /// one half. 0 of a filter that answers "maybe" to everything.
     pub fn columns(&self) -> u32 {
         self.meta.columns
     }
@@ -149,8 +155,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         }
     }
 
-    /// The fraction of absent keys that pass, from the shapes of the shards: `2^-columns`, and twice that in blocks with one column less.
-    /// Cost: reads the directory.
+    /// The fraction of absent keys that pass, from the shapes of the shards: `2^-columns`, and
+    /// twice that in blocks with one column less. Cost: reads the directory.
     pub fn expected_false_positive_rate(&self) -> f64 {
         match self.parts() {
             None => 1.0,
@@ -182,8 +188,8 @@ impl<B> RibbonFilter<B> {
 }
 
 /// Cost of a lookup: eight bytes of the directory, and 16 bytes for each bit of the rate, in one to
-/// three cache lines. Those of the directory, 8 bytes for 3,900 keys, are not prefetched, but read to
-/// find the others.
+/// three cache lines. Those of the directory, 8 bytes for 3,900 keys, are not prefetched, but read
+/// to find the others.
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -237,8 +243,8 @@ impl<B> core::fmt::Debug for RibbonFilter<B> {
     }
 }
 
-/// The bytes of a filter that was built, in memory aligned to cache lines and, if the options allow it, advised to be on huge
-/// pages where it is large.
+/// The bytes of a filter that was built, in memory aligned to cache lines and, if the options allow
+/// it, advised to be on huge pages where it is large.
 ///
 /// ```
 /// use blocked_bloom_ribbon::RibbonOptions;

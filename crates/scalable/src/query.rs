@@ -7,7 +7,8 @@ use crate::filter::ScalableBloomFilter;
 /// Hashes of a batch that are looked up together: up to 10 KiB of stack.
 pub(crate) const AT_ONCE: usize = 1_024;
 
-/// Batches up to this length have smaller buffers: clearing those for [`AT_ONCE`] takes 0.2 us, as long as one key in ten links.
+/// Batches up to this length have smaller buffers: clearing those for [`AT_ONCE`] takes 0.2 us, as
+/// long as one key in ten links.
 pub(crate) const FEW: usize = 64;
 
 /// Longest batch whose lines are prefetched in all links at once: see [`prefetch`].
@@ -69,9 +70,10 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
     }
 }
 
-/// Prefetches what is looked up in the links that are too large for the cache, whose lines then come from memory at the same time instead of
-/// one after the other: a call for one key in ten links of 23 MB takes 0.6 to 0.7 of the time, one for 64 keys that are there would
-/// take up to twice as long (Zen 5).
+/// Prefetches what is looked up in the links that are too large for the cache, whose lines then
+/// come from memory at the same time instead of one after the other: a call for one key in ten
+/// links of 23 MB takes 0.6 to 0.7 of the time, one for 64 keys that are there would take up to
+/// twice as long (Zen 5).
 fn prefetch<D: AsRef<[Block]>>(links: &[BloomFilter<D>], hashes: &[u64]) {
     let fits =
         |link: &BloomFilter<D>| link.memory_bytes() <= link.kernel().prefetch_threshold() as u64;
@@ -88,9 +90,10 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
     link.prefetch_hash(hash);
 }
 
-/// Up to `N` hashes, at most [`AT_ONCE`], are looked up in one link after the other, the newest first, which has about half of all keys, and
-/// the answers are joined; once half of the hashes are answered "maybe", the rest of them are moved together, and only these are looked
-/// up in later links.
+/// Up to `N` hashes, at most [`AT_ONCE`], are looked up in one link after the other, the newest
+/// first, which has about half of all keys, and the answers are joined; once half of the hashes are
+/// answered "maybe", the rest of them are moved together, and only these are looked up in later
+/// links.
 ///
 /// Moving them after every link costs absent keys up to twice the time, looking up everything
 /// in every link costs present keys ten times as much.

@@ -1,4 +1,5 @@
-//! A link that there is no memory for, by an allocator that gives no more than 16 MiB at once, whatever the machine has.
+//! A link that there is no memory for, by an allocator that gives no more than 16 MiB at once,
+//! whatever the machine has.
 
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
 

@@ -1,7 +1,9 @@
-//! A split-block filter that threads fill at the same time: the filter of a join's build side, or of a column that is encoded in parallel.
+//! A split-block filter that threads fill at the same time: the filter of a join's build side, or
+//! of a column that is encoded in parallel.
 //!
-//! The blocks are only ever touched as atomic words, relaxed: a plain load of a word that another thread is writing is undefined
-//! behaviour, so the kernels, which load plainly, answer once nobody fills any more.
+//! The blocks are only ever touched as atomic words, relaxed: a plain load of a word that another
+//! thread is writing is undefined behaviour, so the kernels, which load plainly, answer once nobody
+//! fills any more.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -20,15 +22,19 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 
 /// A split-block filter that any number of threads fill and query through `&self`, without locks.
 ///
-/// For query engines: the threads of a join's build side add the hashes of their batches, the last one turns the filter into a
-/// [`SplitBlockFilter`], and the probe side looks up batches by the SIMD kernels. Nothing is copied on the way. The bits are those that a
-/// [`SplitBlockFilter`] would have after the same insertions, in any order.
+/// For query engines: the threads of a join's build side add the hashes of their batches, the last
+/// one turns the filter into a [`SplitBlockFilter`], and the probe side looks up batches by the
+/// SIMD kernels. Nothing is copied on the way. The bits are those that a [`SplitBlockFilter`] would
+/// have after the same insertions, in any order.
 ///
-/// A hash is never absent for a thread that learned of its insertion by any synchronisation (joining a thread, a channel, a lock). A query
-/// that races with the insertion may answer either way. All accesses are relaxed: an answer of true makes nothing else visible.
+/// A hash is never absent for a thread that learned of its insertion by any synchronisation
+/// (joining a thread, a channel, a lock). A query that races with the insertion may answer either
+/// way. All accesses are relaxed: an answer of true makes nothing else visible.
 ///
-/// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2 to 5 (AMD EPYC, Zen 5). A filter for each
-/// of a few threads, merged by [`union_with`](SplitBlockFilter::union_with), is faster while it is small; `docs/parquet.md` has figures.
+/// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2
+/// to 5 (AMD EPYC, Zen 5). A filter for each of a few threads, merged by
+/// [`union_with`](SplitBlockFilter::union_with), is faster while it is small; `docs/parquet.md` has
+/// figures.
 ///
 /// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
@@ -63,7 +69,8 @@ pub struct AtomicSplitBlockFilter {
 }
 
 impl AtomicSplitBlockFilter {
-    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
+    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass:
+    /// sized as [`SplitBlockFilter::new`] says.
     ///
     /// # Errors
     ///
@@ -81,11 +88,12 @@ impl AtomicSplitBlockFilter {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }
 
-    /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit that was not set: then the value was
-    /// certainly not there.
+    /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit
+    /// that was not set: then the value was certainly not there.
     ///
-    /// Cost: one cache line. A value whose bits are all set is not written, so that the line stays shared among the cores; another one
-    /// costs an atomic read-modify-write for each word of 64 bits that lacks one, four at most.
+    /// Cost: one cache line. A value whose bits are all set is not written, so that the line stays
+    /// shared among the cores; another one costs an atomic read-modify-write for each word of 64
+    /// bits that lacks one, four at most.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
@@ -102,15 +110,16 @@ impl AtomicSplitBlockFilter {
         is_new
     }
 
-    /// Adds values by their hashes: what each thread calls with its batches. Cost: as [`insert_hash`](Self::insert_hash), with prefetch
-    /// where the filter outgrows the cache.
+    /// Adds values by their hashes: what each thread calls with its batches. Cost: as
+    /// [`insert_hash`](Self::insert_hash), with prefetch where the filter outgrows the cache.
     pub fn insert_hashes(&self, hashes: &[u64]) {
         self.for_each_ahead(hashes, |_, hash| _ = self.insert_hash(hash));
     }
 
     /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
     ///
-    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc` gives it up with `Arc::into_inner`.
+    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc`
+    /// gives it up with `Arc::into_inner`.
     #[must_use]
     pub fn into_filter(self) -> SplitBlockFilter {
         let data = SplitBlocks { buffer: self.buffer.into_inner(), len: self.len as usize };
@@ -125,7 +134,8 @@ impl AtomicSplitBlockFilter {
         &halves[index % SPLIT_BLOCKS_PER_BLOCK]
     }
 
-    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched before.
+    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was
+    /// prefetched before.
     #[inline]
     fn for_each_ahead(&self, hashes: &[u64], visit: impl FnMut(usize, u64)) {
         let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
@@ -134,8 +144,8 @@ impl AtomicSplitBlockFilter {
     }
 }
 
-/// A value that is added meanwhile may be answered either way. Cost of a batch: as single lookups, with
-/// prefetch where the filter outgrows the cache; once nobody adds any more,
+/// A value that is added meanwhile may be answered either way. Cost of a batch: as single lookups,
+/// with prefetch where the filter outgrows the cache; once nobody adds any more,
 /// [`into_filter`](AtomicSplitBlockFilter::into_filter) brings the kernels.
 impl Filter for AtomicSplitBlockFilter {
     #[inline]

@@ -1,4 +1,5 @@
-//! Lookups and facts of split-block filters, written once for wherever the blocks are, and opening stored ones.
+//! Lookups and facts of split-block filters, written once for wherever the blocks are, and opening
+//! stored ones.
 
 use blocked_bloom::parts::look_up_keys;
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
@@ -12,14 +13,17 @@ use super::value::{KEY_HASH, hash_value};
 use crate::ranges::FileRanges;
 
 impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
-    /// Opens a filter that lies in bytes of its own: the header and the bitset, and nothing after it.
+    /// Opens a filter that lies in bytes of its own: the header and the bitset, and nothing after
+    /// it.
     ///
-    /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the [module](super).
+    /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the
+    /// [module](super).
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if the header is damaged or of another algorithm, hash or compression, if the bitset's length is not a
-    /// positive multiple of 32 up to 128 MiB, or if the bytes are shorter or longer than both.
+    /// [`ParquetError`] if the header is damaged or of another algorithm, hash or compression, if
+    /// the bitset's length is not a positive multiple of 32 up to 128 MiB, or if the bytes are
+    /// shorter or longer than both.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -64,15 +68,17 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
         Ok(SplitBlockFilter::of(blocks, Kernel::default()))
     }
 
-    /// Opens the filter at `offset` of a file, or of any bytes that have it somewhere: `bloom_filter_offset` and
-    /// `bloom_filter_length` of the column's metadata. Files of older writers have no length.
+    /// Opens the filter at `offset` of a file, or of any bytes that have it somewhere:
+    /// `bloom_filter_offset` and `bloom_filter_length` of the column's metadata. Files of older
+    /// writers have no length.
     ///
-    /// [`ParquetFile`](super::ParquetFile) does this for those who have not read the metadata themselves.
+    /// [`ParquetFile`](super::ParquetFile) does this for those who have not read the metadata
+    /// themselves.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] as [`from_bytes`](Self::from_bytes), if the filter is not within `file`, or if its header gives another
-    /// length than `length`.
+    /// [`ParquetError`] as [`from_bytes`](Self::from_bytes), if the filter is not within `file`, or
+    /// if its header gives another length than `length`.
     pub fn at(file: &'a [u8], offset: i64, length: Option<i32>) -> Result<Self, ParquetError> {
         let end = file.len() as u64;
         Self::within(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
@@ -92,7 +98,8 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
         let header = header::read(rest, start).map_err(|error| {
             let all = end - start;
             let is_cut = matches!(error, ParquetError::Truncated { .. });
-            // What the column says of its filter, or as many bytes as any writer's header has, and more if the header goes on.
+            // What the column says of its filter, or as many bytes as any writer's header has, and
+            // more if the header goes on.
             let given = length.and_then(|length| u64::try_from(length).ok());
             let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
             let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);
@@ -112,7 +119,8 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     }
 }
 
-/// Bytes that are loaded of a filter whose length is not known: the headers of all writers have fewer.
+/// Bytes that are loaded of a filter whose length is not known: the headers of all writers have
+/// fewer.
 const HEADER: u64 = 64;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
@@ -127,8 +135,8 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         size_of_val(self.blocks()) as u64
     }
 
-    /// Whether no bit is set, so that every value is certainly absent: the filter of a column of nulls. Cost: reads blocks up to the
-    /// first bit.
+    /// Whether no bit is set, so that every value is certainly absent: the filter of a column of
+    /// nulls. Cost: reads blocks up to the first bit.
     pub fn is_empty(&self) -> bool {
         self.blocks().iter().all(|block| *block == [0; 32])
     }
@@ -140,10 +148,12 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         words.iter().map(ones).sum::<u64>() as f64 / (32 * words.len()) as f64
     }
 
-    /// False-positive rate that the filter really has, from its bits, 0 to 1: the mean over blocks of the chance that in each word
-    /// the bit of an absent value is set, the product of the fills of the block's eight words.
+    /// False-positive rate that the filter really has, from its bits, 0 to 1: the mean over blocks
+    /// of the chance that in each word the bit of an absent value is set, the product of the fills
+    /// of the block's eight words.
     ///
-    /// Writers estimate `fill_ratio^8` instead, which is lower, by the more the fuller the blocks differ. Cost: reads every block.
+    /// Writers estimate `fill_ratio^8` instead, which is lower, by the more the fuller the blocks
+    /// differ. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         let fill = |word: &[u8; 4]| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0;
         let rate = |block: &SplitBlock| block.as_chunks().0.iter().map(fill).product::<f64>();
@@ -196,11 +206,12 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     }
 }
 
-/// Keys are the plain-encoded bytes of values, and integers the values of a column of 64 bits. Hashes
-/// are those of [`Value::hash`](super::Value::hash), which serve the filters of all row groups.
+/// Keys are the plain-encoded bytes of values, and integers the values of a column of 64 bits.
+/// Hashes are those of [`Value::hash`](super::Value::hash), which serve the filters of all row
+/// groups.
 ///
-/// Cost of a lookup: 32 bytes of memory, about one cache line, prefetched in batches where the filter
-/// outgrows the cache.
+/// Cost of a lookup: 32 bytes of memory, about one cache line, prefetched in batches where the
+/// filter outgrows the cache.
 impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

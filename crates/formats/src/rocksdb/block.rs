@@ -1,6 +1,7 @@
 //! A filter block of RocksDB: what kind it is, and its answers.
 //!
-//! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never answers "absent".
+//! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never
+//! answers "absent".
 
 use blocked_bloom::parts::{fill_with_hits, look_up_keys};
 use blocked_bloom::probe::{BLOCK_BYTES, MAX_PROBES};
@@ -53,7 +54,8 @@ pub enum FilterKind {
     PassAll,
     /// Every answer is "absent". Only by [`FilterBlock::from_bytes_or_no_keys`].
     NoKeys,
-    /// A combination that no release of RocksDB writes and that its reader answers "maybe", for filters of the future.
+    /// A combination that no release of RocksDB writes and that its reader answers "maybe", for
+    /// filters of the future.
     Reserved {
         /// The last five bytes.
         trailer: [u8; 5],
@@ -83,12 +85,12 @@ impl<D: AsRef<[u8]>> AsRef<[u8]> for Bits<D> {
     }
 }
 
-/// A filter block of an SST file, without the five bytes of compression type and checksum that follow it there,
-/// in bytes that `D` holds: a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a mapping.
+/// A filter block of an SST file, without the five bytes of compression type and checksum that
+/// follow it there, in bytes that `D` holds: a `&[u8]`, a `Vec<u8>`, an `Arc<[u8]>`, a mapping.
 ///
-/// At any alignment, and `Copy` if `D` is. Nothing in a filter block tells whether it is damaged: its checksum is in the SST
-/// file, where [`SstFilter`](super::SstFilter) checks it. If the owner of the bytes lends fewer or more than were opened, every
-/// answer is "maybe".
+/// At any alignment, and `Copy` if `D` is. Nothing in a filter block tells whether it is damaged:
+/// its checksum is in the SST file, where [`SstFilter`](super::SstFilter) checks it. If the owner
+/// of the bytes lends fewer or more than were opened, every answer is "maybe".
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -119,19 +121,20 @@ impl FilterBlock<&'static [u8]> {
 impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// Decodes the last five bytes, in RocksDB's order. Cost: reads only these.
     ///
-    /// If the bits of a FastLocalBloom filter are not a multiple of 64 bytes, which no writer makes, the bytes after the last
-    /// whole line are ignored, as RocksDB does.
+    /// If the bits of a FastLocalBloom filter are not a multiple of 64 bytes, which no writer
+    /// makes, the bytes after the last whole line are ignored, as RocksDB does.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::NoKeys`] for five bytes or fewer (but see [`from_bytes_or_no_keys`](Self::from_bytes_or_no_keys)),
-    /// [`NoLine`](RocksdbError::NoLine) and [`BlockTooLong`](RocksdbError::BlockTooLong).
+    /// [`RocksdbError::NoKeys`] for five bytes or fewer (but see
+    /// [`from_bytes_or_no_keys`](Self::from_bytes_or_no_keys)), [`NoLine`](RocksdbError::NoLine)
+    /// and [`BlockTooLong`](RocksdbError::BlockTooLong).
     pub fn from_bytes(bytes: D) -> Result<Self, RocksdbError> {
         FilterBlock::read(bytes).map_err(|(_, error)| error)
     }
 
-    /// [`from_bytes`](Self::from_bytes), or a filter that answers "maybe" to everything and the reason, for the log. The bytes are
-    /// kept either way.
+    /// [`from_bytes`](Self::from_bytes), or a filter that answers "maybe" to everything and the
+    /// reason, for the log. The bytes are kept either way.
     pub fn open_or_pass_all(bytes: D) -> (Self, Option<RocksdbError>) {
         match FilterBlock::read(bytes) {
             Ok(filter) => (filter, None),
@@ -140,7 +143,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 
     fn read(bytes: D) -> Result<Self, (D, RocksdbError)> {
-        // What is decoded is what was measured, even if the owner lends other bytes the second time.
+        // What is decoded is what was measured, even if the owner lends other bytes the second
+        // time.
         let block = Stored::new(bytes);
         let kind = match FilterKind::of(block.bytes().unwrap_or_default()) {
             Ok(kind) => kind,
@@ -170,16 +174,19 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(Stored::new(bytes)) }
     }
 
-    /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without keys: every key is absent.
+    /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without
+    /// keys: every key is absent.
     ///
-    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. Of no bytes RocksDB makes no reader, and so
-    /// answers "maybe": here they stay an error. A truncated block looks like one without keys and then hides
-    /// every key of its table: use this only on bytes whose length and checksum were verified. RocksDB itself stores no filter
-    /// for a table without keys, so there is little to gain.
+    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. Of no bytes
+    /// RocksDB makes no reader, and so answers "maybe": here they stay an error. A truncated block
+    /// looks like one without keys and then hides every key of its table: use this only on bytes
+    /// whose length and checksum were verified. RocksDB itself stores no filter for a table without
+    /// keys, so there is little to gain.
     ///
     /// # Errors
     ///
-    /// [`RocksdbError::NoKeys`] for no bytes, [`NoLine`](RocksdbError::NoLine) and [`BlockTooLong`](RocksdbError::BlockTooLong).
+    /// [`RocksdbError::NoKeys`] for no bytes, [`NoLine`](RocksdbError::NoLine) and
+    /// [`BlockTooLong`](RocksdbError::BlockTooLong).
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -214,11 +221,11 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// A FastLocalBloom filter as one of the core's, for its statistics: fill, estimated keys, estimated rate. `None` for the
-    /// other kinds.
+    /// A FastLocalBloom filter as one of the core's, for its statistics: fill, estimated keys,
+    /// estimated rate. `None` for the other kinds.
     ///
-    /// The number of keys is not in the block, so [`keys_inserted`](BloomFilter::keys_inserted) is 0. The view takes hashes
-    /// ([`hash_key`]); of keys it knows nothing and answers "maybe".
+    /// The number of keys is not in the block, so [`keys_inserted`](BloomFilter::keys_inserted) is
+    /// 0. The view takes hashes ([`hash_key`]); of keys it knows nothing and answers "maybe".
     ///
     /// ```
     /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
@@ -235,7 +242,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// A Ribbon filter by itself, for its shape and its rate. `None` for the other kinds, and where every answer is "maybe".
+    /// A Ribbon filter by itself, for its shape and its rate. `None` for the other kinds, and where
+    /// every answer is "maybe".
     ///
     /// ```
     /// use blocked_bloom_formats::rocksdb::{FilterBlock, RibbonBlockBuilder};
@@ -266,7 +274,14 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         // There is a word per 64 hashes.
         match &self.reader {
             Reader::Kernels(filter) => {
-                let ahead = self.as_bytes().len() > Kernel::default().prefetch_threshold();
+                if let ([key], [word]) = (keys, &mut *words) {
+                    // If the key panics when it is read, "maybe" is left.
+                    *word = 1;
+                    *word = filter.contains_hash(hash(key)).into();
+                    return Ok(());
+                }
+                let filter = filter.view();
+                let ahead = filter.memory_bytes() > Kernel::default().prefetch_threshold() as u64;
                 let prefetch = ahead.then_some(|hash| filter.prefetch_hash(hash));
                 look_up_keys(keys, words, hash, prefetch, |hashes, words| {
                     _ = filter.contains_hashes_into(hashes, words);
@@ -311,11 +326,11 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 }
 
-/// Hashes are those of [`hash_key`], which serve the filters of many tables. A LegacyBloom filter has
-/// another hash: it finds keys, and answers "maybe" to hashes.
+/// Hashes are those of [`hash_key`], which serve the filters of many tables. A LegacyBloom filter
+/// has another hash: it finds keys, and answers "maybe" to hashes.
 ///
-/// Cost of a lookup: one cache line, two if the block is not aligned to 64 bytes; of a Ribbon block one
-/// to five.
+/// Cost of a lookup: one cache line, two if the block is not aligned to 64 bytes; of a Ribbon block
+/// one to five.
 impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

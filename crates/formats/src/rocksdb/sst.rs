@@ -1,7 +1,9 @@
-//! The filter of an SST file: found by way of footer, metaindex and properties, verified, and queried.
+//! The filter of an SST file: found by way of footer, metaindex and properties, verified, and
+//! queried.
 //!
-//! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the extractor it was built with. Every other
-//! query is answered "maybe". A damaged file is an error that says where.
+//! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the
+//! extractor it was built with. Every other query is answered "maybe". A damaged file is an error
+//! that says where.
 
 mod block;
 mod entries;
@@ -34,9 +36,9 @@ enum Filters<'a> {
 
 /// The filter of a block-based SST file, borrowed from the file's bytes.
 ///
-/// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range deletions are not in the filter:
-/// a file with [`range_deletions`](Self::range_deletions) may delete the key all the same. Keys are user keys, without sequence
-/// number, type and timestamp.
+/// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range
+/// deletions are not in the filter: a file with [`range_deletions`](Self::range_deletions) may
+/// delete the key all the same. Keys are user keys, without sequence number, type and timestamp.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -58,10 +60,12 @@ pub struct SstFilter<'a> {
 }
 
 impl<'a> SstFilter<'a> {
-    /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every block on the way.
+    /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every
+    /// block on the way.
     ///
-    /// Allocates nothing for a full filter, some 120 bytes per partition for a partitioned one. Data blocks and their index are
-    /// not read. A filter block of five bytes or fewer, which RocksDB writes where there is no key, is answered "maybe".
+    /// Allocates nothing for a full filter, some 120 bytes per partition for a partitioned one.
+    /// Data blocks and their index are not read. A filter block of five bytes or fewer, which
+    /// RocksDB writes where there is no key, is answered "maybe".
     ///
     /// Cost: one pass over the filter's bytes.
     ///
@@ -72,13 +76,14 @@ impl<'a> SstFilter<'a> {
         SstFilter::open_ranges(&FileRanges::from(file))
     }
 
-    /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex, properties, and the filter with its index. The
-    /// example is at [`FileRanges`].
+    /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex,
+    /// properties, and the filter with its index. The example is at [`FileRanges`].
     ///
     /// # Errors
     ///
-    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call: five times or so, for a partitioned filter
-    /// up to 64 MiB of partitions at once. What was loaded is parsed again each time, and partitions are verified again.
+    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call:
+    /// five times or so, for a partitioned filter up to 64 MiB of partitions at once. What was
+    /// loaded is parsed again each time, and partitions are verified again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         let table = Table::open(file)?;
         let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
@@ -131,11 +136,13 @@ impl<'a> SstFilter<'a> {
 
     /// Whether the file may hold a key that begins with these bytes: false means certainly not.
     ///
-    /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and `rocksdb.CappedPrefix.N`: the first `N`
-    /// bytes are looked up. "Maybe" is the answer where fewer are given, of filters without prefixes, and under other extractors,
-    /// for which there is [`contains_extracted`](Self::contains_extracted).
+    /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and
+    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. "Maybe" is the answer where
+    /// fewer are given, of filters without prefixes, and under other extractors, for which there is
+    /// [`contains_extracted`](Self::contains_extracted).
     ///
-    /// Cost: as [`contains`](Filter::contains); in a partitioned filter each partition that may hold such keys is looked up.
+    /// Cost: as [`contains`](Filter::contains); in a partitioned filter each partition that may
+    /// hold such keys is looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -162,10 +169,12 @@ impl<'a> SstFilter<'a> {
         }
     }
 
-    /// Whether the file may hold a key from which the extractor of this name makes this prefix: false means certainly not.
+    /// Whether the file may hold a key from which the extractor of this name makes this prefix:
+    /// false means certainly not.
     ///
-    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with another, and of filters without
-    /// prefixes. Cost: in a partitioned filter, every partition is looked up.
+    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with
+    /// another, and of filters without prefixes. Cost: in a partitioned filter, every partition is
+    /// looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -195,18 +204,20 @@ impl<'a> SstFilter<'a> {
         }
     }
 
-    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none without a filter.
-    pub fn filter_blocks(&self) -> impl Iterator<Item = FilterBlock<&'a [u8]>> {
+    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none
+    /// without a filter.
+    pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<&'a [u8]>> {
         let (full, partitions) = match &self.filters {
             Filters::Unread(_) => (None, None),
-            Filters::Full(filter) => (Some(*filter), None),
+            Filters::Full(filter) => (Some(filter), None),
             Filters::Partitioned(partitions) => (None, Some(partitions.filters())),
         };
         full.into_iter().chain(partitions.into_iter().flatten())
     }
 
-    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if every one is looked up, since the keys are
-    /// ordered by more than their bytes, and without a filter.
+    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if
+    /// every one is looked up, since the keys are ordered by more than their bytes, and without a
+    /// filter.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -236,8 +247,9 @@ impl<'a> SstFilter<'a> {
         self.checksum
     }
 
-    /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it wrote (see
-    /// [`FilterBlock::kind`]). `None` if there is no such property, or it is no text, here and in those below.
+    /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it
+    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property, or it is no text,
+    /// here and in those below.
     pub fn filter_policy(&self) -> Option<&'a str> {
         self.properties.policy
     }
@@ -247,13 +259,15 @@ impl<'a> SstFilter<'a> {
         self.properties.filter_entries
     }
 
-    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a key of which its filter says "absent":
-    /// `None` if the file does not have the property, so that nothing is known.
+    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a
+    /// key of which its filter says "absent": `None` if the file does not have the property, so
+    /// that nothing is known.
     pub fn range_deletions(&self) -> Option<u64> {
         self.properties.range_deletions
     }
 
-    /// The property `rocksdb.block.based.table.whole.key.filtering`: whether whole keys are in the filter.
+    /// The property `rocksdb.block.based.table.whole.key.filtering`: whether whole keys are in the
+    /// filter.
     pub fn whole_keys(&self) -> Option<bool> {
         self.properties.whole_keys
     }
@@ -263,8 +277,9 @@ impl<'a> SstFilter<'a> {
         if self.properties.prefixes == Some(true) { self.properties.extractor } else { None }
     }
 
-    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor: `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`,
-    /// with `N` in decimal digits. If not, or if there is none, its every answer is "maybe".
+    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
+    /// `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`, with `N` in decimal digits. If not, or
+    /// if there is none, its every answer is "maybe".
     pub fn knows_its_extractor(&self) -> bool {
         self.prefix_length().is_some()
     }
@@ -278,8 +293,9 @@ impl<'a> SstFilter<'a> {
         digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
     }
 
-    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than `leveldb.BytewiseComparator` every
-    /// partition is looked up, since here only the order of bytes is known: its false positives add up.
+    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than
+    /// `leveldb.BytewiseComparator` every partition is looked up, since here only the order of
+    /// bytes is known: its false positives add up.
     pub fn comparator(&self) -> Option<&'a str> {
         self.properties.comparator
     }
@@ -298,15 +314,16 @@ impl<'a> SstFilter<'a> {
     }
 }
 
-/// A file whose filter is of prefixes only, or that does not say, answers "maybe" to whole keys: give
-/// those to [`contains_prefix`](SstFilter::contains_prefix).
+/// A file whose filter is of prefixes only, or that does not say, answers "maybe" to whole keys:
+/// give those to [`contains_prefix`](SstFilter::contains_prefix).
 ///
-/// Look up keys where the filter is in partitions: a hash, by [`hash_key`](super::hash_key), does not
-/// tell which partition its key is in, so that it is looked up in every one, and the false positives of
-/// all partitions add up. A LegacyBloom filter, which has another hash, answers "maybe" to hashes.
+/// Look up keys where the filter is in partitions: a hash, by [`hash_key`](super::hash_key), does
+/// not tell which partition its key is in, so that it is looked up in every one, and the false
+/// positives of all partitions add up. A LegacyBloom filter, which has another hash, answers
+/// "maybe" to hashes.
 ///
-/// Cost of a lookup: that of a [`FilterBlock`], and for a partitioned filter a binary search; batches
-/// of keys are grouped by partition first, which allocates 16 bytes per key.
+/// Cost of a lookup: that of a [`FilterBlock`], and for a partitioned filter a binary search;
+/// batches of keys are grouped by partition first, which allocates 16 bytes per key.
 impl Filter for SstFilter<'_> {
     fn contains_hash(&self, hash: u64) -> bool {
         match self.of_whole_keys() {

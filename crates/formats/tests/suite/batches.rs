@@ -1,5 +1,5 @@
-//! What the batches of all filters have in common: keys are answered as their hashes are, words have one length, and what is left when a
-//! key panics never says "absent".
+//! What the batches of all filters have in common: keys are answered as their hashes are, words
+//! have one length, and what is left when a key panics never says "absent".
 
 use std::cell::Cell;
 use std::fs;
@@ -54,7 +54,8 @@ fn file(blocks: &[(Vec<u8>, Vec<u8>)], properties: &[(&str, &[u8])]) -> Vec<u8> 
     file.finish(&[("partitionedfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties))
 }
 
-/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which nothing can be looked up.
+/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which
+/// nothing can be looked up.
 fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     let all = blocks(keys);
     let full = |which: usize| [(keys[299].clone(), all[which].1.clone())];
@@ -69,7 +70,8 @@ fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Masks and words agree, in every length of batch; other numbers of words are errors that write nothing.
+/// Masks and words agree, in every length of batch; other numbers of words are errors that write
+/// nothing.
 fn check(filter: &impl Filter, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
     let (mut hits, mut words) = (Bitmask::new(), vec![0; 64]);
     let numbers: Vec<u64> = (0..keys.len() as u64).map(|i| i % 500).collect();

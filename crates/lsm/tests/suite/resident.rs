@@ -312,7 +312,7 @@ fn filters_that_say_maybe_are_not_kept() {
 
 #[test]
 fn ribbon_filters_are_resident_too() {
-    let mut builder = RibbonOptions::from(&filters()).builder();
+    let mut builder = RibbonOptions::for_filters(&filters()).builder();
     builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
     let bytes = builder.finish().unwrap().as_bytes().to_vec();
     let set = set(1 << 20);

@@ -23,7 +23,7 @@ fn bloom(options: &FilterOptions) -> BloomFilter {
 }
 
 fn ribbon(options: &FilterOptions) -> Vec<u8> {
-    let mut builder = RibbonOptions::from(options).builder();
+    let mut builder = RibbonOptions::for_filters(options).builder();
     builder.extend((0..KEYS).map(u32::to_be_bytes)).unwrap();
     builder.finish().unwrap().as_bytes().to_vec()
 }
@@ -214,7 +214,7 @@ fn what_was_inserted_is_found() {
         builder.insert_batch(&found::keys()).unwrap();
         builder.extend(integers.iter().map(|key| key.to_le_bytes())).unwrap();
         let bloom = builder.finish().unwrap();
-        let mut builder = RibbonOptions::from(&options).builder();
+        let mut builder = RibbonOptions::for_filters(&options).builder();
         builder.insert_batch(&found::keys()).unwrap();
         builder.extend(integers.iter().map(|key| key.to_le_bytes())).unwrap();
         let ribbon = builder.finish().unwrap();

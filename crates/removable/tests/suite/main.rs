@@ -1,4 +1,5 @@
-//! The tests of the removable filter: one binary. `cargo test -p blocked-bloom-removable --test suite kernels::` runs one module.
+//! The tests of the removable filter: one binary. `cargo test -p blocked-bloom-removable --test
+//! suite kernels::` runs one module.
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;

@@ -60,7 +60,8 @@ fn every_kernel_substitutes_alike() {
     }
 }
 
-/// The kernel whose loops run on this CPU for a kernel of the core: found by other means than `table`'s, and none where they are scalar.
+/// The kernel whose loops run on this CPU for a kernel of the core: found by other means than
+/// `table`'s, and none where they are scalar.
 fn expected(kernel: Kernel) -> &'static [&'static str] {
     #[cfg(target_arch = "x86_64")]
     if kernel.name() == "avx512" && !std::is_x86_feature_detected!("avx512vpopcntdq") {
@@ -75,7 +76,8 @@ fn expected(kernel: Kernel) -> &'static [&'static str] {
     }
 }
 
-/// Every operation runs in the loops of its kernel, the fastest by default: catches one that is never used.
+/// Every operation runs in the loops of its kernel, the fastest by default: catches one that is
+/// never used.
 #[test]
 fn each_operation_runs_in_its_kernel() {
     let hashes = hashes(3_000);
@@ -152,7 +154,8 @@ fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
     lines
 }
 
-/// Checks that what was prefetched, as many lines for each key, are those that its lookup reads, in the order of the keys.
+/// Checks that what was prefetched, as many lines for each key, are those that its lookup reads, in
+/// the order of the keys.
 fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usize], about: &str) {
     // The last eight are completed.
     let keys = hashes.len().next_multiple_of(driver::KEYS);
@@ -175,7 +178,8 @@ fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usiz
     }
 }
 
-/// A filter that outgrows the cache is prefetched: the lines that each key's lookup reads, and no others. One that fits is not.
+/// A filter that outgrows the cache is prefetched: the lines that each key's lookup reads, and no
+/// others. One that fits is not.
 #[test]
 fn lookups_prefetch_the_lines_that_they_read() {
     let hashes = hashes(203);
@@ -228,7 +232,8 @@ fn lookups_prefetch_the_lines_that_they_read() {
     }
 }
 
-/// Each eight keys are prepared, and so prefetched, three iterations before they are tested, and each once.
+/// Each eight keys are prepared, and so prefetched, three iterations before they are tested, and
+/// each once.
 #[test]
 fn keys_are_prepared_some_iterations_before_they_are_tested() {
     for count in [1, 8, 9, 31, 32, 33, 64, 200] {
@@ -285,7 +290,8 @@ fn orders_of_insertion() {
     assert!(solution(Some(Threads::Pool)) == expected);
 }
 
-/// The times of constructions, one after the other, which must give the same bytes: `cargo test --release -p blocked-bloom-ribbon --all-features -- --ignored --nocapture times`.
+/// The times of constructions, one after the other, which must give the same bytes: `cargo test
+/// --release -p blocked-bloom-ribbon --all-features -- --ignored --nocapture times`.
 #[cfg(feature = "std")]
 #[test]
 #[ignore = "figures"]

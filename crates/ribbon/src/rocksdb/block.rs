@@ -6,7 +6,8 @@ use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
 use crate::kernel::{self, Functions};
 use crate::scheme::rocksdb::{Segments, Shape, raw_seed};
 
-/// The bytes that end a filter block: its kind, and for Ribbon the seed and the number of blocks of slots.
+/// The bytes that end a filter block: its kind, and for Ribbon the seed and the number of blocks of
+/// slots.
 const TRAILER_BYTES: usize = 5;
 
 /// The first byte of the trailer.
@@ -46,8 +47,9 @@ impl<D: AsRef<[u8]>> RibbonBlock<D> {
     ///
     /// # Errors
     ///
-    /// The bytes themselves, unless they end as a Ribbon filter does; and where RocksDB's reader answers
-    /// "maybe" to every key: of fewer than two blocks of slots, fewer than 16 bytes of data, or 4 GiB.
+    /// The bytes themselves, unless they end as a Ribbon filter does; and where RocksDB's reader
+    /// answers "maybe" to every key: of fewer than two blocks of slots, fewer than 16 bytes of
+    /// data, or 4 GiB.
     pub fn from_bytes(block: D) -> Result<Self, D> {
         let block = Stored::new(block);
         match read(block.bytes().unwrap_or_default()) {
@@ -84,7 +86,8 @@ fn read(block: &[u8]) -> Option<(Shape, u8)> {
 }
 
 impl<D> RibbonBlock<D> {
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half.
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of
+    /// one half.
     pub fn columns(&self) -> u32 {
         self.shape.columns()
     }
@@ -99,7 +102,8 @@ impl<D> RibbonBlock<D> {
         self.seed
     }
 
-    /// The fraction of absent keys that pass, from the shape alone: `2^-columns`, and twice that in blocks with one column less.
+    /// The fraction of absent keys that pass, from the shape alone: `2^-columns`, and twice that in
+    /// blocks with one column less.
     pub fn expected_false_positive_rate(&self) -> f64 {
         self.shape.rate()
     }
@@ -116,8 +120,8 @@ impl<D> RibbonBlock<D> {
     }
 }
 
-/// Of hashes: keys, which `blocked-bloom-formats` hashes, are answered "maybe". Cost of a lookup: some
-/// 30 bytes for each bit of the rate, in one to five cache lines.
+/// Of hashes: keys, which `blocked-bloom-formats` hashes, are answered "maybe". Cost of a lookup:
+/// some 30 bytes for each bit of the rate, in one to five cache lines.
 impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

@@ -168,7 +168,8 @@ fn the_document_matches_the_code() {
     assert!(words > 900);
 }
 
-/// The same filter with one column more, which all blocks are short of; and with a short block more than there are.
+/// The same filter with one column more, which all blocks are short of; and with a short block more
+/// than there are.
 #[test]
 fn as_many_short_blocks_as_there_are() {
     let stored = golden(0.5_f64.powi(6), 9_000, KeyHash::default());

@@ -1,5 +1,6 @@
-//! Every kernel gives the answers of the scalar definition, to batches and to single hashes: at every length of a batch, number of columns and alignment, in bytes that end
-//! with their allocation.
+//! Every kernel gives the answers of the scalar definition, to batches and to single hashes: at
+//! every length of a batch, number of columns and alignment, in bytes that end with their
+//! allocation.
 
 use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_ribbon::RibbonFilter;
@@ -144,8 +145,9 @@ fn words_of_another_number() {
     assert_eq!((error.words, error.expected), (1, 2));
 }
 
-/// Shards at the start, around 4 GiB and at the end of as many words as there can be, in memory that is reserved and never used but for a few
-/// pages: catches offsets that are cut to 32 bits, of words or of bytes.
+/// Shards at the start, around 4 GiB and at the end of as many words as there can be, in memory
+/// that is reserved and never used but for a few pages: catches offsets that are cut to 32 bits, of
+/// words or of bytes.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn shards_up_to_the_last_word() {

@@ -12,7 +12,7 @@ fn what_was_inserted_is_found() {
     for seed in [0, 7] {
         let filters = FilterOptions::new(Sizing::FalsePositiveRate(0.01))
             .with_key_hash(KeyHash::Xxh3 { seed });
-        let mut builder = RibbonOptions::from(&filters).builder();
+        let mut builder = RibbonOptions::for_filters(&filters).builder();
         builder.insert_batch(&found::keys()[..300]).unwrap();
         builder.extend(&found::keys()[300..]).unwrap();
         builder.extend(found::integers().iter().map(|key| key.to_le_bytes())).unwrap();

@@ -1,5 +1,5 @@
-//! RocksDB's blocks: 400 that RocksDB 7.8.3 wrote, with its answers, read by every kernel and written again; six larger ones by their hash;
-//! and blocks that nobody would write.
+//! RocksDB's blocks: 400 that RocksDB 7.8.3 wrote, with its answers, read by every kernel and
+//! written again; six larger ones by their hash; and blocks that nobody would write.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::rocksdb::{BloomReason, BuiltBlock, RibbonBlock, RibbonBlockOptions};
@@ -139,8 +139,8 @@ fn large_blocks() {
     }
 }
 
-/// Trailers and lengths that no writer makes: every kernel gives the scalar answer, at every alignment, in bytes that end with their
-/// allocation.
+/// Trailers and lengths that no writer makes: every kernel gives the scalar answer, at every
+/// alignment, in bytes that end with their allocation.
 #[test]
 fn hostile_trailers_and_lengths() {
     let hashes = Random(7).hashes(130);
@@ -185,7 +185,8 @@ fn few_or_unfit_hashes() {
     let options = RibbonBlockOptions::new(10.0).unwrap();
     assert_eq!(options.build(&[]).unwrap(), BuiltBlock::Ribbon(Vec::new()));
     assert_eq!(options.build(&unsolvable()).unwrap(), BuiltBlock::Bloom(BloomReason::NoSeed));
-    // A Bloom filter of 450 bits would be as long, one line: it is written only where it is shorter.
+    // A Bloom filter of 450 bits would be as long, one line: it is written only where it is
+    // shorter.
     let short = RibbonBlockOptions::new(1.0).unwrap();
     let BuiltBlock::Ribbon(block) = short.build(&hashes(450, 1)).unwrap() else { panic!() };
     assert_eq!(block.len(), 64 + 5);
@@ -197,7 +198,8 @@ fn few_or_unfit_hashes() {
     assert!(RibbonBlockOptions::new(0.4).is_err() && RibbonBlockOptions::new(f64::NAN).is_err());
 }
 
-/// Hashes of which under each seed two hundred have equations over the same 140 unknowns: no seed has a solution.
+/// Hashes of which under each seed two hundred have equations over the same 140 unknowns: no seed
+/// has a solution.
 fn unsolvable() -> Vec<u64> {
     const REHASH: u64 = 0x6193_d459_236a_3a0d;
     // Newton's iteration doubles the bits that are right.

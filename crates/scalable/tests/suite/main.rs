@@ -1,4 +1,5 @@
-//! The tests of growing filters: one binary. `cargo test -p blocked-bloom-scalable --test suite stored::` runs one module.
+//! The tests of growing filters: one binary. `cargo test -p blocked-bloom-scalable --test suite
+//! stored::` runs one module.
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;

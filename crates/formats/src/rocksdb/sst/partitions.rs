@@ -1,8 +1,9 @@
 //! A filter in partitions: which of them a key or prefix falls into.
 //!
-//! The partition index has separators, each not below the last key of its partition, and handles. Partitions that overlap or lie in
-//! another order than their keys are errors, and so are long runs of separators that share bytes: a search reads one run. Only keys
-//! that are ordered by their bytes are searched for; under another comparator every partition is looked up.
+//! The partition index has separators, each not below the last key of its partition, and handles.
+//! Partitions that overlap or lie in another order than their keys are errors, and so are long runs
+//! of separators that share bytes: a search reads one run. Only keys that are ordered by their
+//! bytes are searched for; under another comparator every partition is looked up.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,15 +26,16 @@ const BYTEWISE: &str = "leveldb.BytewiseComparator";
 /// Sequence number and type, which follow the user key in an internal key.
 const INTERNAL_BYTES: usize = 8;
 
-/// Most separators from one that shares no bytes with the last to the next such: what a query may cost, whatever the file. RocksDB's
-/// `index_block_restart_interval`, 1 by default.
+/// Most separators from one that shares no bytes with the last to the next such: what a query may
+/// cost, whatever the file. RocksDB's `index_block_restart_interval`, 1 by default.
 const MAX_RUN: usize = 4_096;
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Partitions<'a> {
     /// At least one, in the order of their keys.
     list: Vec<Partition<'a>>,
-    /// The indices of those whose separators share nothing: the first, and one at least every [`MAX_RUN`] if `bytewise`.
+    /// The indices of those whose separators share nothing: the first, and one at least every
+    /// [`MAX_RUN`] if `bytewise`.
     runs: Vec<usize>,
     /// Bytes at the end of a separator that do not belong to the user key.
     suffix: usize,
@@ -41,7 +43,8 @@ pub(super) struct Partitions<'a> {
     bytewise: bool,
 }
 
-/// Separators are kept as they are stored, in terms of the one before: decoded they may be as long as the square of the index.
+/// Separators are kept as they are stored, in terms of the one before: decoded they may be as long
+/// as the square of the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Partition<'a> {
     separator: Key<'a>,
@@ -85,7 +88,8 @@ impl<'a> Partitions<'a> {
                 );
             }
             separator.follow(&mut last_key)?;
-            // In the order of the file, so that each byte is verified once, whatever the index says.
+            // In the order of the file, so that each byte is verified once, whatever the index
+            // says.
             let first = if partitions.list.is_empty() { 0 } else { last.end() };
             let filter = match table.block("filter partition", handle, first) {
                 Err(RocksdbError::NotLoaded { offset, length }) => {
@@ -106,7 +110,8 @@ impl<'a> Partitions<'a> {
         }
     }
 
-    /// Whether the user key of a separator is at least that of the key before it. Bytes that they share are not read again.
+    /// Whether the user key of a separator is at least that of the key before it. Bytes that they
+    /// share are not read again.
     fn are_in_order(&self, before: &[u8], separator: Key<'_>) -> bool {
         let before = &before[..before.len().saturating_sub(self.suffix)];
         let length = separator.len() - self.suffix;
@@ -120,8 +125,8 @@ impl<'a> Partitions<'a> {
         }
     }
 
-    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = FilterBlock<&'a [u8]>> {
-        self.list.iter().map(|partition| partition.filter)
+    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = &FilterBlock<&'a [u8]>> {
+        self.list.iter().map(|partition| &partition.filter)
     }
 
     pub(super) fn with_kernel(mut self, kernel: Kernel) -> Self {
@@ -147,10 +152,11 @@ impl<'a> Partitions<'a> {
         self.list.iter().any(|partition| partition.filter.contains(prefix))
     }
 
-    /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be present.
+    /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be
+    /// present.
     ///
-    /// The partitions whose keys may begin so are looked up, usually one or two: not every release of RocksDB adds a prefix to the
-    /// partition before its keys as well.
+    /// The partitions whose keys may begin so are looked up, usually one or two: not every release
+    /// of RocksDB adds a prefix to the partition before its keys as well.
     pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
         if !self.bytewise {
             return self.contains_prefix(prefix);
@@ -202,8 +208,8 @@ impl<'a> Partitions<'a> {
         self.first(key, usize::MAX, |order| order != Ordering::Less)
     }
 
-    /// The first partition of which `holds` is true, or the last of all: of the order of the first `most` bytes of its separator's user
-    /// key and `key`. `holds` is false up to some partition.
+    /// The first partition of which `holds` is true, or the last of all: of the order of the first
+    /// `most` bytes of its separator's user key and `key`. `holds` is false up to some partition.
     ///
     /// Cost: a binary search for the run, then one step for each separator in it.
     fn first(&self, key: &[u8], most: usize, holds: impl Fn(Ordering) -> bool) -> usize {
@@ -241,7 +247,8 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// The order of the next separator's first `length` bytes and the key. The first separator shares nothing.
+    /// The order of the next separator's first `length` bytes and the key. The first separator
+    /// shares nothing.
     fn step(&mut self, separator: Key<'_>, length: usize) -> Ordering {
         let Key { shared, suffix } = separator;
         // Where it shares more than is common, what was not common still is not.
@@ -257,11 +264,12 @@ impl Walk<'_> {
     }
 }
 
-/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far the work is.
+/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far
+/// the work is.
 const MAX_RUN_BYTES: u64 = 64 << 20;
 
-/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart, which no writer makes, is not opened
-/// again for each.
+/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart,
+/// which no writer makes, is not opened again for each.
 const MAX_GAP: u64 = 1 << 20;
 
 /// Bytes from the partition at `start` to the end of the last that may be loaded with it.
@@ -299,7 +307,8 @@ fn next<'a>(
     Ok((separator, Cursor::new(value).handle()?))
 }
 
-/// A handle that is stored as the difference from the last one's size, except where its key shares nothing with the last.
+/// A handle that is stored as the difference from the last one's size, except where its key shares
+/// nothing with the last.
 fn delta_handle(
     cursor: &mut Cursor<'_>,
     separator: Key<'_>,

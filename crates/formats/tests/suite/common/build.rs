@@ -1,5 +1,5 @@
-// The build script: `cfg(fixtures)` says that the filters which other systems wrote are there. Without them the tests that read them are
-// ignored, and so counted as such.
+// The build script: `cfg(fixtures)` says that the filters which other systems wrote are there.
+// Without them the tests that read them are ignored, and so counted as such.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! RocksDB's filter blocks: its own answers for its own blocks, by every kernel; the bytes it writes; and blocks that are not what
-//! they say.
+//! RocksDB's filter blocks: its own answers for its own blocks, by every kernel; the bytes it
+//! writes; and blocks that are not what they say.
 
 use std::collections::HashMap;
 use std::fs;
@@ -228,7 +228,8 @@ fn sizing_is_that_of_rocksdb() {
 #[test]
 fn keys_and_prefixes_are_dropped_against_their_own_predecessors() {
     let mut builder = FilterBlockBuilder::new(10.0).unwrap();
-    // a, p | p known | b | c without prefix | b again is not next to b, but the last that came with a prefix | q
+    // a, p | p known | b | c without prefix | b again is not next to b, but the last that came with
+    // a prefix | q
     for (key, prefix, entries) in [("a", "p", 2), ("b", "p", 3), ("b", "p", 3), ("b", "q", 4)] {
         builder.insert_with_prefix(key, prefix);
         assert_eq!(builder.len(), entries, "{key} {prefix}");
@@ -254,8 +255,8 @@ fn crafted_blocks_are_decoded_in_the_order_of_rocksdb() {
             let found = block.len() as u64;
             assert_eq!(FilterBlock::from_bytes(&block), Err(RocksdbError::NoKeys { found }));
             if name == "len0" {
-                // The answers are those of RocksDB's innermost reader, to which no file leads: for a block of no bytes a table makes no
-                // reader and answers "maybe".
+                // The answers are those of RocksDB's innermost reader, to which no file leads: for
+                // a block of no bytes a table makes no reader and answers "maybe".
                 let opened = FilterBlock::from_bytes_or_no_keys(&block);
                 assert_eq!(opened, Err(RocksdbError::NoKeys { found: 0 }));
                 continue;
@@ -306,8 +307,8 @@ fn naive_ribbon(block: &[u8], key: &[u8]) -> bool {
     })
 }
 
-/// Section by section what RocksDB's reader does, written a second time and one bit at a time; `None` where it would read past the
-/// block.
+/// Section by section what RocksDB's reader does, written a second time and one bit at a time;
+/// `None` where it would read past the block.
 fn naive(block: &[u8], key: &[u8]) -> Option<bool> {
     let n = block.len();
     assert!(n > 5);
@@ -500,7 +501,8 @@ fn one_hash_serves_both_formats() {
     assert!((900..1_100).contains(&view.estimated_keys().unwrap()));
 }
 
-/// 400 blocks by `NewRibbonFilterPolicy`: those that are Bloom's fall-back too, byte for byte, and their answers.
+/// 400 blocks by `NewRibbonFilterPolicy`: those that are Bloom's fall-back too, byte for byte, and
+/// their answers.
 #[test]
 #[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
 fn blocks_of_the_ribbon_policy() {

@@ -1,4 +1,5 @@
-//! Ribbon filters in SST files: with prefixes, in full and in partitioned filters, and among files with Bloom filters.
+//! Ribbon filters in SST files: with prefixes, in full and in partitioned filters, and among files
+//! with Bloom filters.
 
 use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{

@@ -1,8 +1,10 @@
-//! The Ribbon filter blocks of RocksDB, "Standard128Ribbon": looked up where they lie, and written byte for byte.
+//! The Ribbon filter blocks of RocksDB, "Standard128Ribbon": looked up where they lie, and written
+//! byte for byte.
 //!
-//! RocksDB writes them for `NewRibbonFilterPolicy`. They are of RocksDB's 64-bit key hash, which the package `blocked-bloom-formats` has
-//! together with SST files: its `rocksdb::FilterBlock` reads Ribbon and Bloom blocks alike and its `rocksdb::RibbonBlockBuilder`
-//! writes them from keys. Here are both for hashes.
+//! RocksDB writes them for `NewRibbonFilterPolicy`. They are of RocksDB's 64-bit key hash, which
+//! the package `blocked-bloom-formats` has together with SST files: its `rocksdb::FilterBlock`
+//! reads Ribbon and Bloom blocks alike and its `rocksdb::RibbonBlockBuilder` writes them from keys.
+//! Here are both for hashes.
 //!
 //! ```
 //! use blocked_bloom::Filter;
