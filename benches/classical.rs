@@ -1,10 +1,12 @@
-//! The classical filters of Guava, Spark, Cassandra and RedisBloom, looked up by a loop as those systems have it, key by key, and in
-//! batches of 4096; ns a key.
+//! The classical filters of Guava, Spark, Cassandra and RedisBloom, looked up by a loop as those
+//! systems have it, key by key, and in batches of 4096; ns a key.
 //!
-//! `naive` is the loop of the system: both hashes, a division per probe, the next key after the last; `key` goes one by one without
-//! divisions; `batch` is prefetched. Keys have 8 bytes and rates are 1 %. `redis_chain` has four links, for 1, 2, 4 and 8 of 15 keys.
+//! `naive` is the loop of the system: both hashes, a division per probe, the next key after the
+//! last; `key` goes one by one without divisions; `batch` is prefetched. Keys have 8 bytes and
+//! rates are 1 %. `redis_chain` has four links, for 1, 2, 4 and 8 of 15 keys.
 //!
-//! `cargo bench --bench classical` takes a minute and 400 MB of memory; `-- guava/80M` measures a part.
+//! `cargo bench --bench classical` takes a minute and 400 MB of memory; `-- guava/80M` measures a
+//! part.
 
 use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, Size};

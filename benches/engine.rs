@@ -1,14 +1,18 @@
-//! What an engine calls for a point lookup: one absent key in the filters of 20 tables, ten bits per key. Each table has fewer keys than the
-//! one before, by a thousandth of the first's.
+//! What an engine calls for a point lookup: one absent key in the filters of 20 tables, ten bits
+//! per key. Each table has fewer keys than the one before, by a thousandth of the first's.
 //!
-//! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of all and then tests, `stored bytes` tests
-//! by `contains_hash_in` what has just been fetched, `opened each time` opens that by `from_bytes_trusted` and tests. `MultiGet of 8` and
-//! more look up batches in one filter after the other, and prefetch 64 keys in the next. `tables, one by one` and `tables, prefetch first`
-//! compare the key with the least and greatest of each table before they test its filter, as an engine does. `RocksDB's loop` and
-//! `lsm-tree's filter` are two other engines' filters of as many bits, both written here after their descriptions. The partitioned tables
-//! have 200,000 keys in filters of 4 KiB: the index is searched by the key, and then the opened partition is tested.
+//! Ways: `one by one` tests the opened filters in turn, `prefetch first` calls `prefetch_hash` of
+//! all and then tests, `stored bytes` tests by `contains_hash_in` what has just been fetched,
+//! `opened each time` opens that by `from_bytes_trusted` and tests. `MultiGet of 8` and more look
+//! up batches in one filter after the other, and prefetch 64 keys in the next. `tables, one by one`
+//! and `tables, prefetch first` compare the key with the least and greatest of each table before
+//! they test its filter, as an engine does. `RocksDB's loop` and `lsm-tree's filter` are two other
+//! engines' filters of as many bits, both written here after their descriptions. The partitioned
+//! tables have 200,000 keys in filters of 4 KiB: the index is searched by the key, and then the
+//! opened partition is tested.
 //!
-//! `cargo bench --bench engine` takes a minute and 500 MB of memory. Times are ns per key in 20 tables.
+//! `cargo bench --bench engine` takes a minute and 500 MB of memory. Times are ns per key in 20
+//! tables.
 
 use std::cell::Cell;
 
@@ -92,8 +96,8 @@ fn rocksdb<'a>(views: &'a [View<'a>]) -> Option<Way<'a>> {
     None
 }
 
-/// The standard filter of lsm-tree, as its documentation describes it: a classical filter, whose probes are found by double hashing with
-/// a division each.
+/// The standard filter of lsm-tree, as its documentation describes it: a classical filter, whose
+/// probes are found by double hashing with a division each.
 struct LsmTreeFilter {
     bits: Vec<u8>,
     probes: u64,
@@ -128,7 +132,8 @@ impl LsmTreeFilter {
 
 /// Times the ways in interleaved rounds. All but the last `others` must find the same.
 fn time(title: &str, ways: Vec<Way<'_>>, others: usize, rounds: usize) {
-    // Every way of every round has keys of its own, whose lines no other has brought into the cache.
+    // Every way of every round has keys of its own, whose lines no other has brought into the
+    // cache.
     let next = Cell::new(1 << 40);
     let fresh = || {
         let first = next.replace(next.get() + LOOKUPS as u64);
@@ -149,12 +154,14 @@ fn opened(bytes: &Vec<u8>) -> Opened<'_> {
     BloomFilter::from_bytes(bytes).expect("a filter")
 }
 
-/// Filters in the bytes that were stored, or in memory of their own, whose blocks are cache lines, on huge pages if large.
+/// Filters in the bytes that were stored, or in memory of their own, whose blocks are cache lines,
+/// on huge pages if large.
 fn whole(keys: usize, is_own: bool, rounds: usize) {
     let (mut stored, mut owned, mut lsm_tree) = (Vec::new(), Vec::new(), Vec::new());
     for table in 0..TABLES as u64 {
-        // Of equally many keys, the blocks of a key would be at the same place of all filters: in one set of the first-level cache, and, on huge pages,
-        // of the second, which has fewer ways than there are tables.
+        // Of equally many keys, the blocks of a key would be at the same place of all filters: in
+        // one set of the first-level cache, and, on huge pages, of the second, which has fewer ways
+        // than there are tables.
         let keys = keys - keys * table as usize / 1000;
         let hashes: Vec<u64> = (0..keys as u64).map(|i| hash(i * 64 + table)).collect();
         let filter = BloomFilter::from_hashes(&OPTIONS, &hashes).expect("memory");
@@ -201,7 +208,8 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
 
 type Partitioned = (PartitionIndex<Vec<u8>>, Vec<BloomFilter<Stored<Vec<u8>>>>);
 
-/// Tables of ascending keys whose filters are in partitions of 4 KiB; the hash of a key is that of its eight bytes.
+/// Tables of ascending keys whose filters are in partitions of 4 KiB; the hash of a key is that of
+/// its eight bytes.
 fn partitioned(rounds: usize) {
     let stored = |table: u64| {
         let mut builder = PartitionedFilterBuilder::new(OPTIONS, 4_096).expect("a legal size");

@@ -1,10 +1,11 @@
-//! Queries of a growing filter, a chain of ten filters, target 1 %: in batches and one by one, and two ways of answering a batch that are
-//! not used; ns a key.
+//! Queries of a growing filter, a chain of ten filters, target 1 %: in batches and one by one, and
+//! two ways of answering a batch that are not used; ns a key.
 //!
-//! `batch` is `contains_hashes`, `every_link` looks everything up in every filter of the chain, `moved` moves what is left after each,
-//! `single` is `contains_hash`.
+//! `batch` is `contains_hashes`, `every_link` looks everything up in every filter of the chain,
+//! `moved` moves what is left after each, `single` is `contains_hash`.
 //!
-//! `cargo bench --bench growing` takes half a minute and 110 MB of memory; `docs/growing.md` has figures.
+//! `cargo bench --bench growing` takes half a minute and 110 MB of memory; `docs/growing.md` has
+//! figures.
 
 use std::hint::black_box;
 

@@ -1,13 +1,17 @@
-//! Which hint, how far ahead, or in groups: a table that says how this CPU wants cache lines prefetched.
+//! Which hint, how far ahead, or in groups: a table that says how this CPU wants cache lines
+//! prefetched.
 //!
-//! For filters of 1 to 100 times the second-level cache, whose blocks are whole lines or begin at offset 16 of one, ns per absent key: a loop
-//! that loads the lines of each key, prefetched 64 to 512 keys ahead, or in groups (the next 64, then the loads of the 64 before); then
-//! lookups and insertions by the library, ten bits per key, in groups of 64 whose lines this program prefetched before. Insertions are into
-//! owned filters, whose blocks are whole lines, whatever the offset.
+//! For filters of 1 to 100 times the second-level cache, whose blocks are whole lines or begin at
+//! offset 16 of one, ns per absent key: a loop that loads the lines of each key, prefetched 64 to
+//! 512 keys ahead, or in groups (the next 64, then the loads of the 64 before); then lookups and
+//! insertions by the library, ten bits per key, in groups of 64 whose lines this program prefetched
+//! before. Insertions are into owned filters, whose blocks are whole lines, whatever the offset.
 //!
-//! The row `as it is` has loads without a prefetch, and lookups and insertions as the library prefetches, 1,024 a call; the other rows are of
-//! this program started anew with `BLOCKED_BLOOM_PREFETCH_THRESHOLD`. For each filter both run three times in turn: a figure is the least of
-//! three medians. `cargo bench --bench prefetch` takes a minute and 300 MB. A table of another CPU is welcome in NOTES.md.
+//! The row `as it is` has loads without a prefetch, and lookups and insertions as the library
+//! prefetches, 1,024 a call; the other rows are of this program started anew with
+//! `BLOCKED_BLOOM_PREFETCH_THRESHOLD`. For each filter both run three times in turn: a figure is
+//! the least of three medians. `cargo bench --bench prefetch` takes a minute and 300 MB. A table of
+//! another CPU is welcome in NOTES.md.
 
 #![allow(missing_docs, reason = "a bench")]
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
@@ -19,12 +23,14 @@ use std::process::Command;
 use benches::clock::{Clock, Timing};
 use benches::rows::Size;
 use benches::workload::Mix;
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{Block, BlockBuffer, BloomFilter, Kernel, KeyHash, PREFETCH_VARIABLE};
+use blocked_bloom::{Block, BloomFilter, Kernel, KeyHash, PREFETCH_VARIABLE};
 
 /// Keys a call.
 const CALL: usize = 1024;
-/// Keys of a case and round, of a million that are looked up in turn: the lines of one case are not in a cache for the next.
+/// Keys of a case and round, of a million that are looked up in turn: the lines of one case are not
+/// in a cache for the next.
 const PASS: usize = 1 << 16;
 const ROUNDS: usize = 11;
 const COLUMNS: [&str; 7] = ["64", "128", "256", "512", "groups", "lookups", "insertions"];
@@ -43,7 +49,11 @@ macro_rules! hints {
             match HINT {
                 // SAFETY: a prefetch reads nothing: any address will do.
                 $($number => unsafe {
-                    core::arch::asm!($instruction, in(reg) line, options(nostack, preserves_flags, readonly));
+                    core::arch::asm!(
+                        $instruction,
+                        in(reg) line,
+                        options(nostack, preserves_flags, readonly)
+                    );
                 },)*
                 _ => _ = line,
             }

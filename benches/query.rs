@@ -1,12 +1,16 @@
-//! Lookups and inserts by every kernel, in filters that fit the caches and in ones that do not, beside the memory-bound baseline: stored by
-//! criterion under the rows' names, to compare two commits.
+//! Lookups and inserts by every kernel, in filters that fit the caches and in ones that do not,
+//! beside the memory-bound baseline: stored by criterion under the rows' names, to compare two
+//! commits.
 //!
-//! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys looked up, probes, keys a call; `insert/avx2/10k/k6/4096`
-//! the same, `insert_new` is told which keys were new. An iteration is 4096 keys. `baseline` and `baseline_ahead`, which prefetches, load one line per key and test nothing. Names
-//! differ from machine to machine only where a CPU lacks a kernel, since criterion finds a stored time by name.
+//! `query/avx2/10k/absent/k6/4096`: kernel, keys in the filter (ten bits each), keys looked up,
+//! probes, keys a call; `insert/avx2/10k/k6/4096` the same, `insert_new` is told which keys were
+//! new. An iteration is 4096 keys. `baseline` and `baseline_ahead`, which prefetches, load one line
+//! per key and test nothing. Names differ from machine to machine only where a CPU lacks a kernel,
+//! since criterion finds a stored time by name.
 //!
-//! `cargo bench --bench query` takes two minutes and 300 MB of memory, `-- 'query/avx2/10k'` measures a part. `blocked-bloom bench` measures
-//! in interleaved rounds, other mixes, probes and batches, single keys, whole keys, and whole filters.
+//! `cargo bench --bench query` takes two minutes and 300 MB of memory, `-- 'query/avx2/10k'`
+//! measures a part. `blocked-bloom bench` measures in interleaved rounds, other mixes, probes and
+//! batches, single keys, whole keys, and whole filters.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
@@ -29,7 +33,8 @@ fn rows(criterion: &mut Criterion) {
             let (elements, bytes) = (ITERATION as u64, 64 * ITERATION as u64);
             group.throughput(Throughput::ElementsAndBytes { elements, bytes });
             group.bench_function(row, |bencher| {
-                // Each iteration gets others than the one before, so that the filter, not a batch's lines, is what has to be in a cache.
+                // Each iteration gets others than the one before, so that the filter, not a batch's
+                // lines, is what has to be in a cache.
                 let mut batches = lookups.chunks(ITERATION).cycle();
                 bencher.iter(|| run(black_box(batches.next().unwrap_or_default())));
             });
@@ -46,7 +51,8 @@ fn rows(criterion: &mut Criterion) {
                 filter.view().with_kernel(kernel).contains_hashes(hashes, &mut hits);
             });
         }
-        // Keys that were not in the filter when it was made: what is set already costs the same, since no kernel looks.
+        // Keys that were not in the filter when it was made: what is set already costs the same,
+        // since no kernel looks.
         for kernel in Kernel::supported().filter(|_| mix == Mix::Absent) {
             let [mut silent, mut says] =
                 [(); 2].map(|()| LazyCell::new(|| size.empty().with_kernel(kernel)));
@@ -57,7 +63,8 @@ fn rows(criterion: &mut Criterion) {
     }
 }
 
-/// A second and a half for a row. Neighbours on the machine move it by some percent; more resamplings only take time.
+/// A second and a half for a row. Neighbours on the machine move it by some percent; more
+/// resamplings only take time.
 fn settings() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(300))

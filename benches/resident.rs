@@ -1,8 +1,9 @@
 //! What a slot of a resident set costs over a bare lookup, and what planning takes.
 //!
-//! A get looks up one absent hash in the filters of 11 tables, of 2,000 keys each: everything is in a cache. `bare` has the filters in a
-//! vector, `slot` looks up slots under one pin per get and counts, `RwLock` clones an `Arc` from
-//! under one and counts each. On one thread and on two, which look up the same slots; ns per table.
+//! A get looks up one absent hash in the filters of 11 tables, of 2,000 keys each: everything is in
+//! a cache. `bare` has the filters in a vector, `slot` looks up slots under one pin per get and
+//! counts, `RwLock` clones an `Arc` from under one and counts each. On one thread and on two, which
+//! look up the same slots; ns per table.
 //!
 //! `cargo bench --bench resident` takes 20 seconds.
 
@@ -105,7 +106,8 @@ fn main() {
     planning(20_000);
 }
 
-/// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as budget.
+/// Ticks of the planner alone, of which every filter was looked up, with a tenth of the bytes as
+/// budget.
 fn planning(tables: u64) {
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
     let params = options.params(1_000_000).expect("ten bits per key are legal");

@@ -1,5 +1,5 @@
-//! What sizing takes: a row for each of some sizings and numbers of keys, the median and, in brackets, the least of 25 rounds of some 10
-//! microseconds.
+//! What sizing takes: a row for each of some sizings and numbers of keys, the median and, in
+//! brackets, the least of 25 rounds of some 10 microseconds.
 //!
 //! `cargo bench --bench sizing` takes some seconds; `-- rates` runs only a part.
 
@@ -12,7 +12,8 @@ use benches::clock::Timing;
 use benches::rows::Given;
 use blocked_bloom::Sizing;
 
-/// Nanoseconds per call, over this many calls. By the clock on the wall: reading that of the thread takes as long as some of these calls.
+/// Nanoseconds per call, over this many calls. By the clock on the wall: reading that of the thread
+/// takes as long as some of these calls.
 fn time<R>(calls: u32, call: impl Fn() -> R) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {

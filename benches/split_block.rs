@@ -1,11 +1,14 @@
-//! Split-block filters as query engines use them: filled by one owner, by threads that share them, and looked up into a bitmask or a
-//! selection vector.
+//! Split-block filters as query engines use them: filled by one owner, by threads that share them,
+//! and looked up into a bitmask or a selection vector.
 //!
-//! Filling: 2^20 hashes in batches of 4096 into a filter of zeros, ns a hash, CPU time of the thread that is busy longest: by its owner, by this many threads that share it, or into so
-//! many parts, one for each thread, that are merged. Looking up 4096 rows a call, ns a row: `one_by_one` is the loop that engines write by
-//! hand: the scalar probe scheme, and the row number pushed if it may be present. Ten bits per value; sizes are powers of two.
+//! Filling: 2^20 hashes in batches of 4096 into a filter of zeros, ns a hash, CPU time of the
+//! thread that is busy longest: by its owner, by this many threads that share it, or into so many
+//! parts, one for each thread, that are merged. Looking up 4096 rows a call, ns a row: `one_by_one`
+//! is the loop that engines write by hand: the scalar probe scheme, and the row number pushed if it
+//! may be present. Ten bits per value; sizes are powers of two.
 //!
-//! `cargo bench --bench split_block` takes half a minute and 300 MB of memory; `-- fill` or `-- rows` measures a part.
+//! `cargo bench --bench split_block` takes half a minute and 300 MB of memory; `-- fill` or `--
+//! rows` measures a part.
 
 use benches::clock::{Case, Named};
 use benches::rows::{Given, ITERATION, SIZES, Size};

@@ -1,11 +1,13 @@
-//! Opens stored filters from mapped files: verified, trusted, damaged, and as an engine does that must go on.
+//! Opens stored filters from mapped files: verified, trusted, damaged, and as an engine does that
+//! must go on.
 //!
 //! ```text
 //! cargo run --release --example mmap_open
 //! ```
 //!
-//! Prints how long each way of opening takes, the error of each kind of damage and what trusting it would lose, and that the pass-all
-//! filter in a damaged one's place keeps every key and spares no read.
+//! Prints how long each way of opening takes, the error of each kind of damage and what trusting it
+//! would lose, and that the pass-all filter in a damaged one's place keeps every key and spares no
+//! read.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::error::Error;
@@ -42,7 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = builder.finish_verified()?.write_to(File::create(&path)?)?;
     println!("{bytes} bytes for {KEYS} keys");
 
-    // Verified when a table is opened for the first time; trusted if this process has verified it before.
+    // Verified when a table is opened for the first time; trusted if this process has verified it
+    // before.
     let verified = timed("from_bytes", || Ok(BloomFilter::from_bytes(map(&path)?)?))?;
     let trusted =
         timed("from_bytes_trusted", || Ok(BloomFilter::from_bytes_trusted(map(&path)?)?))?;

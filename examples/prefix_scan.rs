@@ -1,12 +1,14 @@
-//! Scans of all keys that start with some bytes: which tables must be read, by filters that know the prefixes of their keys.
+//! Scans of all keys that start with some bytes: which tables must be read, by filters that know
+//! the prefixes of their keys.
 //!
 //! ```text
 //! cargo run --release --example prefix_scan
 //! ```
 //!
-//! The keys are file paths, the prefix of one is its directory, such as `/usr/share/doc/bash/`. Each directory is in one table of
-//! eight, and a third of them is in none. Prints how large filters of paths, of both, and of directories are, and for three kinds of
-//! scans how many tables are read. Every scan must find what a scan of all keys finds.
+//! The keys are file paths, the prefix of one is its directory, such as `/usr/share/doc/bash/`.
+//! Each directory is in one table of eight, and a third of them is in none. Prints how large
+//! filters of paths, of both, and of directories are, and for three kinds of scans how many tables
+//! are read. Every scan must find what a scan of all keys finds.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::BTreeSet;
@@ -56,12 +58,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (read, in_vain) = scan_all("a directory", &whole, &rule, &both, &runs, &all);
     // At 10 bits per key, 1 % of the tables without a directory pass for one that has it.
     assert!(in_vain > 0 && in_vain < TABLES * whole.len() / 50);
-    // Names in one directory have the same prefix. Of a scan of many directories no filter knows anything.
+    // Names in one directory have the same prefix. Of a scan of many directories no filter knows
+    // anything.
     assert_eq!(scan_all("names in a directory", &some, &rule, &both, &runs, &all).0, read);
     let (read, _) = scan_all("many directories", &many, &rule, &both, &runs, &all);
     assert_eq!(read, TABLES * many.len());
 
-    // Without directories, and by a rule that was changed, the answer is "maybe"; so it is about paths if there are only directories.
+    // Without directories, and by a rule that was changed, the answer is "maybe"; so it is about
+    // paths if there are only directories.
     assert!(paths.iter().all(|filter| filter.contains_prefix(&rule, "/a/b/c/d/")));
     let changed = PrefixExtractor::delimiter(b'/', 3);
     assert!(both.iter().all(|filter| filter.contains_prefix(&changed, "/a/b/c/d/")));
@@ -87,7 +91,8 @@ fn filters(
     filters
 }
 
-/// Runs each scan on the tables whose filters say "maybe". Returns how many were read, and how many of these had nothing.
+/// Runs each scan on the tables whose filters say "maybe". Returns how many were read, and how many
+/// of these had nothing.
 fn scan_all(
     what: &str,
     starts: &[Vec<u8>],

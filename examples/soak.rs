@@ -1,13 +1,15 @@
-//! Fills, folds, merges, stores and maps one filter of any size, and at every step looks up keys that are there and keys that are not.
+//! Fills, folds, merges, stores and maps one filter of any size, and at every step looks up keys
+//! that are there and keys that are not.
 //!
 //! ```text
 //! cargo run --release --example soak                                   20 M keys, 25 MB
-//! cargo run --release --example soak -- --keys 500M --queries 1G       more than 2^32 bits, 625 MB; takes 1.3 GB of memory
+//! cargo run --release --example soak -- --keys 500M --queries 1G       625 MB; takes 1.3 GB
 //! ```
 //!
-//! Keys are numbers, made as they are needed: no list of them, of hashes or of truths is kept. Half of the queries of a step are of
-//! keys that were added, each of which must be found; the other half of keys that were not, of which as many must be found as
-//! the formula says, within 2 % and five standard deviations of the count. The program fails at the first step that does not hold.
+//! Keys are numbers, made as they are needed: no list of them, of hashes or of truths is kept. Half
+//! of the queries of a step are of keys that were added, each of which must be found; the other
+//! half of keys that were not, of which as many must be found as the formula says, within 2 % and
+//! five standard deviations of the count. The program fails at the first step that does not hold.
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a program for the command line")]
 
 use std::error::Error;
@@ -116,7 +118,8 @@ fn map(path: &Path) -> Result<BloomFilter<Stored<Mmap>>, Box<dyn Error>> {
     Ok(BloomFilter::from_bytes(map)?)
 }
 
-/// Calls `each` with the keys of `count` numbers in batches, and says every few seconds how far that is.
+/// Calls `each` with the keys of `count` numbers in batches, and says every few seconds how far
+/// that is.
 fn batches(name: &str, count: u64, number: impl Fn(u64) -> u64, mut each: impl FnMut(&[[u8; 8]])) {
     let mut keys = Vec::with_capacity(BATCH as usize);
     let (start, mut told) = (Instant::now(), Duration::from_secs(5));
@@ -141,7 +144,8 @@ fn add(filter: &mut BloomFilter, keys: Range<u64>) -> Result<(), KeyError> {
     added
 }
 
-/// Looks up keys that were added, spread over all of them, and as many that were not. Returns how many of the latter were found.
+/// Looks up keys that were added, spread over all of them, and as many that were not. Returns how
+/// many of the latter were found.
 fn look_up(
     name: &str,
     filter: BloomFilter<&[Block]>,
@@ -194,7 +198,8 @@ fn timed<T>(step: &str, items: u64, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Resident memory of the process now, and at its largest. Linux only, and zero elsewhere. A mapped file counts while it is read.
+/// Resident memory of the process now, and at its largest. Linux only, and zero elsewhere. A mapped
+/// file counts while it is read.
 fn memory_mb() -> io::Result<[u64; 2]> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     Ok(["VmRSS:", "VmHWM:"].map(|name| {

@@ -4,9 +4,10 @@
 //! cargo run --release --example sst_flush
 //! ```
 //!
-//! Four tables of dictionary words are flushed at once on tokio's current thread: each record is written and its key given to the
-//! builder, the filter is made on a thread for blocking work, and the file gets its name when all of it is stored. Then each table is
-//! opened, and the words in it and those in no table are looked up. Prints the bytes of each filter and what it lets pass.
+//! Four tables of dictionary words are flushed at once on tokio's current thread: each record is
+//! written and its key given to the builder, the filter is made on a thread for blocking work, and
+//! the file gets its name when all of it is stored. Then each table is opened, and the words in it
+//! and those in no table are looked up. Prints the bytes of each filter and what it lets pass.
 //!
 //! ```text
 //! table    records | filter | start of the filter, u64
@@ -58,7 +59,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Stores the filter behind the records. A writer that is dropped before leaves a `.tmp` and no table.
+    /// Stores the filter behind the records. A writer that is dropped before leaves a `.tmp` and no
+    /// table.
     async fn finish(mut self) -> io::Result<()> {
         // Milliseconds for a large table: too long for a thread that runs other tasks.
         let build = task::spawn_blocking(|| self.filter.finish_verified_or_pass_all());

@@ -1,4 +1,5 @@
-//! Keys of a batch become hashes a group at a time, and are looked up while later ones are prefetched.
+//! Keys of a batch become hashes a group at a time, and are looked up while later ones are
+//! prefetched.
 
 use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
@@ -14,10 +15,11 @@ const AT_ONCE: usize = 1024;
 const GROUPS_AHEAD: usize = 2;
 
 /// Looks up a batch of keys whose hash is of another system than [`KeyHasher`](crate::KeyHasher):
-/// `hash` gives it, and `contains` overwrites a word of answers for each 64 hashes that it is given.
+/// `hash` gives it, and `contains` overwrites a word of answers for each 64 hashes that it is
+/// given.
 ///
-/// With `prefetch`, which is given each hash as soon as it is known, a group of 64 keys is looked up
-/// when two more were hashed; else up to 1,024 are hashed before they are looked up. If a key
+/// With `prefetch`, which is given each hash as soon as it is known, a group of 64 keys is looked
+/// up when two more were hashed; else up to 1,024 are hashed before they are looked up. If a key
 /// panics when it is read, what was not written yet says "maybe".
 ///
 /// # Errors
@@ -147,7 +149,8 @@ pub struct LengthError {
 }
 
 impl LengthError {
-    /// Checks that there is exactly one word per 64 keys, rounded up: for types of other packages that implement [`Filter`].
+    /// Checks that there is exactly one word per 64 keys, rounded up: for types of other packages
+    /// that implement [`Filter`].
     ///
     /// # Errors
     ///

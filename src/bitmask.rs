@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-/// One bit per key of a batch: 1 means the key may be present (a hit), 0 that it is certainly absent (a miss).
+/// One bit per key of a batch: 1 means the key may be present (a hit), 0 that it is certainly
+/// absent (a miss).
 ///
 /// Reuse one mask for many batches: it allocates only when a batch is longer than any before.
 ///
@@ -51,7 +52,8 @@ impl Bitmask {
         (0..self.len).map(|index| self.words[index / 64] >> (index % 64) & 1 == 1)
     }
 
-    /// The bits: key `i` is bit `i % 64` of word `i / 64`, one word per 64 keys, zero bits past the last key.
+    /// The bits: key `i` is bit `i % 64` of word `i / 64`, one word per 64 keys, zero bits past the
+    /// last key.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -71,14 +73,16 @@ impl Bitmask {
         self.words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
     }
 
-    /// Indices of the keys that are certainly absent, ascending. Cost: one step per miss and per 64 keys.
+    /// Indices of the keys that are certainly absent, ascending. Cost: one step per miss and per 64
+    /// keys.
     pub fn misses(&self) -> impl Iterator<Item = usize> {
         let len = self.len;
         self.words.iter().enumerate().flat_map(move |(i, &word)| ones(!word & used(len, i), i))
     }
 
-    /// Becomes the answers to `len` keys: `write` gets one word per 64 keys, rounded up, whose contents are arbitrary, and overwrites them
-    /// all. Bits past the last key are cleared after it; if it panics, the mask is left empty.
+    /// Becomes the answers to `len` keys: `write` gets one word per 64 keys, rounded up, whose
+    /// contents are arbitrary, and overwrites them all. Bits past the last key are cleared after
+    /// it; if it panics, the mask is left empty.
     ///
     /// For filters of other packages.
     ///
@@ -109,8 +113,8 @@ impl Bitmask {
         }
     }
 
-    /// Becomes a mask of `len` bits and lends its words, whose contents are arbitrary, to be overwritten. The writer leaves the bits
-    /// past `len` zero.
+    /// Becomes a mask of `len` bits and lends its words, whose contents are arbitrary, to be
+    /// overwritten. The writer leaves the bits past `len` zero.
     #[inline]
     pub(crate) fn reset(&mut self, len: usize) -> &mut [u64] {
         let words = len.div_ceil(64);
@@ -122,13 +126,12 @@ impl Bitmask {
     }
 }
 
-/// Writes the answers of a filter that answers "maybe" to each of `len` keys: a one for each, and
-/// zeros past the last.
+/// Writes "maybe" for `len` keys, into one word per 64, and zeros past the last key.
 ///
 /// ```
 /// let mut words = [0; 2];
-/// blocked_bloom::parts::fill_with_hits(&mut words, 70);
-/// assert_eq!(words, [u64::MAX, 0b11_1111]);
+/// blocked_bloom::parts::fill_with_hits(&mut words, 66);
+/// assert_eq!(words, [u64::MAX, 0b11]);
 /// ```
 pub fn fill_with_hits(words: &mut [u64], len: usize) {
     for (i, word) in words.iter_mut().enumerate() {

@@ -1,7 +1,8 @@
-//! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux advised to be on huge pages where it is large.
+//! Memory for the blocks of an owned filter, aligned to cache lines, and on Linux advised to be on
+//! huge pages where it is large.
 //!
-//! The only place outside the kernels with casts from bytes to blocks and to atomic words. A size that cannot be had is an error,
-//! never an abort.
+//! The only place outside the kernels with casts from bytes to blocks and to atomic words. A size
+//! that cannot be had is an error, never an abort.
 
 #![expect(unsafe_code, reason = "aligned zeroed allocation has no safe form")]
 
@@ -18,15 +19,17 @@ use core::sync::atomic::Ordering;
 
 use crate::probe::{BLOCK_BYTES, Block};
 
-/// Zeroed blocks of 64 bytes on 64-byte boundaries, so that each is one cache line: the memory of owned filters, for packages that
-/// make others.
+/// Zeroed blocks of 64 bytes on 64-byte boundaries, so that each is one cache line: the memory of
+/// owned filters, for packages that make others.
 ///
-/// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a large filter then misses the
-/// translation cache less (`benches/NOTES.md`). It is advice: where it is not taken, nothing else changes. From 64 MiB
-/// on memory comes as pages of zeros where the allocator has them (`calloc`): making the buffer takes microseconds, and a page costs when it is first used.
+/// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a
+/// large filter then misses the translation cache less (`benches/NOTES.md`). It is advice: where it
+/// is not taken, nothing else changes. From 64 MiB on memory comes as pages of zeros where the
+/// allocator has them (`calloc`): making the buffer takes microseconds, and a page costs when it is
+/// first used.
 ///
 /// ```
-/// use blocked_bloom::BlockBuffer;
+/// use blocked_bloom::parts::BlockBuffer;
 /// let mut buffer = BlockBuffer::zeroed(3, true)?;
 /// buffer[2][63] = 1;
 /// assert_eq!(buffer.len(), 3);
@@ -43,7 +46,8 @@ pub struct BlockBuffer {
     huge_pages: bool,
 }
 
-// SAFETY: the buffer owns its bytes and nothing else refers to them; `[u8; 64]` may go to another thread.
+// SAFETY: the buffer owns its bytes and nothing else refers to them; `[u8; 64]` may go to another
+// thread.
 unsafe impl Send for BlockBuffer {}
 // SAFETY: a shared buffer only lends `&[Block]`, which threads may share.
 unsafe impl Sync for BlockBuffer {}
@@ -51,11 +55,14 @@ unsafe impl Sync for BlockBuffer {}
 /// Size and alignment of a huge page on x86-64 and aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary of one: at most a 32nd.
+/// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary
+/// of one: at most a 32nd.
 const LAZY: usize = 32 * HUGE_PAGE;
 
-/// Of this many blocks. Large ones begin on a huge page, so that the first one is whole. The largest have as many bytes more, and no more alignment than
-/// `calloc` gives: with a greater one Rust's system allocator writes the zeros itself.
+/// The memory for this many blocks. From 2 MiB on it is aligned to a huge page, so that its first
+/// page is whole. From 64 MiB on it is a huge page longer instead and aligned as `calloc` does it:
+/// for a larger alignment, Rust's system allocator clears the memory itself, which touches all of
+/// it.
 fn layout(blocks: u32) -> Result<Layout, AllocError> {
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
     let error = AllocError { bytes };
@@ -68,13 +75,14 @@ fn layout(blocks: u32) -> Result<Layout, AllocError> {
     Layout::from_size_align(size, align).map_err(|_| error)
 }
 
-/// Advises huge pages before the memory is first touched: for whole pages only, since the last part of one may belong to others.
+/// Advises huge pages before the memory is first touched: for whole pages only, since the last part
+/// of one may belong to others.
 fn advise(start: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= HUGE_PAGE {
         let whole = bytes - bytes % HUGE_PAGE;
-        // SAFETY: `start` begins `bytes >= whole` bytes that this buffer has just allocated, on the boundary of a huge page; the
-        // advice changes no contents.
+        // SAFETY: `start` begins `bytes >= whole` bytes that this buffer has just allocated, on the
+        // boundary of a huge page; the advice changes no contents.
         unsafe { libc::madvise(start.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -91,16 +99,18 @@ impl BlockBuffer {
         let writes = layout(blocks.max(1))?.align() == HUGE_PAGE;
         let take = if writes { alloc } else { alloc_zeroed };
         let buffer = Self::allocate(blocks, huge_pages, take)?;
-        // For this alignment the allocator would write the zeros itself, before the advice, which is too late for pages in use.
+        // For this alignment the allocator would write the zeros itself, before the advice, which
+        // is too late for pages in use.
         if writes {
-            // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; zeros are blocks.
+            // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to;
+            // zeros are blocks.
             unsafe { buffer.start.write_bytes(0, buffer.len as usize) };
         }
         Ok(buffer)
     }
 
-    /// [`zeroed`](Self::zeroed) by the threads of the current rayon pool: each page is first touched, and so made, by one of those
-    /// that will fill it.
+    /// [`zeroed`](Self::zeroed) by the threads of the current rayon pool: each page is first
+    /// touched, and so made, by one of those that will fill it.
     #[cfg(feature = "rayon")]
     pub(crate) fn par_zeroed(blocks: u32, huge_pages: bool) -> Result<Self, AllocError> {
         use core::mem::MaybeUninit;
@@ -108,8 +118,8 @@ impl BlockBuffer {
         use rayon::prelude::*;
 
         let buffer = Self::allocate(blocks, huge_pages, alloc)?;
-        // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; that they are not initialised is what
-        // `MaybeUninit` says.
+        // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to; that
+        // they are not initialised is what `MaybeUninit` says.
         let fresh: &mut [MaybeUninit<Block>] = unsafe {
             core::slice::from_raw_parts_mut(buffer.start.as_ptr().cast(), buffer.len as usize)
         };
@@ -120,7 +130,8 @@ impl BlockBuffer {
         Ok(buffer)
     }
 
-    /// At least one block, in what `take` allocates: the caller of this writes what `alloc` gives before anything reads it.
+    /// At least one block, in what `take` allocates: the caller of this writes what `alloc` gives
+    /// before anything reads it.
     fn allocate(
         blocks: u32,
         huge_pages: bool,
@@ -128,7 +139,8 @@ impl BlockBuffer {
     ) -> Result<Self, AllocError> {
         let len = blocks.max(1);
         let layout = layout(len)?;
-        // SAFETY: one of the allocator's functions, with a layout of at least one block: its size is not zero.
+        // SAFETY: one of the allocator's functions, with a layout of at least one block: its size
+        // is not zero.
         let memory = NonNull::new(unsafe { take(layout) });
         let memory = memory.ok_or(AllocError { bytes: u64::from(len) * BLOCK_BYTES as u64 })?;
         let (mut start, mut before) = (memory, 0);
@@ -144,7 +156,8 @@ impl BlockBuffer {
         Ok(BlockBuffer { start, len, allocated: len, before: before as u32, huge_pages })
     }
 
-    /// A copy of the blocks, on huge pages if that is wanted and can be had; one block of zeros if there are none.
+    /// A copy of the blocks, on huge pages if that is wanted and can be had; one block of zeros if
+    /// there are none.
     ///
     /// # Errors
     ///
@@ -157,10 +170,12 @@ impl BlockBuffer {
         Ok(copy)
     }
 
-    /// Keeps the first `blocks` blocks, at least one, and gives the memory of the rest back if that is half of it or more.
+    /// Keeps the first `blocks` blocks, at least one, and gives the memory of the rest back if that
+    /// is half of it or more.
     ///
-    /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of aligned memory would do the
-    /// same, and the alignment may have to change. Without memory for the copy the blocks stay where they are.
+    /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of
+    /// aligned memory would do the same, and the alignment may have to change. Without memory for
+    /// the copy the blocks stay where they are.
     pub fn keep_first(&mut self, blocks: u32) {
         self.len = blocks.clamp(1, self.len);
         if self.len <= self.allocated / 2
@@ -170,13 +185,15 @@ impl BlockBuffer {
         }
     }
 
-    /// Has the allocator move blocks of less than 2 MiB, by `realloc` to the same size: for programs whose allocator knows which memory is
-    /// fragmented. Larger ones stay where they are, as do all without memory for the move.
+    /// Has the allocator move blocks of less than 2 MiB, by `realloc` to the same size: for
+    /// programs whose allocator knows which memory is fragmented. Larger ones stay where they are,
+    /// as do all without memory for the move.
     pub fn reallocate(&mut self) {
         if let Ok(layout) = layout(self.allocated)
             && layout.align() == BLOCK_BYTES
         {
-            // SAFETY: `start` was allocated with this layout, as `before` is 0 then, and the size, which is not zero, remains.
+            // SAFETY: `start` was allocated with this layout, as `before` is 0 then, and the size,
+            // which is not zero, remains.
             let moved = unsafe { realloc(self.start.as_ptr().cast(), layout, layout.size()) };
             self.start = NonNull::new(moved).map_or(self.start, NonNull::cast);
         }
@@ -187,8 +204,8 @@ impl Deref for BlockBuffer {
     type Target = [Block];
 
     fn deref(&self) -> &[Block] {
-        // SAFETY: `start` points at `allocated >= len` initialised blocks that live as long as `self`; `&self` keeps them
-        // from being written.
+        // SAFETY: `start` points at `allocated >= len` initialised blocks that live as long as
+        // `self`; `&self` keeps them from being written.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
     }
 }
@@ -196,6 +213,13 @@ impl Deref for BlockBuffer {
 impl AsRef<[Block]> for BlockBuffer {
     #[inline]
     fn as_ref(&self) -> &[Block] {
+        self
+    }
+}
+
+impl AsMut<[Block]> for BlockBuffer {
+    #[inline]
+    fn as_mut(&mut self) -> &mut [Block] {
         self
     }
 }
@@ -211,8 +235,9 @@ impl Drop for BlockBuffer {
     fn drop(&mut self) {
         if let Ok(layout) = layout(self.allocated) {
             let memory = self.start.as_ptr().cast::<u8>().wrapping_sub(self.before as usize);
-            // SAFETY: `allocate` got the memory that begins `before` bytes ahead of `start` for the layout of `allocated` blocks, and
-            // neither changes but for `reallocate`, which keeps the layout and has `before` 0.
+            // SAFETY: `allocate` got the memory that begins `before` bytes ahead of `start` for the
+            // layout of `allocated` blocks, and neither changes but for `reallocate`, which keeps
+            // the layout and has `before` 0.
             unsafe { dealloc(memory, layout) }
         }
     }
@@ -238,13 +263,15 @@ impl Clone for BlockBuffer {
     }
 }
 
-/// The widest atomic word of the machine, of 8 bytes or of 4: without either there is no [`AtomicBuffer`].
+/// The widest atomic word of the machine, of 8 bytes or of 4: without either there is no
+/// [`AtomicBuffer`].
 ///
-/// Its value is the little-endian number that its bytes are, so that bit `i` of it is the same bit of the same byte on every machine.
+/// Its value is the little-endian number that its bytes are, so that bit `i` of it is the same bit
+/// of the same byte on every machine.
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
-/// use blocked_bloom::{AtomicBuffer, BlockBuffer};
+/// use blocked_bloom::parts::{AtomicBuffer, BlockBuffer};
 /// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
 /// let word = &buffer.blocks()[0][0];
 /// assert_eq!(word.fetch_or(5, Relaxed), 0);
@@ -290,22 +317,19 @@ impl AtomicWord {
 }
 
 /// A block that threads write at the same time, as words in the order of memory.
-///
-/// ```
-/// assert_eq!(size_of::<blocked_bloom::AtomicBlock>(), 64);
-/// ```
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
+type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 
 /// Blocks that threads write at the same time: for filters of other packages.
 ///
-/// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]` cannot be reached until the atomic
-/// one is given up, so plain and atomic accesses never meet. `Send` and `Sync` because the buffer and atomic words are. Exists on
-/// targets with atomic words of 64 or 32 bits.
+/// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]`
+/// cannot be reached until the atomic one is given up, so plain and atomic accesses never meet.
+/// `Send` and `Sync` because the buffer and atomic words are. Exists on targets with atomic words
+/// of 64 or 32 bits.
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;
-/// use blocked_bloom::{AtomicBuffer, BlockBuffer};
+/// use blocked_bloom::parts::{AtomicBuffer, BlockBuffer};
 /// let buffer = AtomicBuffer::new(BlockBuffer::zeroed(1, true)?);
 /// std::thread::scope(|threads| {
 ///     for word in &buffer.blocks()[0] {
@@ -331,7 +355,7 @@ impl AtomicBuffer {
         self.0
     }
 
-    /// The blocks, as many as the buffer has.
+    /// The blocks, as many as the buffer has: each is 64 bytes of words, in the order of memory.
     #[inline]
     pub fn blocks(&self) -> &[AtomicBlock] {
         const {
@@ -339,12 +363,14 @@ impl AtomicBuffer {
             assert!(BLOCK_BYTES.is_multiple_of(align_of::<AtomicBlock>()));
         }
         let start = self.0.start.as_ptr().cast::<AtomicBlock>();
-        // `start` is the allocator's own pointer, through which writing is allowed. While `self` is borrowed nothing but this
-        // function reaches the blocks: the field is private to this file, which lends a `BlockBuffer` in an `AtomicBuffer` to nobody.
+        // `start` is the allocator's own pointer, through which writing is allowed. While `self` is
+        // borrowed nothing but this function reaches the blocks: the field is private to this file,
+        // which lends a `BlockBuffer` in an `AtomicBuffer` to nobody.
         //
-        // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self` and are written only as atomic
-        // words (above); an `AtomicBlock` is as large as a block (first assertion), any bytes are one, and `start` is on
-        // a boundary of 64 bytes, `layout`'s or a huge page's, and so on an `AtomicBlock`'s (second assertion).
+        // SAFETY: `start` begins `allocated >= len` initialised blocks that live as long as `self`
+        // and are written only as atomic words (above); an `AtomicBlock` is as large as a block
+        // (first assertion), any bytes are one, and `start` is on a boundary of 64 bytes,
+        // `layout`'s or a huge page's, and so on an `AtomicBlock`'s (second assertion).
         unsafe { core::slice::from_raw_parts(start, self.0.len as usize) }
     }
 }

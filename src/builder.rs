@@ -1,8 +1,9 @@
 //! Collecting keys whose number is not known yet.
 //!
-//! A builder is not a filter: it answers nothing, so an unfinished one cannot give a wrong answer. Beside this file are the list of
-//! hashes and its limit (`list`), prefixes (`prefixes`), the proof that what went in comes out (`verify`), and, with the feature `rayon`,
-//! keys from several threads (`collect`, `join`).
+//! A builder is not a filter: it answers nothing, so an unfinished one cannot give a wrong answer.
+//! Beside this file are the list of hashes and its limit (`list`), prefixes (`prefixes`), the proof
+//! that what went in comes out (`verify`), and, with the feature `rayon`, keys from several threads
+//! (`collect`, `join`).
 
 #[cfg(feature = "rayon")]
 mod collect;
@@ -21,7 +22,7 @@ use crate::buffer::AllocError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use crate::filter::AtomicBloomFilter;
 use crate::filter::{BloomFilter, BuildError};
-use crate::hash::KeyError;
+use crate::hash::{Key, KeyError};
 use crate::kernel::Kernel;
 use crate::options::FilterOptions;
 use crate::params::Params;
@@ -39,9 +40,10 @@ const SMALLEST_CHUNK: usize = 64;
 
 /// Collects keys while a table is written, and sizes the filter when their number is known.
 ///
-/// [`FilterOptions::builder`] makes one. Memory: 8 bytes per key and a sixteenth more, then the filter beside it; nothing if the sizing
-/// means "no filter". [`FilterOptions::with_memory_limit`] bounds it. A key equal to the one added just before it is dropped, so that
-/// the versions of one key in a sorted run count once.
+/// [`FilterOptions::builder`] makes one. Memory: 8 bytes per key and a sixteenth more, then the
+/// filter beside it; nothing if the sizing means "no filter". [`FilterOptions::with_memory_limit`]
+/// bounds it. A key equal to the one added just before it is dropped, so that the versions of one
+/// key in a sorted run count once.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -144,7 +146,8 @@ impl BloomFilterBuilder {
         &self.options
     }
 
-    /// Bytes that the builder holds: the list of hashes and, once the limit was reached, the filter.
+    /// Bytes that the builder holds: the list of hashes and, once the limit was reached, the
+    /// filter.
     pub fn memory_bytes(&self) -> u64 {
         let list = self.chunks.capacity() * size_of::<Vec<u64>>();
         let filter = self.filling.as_ref().map_or(0, |filling| filling.filter.memory_bytes());
@@ -155,15 +158,15 @@ impl BloomFilterBuilder {
         self.chunks.iter().map(|chunk| 8 * chunk.capacity() as u64).sum()
     }
 
-    /// Adds a key, unless it equals the one added just before it, and its prefix, if the options [add
-    /// prefixes](FilterOptions::with_prefixes).
+    /// Adds a key, unless it equals the one added just before it, and its prefix, if the options
+    /// [add prefixes](FilterOptions::with_prefixes).
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then. That memory ran out is an error of
-    /// [`finish`](Self::finish).
+    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then.
+    /// That memory ran out is an error of [`finish`](Self::finish).
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+    pub fn insert(&mut self, key: impl Key) -> Result<(), KeyError> {
         let hasher = self.options.key_hash().hasher()?;
         match self.options.extractor() {
             None => self.add(hasher.hash(key)),
@@ -176,7 +179,8 @@ impl BloomFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoPrefix`] if the options add prefixes, which cannot be cut from a hash; nothing is added then.
+    /// [`KeyError::NoPrefix`] if the options add prefixes, which cannot be cut from a hash; nothing
+    /// is added then.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), KeyError> {
         if self.options.extractor().is_some() {
@@ -186,22 +190,30 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// Adds every key, as [`insert`](Self::insert). Keys of a slice are added faster by [`insert_batch`](Self::insert_batch).
+    /// Adds every key with these hashes, as [`insert_hash`](Self::insert_hash); with its errors.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), KeyError> {
+        if self.options.extractor().is_some() {
+            return Err(KeyError::NoPrefix { contents: self.options.contents() });
+        }
+        hashes.chunks(HASHED_AT_ONCE).for_each(|hashes| self.add_all(hashes));
+        Ok(())
+    }
+
+    /// Adds every key, as [`insert`](Self::insert). Keys of a slice are added faster by
+    /// [`insert_batch`](Self::insert_batch).
     ///
     /// If the iterator or a key panics, the keys before it were added.
     ///
     /// # Errors
     ///
     /// As `insert`; nothing is added then.
-    pub fn extend<K: AsRef<[u8]>>(
-        &mut self,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<(), KeyError> {
+    pub fn extend<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {
             return keys.into_iter().try_for_each(|key| self.insert(key));
         }
-        // Hashed as they come: keys that wait to be hashed together, as references, took up to twice the time.
+        // Hashed as they come: keys that wait to be hashed together, as references, took up to
+        // twice the time.
         let mut adding = Adding { builder: self, pending: Pending::new() };
         keys.into_iter().for_each(|key| {
             let hash = hasher.hash(key);
@@ -210,8 +222,9 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// Adds every key of a slice, as [`insert`](Self::insert). Where the builder adds no prefixes, keys are hashed some at a time: the
-    /// fastest way from keys to a filter of an unknown number of them.
+    /// Adds every key of a slice, as [`insert`](Self::insert). Where the builder adds no prefixes,
+    /// keys are hashed some at a time: the fastest way from keys to a filter of an unknown number
+    /// of them.
     ///
     /// # Errors
     ///
@@ -224,7 +237,7 @@ impl BloomFilterBuilder {
     /// assert!(builder.finish()?.contains("banana"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), KeyError> {
+    pub fn insert_batch<K: Key>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {
             return keys.iter().try_for_each(|key| self.insert(key));
@@ -277,7 +290,8 @@ impl BloomFilterBuilder {
         self.failed.get_or_insert(error);
     }
 
-    /// Keys and prefixes added so far, adjacent equal ones counted once: what the filter is sized for.
+    /// Keys and prefixes added so far, adjacent equal ones counted once: what the filter is sized
+    /// for.
     pub fn len(&self) -> u64 {
         let filled = self.filling.as_ref().map_or(0, |filling| filling.filter.keys_inserted());
         let kept = self.chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
@@ -289,7 +303,8 @@ impl BloomFilterBuilder {
         self.len() == 0
     }
 
-    /// The shape that [`finish`](Self::finish) would give the filter now, for an engine that estimates a table's size.
+    /// The shape that [`finish`](Self::finish) would give the filter now, for an engine that
+    /// estimates a table's size.
     ///
     /// # Errors
     ///
@@ -316,8 +331,8 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Sizes the filter for the keys that were added, and inserts them, in the calling thread. Without keys the filter is empty:
-    /// everything is certainly absent.
+    /// Sizes the filter for the keys that were added, and inserts them, in the calling thread.
+    /// Without keys the filter is empty: everything is certainly absent.
     ///
     /// # Errors
     ///
@@ -331,7 +346,8 @@ impl BloomFilterBuilder {
         Ok(self.with_contents(filter))
     }
 
-    /// Records in a finished filter what it holds. Before that, it takes and answers prefixes as it does keys.
+    /// Records in a finished filter what it holds. Before that, it takes and answers prefixes as it
+    /// does keys.
     fn with_contents(&self, filter: BloomFilter) -> BloomFilter {
         let keys = filter.keys_inserted();
         filter.with_facts(keys, self.options.contents())
@@ -389,14 +405,15 @@ impl FilterOptions {
         BloomFilterBuilder::new(self.clone())
     }
 
-    /// An empty filter for this many keys, to be added to: where their number is known before they come.
+    /// An empty filter for this many keys, to be added to: where their number is known before they
+    /// come.
     ///
     /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
-    /// options add prefixes.
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
+    /// memory, [`BuildError::Key`] if the options add prefixes.
     pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
         if self.extractor().is_some() {
             return Err(KeyError::NoPrefix { contents: self.contents() }.into());
@@ -404,7 +421,8 @@ impl FilterOptions {
         Ok(empty(self, self.params(keys)?, Threads::One)?)
     }
 
-    /// [`empty_filter`](Self::empty_filter) for threads that add to it and look up in it at the same time, as those of a memtable do.
+    /// [`empty_filter`](Self::empty_filter) for threads that add to it and look up in it at the
+    /// same time, as those of a memtable do.
     ///
     /// # Errors
     ///
@@ -416,13 +434,13 @@ impl FilterOptions {
 }
 
 impl BloomFilter {
-    /// The filter of these hashes, sized for their number: what a builder that was given each of them finishes, in one call. A hash equal
-    /// to the one before it counts once.
+    /// The filter of these hashes, sized for their number: what a builder that was given each of
+    /// them finishes, in one call. A hash equal to the one before it counts once.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no memory, [`BuildError::Key`] if the
-    /// options add prefixes, which cannot be cut from hashes.
+    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
+    /// memory, [`BuildError::Key`] if the options add prefixes, which cannot be cut from hashes.
     pub fn from_hashes(options: &FilterOptions, hashes: &[u64]) -> Result<Self, BuildError> {
         let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).count();
         let keys = (hashes.len() - repeated) as u64;

@@ -1,7 +1,7 @@
 //! What every error has in common.
 
-/// Implements `Error` with the given variants as its sources, and `From` for those that hold one error alone; the one behind the
-/// semicolon also says where its error was met.
+/// Implements `Error` with the given variants as its sources, and `From` for those that hold one
+/// error alone; the one behind the semicolon also says where its error was met.
 macro_rules! error {
     ($name:ty $(, $variant:ident($source:ty))* $(; $located:ident)?) => {
         impl core::error::Error for $name {
@@ -9,7 +9,7 @@ macro_rules! error {
                 match self {
                     $(Self::$variant(error) => Some(error),)*
                     $(Self::$located { error, .. } => Some(&**error),)?
-                    #[allow(unreachable_patterns, reason = "some errors have a source in every variant")]
+                    #[allow(unreachable_patterns, reason = "some have a source in every variant")]
                     _ => None,
                 }
             }

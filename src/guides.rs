@@ -1,7 +1,7 @@
 //! The guides of `docs`, as pages of this documentation. All of their code runs as tests.
 //!
-//! Begin with the [guide for engine authors](guide) and [filters in a running engine](running); [which filter when](alternatives) and
-//! [choosing parameters](parameters) help to decide.
+//! Begin with the [guide for engine authors](guide) and [filters in a running engine](running);
+//! [which filter when](alternatives) and [choosing parameters](parameters) help to decide.
 //!
 //! ```
 //! // From the guide: `FilterOptions` says once what an engine's filters are to be.
@@ -14,8 +14,9 @@
 #![doc = include_str!("../docs/img/batch-size.svg")]
 #![doc = include_str!("../docs/img/false-positives.svg")]
 
-/// A page of the documentation, whose code is compiled and run. `rustdoc-links.txt` says where links between pages lead there; in the
-/// repository they lead to the files. The first definition of a link counts.
+/// A page of the documentation, whose code is compiled and run. `rustdoc-links.txt` says where
+/// links between pages lead there; in the repository they lead to the files. The first definition
+/// of a link counts.
 macro_rules! page {
     ($name:ident, $text:expr) => {
         #[doc = include_str!("../docs/rustdoc-links.txt")]

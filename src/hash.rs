@@ -1,6 +1,7 @@
 //! From keys to hashes: which 64-bit hash a filter was built with, and how to compute it.
 //!
-//! `std::hash::Hash` is not used: its output differs between releases and machines, and filters are stored.
+//! `std::hash::Hash` is not used: its output differs between releases and machines, and filters are
+//! stored.
 
 mod batch;
 mod kernel;
@@ -17,7 +18,8 @@ use crate::prefix::FilterContents;
 
 /// Which hash a filter holds: part of its identity, stored in its bytes.
 ///
-/// Filters with different identities cannot be merged, and a key is looked up with the filter's own hash.
+/// Filters with different identities cannot be merged, and a key is looked up with the filter's own
+/// hash.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -32,8 +34,9 @@ pub enum KeyHash {
         /// Seed of XXH3-64.
         seed: u64,
     },
-    /// The caller supplies 64-bit hashes of its own. Both halves must be well mixed: the low half picks the block, the high
-    /// half the bits. The filter cannot hash a key itself: adding one is an error, looking one up answers "maybe".
+    /// The caller supplies 64-bit hashes of its own. Both halves must be well mixed: the low half
+    /// picks the block, the high half the bits. The filter cannot hash a key itself: adding one is
+    /// an error, looking one up answers "maybe".
     Caller {
         /// Any number that tells the caller's hash from others; compared, never interpreted.
         tag: u64,
@@ -70,10 +73,31 @@ impl KeyHash {
     }
 }
 
-/// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A filter hands out its own:
-/// `filter.hasher()?`.
+/// A key is bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`, and whatever else lends some. An integer
+/// is its little-endian bytes, `n.to_le_bytes()`.
 ///
-/// Keys are bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`. An integer key is its little-endian bytes (`n.to_le_bytes()`).
+/// ```
+/// fn hash(key: impl blocked_bloom::Key) -> u64 {
+///     blocked_bloom::KeyHasher::default().hash(key)
+/// }
+/// assert_eq!(hash("a"), hash([b'a']));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no key: a key is bytes",
+    label = "does not lend bytes",
+    note = "give an integer as its little-endian bytes, `n.to_le_bytes()`; a slice of `u64` is \
+            what `insert_u64s` and `contains_u64s` take"
+)]
+pub trait Key: AsRef<[u8]> {}
+
+#[diagnostic::do_not_recommend]
+impl<K: AsRef<[u8]> + ?Sized> Key for K {}
+
+/// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A
+/// filter hands out its own: `filter.hasher()?`.
+///
+/// Keys are bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`. An integer key is its little-endian bytes
+/// (`n.to_le_bytes()`).
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
@@ -98,19 +122,23 @@ impl KeyHasher {
 
     /// XXH3-64 of the key's bytes.
     #[inline]
-    pub fn hash(self, key: impl AsRef<[u8]>) -> u64 {
+    pub fn hash(self, key: impl Key) -> u64 {
         xxh3_64_with_seed(key.as_ref(), self.seed)
     }
 
-    /// XXH3-64 of a key in several parts, which need not lie next to each other: a row and a column, a tenant and a name.
+    /// XXH3-64 of a key in several parts, which need not lie next to each other: a row and a
+    /// column, a tenant and a name.
     ///
-    /// Equal to [`hash`](Self::hash) of the parts' encoding, in which each part is its length in bytes, as LEB128, followed by the
-    /// bytes. No two lists of parts have the same encoding: `("ab", "c")`, `("a", "bc")` and `("abc")` are three keys. One part is
-    /// encoded too, so that `hash_parts(&["abc"])` is not `hash("abc")`.
+    /// Equal to [`hash`](Self::hash) of the parts' encoding, in which each part is its length in
+    /// bytes, as LEB128, followed by the bytes. No two lists of parts have the same encoding:
+    /// `("ab", "c")`, `("a", "bc")` and `("abc")` are three keys. One part is encoded too, so that
+    /// `hash_parts(&["abc"])` is not `hash("abc")`.
     ///
-    /// A filter that is given the hash of the row and that of the row and column answers at both granularities.
+    /// A filter that is given the hash of the row and that of the row and column answers at both
+    /// granularities.
     ///
-    /// Cost: some 25 ns more than hashing the same bytes in one piece; 600 bytes of stack, no allocation.
+    /// Cost: some 25 ns more than hashing the same bytes in one piece; 600 bytes of stack, no
+    /// allocation.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};
@@ -125,8 +153,9 @@ impl KeyHasher {
     /// assert_eq!(hasher.hash_parts(&["ab", "c"]), hasher.hash(b"\x02ab\x01c"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn hash_parts<P: AsRef<[u8]>>(self, parts: &[P]) -> u64 {
-        // Short parts put together on the stack first take as long, 30 ns for 32 bytes: they are read back before they are stored.
+    pub fn hash_parts<P: Key>(self, parts: &[P]) -> u64 {
+        // Short parts put together on the stack first take as long, 30 ns for 32 bytes: they are
+        // read back before they are stored.
         let mut state = Xxh3::with_seed(self.seed);
         for part in parts {
             let part = part.as_ref();
@@ -138,7 +167,8 @@ impl KeyHasher {
     }
 }
 
-/// The number in groups of seven bits, lowest first, each but the last with its top bit set; and how many bytes that takes.
+/// The number in groups of seven bits, lowest first, each but the last with its top bit set; and
+/// how many bytes that takes.
 #[inline]
 fn leb128(length: usize) -> ([u8; 10], usize) {
     let mut rest = length as u64;
@@ -153,7 +183,8 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
     (bytes, last + 1)
 }
 
-/// Why a key or a hash cannot be added to a filter or builder, or a key cannot be hashed. Nothing was changed.
+/// Why a key or a hash cannot be added to a filter or builder, or a key cannot be hashed. Nothing
+/// was changed.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyError, KeyHash, Sizing};
@@ -190,7 +221,8 @@ impl Display for KeyError {
             }
             Self::NoPrefix { contents } => write!(
                 f,
-                "the filter holds {contents}, and the key's prefix is not known: build it anew, or give the builder keys"
+                "the filter holds {contents}, and the key's prefix is not known: build it anew, or \
+                 give the builder keys"
             ),
         }
     }

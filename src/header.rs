@@ -1,9 +1,10 @@
-//! The 64-byte header that begins every stored container of this family of crates: filters, partition indexes, chains of filters, and
-//! the containers of satellite packages.
+//! The 64-byte header that begins every stored container of this family of crates: filters,
+//! partition indexes, chains of filters, and the containers of satellite packages.
 //!
 //! ```text
 //! offset  bytes
-//! 0       8      magic: which container this is. The first byte is not ASCII and the last a line feed, so that text mode shows
+//! 0       8      magic: which container this is. The first byte is not ASCII and the last
+//!                a line feed, so that a transfer in text mode shows
 //! 8       2      version of the container
 //! 10      46     fields of the container
 //! 56      8      XXH3-64, seed 0, of bytes 0 .. 56
@@ -12,7 +13,7 @@
 //! All numbers are little-endian. `docs/format.md` is normative.
 //!
 //! ```
-//! use blocked_bloom::header::Header;
+//! use blocked_bloom::parts::Header;
 //! use blocked_bloom::{FilterOptions, Sizing};
 //! let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
 //! let header = Header::read(&stored, *b"\x89BBLOOM\n", 1)?;
@@ -34,11 +35,11 @@ const CHECKSUM: usize = 56;
 const HASH_CALLER: u8 = 0;
 const HASH_XXH3: u8 = 1;
 
-/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56; the methods that
-/// take an offset panic if the field is not inside the 64 bytes.
+/// A header that is written or was read: its fields, by offset. A field must lie in bytes 10 to 56;
+/// the methods that take an offset panic if the field is not inside the 64 bytes.
 ///
 /// ```
-/// use blocked_bloom::header::{Header, HeaderError};
+/// use blocked_bloom::parts::{Header, HeaderError};
 /// const MAGIC: [u8; 8] = *b"\x89BBTEST\n";
 /// let mut header = Header::new(MAGIC, 1);
 /// header.put(16, &7_u64.to_le_bytes());
@@ -46,7 +47,8 @@ const HASH_XXH3: u8 = 1;
 ///
 /// let header = Header::read(&stored, MAGIC, 1)?;
 /// assert_eq!(header.u64_at(16), 7);
-/// assert!(matches!(Header::read(&stored, MAGIC, 2), Err(HeaderError::Version { found: 1, supported: 2 })));
+/// let error = HeaderError::Version { found: 1, supported: 2 };
+/// assert_eq!(Header::read(&stored, MAGIC, 2).unwrap_err(), error);
 /// # Ok::<(), HeaderError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,8 @@ impl Header {
         header
     }
 
-    /// Checks length, magic, version and checksum of the header at the start of `bytes`, in this order.
+    /// Checks length, magic, version and checksum of the header at the start of `bytes`, in this
+    /// order.
     ///
     /// # Errors
     ///
@@ -88,16 +91,13 @@ impl Header {
     }
 
     /// Writes a field.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn put(&mut self, offset: usize, field: &[u8]) {
         self.0[offset..offset + field.len()].copy_from_slice(field);
     }
 
-    /// Writes which hash a filter holds: the hash's id, one byte, at `id_offset`, and its seed or tag, eight bytes, at `seed_offset`.
+    /// Writes which hash a filter holds: the hash's id, one byte, at `id_offset`, and its seed or
+    /// tag, eight bytes, at `seed_offset`.
     pub fn put_key_hash(&mut self, id_offset: usize, seed_offset: usize, key_hash: KeyHash) {
         let (id, seed) = match key_hash {
             KeyHash::Caller { tag } => (HASH_CALLER, tag),
@@ -147,30 +147,18 @@ impl Header {
     }
 
     /// A field of one byte.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn u8_at(&self, offset: usize) -> u8 {
         self.0[offset]
     }
 
     /// A field of four bytes.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn u32_at(&self, offset: usize) -> u32 {
         u32::from_le_bytes(self.bytes_at(offset))
     }
 
     /// A field of eight bytes.
-    ///
-    /// # Panics
-    ///
-    /// If the field is not inside the header.
     #[inline]
     pub fn u64_at(&self, offset: usize) -> u64 {
         u64::from_le_bytes(self.bytes_at(offset))
@@ -181,10 +169,6 @@ impl Header {
     /// # Errors
     ///
     /// [`HeaderError::Field`] with the offset of the first byte that is not.
-    ///
-    /// # Panics
-    ///
-    /// If the offsets are not inside the header.
     pub fn check_zero(&self, offsets: core::ops::Range<usize>) -> Result<(), HeaderError> {
         match self.0[offsets.clone()].iter().position(|&byte| byte != 0) {
             None => Ok(()),
@@ -205,8 +189,8 @@ impl Header {
         if found == expected { Ok(()) } else { Err(HeaderError::Length { found, expected }) }
     }
 
-    /// Checks the bytes behind the header against their checksum, XXH3-64 with seed 0, which the header has at `offset`. Cost: reads
-    /// `body` once, at several GB/s.
+    /// Checks the bytes behind the header against their checksum, XXH3-64 with seed 0, which the
+    /// header has at `offset`. Cost: reads `body` once, at several GB/s.
     ///
     /// # Errors
     ///
@@ -228,7 +212,7 @@ impl Header {
 /// What is wrong with the header of a stored container, or with its length or checksum.
 ///
 /// ```
-/// use blocked_bloom::header::HeaderError;
+/// use blocked_bloom::parts::HeaderError;
 /// let error = HeaderError::field(10, "unsupported probe scheme", 9_u8, "supported: 1");
 /// assert_eq!(error.to_string(), "offset 10: unsupported probe scheme 9 (supported: 1)");
 /// ```
@@ -312,8 +296,8 @@ impl HeaderError {
         HeaderError::Field { offset: offset as u64, field, found: found.into(), expected }
     }
 
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
-    /// whichever comes first.
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
+    /// end or should have ended, whichever comes first.
     pub fn offset(&self) -> u64 {
         match *self {
             Self::Magic { .. } => 0,
@@ -344,7 +328,8 @@ impl Display for HeaderError {
             Self::Version { found, supported } => {
                 write!(
                     f,
-                    "unsupported version {found} (supported: {supported}): a later release wrote it, or it is damaged"
+                    "unsupported version {found} (supported: {supported}): a later release wrote \
+                     it, or it is damaged"
                 )
             }
             Self::Checksum { stored, computed } => {
@@ -364,7 +349,8 @@ impl Display for HeaderError {
             Self::BodyChecksum { stored, computed, .. } => {
                 write!(
                     f,
-                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header are damaged"
+                    "checksum {stored:016x}, expected {computed:016x}: the bytes behind the header \
+                     are damaged"
                 )
             }
         }

@@ -1,17 +1,20 @@
 //! Blocked Bloom filters for storage engines: is this key certainly absent from the table?
 //!
-//! A point lookup in an LSM engine concerns dozens of tables, and a filter for each says which need not be read. In this crate's filters
-//! a lookup touches one cache line; whole batches are answered by a SIMD kernel that is chosen at run time; and a stored filter is used
-//! where its bytes are, in a mapped file or in a block cache, without decoding.
+//! A point lookup in an LSM engine concerns dozens of tables, and a filter for each says which need
+//! not be read. In this crate's filters a lookup touches one cache line; whole batches are answered
+//! by a SIMD kernel that is chosen at run time; and a stored filter is used where its bytes are, in
+//! a mapped file or in a block cache, without decoding.
 //!
-//! The answer is "maybe" or "certainly absent"; a key that was added is never absent. All bits of a key are in one 64-byte block of the
-//! filter. [`probe`] defines which ones, in some 40 lines of plain Rust, and every [`Kernel`] gives the same answers.
+//! The answer is "maybe" or "certainly absent"; a key that was added is never absent. All bits of a
+//! key are in one 64-byte block of the filter. [`probe`] defines which ones, in some 40 lines of
+//! plain Rust, and every [`Kernel`] gives the same answers.
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
 //! ```toml
 //! [dependencies]
-//! blocked-bloom = "0.1" # Rust 1.89 or later; before 0.1 is published: { git = "the repository's address" }
+//! # Rust 1.89 or later. Before 0.1 is published: { git = "the repository's address" }
+//! blocked-bloom = "0.1"
 //! ```
 //!
 //! # From flush to MultiGet
@@ -33,7 +36,7 @@
 //! // Open: the bytes stay where they are, here in a vector, elsewhere in a mapped file.
 //! let filter = BloomFilter::from_bytes(table_file)?.require_key_hash(options.key_hash())?;
 //!
-//! // MultiGet: hash the batch once, look it up in the filter of every table, read only what may be there.
+//! // MultiGet: hash the batch once, look it up in every table's filter, read what may be there.
 //! let keys = ["banana", "durian", "cherry"];
 //! let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
 //! options.hasher()?.hash_batch(&keys, &mut hashes);
@@ -57,11 +60,13 @@
 //! | [`KeyHash`], [`KeyHasher`] | which hash a filter was built with, which is part of its bytes, and how to hash a batch once |
 //! | [`PrefixExtractor`], [`FilterContents`] | prefixes of keys, so that a filter can rule out scans, and what a filter holds |
 //! | [`AtomicBloomFilter`] | threads add to it and look up in it at the same time: for a memtable |
-//! | [`Filter`] | the trait of code that takes filters of several kinds, also those of other packages |
-//! | [`header`], [`BlockBuffer`], [`AtomicBuffer`], [`PrefetchAhead`], [`prefetch`] | parts for other packages' filters |
+//! | [`Filter`] | the trait with the lookups of every kind of filter, also of other packages |
+//! | [`Key`] | what is a key: bytes |
+//! | [`parts`] | what authors of other filters need: memory, prefetching, the header of stored filters |
 //!
-//! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what was found and where; opening never
-//! panics. [`BloomFilter::open_or_pass_all`] gives a filter in its place that answers "maybe", and the error for the log.
+//! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what
+//! was found and where; opening never panics. [`BloomFilter::open_or_pass_all`] gives a filter in
+//! its place that answers "maybe", and the error for the log.
 //!
 //! # Features
 //!
@@ -72,8 +77,9 @@
 //! | `rayon` | no | the methods `par_*`, which hash, fill and merge with the threads of the caller's pool; nothing else uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
-//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86 `cpufeatures`, on Linux `libc`. Instruction
-//! sets are not features: every kernel is compiled, and the CPU decides.
+//! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86
+//! `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is compiled, and
+//! the CPU decides.
 //!
 //! # Guides and further packages
 //!
@@ -88,9 +94,11 @@ crate](guides::internals).
 "
 )]
 //!
-//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and RedisBloom, read and written
+//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and
+//!   RedisBloom, read and written
 //! - `blocked-bloom-ribbon`: static Ribbon filters, 28 % smaller at 1 %
-//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for LSM engines
+//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for
+//!   LSM engines
 //! - `blocked-bloom-scalable`: filters that grow
 //! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
 //! - `blocked-bloom-removable`: a filter that keys can be removed from
@@ -98,8 +106,9 @@ crate](guides::internals).
 //!
 //! # Limits
 //!
-//! Keys cannot be removed; `blocked-bloom-removable` has a filter whose keys can. At equal memory a blocked filter lets more absent keys
-//! pass than a classical one, 0.97 % against 0.82 % at 10 bits per key: the price of the single cache line.
+//! Keys cannot be removed; `blocked-bloom-removable` has a filter whose keys can. At equal memory a
+//! blocked filter lets more absent keys pass than a classical one, 0.97 % against 0.82 % at 10 bits
+//! per key: the price of the single cache line.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -118,16 +127,17 @@ macro_rules! watch {
 // First for its macro.
 #[macro_use]
 mod error;
-// Before others, so that rustdoc begins with the constructors.
+// These first, so that rustdoc's page of a filter begins with how one is made.
+mod builder;
+
 mod filter;
 
 mod batch;
 mod bitmask;
 mod buffer;
-mod builder;
 mod checksum;
 mod hash;
-pub mod header;
+mod header;
 mod kernel;
 mod options;
 #[cfg(feature = "rayon")]
@@ -144,17 +154,13 @@ mod watch;
 
 pub use batch::LengthError;
 pub use bitmask::Bitmask;
-pub use buffer::{AllocError, BlockBuffer};
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-pub use buffer::{AtomicBlock, AtomicBuffer, AtomicWord};
+pub use buffer::AllocError;
 pub use builder::BloomFilterBuilder;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use filter::AtomicBloomFilter;
-pub use filter::{BloomFilter, BuildError, Filter, FoldError, FormatError, MergeError};
-pub use hash::{HashError, KeyError, KeyHash, KeyHasher};
-pub use kernel::{
-    InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE, PrefetchAhead, prefetch,
-};
+pub use filter::{BloomFilter, BuildError, Filter, FormatError, MergeError};
+pub use hash::{HashError, Key, KeyError, KeyHash, KeyHasher};
+pub use kernel::{InstructionSet, KERNEL_VARIABLE, Kernel, PREFETCH_VARIABLE};
 pub use options::FilterOptions;
 pub use params::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 pub use prefix::{ExtractorNameError, FilterContents, PrefixExtractor};

@@ -4,14 +4,16 @@ use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::params::{Params, ParamsError, Sizing, stored_bytes};
 use crate::prefix::{FilterContents, PrefixExtractor};
 
-/// What an engine decides once about its filters. Every builder is made of one, and whoever opens the filters takes the hash from it,
-/// so that it is stated in one place.
+/// What an engine decides once about its filters. Every builder is made of one, and whoever opens
+/// the filters takes the hash from it, so that it is stated in one place.
 ///
-/// Sizes are checked when a filter is made: a number out of range is an error of [`finish`](crate::BloomFilterBuilder::finish).
+/// Sizes are checked when a filter is made: a number out of range is an error of
+/// [`finish`](crate::BloomFilterBuilder::finish).
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, Sizing};
-/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 42 });
+/// let seeded = KeyHash::Xxh3 { seed: 42 };
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(seeded);
 ///
 /// // Flush.
 /// let mut builder = options.builder();
@@ -82,23 +84,26 @@ impl FilterOptions {
         FilterOptions { probes: Some(probes), ..self }
     }
 
-    /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see [`Sizing::foldable_params`].
+    /// Rounds the blocks to a number with many divisors, for at most 1.6 % more memory: see
+    /// [`Sizing::foldable_params`].
     #[must_use]
     pub fn foldable(self) -> Self {
         FilterOptions { foldable: true, ..self }
     }
 
-    /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can answer for scans
-    /// ([`BloomFilter::contains_prefix`](crate::BloomFilter::contains_prefix)). A prefix equal to the one added just before it
-    /// is dropped: in a sorted run each is added once.
+    /// Adds to the filter, beside every key, the key's prefix by this rule, so that it can answer
+    /// for scans ([`BloomFilter::contains_prefix`](crate::BloomFilter::contains_prefix)). A prefix
+    /// equal to the one added just before it is dropped: in a sorted run each is added once.
     ///
-    /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing for each.
+    /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing
+    /// for each.
     #[must_use]
     pub fn with_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: true, ..self }
     }
 
-    /// Adds only the prefixes of keys, as [`with_prefixes`](Self::with_prefixes): a smaller filter, which answers "maybe" for every key.
+    /// Adds only the prefixes of keys, as [`with_prefixes`](Self::with_prefixes): a smaller filter,
+    /// which answers "maybe" for every key.
     #[must_use]
     pub fn with_only_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: false, ..self }
@@ -106,28 +111,32 @@ impl FilterOptions {
 
     /// Bounds the memory of a builder's list of hashes, in bytes; unbounded by default.
     ///
-    /// When the list would outgrow it, there are two ways on. With [`with_expected_items`](Self::with_expected_items) the filter is
-    /// made at once, for that many keys or as many as have come if those are more, and later keys go straight into it: nothing is lost,
-    /// and if far more keys come than were expected, the filter passes more absent ones than the sizing promised. Without, the list
-    /// is freed, keys are only counted, and [`finish`](crate::BloomFilterBuilder::finish) fails with [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), which has
-    /// their number for a second pass.
+    /// When the list would outgrow it, there are two ways on. With
+    /// [`with_expected_items`](Self::with_expected_items) the filter is made at once, for that many
+    /// keys or as many as have come if those are more, and later keys go straight into it: nothing
+    /// is lost, and if far more keys come than were expected, the filter passes more absent ones
+    /// than the sizing promised. Without, the list is freed, keys are only counted, and
+    /// [`finish`](crate::BloomFilterBuilder::finish) fails with
+    /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), which has their number for a
+    /// second pass.
     ///
-    /// The limit is checked when a key is added, and by `par_extend` when all keys of the iterator are collected: hand it pieces.
-    /// How far the keys went past what was expected shows in the rate of the finished filter's `params()`.
+    /// The limit is checked when a key is added, and by `par_extend` when all keys of the iterator
+    /// are collected: hand it pieces. How far the keys went past what was expected shows in the
+    /// rate of the finished filter's `params()`.
     #[must_use]
     pub fn with_memory_limit(self, bytes: u64) -> Self {
         FilterOptions { memory_limit: Some(bytes), ..self }
     }
 
-    /// How many keys are expected, and prefixes if those are added: what the filter is sized for if the
-    /// [memory limit](Self::with_memory_limit) is reached, and only then.
+    /// How many keys are expected, and prefixes if those are added: what the filter is sized for if
+    /// the [memory limit](Self::with_memory_limit) is reached, and only then.
     #[must_use]
     pub fn with_expected_items(self, keys: u64) -> Self {
         FilterOptions { expected_items: Some(keys), ..self }
     }
 
-    /// Whether filters of 2 MiB and more are advised to be on huge pages, on Linux; they are by default. Turn it off where the memory
-    /// of the process is counted in small pages.
+    /// Whether filters of 2 MiB and more are advised to be on huge pages, on Linux; they are by
+    /// default. Turn it off where the memory of the process is counted in small pages.
     #[must_use]
     pub fn with_huge_pages(self, huge_pages: bool) -> Self {
         FilterOptions { huge_pages, ..self }
@@ -197,8 +206,9 @@ impl FilterOptions {
         self.huge_pages
     }
 
-    /// Most additions, keys and prefixes, whose stored filter takes at most this many bytes: 0 if not even one does, 2^64 - 1 if there will be
-    /// no filter. Cost: for a rate, as sizing 64 filters; else as sizing one.
+    /// Most additions, keys and prefixes, whose stored filter takes at most this many bytes: 0 if
+    /// not even one does, 2^64 - 1 if there will be no filter. Cost: for a rate, as sizing 64
+    /// filters; else as sizing one.
     ///
     /// # Errors
     ///

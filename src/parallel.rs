@@ -1,23 +1,27 @@
-//! Filling and merging filters with several threads, in the caller's rayon pool: reached only from methods `par_*`.
+//! Filling and merging filters with several threads, in the caller's rayon pool: reached only from
+//! methods `par_*`.
 //!
-//! Filling: the block index is monotone in the low half of a hash, so cuts of the block array are cuts of the hashes: each chunk is
-//! reordered by cut, and one task per cut inserts into blocks that no other task holds. No atomics, no locks, and the same
-//! bytes at any thread count, since OR-ing bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per
-//! chunk. Merging: one task per range of blocks.
+//! Filling: the block index is monotone in the low half of a hash, so cuts of the block array are
+//! cuts of the hashes: each chunk is reordered by cut, and one task per cut inserts into blocks
+//! that no other task holds. No atomics, no locks, and the same bytes at any thread count, since
+//! OR-ing bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per chunk.
+//! Merging: one task per range of blocks.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;
 
 use crate::buffer::AllocError;
-use crate::filter::{BloomFilter, BuildError, MergeError};
+use crate::filter::{Blocks, BloomFilter, BuildError, MergeError};
+use crate::hash::Key;
 use crate::kernel::Tile;
-use crate::probe::{self, Block};
+use crate::probe;
 use crate::threads::{SEQUENTIAL_BELOW, Threads};
 
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
 
-/// Blocks in a cut of a filter that has enough of them: 256 KiB, so that a task's blocks stay in its core's cache.
+/// Blocks in a cut of a filter that has enough of them: 256 KiB, so that a task's blocks stay in
+/// its core's cache.
 const CUT_BLOCKS: usize = 1 << 12;
 
 /// Most cuts, so that what is kept per chunk and cut stays small beside the chunk.
@@ -26,8 +30,8 @@ const MAX_CUTS: usize = 256;
 /// Where each cut starts in a chunk, and last the chunk's length.
 type Starts = [u32; MAX_CUTS + 1];
 
-/// Hashes that are reordered at a time where they need not be kept: 64 MiB, so that each block is written some times while its cut
-/// is in the cache.
+/// Hashes that are reordered at a time where they need not be kept: 64 MiB, so that each block is
+/// written some times while its cut is in the cache.
 const WINDOW: usize = 1 << 23;
 
 /// Hashes in a piece that one thread reorders.
@@ -55,15 +59,16 @@ fn tasks_for(hashes: usize) -> Option<usize> {
 }
 
 impl BloomFilter {
-    /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, if there are eight million hashes or more:
-    /// below, one thread is as fast. The bytes do not depend on the number of threads.
+    /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, if there
+    /// are eight million hashes or more: below, one thread is as fast. The bytes do not depend on
+    /// the number of threads.
     ///
     /// Memory: 64 MiB, in which hashes are brought into the order of the blocks.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Key`] as `insert_hashes`, and nothing is changed; [`BuildError::Alloc`] if the memory is not there: then a part of
-    /// the hashes may have been added.
+    /// [`BuildError::Key`] as `insert_hashes`, and nothing is changed; [`BuildError::Alloc`] if the
+    /// memory is not there: then a part of the hashes may have been added.
     pub fn par_insert_hashes(&mut self, hashes: &[u64]) -> Result<(), BuildError> {
         self.meta.check_insert()?;
         if tasks_for(hashes.len()).is_none() {
@@ -74,19 +79,18 @@ impl BloomFilter {
         Ok(self.insert_windows(hashes, copy)?)
     }
 
-    /// [`insert_batch`](Self::insert_batch) by the threads of the current rayon pool: from 65,536 keys on they are hashed in
-    /// parallel, and inserted in parallel as [`par_insert_hashes`](Self::par_insert_hashes) does. The bytes do not depend on the number
+    /// [`insert_batch`](Self::insert_batch) by the threads of the current rayon pool: from 65,536
+    /// keys on they are hashed in parallel, and inserted in parallel as
+    /// [`par_insert_hashes`](Self::par_insert_hashes) does. The bytes do not depend on the number
     /// of threads.
     ///
     /// Memory: 64 MiB for their hashes.
     ///
     /// # Errors
     ///
-    /// As [`par_insert_hashes`](Self::par_insert_hashes), and [`BuildError::Key`] if the filter is of the caller's hashes.
-    pub fn par_insert_batch<K: AsRef<[u8]> + Sync>(
-        &mut self,
-        keys: &[K],
-    ) -> Result<(), BuildError> {
+    /// As [`par_insert_hashes`](Self::par_insert_hashes), and [`BuildError::Key`] if the filter is
+    /// of the caller's hashes.
+    pub fn par_insert_batch<K: Key + Sync>(&mut self, keys: &[K]) -> Result<(), BuildError> {
         let hasher = self.meta.hasher_to_insert()?;
         if keys.len() < PIECE || rayon::current_num_threads() < 2 {
             return Ok(self.insert_batch(keys)?);
@@ -99,16 +103,13 @@ impl BloomFilter {
         Ok(self.insert_windows(keys, hash)?)
     }
 
-    /// [`union_with`](Self::union_with) by the threads of the current rayon pool, if both filters have 16 MiB or more: below, one thread
-    /// is as fast.
+    /// [`union_with`](Self::union_with) by the threads of the current rayon pool, if both filters
+    /// have 16 MiB or more: below, one thread is as fast.
     ///
     /// # Errors
     ///
     /// As `union_with`.
-    pub fn par_union_with<D: AsRef<[Block]>>(
-        &mut self,
-        other: &BloomFilter<D>,
-    ) -> Result<(), MergeError> {
+    pub fn par_union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         self.or_one(other.view(), Threads::Pool)
     }
 
@@ -192,8 +193,9 @@ fn with_capacity<T>(len: usize) -> Result<Vec<T>, AllocError> {
     Ok(list)
 }
 
-/// Copies `hashes` to `parted`, which is as long: hashes of cut 0 first, then of cut 1, and so on. Writes where each cut
-/// starts, and last the number of hashes, to `starts`, which are zero and one more than the cuts.
+/// Copies `hashes` to `parted`, which is as long: hashes of cut 0 first, then of cut 1, and so on.
+/// Writes where each cut starts, and last the number of hashes, to `starts`, which are zero and one
+/// more than the cuts.
 fn partition(
     hashes: &[u64],
     parted: &mut [u64],

@@ -1,23 +1,27 @@
 //! Sizing: how many blocks and probes a filter gets, and the false-positive rate that follows.
 //!
-//! Allocates nothing and finishes quickly for every input. The classical formula `(1 - e^(-kn/m))^k` is not used: it is too low for
-//! blocked filters, by 13 % at 10 bits per key and 40 % at 16.
+//! Allocates nothing and finishes quickly for every input. The classical formula `(1 -
+//! e^(-kn/m))^k` is not used: it is too low for blocked filters, by 13 % at 10 bits per key and 40
+//! % at 16.
 //!
-//! The rate of a block holding `j` keys, `b = k j` probes: with `p = 1 - (511/512)^b` the mean fill and
-//! `V = [512·511·(510/512)^b + 512·(511/512)^b - 512²·(511/512)^(2b)] / 512²` its variance (occupancy of 512 cells by `b`
-//! balls), the mean of `fill^k` to second order is `p^k (1 + k(k-1) V / (2 p²))`. To it comes the chance `j / 2^32` that a key
-//! of the block has the same high hash half, and so the same probes. The filter's rate averages this over
-//! `j ~ Binomial(keys, 1 / blocks)`.
+//! The rate of a block holding `j` keys, `b = k j` probes: with `p = 1 - (511/512)^b` the mean fill
+//! and `V = [512·511·(510/512)^b + 512·(511/512)^b - 512²·(511/512)^(2b)] / 512²` its variance
+//! (occupancy of 512 cells by `b` balls), the mean of `fill^k` to second order is `p^k (1 + k(k-1)
+//! V / (2 p²))`. To it comes the chance `j / 2^32` that a key of the block has the same high hash
+//! half, and so the same probes. The filter's rate averages this over `j ~ Binomial(keys, 1 /
+//! blocks)`.
 
 use core::fmt::{self, Display, Formatter};
 
+use crate::error::plural;
 use crate::header::HEADER_BYTES;
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, MAX_BITS_PER_KEY, MAX_PROBES};
 
 mod choice;
 
-/// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many hashes they receive (32
-/// bits of hash pick the block), so the rate is worse than [`Params::false_positive_rate`] says: partition the filter.
+/// Most blocks a filter should have: 2^28, 16 GiB. Above it blocks differ noticeably in how many
+/// hashes they receive (32 bits of hash pick the block), so the rate is worse than
+/// [`Params::false_positive_rate`] says: partition the filter.
 pub const MAX_RECOMMENDED_BLOCKS: u32 = 1 << 28;
 
 /// Bytes of a stored filter of this many blocks.
@@ -44,37 +48,42 @@ const HIGH_HASHES: f64 = 4_294_967_296.0;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Sizing {
-    /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`], fractions allowed; rounded up to whole blocks of 512 bits. 0 means
-    /// "no filter": one that answers "maybe" to everything.
+    /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`], fractions allowed; rounded up to whole
+    /// blocks of 512 bits. 0 means "no filter": one that answers "maybe" to everything.
     BitsPerKey(f64),
-    /// The smallest filter whose predicted rate is at most this, above 0 and up to 1. 1 means "no filter".
+    /// The smallest filter whose predicted rate is at most this, above 0 and up to 1. 1 means "no
+    /// filter".
     FalsePositiveRate(f64),
-    /// The most bytes a stored filter may take, header included; at least 128 (one block). Memory that would exceed
-    /// [`MAX_BITS_PER_KEY`] is left unused.
+    /// The most bytes a stored filter may take, header included; at least 128 (one block). Memory
+    /// that would exceed [`MAX_BITS_PER_KEY`] is left unused.
     MaxBytes(u64),
 }
 
 impl Sizing {
     /// Blocks and probes for a number of keys.
     ///
-    /// Probes are the fewest whose rate is within 1 % of the best. Cost: 20 to 60 ns, or 0.2 to 1.5 us for a false-positive rate, which
-    /// is searched for; some us where two choices are too near for estimates, and from some 57 bits per key on in fewer than 20 blocks.
+    /// The probes are the fewest whose rate is within 1 % of the best. Cost: 20 to 60 ns; for a
+    /// false-positive rate, which is searched for, 0.2 to 1.5 us; some us where two numbers of
+    /// probes are so close that rates must be summed, and above 57 bits per key in fewer than 20
+    /// blocks.
     ///
     /// # Errors
     ///
-    /// [`ParamsError`] if the value is out of its range, the rate cannot be reached, or the filter would need more than
-    /// 2^32 - 1 blocks.
+    /// [`ParamsError`] if the value is out of its range, the rate cannot be reached, or the filter
+    /// would need more than 2^32 - 1 blocks.
     pub fn params(self, expected_items: u64) -> Result<Params, ParamsError> {
         self.params_of(expected_items, false)
     }
 
-    /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the filter can be folded
-    /// ([`BloomFilter::fold`](crate::BloomFilter::fold)) to many smaller sizes later.
+    /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the
+    /// filter can be folded ([`BloomFilter::fold`](crate::BloomFilter::fold)) to many smaller sizes
+    /// later.
     ///
-    /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of them: by every power of two
-    /// up to it the filter can be folded. Price: at most 1/64 (1.6 %) more memory; for [`MaxBytes`](Self::MaxBytes), which
-    /// rounds down, at most 1/64 less. Under 128 blocks, and where there would be more than 2^32 - 1, the number stays as it is.
-    /// Probes and rate are those of the rounded number.
+    /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
+    /// them: by every power of two up to it the filter can be folded. Price: at most 1/64 (1.6 %)
+    /// more memory; for [`MaxBytes`](Self::MaxBytes), which rounds down, at most 1/64 less. Under
+    /// 128 blocks, and where there would be more than 2^32 - 1, the number stays as it is. Probes
+    /// and rate are those of the rounded number.
     ///
     /// # Errors
     ///
@@ -93,7 +102,8 @@ impl Sizing {
         Ok(Params { expected_items, blocks, probes: probes as u8, pass_all: false })
     }
 
-    /// Blocks of a filter that is one. Costs a multiplication, except for a rate, where it is nearly all that sizing costs.
+    /// Blocks of a filter that is one. Costs a multiplication, except for a rate, where it is
+    /// nearly all that sizing costs.
     pub(crate) fn blocks_for(self, keys: u64, foldable: bool) -> Result<u32, ParamsError> {
         let blocks = match self {
             Sizing::BitsPerKey(bits) => blocks_for_bits(keys, bits)?,
@@ -107,11 +117,13 @@ impl Sizing {
         })
     }
 
-    /// The nearest value that [`params`](Self::params) accepts: for engines that pass on numbers they have not checked.
+    /// The nearest value that [`params`](Self::params) accepts: for engines that pass on numbers
+    /// they have not checked.
     ///
-    /// Bits per key become 0 to [`MAX_BITS_PER_KEY`], and NaN 0, which is no filter. Rates become 2·10⁻⁹ to 1, and NaN 1, which is no
-    /// filter either: 100 bits per key have a rate of 1.31·10⁻⁹ or less, whatever the number of keys. Bytes become at least 128. What
-    /// can still fail is a filter of more than 2^32 - 1 blocks, which up to 21 billion keys never need.
+    /// Bits per key become 0 to [`MAX_BITS_PER_KEY`], and NaN 0, which is no filter. Rates become
+    /// 2·10⁻⁹ to 1, and NaN 1, which is no filter either: 100 bits per key have a rate of 1.31·10⁻⁹
+    /// or less, whatever the number of keys. Bytes become at least 128. What can still fail is a
+    /// filter of more than 2^32 - 1 blocks, which up to 21 billion keys never need.
     ///
     /// ```
     /// use blocked_bloom::Sizing;
@@ -132,7 +144,8 @@ impl Sizing {
         }
     }
 
-    /// Whether the filter will answer "maybe" to everything, however many keys there are: 0 bits per key, or a rate of 1.
+    /// Whether the filter will answer "maybe" to everything, however many keys there are: 0 bits
+    /// per key, or a rate of 1.
     pub fn is_pass_all(self) -> bool {
         matches!(self, Sizing::BitsPerKey(0.0) | Sizing::FalsePositiveRate(1.0))
     }
@@ -157,7 +170,8 @@ impl Display for Sizing {
 /// let params = Sizing::BitsPerKey(10.0).params(1_000_000)?;
 /// assert_eq!(
 ///     params.to_string(),
-///     "1000000 keys, 19532 blocks, 1250112 bytes stored, 10.00 bits/key, 6 probes, 0.966 % false positives"
+///     "1000000 keys, 19532 blocks, 1250112 bytes stored, 10.00 bits/key, 6 probes, 0.966 % \
+///      false positives"
 /// );
 /// # Ok::<(), blocked_bloom::ParamsError>(())
 /// ```
@@ -226,10 +240,11 @@ impl Params {
 
     /// Predicted false-positive rate with the expected number of keys, 0 to 1.
     ///
-    /// With `j` keys in a block, `b = j probes`, `p = 1 - (511/512)^b` and `V` the variance of the fraction of its bits that are
-    /// set, the block's rate is `p^probes (1 + probes (probes - 1) V / (2 p²)) + j / 2^32`; averaged over
-    /// `j ~ Binomial(keys, 1 / blocks)`. The classical formula, which knows no blocks, is too low for this
-    /// filter: by 13 % at 10 bits per key, 40 % at 16.
+    /// With `j` keys in a block, `b = j probes`, `p = 1 - (511/512)^b` and `V` the variance of the
+    /// fraction of its bits that are set, the block's rate is `p^probes (1 + probes (probes - 1) V
+    /// / (2 p²)) + j / 2^32`; averaged over `j ~ Binomial(keys, 1 / blocks)`. The classical
+    /// formula, which knows no blocks, is too low for this filter: by 13 % at 10 bits per key, 40 %
+    /// at 16.
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate_at(self.expected_items)
     }
@@ -249,7 +264,8 @@ impl Params {
         if rate == 1.0 {
             return Ok(u64::MAX);
         }
-        // The rate grows with the keys; no keys always qualify (rate 0), except in a pass-all filter.
+        // The rate grows with the keys; no keys always qualify (rate 0), except in a pass-all
+        // filter.
         Ok(partition_point(0, u64::MAX, |items| self.false_positive_rate_at(items + 1) <= rate))
     }
 }
@@ -281,7 +297,8 @@ impl Display for Params {
     }
 }
 
-/// The first value in `low .. high` for which `holds` is false, or `high`; `holds` is true up to some point.
+/// The first value in `low .. high` for which `holds` is false, or `high`; `holds` is true up to
+/// some point.
 fn partition_point(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;
@@ -332,23 +349,27 @@ fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
     })
 }
 
-/// The false-positive rate of `keys` distinct keys in `blocks` blocks, see the top of this file: of all terms that change the sum.
+/// The false-positive rate of `keys` distinct keys in `blocks` blocks, see the top of this file: of
+/// all terms that change the sum.
 fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
     strided_rate(keys, blocks, probes, 1, f64::EPSILON / 4.0)[0]
 }
 
-/// [`rate`], and the first and second derivative of ln(rate) by ln(blocks), from every `stride`-th number of keys that a block can
-/// have; terms under `negligible` times the sum end it. For one block there are no derivatives: NaN.
+/// [`rate`], and the first and second derivative of ln(rate) by ln(blocks), as sums over every
+/// `stride`-th number of keys that a block can have. A sum ends at terms below `negligible` times
+/// it. For one block there are no derivatives: they are NaN.
 ///
-/// A sum with a stride is wrong by the distribution's characteristic function at `2 pi / stride`, which is at most
-/// `e^(-variance (1 - cos(2 pi / stride)))`. With `p = 1 / blocks` the derivatives follow from
-/// `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`, so from the mean and the variance of `j` where the filter says "maybe".
+/// A sum with a stride is wrong by the distribution's characteristic function at `2 pi / stride`,
+/// which is at most `e^(-variance (1 - cos(2 pi / stride)))`. With `p = 1 / blocks` the derivatives
+/// follow from `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`, so from the mean and the
+/// variance of `j` where the filter says "maybe".
 fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f64) -> [f64; 3] {
     let (keys, k) = (keys as f64, f64::from(probes));
     if blocks == 1 {
         return [block_rate(keys, powers(keys * k), probes), f64::NAN, f64::NAN];
     }
-    // Binomial(keys, 1 / blocks) from its mode on, each weight from its neighbour; the mode's is 1 until the sum divides it out.
+    // Binomial(keys, 1 / blocks) from its mode on, each weight from its neighbour; the mode's is 1
+    // until the sum divides it out.
     let (others, mean) = (f64::from(blocks) - 1.0, keys / f64::from(blocks));
     // Every bit is set in double precision once a block has 512 * 40 probes.
     if (mean - 12.0 * libm::sqrt(mean)) * k > BITS * 40.0 {
@@ -409,7 +430,7 @@ fn block_rate(keys: f64, [q, q2]: [f64; 2], probes: u32) -> f64 {
     (power * second_order + keys / HIGH_HASHES).clamp(0.0, 1.0)
 }
 
-/// Why a filter cannot be sized as requested.
+/// Why a filter cannot have the size or the shape that was asked for.
 ///
 /// ```
 /// use blocked_bloom::{ParamsError, Sizing};
@@ -454,6 +475,17 @@ pub enum ParamsError {
         /// The value given.
         probes: u32,
     },
+    /// The number of blocks is no multiple of what it should be divided by.
+    NotADivisor {
+        /// What the blocks should be divided by.
+        divisor: u32,
+        /// Blocks of the filter.
+        blocks: u32,
+        /// The nearest smaller number that divides them; none under 1.
+        below: Option<u32>,
+        /// The nearest larger number that divides them; none over their number.
+        above: Option<u32>,
+    },
 }
 
 impl Display for ParamsError {
@@ -470,11 +502,13 @@ impl Display for ParamsError {
             }
             Self::RateUnreachable { rate, lowest, needs_partition: false } => write!(
                 f,
-                "false-positive rate {rate:e} is out of reach: at {MAX_BITS_PER_KEY} bits/key it is {lowest:.3e}"
+                "false-positive rate {rate:e} is out of reach: at {MAX_BITS_PER_KEY} bits/key \
+                 it is {lowest:.3e}"
             ),
             Self::RateUnreachable { rate, lowest, needs_partition: true } => write!(
                 f,
-                "false-positive rate {rate:e} is out of reach: with all {} blocks it is {lowest:.3e}; partition the keys",
+                "false-positive rate {rate:e} is out of reach: with all {} blocks it is \
+                 {lowest:.3e}; partition the keys",
                 u32::MAX
             ),
             Self::TooFewBytes { bytes } => {
@@ -491,6 +525,15 @@ impl Display for ParamsError {
             ),
             Self::ProbesOutOfRange { probes } => {
                 write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
+            }
+            Self::NotADivisor { divisor, blocks, below, above } => {
+                let s = plural(blocks.into());
+                write!(f, "{divisor} does not divide {blocks} block{s}: fold by ")?;
+                match (below, above) {
+                    (Some(below), Some(above)) => write!(f, "{below} or {above}"),
+                    (Some(only), None) | (None, Some(only)) => only.fmt(f),
+                    (None, None) => 1.fmt(f),
+                }
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Prefixes of keys: what a filter holds so that it can answer for a scan.
 //!
-//! The hash of the rule's name is stored with a filter, since prefixes cut by another rule would be answered "absent". A key that the
-//! rule does not cover has no prefix, and a scan that it does not cover must read.
+//! The hash of the rule's name is stored with a filter, since prefixes cut by another rule would be
+//! answered "absent". A key that the rule does not cover has no prefix, and a scan that it does not
+//! cover must read.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -12,9 +13,11 @@ use core::fmt::{self, Display, Formatter};
 
 use crate::checksum::checksum;
 
-/// Cuts prefixes off keys, for filters that answer for scans: "is there any key that starts with these bytes?"
+/// Cuts prefixes off keys, for filters that answer for scans: "is there any key that starts with
+/// these bytes?"
 ///
-/// A rule with a name. The name is part of a filter's bytes (as a hash), so it must change whenever the rule does.
+/// A rule with a name. The name is part of a filter's bytes (as a hash), so it must change whenever
+/// the rule does.
 ///
 /// | rule | name | prefix of a key | no prefix, nothing is added |
 /// |---|---|---|---|
@@ -26,7 +29,8 @@ use crate::checksum::checksum;
 /// ```
 /// use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
 /// let directory = PrefixExtractor::delimiter(b'/', 2);
-/// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(directory.clone()).builder();
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(directory.clone());
+/// let mut builder = options.builder();
 /// builder.extend(["usr/bin/awk", "usr/bin/sed", "usr/lib/libc.so"])?;
 /// let filter = builder.finish()?;
 ///
@@ -87,19 +91,23 @@ impl PrefixExtractor {
         PrefixExtractor::new(name, Rule::Delimiter { byte, count })
     }
 
-    /// A rule of the caller's. `of_key` gives the length of a key's prefix, or `None` if it has none. `of_scan` gives the length of
-    /// the prefix that *all* keys have which start with the given bytes, or `None` if they do not share one.
+    /// A rule of the caller's. `of_key` gives the length of a key's prefix, or `None` if it has
+    /// none. `of_scan` gives the length of the prefix that *all* keys have which start with the
+    /// given bytes, or `None` if they do not share one.
     ///
-    /// The two must agree: wherever `of_scan(start)` is `Some(n)`, every key that starts with `start` must have `of_key(key) ==
-    /// Some(n)`. Otherwise a filter says "absent" about a scan that would find keys. Where the length depends on nothing but
-    /// the bytes that it takes, both are the same function. A length beyond the end means all of a key, and `None` for a scan.
+    /// The two must agree: wherever `of_scan(start)` is `Some(n)`, every key that starts with
+    /// `start` must have `of_key(key) == Some(n)`. Otherwise a filter says "absent" about a scan
+    /// that would find keys. Where the length depends on nothing but the bytes that it takes, both
+    /// are the same function. A length beyond the end means all of a key, and `None` for a scan.
     ///
     /// The name should tell the rule and its version: filters are matched by it.
     ///
     /// ```
     /// use blocked_bloom::PrefixExtractor;
     /// // The first byte says how long the tenant's name is.
-    /// let length = |bytes: &[u8]| bytes.first().map(|&n| 1 + usize::from(n)).filter(|&n| n <= bytes.len());
+    /// let length = |bytes: &[u8]| {
+    ///     bytes.first().map(|&n| 1 + usize::from(n)).filter(|&n| n <= bytes.len())
+    /// };
     /// let tenant = PrefixExtractor::custom("tenant-1", length, length);
     /// assert_eq!(tenant.name(), "custom:tenant-1");
     /// assert_eq!(tenant.prefix(b"\x03abcde"), Some(&b"\x03abc"[..]));
@@ -137,8 +145,8 @@ impl PrefixExtractor {
         Some(&key[..length.min(key.len())])
     }
 
-    /// The prefix that every key has which starts with `start`, or `None` if they need not share one: such a scan cannot be
-    /// answered by a filter.
+    /// The prefix that every key has which starts with `start`, or `None` if they need not share
+    /// one: such a scan cannot be answered by a filter.
     pub fn scan_prefix<'k>(&self, start: &'k [u8]) -> Option<&'k [u8]> {
         let length = match &self.rule {
             Rule::Fixed(bytes) | Rule::Capped(bytes) => *bytes,
@@ -199,8 +207,8 @@ impl Display for ExtractorNameError {
         let name = &self.name;
         write!(
             f,
-            "no prefix rule \"{name}\": give fixed:BYTES, capped:BYTES, or delimiter:HEX:COUNT as in delimiter:2f:1 for \
-             the first \"/\""
+            "no prefix rule \"{name}\": give fixed:BYTES, capped:BYTES, or delimiter:HEX:COUNT as \
+             in delimiter:2f:1 for the first \"/\""
         )
     }
 }
@@ -211,7 +219,8 @@ impl core::error::Error for ExtractorNameError {}
 ///
 /// ```
 /// use blocked_bloom::PrefixExtractor;
-/// for rule in [PrefixExtractor::fixed(4), PrefixExtractor::capped(8), PrefixExtractor::delimiter(b'/', 2)] {
+/// let by_slash = PrefixExtractor::delimiter(b'/', 2);
+/// for rule in [PrefixExtractor::fixed(4), PrefixExtractor::capped(8), by_slash] {
 ///     assert_eq!(rule.name().parse(), Ok(rule));
 /// }
 /// ```
@@ -264,7 +273,8 @@ pub(crate) const FLAG_WHOLE_KEYS: u8 = 1;
 pub(crate) const FLAG_PREFIXES: u8 = 2;
 
 impl FilterContents {
-    /// The flags that containers store: 1 for whole keys, 2 for prefixes. The extractor is stored apart.
+    /// The flags that containers store: 1 for whole keys, 2 for prefixes. The extractor is stored
+    /// apart.
     #[inline]
     pub const fn flags(self) -> u8 {
         match self {
@@ -316,7 +326,8 @@ impl Display for FilterContents {
     }
 }
 
-/// By name. A rule of the caller's can be written, and not be read: its functions are not in its name.
+/// By name. A rule of the caller's can be written, and not be read: its functions are not in its
+/// name.
 #[cfg(feature = "serde")]
 impl serde::Serialize for PrefixExtractor {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,18 +1,18 @@
 //! The probe scheme in plain scalar Rust: which bits of which block a hash sets and tests.
 //!
-//! No `unsafe`, no SIMD, and nothing of filters, keys or files. It is the oracle that every kernel is compared with, so it is written
-//! to be read.
+//! No `unsafe`, no SIMD, and nothing of filters, keys or files. It is the oracle that every kernel
+//! is compared with, so it is written to be read.
 //!
-//! A block is 64 bytes (one cache line) of 512 bits; bit `b` is bit `b % 8` of byte `b / 8`, on every machine. With
-//! `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
+//! A block is 64 bytes (one cache line) of 512 bits; bit `b` is bit `b % 8` of byte `b / 8`, on
+//! every machine. With `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
 //!
 //! ```text
 //! block_index = (lo * n) >> 32                          Lemire's fastrange, product in 64 bits
 //! bit(i)      = (hi * G^i mod 2^32) >> 23               i = 0 .. probes, G = 0x9e3779b9
 //! ```
 //!
-//! Source: RocksDB's FastLocalBloom (`format_version` 5 and later), which this equals bit for bit; Daniel Lemire, "Fast
-//! Random Integer Generation in an Interval", 2019, for the reduction.
+//! Source: RocksDB's FastLocalBloom (`format_version` 5 and later), which this equals bit for bit;
+//! Daniel Lemire, "Fast Random Integer Generation in an Interval", 2019, for the reduction.
 //!
 //! ```
 //! use blocked_bloom::probe::{block_index, contains, insert};
@@ -38,7 +38,8 @@ pub const BLOCK_BITS: u32 = 512;
 /// Most probes of the scheme: 30, as RocksDB's.
 pub const MAX_PROBES: u32 = 30;
 
-/// Most bits per key that sizing gives: 100. Above, the 32 hash bits that pick the probes, not memory, set the rate.
+/// Most bits per key that sizing gives: 100. Above, the 32 hash bits that pick the probes, not
+/// memory, set the rate.
 pub const MAX_BITS_PER_KEY: f64 = 100.0;
 
 /// The multiplier `G`: 2^32 divided by the golden ratio, odd.
@@ -75,10 +76,11 @@ pub fn bits(hash: u64, probes: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Whether every bit of `hash` is set in its block: true means "maybe", false means "certainly absent".
+/// Whether every bit of `hash` is set in its block: true means "maybe", false means "certainly
+/// absent".
 ///
-/// Cost: `probes` byte loads from one cache line, no branch that depends on the block (a mispredicted early exit costs
-/// more than the probes it saves).
+/// Cost: `probes` byte loads from one cache line, no branch that depends on the block (a
+/// mispredicted early exit costs more than the probes it saves).
 ///
 /// ```
 /// use blocked_bloom::probe::{contains, insert};

@@ -3,10 +3,12 @@
 use crate::header::HEADER_BYTES;
 use crate::probe::Block;
 
-/// The bytes that a filter was opened from and lives in: a mapped file, an `Arc<[u8]>`, a `bytes::Bytes`, a `Vec<u8>`, a `&[u8]`.
+/// The bytes that a filter was opened from and lives in: a mapped file, an `Arc<[u8]>`, a
+/// `bytes::Bytes`, a `Vec<u8>`, a `&[u8]`.
 ///
-/// They were verified once, and their owner is not trusted to lend the same slice for ever: a slice of another length is not used,
-/// and the filter then answers "maybe" to everything. The owner must not change the bytes themselves.
+/// They were verified once, and their owner is not trusted to lend the same slice for ever: a slice
+/// of another length is not used, and the filter then answers "maybe" to everything. The owner must
+/// not change the bytes themselves.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -24,12 +26,11 @@ use crate::probe::Block;
 #[derive(Clone, Copy)]
 pub struct Stored<B> {
     bytes: B,
-    /// Of the bytes when they were verified; [`usize::MAX`], which no slice has, if they are not to be used.
+    /// Of the bytes when they were verified; [`usize::MAX`], which no slice has, if they are not to
+    /// be used.
     length: usize,
     /// Where the blocks begin.
     start: usize,
-    /// Where they end, but for those of an incomplete block.
-    end: usize,
 }
 
 /// One cache line.
@@ -45,8 +46,8 @@ pub(crate) fn full_block() -> &'static [Block] {
 }
 
 impl<B: AsRef<[u8]>> Stored<B> {
-    /// Remembers how many bytes the owner lends now. For filters of other packages: what [`bytes`](Self::bytes) then lends, a container with
-    /// its header, is still to be verified.
+    /// Remembers how many bytes the owner lends now. For filters of other packages: what
+    /// [`bytes`](Self::bytes) then lends, a container with its header, is still to be verified.
     pub fn new(bytes: B) -> Self {
         Stored::with_blocks_at(HEADER_BYTES, bytes)
     }
@@ -54,22 +55,13 @@ impl<B: AsRef<[u8]>> Stored<B> {
     /// Of a filter whose blocks begin at `start`.
     pub(crate) fn with_blocks_at(start: usize, bytes: B) -> Self {
         let length = bytes.as_ref().len();
-        Stored { bytes, length, start, end: length }
+        Stored { bytes, length, start }
     }
 
-    /// The same bytes, whose blocks are at their beginning, before the last `rest`.
-    pub(crate) fn of_blocks_before(self, rest: usize) -> Self {
-        Stored { start: 0, end: self.length.saturating_sub(rest), ..self }
-    }
-
-    /// Blocks of the bytes that were measured.
-    pub(crate) fn len(&self) -> usize {
-        self.end.saturating_sub(self.start) / size_of::<Block>()
-    }
-
-    /// Bytes that are kept and never lent, since they are damaged: for filters that answer "maybe" instead.
+    /// Bytes that are kept and never lent, since they are damaged: for filters that answer "maybe"
+    /// instead.
     pub fn unused(bytes: B) -> Self {
-        Stored { bytes, length: usize::MAX, start: 0, end: 0 }
+        Stored { bytes, length: usize::MAX, start: 0 }
     }
 
     /// The bytes, or `None` if their owner lends fewer or more than at first.
@@ -89,7 +81,7 @@ impl<B: AsRef<[u8]>> Stored<B> {
 impl<B: AsRef<[u8]>> AsRef<[Block]> for Stored<B> {
     #[inline]
     fn as_ref(&self) -> &[Block] {
-        match self.bytes().and_then(|bytes| bytes.get(self.start..self.end)) {
+        match self.bytes().and_then(|bytes| bytes.get(self.start..)) {
             Some(blocks) => blocks.as_chunks().0,
             None => full_block(),
         }

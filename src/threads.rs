@@ -1,4 +1,5 @@
-//! Whether work is done by the calling thread or by those of the current rayon pool, for everything that can be shared among them.
+//! Whether work is done by the calling thread or by those of the current rayon pool, for everything
+//! that can be shared among them.
 
 use crate::buffer::{AllocError, BlockBuffer};
 
@@ -12,8 +13,8 @@ pub(crate) enum Threads {
     Pool,
 }
 
-/// Hashes below which one thread is as fast as two: reordering costs what the second one saves while the filter fits the
-/// last-level cache.
+/// Hashes below which one thread is as fast as two: reordering costs what the second one saves
+/// while the filter fits the last-level cache.
 #[cfg(feature = "rayon")]
 pub(crate) const SEQUENTIAL_BELOW: usize = 1 << 23;
 
@@ -37,7 +38,8 @@ impl Threads {
         BlockBuffer::zeroed(blocks, huge_pages)
     }
 
-    /// Calls `work` with the number of each range of `len` items, and the range; in all `bytes` are read and written.
+    /// Calls `work` with the number of each range of `len` items, and the range; in all `bytes` are
+    /// read and written.
     pub(crate) fn for_each_range<T: Send>(
         self,
         items: &mut [T],

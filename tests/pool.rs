@@ -1,9 +1,11 @@
-//! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global pool that was started stays.
+//! Threads are entered by the methods `par_*`, and by nothing else. A process of its own: a global
+//! pool that was started stays.
 #![cfg(feature = "rayon")]
 
 use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing};
 
-/// From this many on, the methods `par_*` use the pool; merges do with filters of this many keys, too.
+/// From this many on, the methods `par_*` use the pool; merges do with filters of this many keys,
+/// too.
 const MANY: u64 = (1 << 23) + 1;
 
 fn key(i: u64) -> [u8; 8] {
@@ -39,7 +41,7 @@ fn only_the_methods_par_start_the_global_pool() {
     // Merging and folding, 80 MiB at once.
     let inputs = [&direct, &filter, &direct].map(BloomFilter::clone);
     filter.union_with(&direct).unwrap();
-    filter.union_all(inputs.iter().map(BloomFilter::view)).unwrap();
+    filter.union_all(&inputs).unwrap();
     filter.shrink_to_false_positive_rate(0.5).unwrap();
 
     // Storing, sharing, looking up.

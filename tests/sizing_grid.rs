@@ -1,5 +1,6 @@
-//! Every choice of blocks and probes against its definition, by the predicted rate of every candidate, through the public interface; and
-//! a list of choices, so that none changes together with the formula. That one is compared with exact occupancy in `suite/params.rs`.
+//! Every choice of blocks and probes against its definition, by the predicted rate of every
+//! candidate, through the public interface; and a list of choices, so that none changes together
+//! with the formula. That one is compared with exact occupancy in `suite/params.rs`.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ fn exactly(keys: u64, blocks: u32) -> Params {
     params
 }
 
-/// The definition: the fewest probes whose rate is within 1 % of the best, and that rate. Of many blocks the rate has one minimum.
+/// The definition: the fewest probes whose rate is within 1 % of the best, and that rate. Of many
+/// blocks the rate has one minimum.
 fn best_probes(params: Params) -> (u32, f64) {
     let mut rates = Vec::new();
     let mut best = f64::INFINITY;
@@ -147,8 +149,8 @@ fn sizes_stay() {
     }
 }
 
-/// All keys of few blocks; of many the keys on both sides of each change, between which the probes only fall. Catches a threshold that
-/// is one key off, for any number of blocks that is tried.
+/// All keys of few blocks; of many the keys on both sides of each change, between which the probes
+/// only fall. Catches a threshold that is one key off, for any number of blocks that is tried.
 #[test]
 fn probes_change_at_the_same_keys() {
     // The fewest keys that may have this many blocks: 100 bits each.
@@ -178,7 +180,8 @@ fn probes_change_at_the_same_keys() {
     assert_eq!([1, u32::MAX].map(|blocks| exactly(u64::MAX, blocks).probes()), [1, 1]);
 }
 
-/// Catches a wrong number of blocks or probes by bits, and rounding to a foldable size after the probes are chosen.
+/// Catches a wrong number of blocks or probes by bits, and rounding to a foldable size after the
+/// probes are chosen.
 #[test]
 fn bits_per_key() {
     for keys in 0..=1_000 {
@@ -197,7 +200,8 @@ fn bits_per_key() {
     }
 }
 
-/// Catches a search that stops one block off, an error where there is a size or the reverse, and another `lowest`.
+/// Catches a search that stops one block off, an error where there is a size or the reverse, and
+/// another `lowest`.
 #[test]
 fn rates() {
     for keys in 0..=3_000 {
@@ -222,7 +226,8 @@ fn rates() {
     }
 }
 
-/// Rates just above and below those that a number of blocks has: where the answer changes. For few blocks every such rate there is.
+/// Rates just above and below those that a number of blocks has: where the answer changes. For few
+/// blocks every such rate there is.
 #[test]
 fn rates_of_whole_blocks() {
     for keys in 1..=700 {
@@ -240,7 +245,8 @@ fn rates_of_whole_blocks() {
             before = rate;
         }
     }
-    // Just under the rate of a filter of many blocks, and at it: nothing but the formula itself can tell these apart.
+    // Just under the rate of a filter of many blocks, and at it: nothing but the formula itself can
+    // tell these apart.
     for keys in whole_ratios(1_000, 1_000_000_000_000, 40) {
         for bits in [0.3, 1.0, 2.0, 4.0, 7.0, 10.0, 13.7, 16.0, 25.0, 40.0, 90.0] {
             let Ok(params) = BitsPerKey(bits).params(keys) else { continue };
@@ -283,7 +289,8 @@ fn clamped_sizes_are_legal_and_legal_ones_stay() {
     assert_eq!([2e-9, 0.01, 0.999].map(rate), [2e-9, 0.01, 0.999]);
     let clamped = [0, 127, 128, u64::MAX].map(|bytes| MaxBytes(bytes).clamped());
     assert_eq!(clamped, [128, 128, 128, u64::MAX].map(MaxBytes));
-    // The lowest rate is in reach for every number of keys that 2^32 - 1 blocks can have at 100 bits per key.
+    // The lowest rate is in reach for every number of keys that 2^32 - 1 blocks can have at 100
+    // bits per key.
     for keys in (0..5_000).chain(whole_ratios(5_000, 21_000_000_000, 2_000)) {
         for value in [f64::NAN, f64::INFINITY, 0.0, -3.0, 1e-30, 1.5, 1e9] {
             BitsPerKey(value).clamped().params(keys).unwrap();

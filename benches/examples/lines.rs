@@ -1,9 +1,13 @@
-//! What `tools/dedup.sh` measures `blocked-bloom dedup` beside: lines to deduplicate, and a loop that reads them.
+//! What `tools/dedup.sh` measures `blocked-bloom dedup` beside: lines to deduplicate, and a loop
+//! that reads them.
 //!
 //! ```text
-//! cargo run --release -p blocked-bloom-benches --example lines -- make 20000000 FILE    lines of 2 to 9 words, two for every three distinct ones that there could be
-//! cargo run --release -p blocked-bloom-benches --example lines -- read FILE             counts lines by `BufRead::read_until`
-//! cargo run --release -p blocked-bloom-benches --example lines -- set FILE              counts distinct lines by a `HashSet` of them
+//! cargo run --release -p blocked-bloom-benches --example lines -- make 20000000 FILE
+//!     lines of 2 to 9 words, two for every three distinct ones that there could be
+//! cargo run --release -p blocked-bloom-benches --example lines -- read FILE
+//!     counts lines by `BufRead::read_until`
+//! cargo run --release -p blocked-bloom-benches --example lines -- set FILE
+//!     counts distinct lines by a `HashSet` of them
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 

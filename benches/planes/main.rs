@@ -1,7 +1,8 @@
 //! Bit planes beside scans of rows and beside filters looked up one by one; and appending.
 //!
-//! `cargo bench --bench planes` takes a minute and 1.2 GB of memory; `-- --quick` is for fewer rows, `-- scan` for a part. Before a cold way
-//! other memory is read, many times the third-level cache.
+//! `cargo bench --bench planes` takes a minute and 1.2 GB of memory; `-- --quick` is for fewer
+//! rows, `-- scan` for a part. Before a cold way other memory is read, many times the third-level
+//! cache.
 
 #![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
@@ -18,7 +19,8 @@ use scan::Row;
 
 const COLUMNS: u64 = 10;
 
-/// Rows whose numbers are a multiple of this have the same values, so that no 512 rows are without one that has them all.
+/// Rows whose numbers are a multiple of this have the same values, so that no 512 rows are without
+/// one that has them all.
 const COMMON: u64 = 500;
 
 /// A column's value in a row, as its hash: one of a million.
@@ -157,8 +159,9 @@ impl Filters {
     }
 }
 
-/// 10,000 filters of this many keys each. Cold is the first lookup after other memory was read, and after a lookup in other, small
-/// filters, so that the code is warm; warm are 32 lookups of different keys behind another.
+/// 10,000 filters of this many keys each. Cold is the first lookup after other memory was read, and
+/// after a lookup in other, small filters, so that the code is warm; warm are 32 lookups of
+/// different keys behind another.
 fn filters(keys: u64, rounds: usize) {
     let (many, few, elsewhere) =
         (&Filters::new(10_000, keys), &Filters::new(600, 100), &vec![1; ELSEWHERE]);

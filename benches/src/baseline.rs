@@ -1,7 +1,9 @@
-//! What lookups are compared with: the memory-bound baseline, and the probe scheme as it is often written.
+//! What lookups are compared with: the memory-bound baseline, and the probe scheme as it is often
+//! written.
 //!
-//! The baseline is two loops that load a line per key and test nothing. The faster is a reference, not a bound: other orders of the same
-//! loads can be faster, and the library's batches are in some sizes. `cargo bench --bench prefetch` tries other hints, distances and groups.
+//! The baseline is two loops that load a line per key and test nothing. The faster is a reference,
+//! not a bound: other orders of the same loads can be faster, and the library's batches are in some
+//! sizes. `cargo bench --bench prefetch` tries other hints, distances and groups.
 #![expect(unsafe_code, reason = "loops as fast as the machine allows, to measure kernels against")]
 
 use blocked_bloom::Block;
@@ -20,8 +22,8 @@ pub fn faster(plain: Timing, ahead: Timing) -> Timing {
     Timing { median: plain.median.min(ahead.median), min: plain.min.min(ahead.min), ..plain }
 }
 
-/// A loop of the baseline: loads the line of every hash and ORs it into one, by the widest loads there are. With `ahead`, lines are
-/// prefetched. There must be a block.
+/// A loop of the baseline: loads the line of every hash and ORs it into one, by the widest loads
+/// there are. With `ahead`, lines are prefetched. There must be a block.
 pub fn load_lines(blocks: &[Block], hashes: &[u64], ahead: bool) -> u64 {
     assert!(!blocks.is_empty() && u32::try_from(blocks.len()).is_ok());
     for &hash in hashes.iter().take(if ahead { AHEAD } else { 0 }) {
@@ -70,7 +72,8 @@ unsafe fn load<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u64 {
     let mut all = [0_u64; 8];
     for (i, &hash) in hashes.iter().enumerate() {
         ahead::<AHEAD>(blocks, hashes, i);
-        // SAFETY: `block_index` gives an index below the number of blocks, which is not 0; eight words are as long as a block.
+        // SAFETY: `block_index` gives an index below the number of blocks, which is not 0; eight
+        // words are as long as a block.
         let words = unsafe { line(blocks, hash).cast::<[u64; 8]>().read_unaligned() };
         for (all, word) in all.iter_mut().zip(words) {
             *all |= word;
@@ -106,9 +109,10 @@ unsafe fn load_avx512<const AHEAD: usize>(blocks: &[Block], hashes: &[u64]) -> u
     _mm512_reduce_or_epi64(all) as u64
 }
 
-/// Prefetches a line, on x86 into the second-level cache. At 100 M keys the baseline took 9.8 ns with the hint T0 64 keys ahead, 4.5 with T1, 3.8
-/// with T1 128 ahead, 4.6 by groups of 64; at 10 M keys 4.8, 3.2, 2.2 and 2.5 (Zen 4). RocksDB has `prefetcht2`, as fast there. On aarch64
-/// nobody has measured: into the first. Reads nothing, so that any address will do.
+/// Prefetches a line, on x86 into the second-level cache. At 100 M keys the baseline took 9.8 ns
+/// with the hint T0 64 keys ahead, 4.5 with T1, 3.8 with T1 128 ahead, 4.6 by groups of 64; at 10 M
+/// keys 4.8, 3.2, 2.2 and 2.5 (Zen 4). RocksDB has `prefetcht2`, as fast there. On aarch64 nobody
+/// has measured: into the first. Reads nothing, so that any address will do.
 #[inline(always)]
 pub fn prefetch<T>(line: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -126,7 +130,8 @@ pub fn prefetch<T>(line: *const T) {
     let _ = line;
 }
 
-/// The probe scheme of this library tested probe by probe, stopping at the first bit that is not set. Counts hits.
+/// The probe scheme of this library tested probe by probe, stopping at the first bit that is not
+/// set. Counts hits.
 pub fn early_exit(blocks: &[Block], probes: u32, hashes: &[u64]) -> usize {
     let contains = |&&hash: &&u64| {
         let block = &blocks[block_index(hash, blocks.len() as u32) as usize];

@@ -1,7 +1,8 @@
 //! Charts as SVG: points and lines on linear or logarithmic axes, with labels beside them.
 //!
-//! Colours are of middle lightness on a transparent ground, so that a picture can be read on light and dark pages alike; text is large
-//! enough for a width of 600 pixels. No series differs from another by its line alone.
+//! Colours are of middle lightness on a transparent ground, so that a picture can be read on light
+//! and dark pages alike; text is large enough for a width of 600 pixels. No series differs from
+//! another by its line alone.
 #![allow(missing_docs, reason = "fields that say what they are")]
 
 use std::fmt::{Display, Write};
@@ -57,7 +58,8 @@ pub struct Series {
     pub points: Vec<Point>,
     pub line: Line,
     pub mark: Mark,
-    /// Whether it stands in a list, to the right of the axes or inside in the upper right corner; else to the right of its last point.
+    /// Whether it stands in a list, to the right of the axes or inside in the upper right corner;
+    /// else to the right of its last point.
     pub is_listed: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Times: the CPU time of threads, taken in interleaved rounds, so that noise affects all cases alike.
+//! Times: the CPU time of threads, taken in interleaved rounds, so that noise affects all cases
+//! alike.
 
 use std::fmt;
 use std::hint::black_box;
@@ -7,8 +8,8 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 
-/// The time for which this thread has had a core: the time that other processes took is not counted. Where the system is not Linux, the
-/// clock on the wall.
+/// The time for which this thread has had a core: the time that other processes took is not
+/// counted. Where the system is not Linux, the clock on the wall.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     cpu: Option<f64>,
@@ -22,8 +23,8 @@ impl Clock {
         Clock { wall, cpu: cpu_seconds() }
     }
 
-    /// Seconds since the start, on the thread that started it, without what reading the clock takes: it is a system call of some 200 ns, 3 % of
-    /// 16,384 lookups in cache.
+    /// Seconds since the start, on the thread that started it, without what reading the clock
+    /// takes: it is a system call of some 200 ns, 3 % of 16,384 lookups in cache.
     pub fn seconds(&self) -> f64 {
         static COST: OnceLock<f64> = OnceLock::new();
         let taken = self.taken();
@@ -93,12 +94,14 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Of this thread. `run` is given the number of the pass; dropping what it returns is not timed.
+    /// Of this thread. `run` is given the number of the pass; dropping what it returns is not
+    /// timed.
     pub fn new<R>(keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(None, keys, |pass| pass, run)
     }
 
-    /// Batch after batch of `pass` of these items in a pass, from the first again if there are fewer left. There must be this many in all.
+    /// Batch after batch of `pass` of these items in a pass, from the first again if there are
+    /// fewer left. There must be this many in all.
     pub fn batches<T, R>(
         items: &'a [T],
         pass: usize,
@@ -113,13 +116,14 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Of the threads of `pool`, timed by the one that was busy longest, and by this thread for what it does itself: what the wall would show
-    /// if every thread had a core to itself.
+    /// Of the threads of `pool`, timed by the one that was busy longest, and by this thread for
+    /// what it does itself: what the wall would show if every thread had a core to itself.
     pub fn in_pool<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(Some(pool), keys, |pass| pass, run)
     }
 
-    /// Of this thread or of a pool's, with what `setup` makes of the number of the pass, which is not timed.
+    /// Of this thread or of a pool's, with what `setup` makes of the number of the pass, which is
+    /// not timed.
     pub fn with_setup<T, R>(
         pool: Option<&'a ThreadPool>,
         keys: usize,
@@ -198,8 +202,8 @@ impl<'a> Named<'a> {
         self.cases.push(case);
     }
 
-    /// Times them, and prints a line for each: median and, in brackets, least, and the medians of the ratios and of the differences to the
-    /// first of the same round.
+    /// Times them, and prints a line for each: median and, in brackets, least, and the medians of
+    /// the ratios and of the differences to the first of the same round.
     #[expect(clippy::print_stdout, reason = "figures to be quoted")]
     pub fn print(mut self, title: impl fmt::Display, rounds: usize) {
         println!("\n{title}");

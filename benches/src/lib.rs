@@ -1,5 +1,6 @@
-//! What the repository's benchmarks share: workloads, the clock and its interleaved rounds, the memory-bound baseline, loops of other systems,
-//! tables and pictures. `cargo bench`, the comparison in `compare/` and `blocked-bloom bench` measure with it.
+//! What the repository's benchmarks share: workloads, the clock and its interleaved rounds, the
+//! memory-bound baseline, loops of other systems, tables and pictures. `cargo bench`, the
+//! comparison in `compare/` and `blocked-bloom bench` measure with it.
 //!
 //! For these programs alone: nothing here is stable between versions.
 

@@ -1,19 +1,22 @@
-//! The way RocksDB looks keys up in its Bloom filters and fills them (format_version 5 and later), re-created from a description of its format
-//! and its loops; no line of it is copied.
+//! The way RocksDB looks keys up in its Bloom filters and fills them (format_version 5 and later),
+//! re-created from a description of its format and its loops; no line of it is copied.
 //!
-//! One key at a time: a line is chosen by the low half of the hash, eight products of the high half with powers of the golden ratio
-//! give eight probes at once, words are fetched by two permutes and a blend, the number of probes is known at run time only, and the
-//! answer is a branch per eight probes. A MultiGet batch computes and prefetches up to 32 lines and then tests them. Building keeps eight
-//! prefetched lines under way and sets one bit at a time.
+//! One key at a time: a line is chosen by the low half of the hash, eight products of the high half
+//! with powers of the golden ratio give eight probes at once, words are fetched by two permutes and
+//! a blend, the number of probes is known at run time only, and the answer is a branch per eight
+//! probes. A MultiGet batch computes and prefetches up to 32 lines and then tests them. Building
+//! keeps eight prefetched lines under way and sets one bit at a time.
 //!
-//! The probe scheme is that of this library, so that the filters are equal bit for bit, and so are their false positives.
+//! The probe scheme is that of this library, so that the filters are equal bit for bit, and so are
+//! their false positives.
 #![expect(unsafe_code, reason = "AVX2 intrinsics, as in the original")]
 
 use core::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{AllocError, Block, BlockBuffer, Params};
+use blocked_bloom::{AllocError, Block, Params};
 
 use crate::baseline::{line, prefetch};
 
@@ -96,7 +99,8 @@ impl FastLocalBloom {
         }
         let mut hits = 0;
         for prepared in prepared.iter().take(items.len()) {
-            // SAFETY: written above, one for each item, of which there are at most as many as places.
+            // SAFETY: written above, one for each item, of which there are at most as many as
+            // places.
             let (word, line) = unsafe { prepared.assume_init() };
             // SAFETY: as in `one_by_one`.
             hits += usize::from(may_match(word, self.probes, unsafe { &*line }));
@@ -105,8 +109,8 @@ impl FastLocalBloom {
     }
 }
 
-/// How many filters, given by their blocks and probes, may have the keys with these hashes, looked up one after the other, the loop inlined;
-/// `None` without AVX2.
+/// How many filters, given by their blocks and probes, may have the keys with these hashes, looked
+/// up one after the other, the loop inlined; `None` without AVX2.
 pub fn count_in_all(filters: &[(&[Block], u32)], hashes: &[u64]) -> Option<usize> {
     #[target_feature(enable = "avx2")]
     fn count(filters: &[(&[Block], u32)], hashes: &[u64]) -> usize {
@@ -145,13 +149,15 @@ fn may_match(mut word: u32, probes: u32, line: &Block) -> bool {
     let mut left = probes as i32;
     loop {
         let products = _mm256_mullo_epi32(_mm256_set1_epi32(word as i32), powers);
-        // The top four bits choose one of 16 words: three of them within each half, the first which half.
+        // The top four bits choose one of 16 words: three of them within each half, the first which
+        // half.
         let within = _mm256_srli_epi32::<28>(products);
         let from_low = _mm256_permutevar8x32_epi32(low, within);
         let from_high = _mm256_permutevar8x32_epi32(high, within);
         let half = _mm256_srai_epi32::<31>(products);
         let words = _mm256_blendv_epi8(from_low, from_high, half);
-        // Lanes past the number of probes have no bit to test: lane number minus probes is not negative there.
+        // Lanes past the number of probes have no bit to test: lane number minus probes is not
+        // negative there.
         let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let wanted = _mm256_srli_epi32::<31>(_mm256_sub_epi32(lanes, _mm256_set1_epi32(left)));
         let bit = _mm256_srli_epi32::<27>(_mm256_slli_epi32::<4>(products));

@@ -11,7 +11,8 @@ pub const ITERATION: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64, pub &'static str);
 
-/// 12.5 KB to 125 MB: a first-, second- and third-level cache, a third-level cache shared with others or none, memory.
+/// 12.5 KB to 125 MB: a first-, second- and third-level cache, a third-level cache shared with
+/// others or none, memory.
 pub const SIZES: [Size; 5] = [
     Size(10_000, "10k"),
     Size(100_000, "100k"),

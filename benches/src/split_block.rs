@@ -1,8 +1,10 @@
-//! A filter of split blocks, 32 bytes and eight probes a key, as in Parquet and Impala, with the fastest loop there is for it: AVX2,
-//! inlined, hits only counted. Its rate of false positives is some 30 % higher at 10 bits per key.
+//! A filter of split blocks, 32 bytes and eight probes a key, as in Parquet and Impala, with the
+//! fastest loop there is for it: AVX2, inlined, hits only counted. Its rate of false positives is
+//! some 30 % higher at 10 bits per key.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "AVX2 intrinsics"))]
 
-use blocked_bloom::{AllocError, BlockBuffer};
+use blocked_bloom::AllocError;
+use blocked_bloom::parts::BlockBuffer;
 
 /// Two blocks in each line: on huge pages where a filter of this library is.
 #[derive(Debug)]
@@ -57,7 +59,8 @@ impl SplitBlocks {
         }
     }
 
-    /// Hits, counted one key after the other, or `None` without AVX2; with `ahead`, blocks are prefetched.
+    /// Hits, counted one key after the other, or `None` without AVX2; with `ahead`, blocks are
+    /// prefetched.
     pub fn count_hits(&self, hashes: &[u64], ahead: bool) -> Option<usize> {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {

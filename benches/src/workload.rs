@@ -78,8 +78,8 @@ impl Mix {
     }
 }
 
-/// Lookups for a filter of this many keys: few enough to stay in the second-level cache while the filter does, and enough to touch it
-/// all over when it does not.
+/// Lookups for a filter of this many keys: few enough to stay in the second-level cache while the
+/// filter does, and enough to touch it all over when it does not.
 pub fn lookup_count(keys: u64) -> usize {
     if keys <= 1_000_000 { 1 << 14 } else { 1 << 20 }
 }

@@ -1,5 +1,5 @@
-//! Compares `blocked-bloom` with the filters of other Rust crates, RocksDB's loop and the memory-bound baseline in interleaved rounds,
-//! and draws the pictures.
+//! Compares `blocked-bloom` with the filters of other Rust crates, RocksDB's loop and the
+//! memory-bound baseline in interleaved rounds, and draws the pictures.
 
 mod markdown;
 mod measure;
@@ -16,8 +16,8 @@ use clap::{Parser, ValueEnum};
 
 use crate::report::Report;
 
-/// Compares blocked-bloom with other filters: queries, building, false positives. Prints Markdown tables; all times are
-/// nanoseconds per key, median (least) over interleaved rounds.
+/// Compares blocked-bloom with other filters: queries, building, false positives. Prints Markdown
+/// tables; all times are nanoseconds per key, median (least) over interleaved rounds.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -25,7 +25,8 @@ struct Arguments {
     #[arg(long)]
     quick: bool,
 
-    /// Keys of the filters, such as 10K,1M,100M [default: 10K,100K,1M,10M,100M; with --quick 10K,1M].
+    /// Keys of the filters, such as 10K,1M,100M [default: 10K,100K,1M,10M,100M; with --quick
+    /// 10K,1M].
     #[arg(long, value_delimiter = ',', value_parser = number, value_name = "KEYS")]
     keys: Vec<u64>,
 

@@ -90,7 +90,8 @@ fn table<'t>(
     format!("\n### {title}\n\n{}", markdown(&heads.collect::<Vec<_>>(), rows))
 }
 
-/// The rate of a classical filter with the best whole number of probes, `min over k of (1 - e^(-k/bits))^k`.
+/// The rate of a classical filter with the best whole number of probes, `min over k of (1 -
+/// e^(-k/bits))^k`.
 pub(crate) fn classical(bits: f64) -> f64 {
     let rate = |probes| (1.0 - (-f64::from(probes) / bits).exp()).powi(probes);
     (1..=30).map(rate).fold(1.0, f64::min)

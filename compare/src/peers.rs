@@ -1,5 +1,5 @@
-//! The kinds of filters that are compared: how to fill one, and how to look keys up in it. Packages are used as their documentation
-//! recommends for speed.
+//! The kinds of filters that are compared: how to fill one, and how to look keys up in it. Packages
+//! are used as their documentation recommends for speed.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -35,7 +35,8 @@ pub(crate) const MOST: usize = 4096;
 pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
     /// The `i`th.
     fn number(i: u64) -> Self;
-    /// For all filters that take hashes: of keys XXH3-64, the fastest at hand, inlined for a known length.
+    /// For all filters that take hashes: of keys XXH3-64, the fastest at hand, inlined for a known
+    /// length.
     fn hashed(&self) -> u64;
     fn with_hashes(items: &[Self], count: impl FnOnce(&[u64]) -> usize) -> usize;
     fn contains<D: AsRef<[Block]>>(filter: &BloomFilter<D>, items: &[Self]) -> usize;
@@ -100,7 +101,8 @@ pub(crate) fn hits(
     keys: usize,
     look_up: impl FnOnce(&mut [u64]) -> Result<(), LengthError>,
 ) -> usize {
-    // Zeroing 512 bytes, or `count_ones` by twenty instructions for want of `popcnt`, takes as long as some keys: fewer are counted bit by bit.
+    // Zeroing 512 bytes, or `count_ones` by twenty instructions for want of `popcnt`, takes as long
+    // as some keys: fewer are counted bit by bit.
     if keys <= 64 {
         let mut word = [0];
         look_up(&mut word).expect("a word for 64 keys");
@@ -124,7 +126,8 @@ pub(crate) fn hits(
 /// Counts the hits of a call, by the way of this number.
 type Count<T> = Box<dyn Fn(usize, &[T]) -> usize + Send + Sync>;
 
-/// A filled filter: the memory of its table, and how to look keys up, each way for a row of its kind.
+/// A filled filter: the memory of its table, and how to look keys up, each way for a row of its
+/// kind.
 pub(crate) struct Filled<T> {
     pub(crate) bytes: usize,
     pub(crate) count: Count<T>,
@@ -145,7 +148,8 @@ fn single<T>(
     peer(bytes, move |_, items| items.iter().filter(|item| contains(item)).count())
 }
 
-/// Fills a filter with distinct items, at this many bits per key; `None` where the CPU has not what it takes.
+/// Fills a filter with distinct items, at this many bits per key; `None` where the CPU has not what
+/// it takes.
 type Fill<T> = fn(&[T], f64) -> Option<Filled<T>>;
 
 /// A kind of filter.
@@ -155,7 +159,8 @@ pub(crate) struct Kind {
     pub(crate) package: Option<&'static str>,
     pub(crate) configuration: &'static str,
     pub(crate) role: Role,
-    /// Rows of the tables, one for each way to look keys up, and whether it gains from keys that are given at once.
+    /// Rows of the tables, one for each way to look keys up, and whether it gains from keys that
+    /// are given at once.
     pub(crate) rows: &'static [(&'static str, bool)],
     pub(crate) of_hashes: Fill<u64>,
     pub(crate) of_keys: Fill<Key>,
@@ -295,7 +300,8 @@ fn split_blocks<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     })
 }
 
-/// This project's Ribbon filter, with the rate that a blocked Bloom filter of the same bits per key has: they take fewer.
+/// This project's Ribbon filter, with the rate that a blocked Bloom filter of the same bits per key
+/// has: they take fewer.
 fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let rate = params(items, bits).false_positive_rate();
     let mut builder = RibbonOptions::new(rate.min(0.5)).builder();

@@ -1,4 +1,5 @@
-//! The pictures: which figures of a report each shows, and how. A title is what the picture says, made of its figures.
+//! The pictures: which figures of a report each shows, and how. A title is what the picture says,
+//! made of its figures.
 
 use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
 use benches::table::counted;
@@ -42,7 +43,8 @@ const LOOKS: [Look; 8] = [
     ("fastbloom", "fastbloom", PURPLE, Line::Thin, Mark::Dot),
 ];
 
-/// The rows of the first picture beside the baseline: this crate, what beats it somewhere, RocksDB's loop and a classical filter.
+/// The rows of the first picture beside the baseline: this crate, what beats it somewhere,
+/// RocksDB's loop and a classical filter.
 const BY_SIZE: [&str; 5] = [OURS, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD, "fastbloom"];
 const BY_BATCH: [&str; 6] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SPLIT, SPLIT_AHEAD];
 
@@ -146,7 +148,8 @@ fn sizes(report: &Report) -> Chart {
     chart(report, title, &[&shown, reference], vec![panel])
 }
 
-/// The rate of blocked-bloom, as it predicts it, of enough keys that rounding up to a whole block makes no difference.
+/// The rate of blocked-bloom, as it predicts it, of enough keys that rounding up to a whole block
+/// makes no difference.
 fn predicted(bits: f64) -> f64 {
     Sizing::BitsPerKey(bits).params(100_000_000).map_or(1.0, |params| params.false_positive_rate())
 }

@@ -1,4 +1,5 @@
-//! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times, and what is lost.
+//! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times,
+//! and what is lost.
 
 use std::hash::DefaultHasher;
 
@@ -28,7 +29,8 @@ enum Op {
 /// A filter: does an op with hashes, and gives its bytes or the hits.
 type Peer = Box<dyn FnMut(Op, &[u64]) -> usize>;
 
-/// Names and filters for this many keys, the Bloom filter first; of packages only where filling would not take minutes.
+/// Names and filters for this many keys, the Bloom filter first; of packages only where filling
+/// would not take minutes.
 fn peers(keys: usize) -> Vec<(&'static str, Peer)> {
     fn count(filter: &impl Filter, hashes: &[u64]) -> usize {
         hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))

@@ -1,4 +1,5 @@
-//! The read paths: batches of keys, each hashed once and looked up in the filter of every table, and one key after the other.
+//! The read paths: batches of keys, each hashed once and looked up in the filter of every table,
+//! and one key after the other.
 
 use std::io;
 
@@ -26,7 +27,8 @@ pub(crate) fn multi_get<'t>(
     for (keys, values) in keys.chunks(BATCH).zip(answers.values.chunks_mut(BATCH)) {
         hasher.hash_batch(keys, &mut hashes);
         for (i, table) in tables.iter().enumerate() {
-            // The first lines of the next filter come from memory while this one is looked up; a call prefetches its own further ones.
+            // The first lines of the next filter come from memory while this one is looked up; a
+            // call prefetches its own further ones.
             if let Some(next) = tables.get(i + 1) {
                 hashes.iter().take(64).for_each(|&hash| next.filter.prefetch_hash(hash));
             }
@@ -42,7 +44,8 @@ pub(crate) fn multi_get<'t>(
     Ok(answers)
 }
 
-/// Looks up one key after the other: its hash is prefetched in all tables, then those that may have it are read.
+/// Looks up one key after the other: its hash is prefetched in all tables, then those that may have
+/// it are read.
 pub(crate) fn get_each<'t>(
     tables: &'t [Table],
     hasher: KeyHasher,

@@ -1,8 +1,10 @@
-//! Looks up keys in the table files of a small engine, with filters and without, and compares every answer with the truth.
+//! Looks up keys in the table files of a small engine, with filters and without, and compares every
+//! answer with the truth.
 //!
-//! Dictionary words are flushed to tables that each cover the whole key range, as the newest runs of an LSM tree do. A third of the words
-//! is held out, so that absent keys look like stored ones. Then directories of file paths are scanned, with filters that know their
-//! prefixes and with some that do not. A wrong answer makes the exit status non-zero.
+//! Dictionary words are flushed to tables that each cover the whole key range, as the newest runs
+//! of an LSM tree do. A third of the words is held out, so that absent keys look like stored ones.
+//! Then directories of file paths are scanned, with filters that know their prefixes and with some
+//! that do not. A wrong answer makes the exit status non-zero.
 //!
 //! ```text
 //! cargo run --release -p multiget
@@ -27,13 +29,15 @@ use crate::table::{Table, flush};
 
 const TABLES: usize = 8;
 
-/// Of all ways to look up, interleaved, so that noise affects all alike; times are medians. A build for tests looks at answers only.
+/// Of all ways to look up, interleaved, so that noise affects all alike; times are medians. A build
+/// for tests looks at answers only.
 const ROUNDS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
 
 type Way<'a> = (&'static str, Box<dyn Fn() -> io::Result<Answers<'a>> + 'a>);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Everything about the filters is stated here, once: whoever builds, opens or looks them up has it from these options.
+    // Everything about the filters is stated here, once: whoever builds, opens or looks them up has
+    // it from these options.
     let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
     let (hasher, key_hash) = (options.hasher()?, options.key_hash());
     let folder = tempfile::tempdir()?;

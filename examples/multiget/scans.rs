@@ -1,7 +1,8 @@
 //! Scans of all keys with a prefix: which tables have to be read, by what their filters know.
 //!
-//! The keys are file paths, a scan lists a directory. The files of a directory were written together and are in one table; a third of the
-//! directories are held out, so that there are scans that find nothing.
+//! The keys are file paths, a scan lists a directory. The files of a directory were written
+//! together and are in one table; a third of the directories are held out, so that there are scans
+//! that find nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Table files: a sorted run that is written once and then only read. Damage is an error, or a filter that is not used.
+//! Table files: a sorted run that is written once and then only read. Damage is an error, or a
+//! filter that is not used.
 //!
 //! ```text
 //! table   blocks | zeros | filter | index | start of the filter, u64 | start of the index, u64
@@ -7,7 +8,8 @@
 //! index   a block that has a record for each block: its last key, its start and end, u64
 //! ```
 //!
-//! Integers are little-endian. Zeros bring the filter to a multiple of 64, so that each of its blocks is one cache line of the mapping.
+//! Integers are little-endian. Zeros bring the filter to a multiple of 64, so that each of its
+//! blocks is one cache line of the mapping.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -25,8 +27,9 @@ const BLOCK_BYTES: usize = 4096;
 /// A key and its value.
 type Record<'t> = (&'t [u8], &'t [u8]);
 
-/// Writes a table file from records in ascending order of distinct keys, with a filter of these options. The file gets its name when
-/// all of it is stored. An engine would also sync the directory, for which the standard library has no portable way.
+/// Writes a table file from records in ascending order of distinct keys, with a filter of these
+/// options. The file gets its name when all of it is stored. An engine would also sync the
+/// directory, for which the standard library has no portable way.
 pub(crate) fn flush<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     path: &Path,
     run: impl IntoIterator<Item = (K, V)>,
@@ -74,7 +77,8 @@ fn write_block(file: &mut impl Write, block: &mut Vec<u8>) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// The records of a block, or `None` if it is damaged. The checksum has been verified, so that each is whole.
+/// The records of a block, or `None` if it is damaged. The checksum has been verified, so that each
+/// is whole.
 fn records(block: &[u8]) -> Option<impl Iterator<Item = Record<'_>>> {
     let (mut records, checksum) = block.split_last_chunk()?;
     let is_sound = KeyHasher::default().hash(records) == u64::from_le_bytes(*checksum);
@@ -112,7 +116,8 @@ impl AsRef<[u8]> for Section {
 }
 
 impl Table {
-    /// Opens a table file. Damage is an error that names the file; in the filter, or if that is not of `key_hash`, a warning.
+    /// Opens a table file. Damage is an error that names the file; in the filter, or if that is not
+    /// of `key_hash`, a warning.
     pub(crate) fn open(path: &Path, key_hash: KeyHash) -> io::Result<Self> {
         let file = File::open(path)?;
         #[expect(unsafe_code, reason = "mapped bytes change if somebody changes the file")]
@@ -125,7 +130,8 @@ impl Table {
         });
         let index = index.ok_or_else(|| damaged(path, "index"))?;
         let section = Section { map, range: filter };
-        // A filter that cannot be trusted must not say "absent". To do without costs block reads, not keys.
+        // A filter that cannot be trusted must not say "absent". To do without costs block reads,
+        // not keys.
         let (filter, error) = BloomFilter::open_or_pass_all(section.clone(), key_hash);
         if let Some(error) = error {
             eprintln!("warning: {}: filter not used: {error}", path.display());
@@ -141,7 +147,8 @@ impl Table {
         Table { path, index, section: self.section.clone(), filter }
     }
 
-    /// The filter's bytes, as a block cache hands them out; they were verified when the table was opened.
+    /// The filter's bytes, as a block cache hands them out; they were verified when the table was
+    /// opened.
     pub(crate) fn filter_bytes(&self) -> &[u8] {
         self.section.as_ref()
     }

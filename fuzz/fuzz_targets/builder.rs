@@ -1,6 +1,8 @@
-//! Property: however keys come to a builder, singly, in chunks or from threads, under whatever limit, the outcome is that of adding
-//! them one by one: the same bytes or the same error. The filter is the one that the documented probe scheme and sizing give. What a
-//! builder cannot take, keys where the caller hashes or hashes where prefixes are added, is an error that changes nothing.
+//! Property: however keys come to a builder, singly, in chunks or from threads, under whatever
+//! limit, the outcome is that of adding them one by one: the same bytes or the same error. The
+//! filter is the one that the documented probe scheme and sizing give. What a builder cannot take,
+//! keys where the caller hashes or hashes where prefixes are added, is an error that changes
+//! nothing.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -242,7 +244,8 @@ fuzz_target!(|input: Input| {
         (shape.blocks(), probes)
     };
     let found = (params.blocks(), params.probes());
-    // Once the limit is reached the filter has its shape: for the expected keys, or for those that had come if they were more.
+    // Once the limit is reached the filter has its shape: for the expected keys, or for those that
+    // had come if they were more.
     let items = match (input.memory_limit.map(u64::from), input.expected_items.map(u64::from)) {
         (Some(limit), Some(expected)) if len > limit % 1_024 => {
             (limit % 1_024).max(expected % 1_024)

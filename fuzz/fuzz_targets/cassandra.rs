@@ -1,9 +1,10 @@
-//! Property: any bytes are either rejected as Cassandra's `Filter.db`, or answered as a naive reading of the format answers, key by key
-//! and in batches; and a filter of the same shape is filled as a naive writer fills it, one by one and in batches. The header is also made
-//! to fit, so that the fuzzer gets past it.
+//! Property: any bytes are either rejected as Cassandra's `Filter.db`, or answered as a naive
+//! reading of the format answers, key by key and in batches; and a filter of the same shape is
+//! filled as a naive writer fills it, one by one and in batches. The header is also made to fit, so
+//! that the fuzzer gets past it.
 //!
-//! Input: one byte each for layout and size, for the probes of the header that is made to fit, and for the length of the keys'
-//! material; that material; the file.
+//! Input: one byte each for layout and size, for the probes of the header that is made to fit, and
+//! for the length of the keys' material; that material; the file.
 #![no_main]
 
 use blocked_bloom::Bitmask;
@@ -123,7 +124,8 @@ fuzz_target!(|input: &[u8]| {
     let [flags, probes, length, rest @ ..] = input else { return };
     let layout = Layout::ALL[usize::from(flags / 2) % 3];
     let (material, file) = rest.split_at(usize::from(*length).min(rest.len()));
-    // The pieces of the material are keys: of every short length, and enough for every stage of a batch.
+    // The pieces of the material are keys: of every short length, and enough for every stage of a
+    // batch.
     let keys: Vec<&[u8]> = (0..=material.len()).map(|end| &material[end / 2..end]).collect();
     check(file, layout, &keys);
 

@@ -1,6 +1,7 @@
-//! Property: any bytes are either no compact filter, and every lookup in them is "maybe" unless they have the length of a full one, or one on
-//! which lookups with and without opening agree with a naive reader of the document, and which is written again as those bytes. No
-//! bytes open in both forms.
+//! Property: any bytes are either no compact filter, and every lookup in them is "maybe" unless
+//! they have the length of a full one, or one on which lookups with and without opening agree with
+//! a naive reader of the document, and which is written again as those bytes. No bytes open in both
+//! forms.
 #![no_main]
 
 use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHash, KeyHasher};
@@ -72,7 +73,8 @@ fn check(bytes: &[u8]) {
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    // With the length and the first bytes of the trailer made to fit, so that the fuzzer gets past them.
+    // With the length and the first bytes of the trailer made to fit, so that the fuzzer gets past
+    // them.
     if bytes.len() >= 66 {
         let (fields, blocks) = bytes.split_at(2);
         let mut fitting = blocks[..blocks.len() / 64 * 64].to_vec();

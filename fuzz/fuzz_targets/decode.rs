@@ -1,6 +1,8 @@
-//! Property: any bytes are either rejected, or a filter on which every kernel agrees with the scalar probe scheme and whose re-encoding
-//! is those bytes. `open_or_pass_all` gives that filter, or one that passes all. A key or hash that is added to the opened filter is
-//! found, or cannot be taken and changes nothing. The input's checksums are made to fit, so that the fuzzer gets past them.
+//! Property: any bytes are either rejected, or a filter on which every kernel agrees with the
+//! scalar probe scheme and whose re-encoding is those bytes. `open_or_pass_all` gives that filter,
+//! or one that passes all. A key or hash that is added to the opened filter is found, or cannot be
+//! taken and changes nothing. The input's checksums are made to fit, so that the fuzzer gets past
+//! them.
 #![no_main]
 
 use blocked_bloom::{

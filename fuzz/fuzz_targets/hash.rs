@@ -1,5 +1,6 @@
-//! Property: a batch of keys of any lengths, hashed by any kernel, as slices, arrays, integers or by offsets, has the hash of each key;
-//! offsets are right or an error that writes nothing, as a naive reading of them says.
+//! Property: a batch of keys of any lengths, hashed by any kernel, as slices, arrays, integers or
+//! by offsets, has the hash of each key; offsets are right or an error that writes nothing, as a
+//! naive reading of them says.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,6 +1,8 @@
-//! Property: of any bytes, read as any format, whole and by ranges are the same: an error, or a filter that is described, counted and
-//! looked up in alike. No answer is given of a filter that is damaged, and the block of a single key says what the lookup says.
-//! The first byte chooses a format, or that the bytes are to be recognised; the second what is looked up; the rest is the file.
+//! Property: of any bytes, read as any format, whole and by ranges are the same: an error, or a
+//! filter that is described, counted and looked up in alike. No answer is given of a filter that is
+//! damaged, and the block of a single key says what the lookup says. The first byte chooses a
+//! format, or that the bytes are to be recognised; the second what is looked up; the rest is the
+//! file.
 #![no_main]
 
 use blocked_bloom_inspect::{
@@ -59,7 +61,8 @@ fn told(opened: &Opened<'_>, options: &LookupOptions) -> String {
         };
         told += &format!("{found}\n");
         let probes = opened.probes(key, options).expect("a key that was looked up");
-        // A part without a filter, or whose kind has no blocks, has no probes: only absence needs no further reason.
+        // A part without a filter, or whose kind has no blocks, has no probes: only absence needs
+        // no further reason.
         assert!(found || probes.iter().all(|probe| !probe.is_hit()), "{probes:?}");
     }
     told

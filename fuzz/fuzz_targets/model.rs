@@ -1,6 +1,7 @@
-//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a naive filter of the same shape does,
-//! which keeps one bool per bit. A key that the filter cannot hash is an error that changes nothing; merging with threads or without,
-//! one filter or a list of one, gives the same.
+//! Property: whatever is done to a filter, it finds what a set says was inserted, and answers as a
+//! naive filter of the same shape does, which keeps one bool per bit. A key that the filter cannot
+//! hash is an error that changes nothing; merging with threads or without, one filter or a list of
+//! one, gives the same.
 #![no_main]
 
 use std::collections::HashSet;
@@ -111,7 +112,7 @@ fuzz_target!(|input: (u8, u8, Vec<Step>, Vec<u64>)| {
                 other.fold(folded_by).unwrap();
                 let mut others = [filter.clone(), filter.clone()];
                 others[0].par_union_with(&other).unwrap();
-                others[1].union_all([other.view()]).unwrap();
+                others[1].union_all([&other.view()]).unwrap();
                 filter.union_with(&other).unwrap();
                 assert!(others.iter().all(|same| *same == filter));
                 hashes.iter().for_each(|&hash| naive.insert(hash));

@@ -1,8 +1,10 @@
-//! Property: any bytes are either rejected as a filter of Parquet, or answered as a naive reading of header and bitset answers, value
-//! by value and in batches, on every kernel; and a copy that can be added to gets the bits that a naive writer sets. A header that every
-//! writer writes is also put before the bytes.
+//! Property: any bytes are either rejected as a filter of Parquet, or answered as a naive reading
+//! of header and bitset answers, value by value and in batches, on every kernel; and a copy that
+//! can be added to gets the bits that a naive writer sets. A header that every writer writes is
+//! also put before the bytes.
 //!
-//! Input: one byte each for the length of the values' material and for where the filter stands in a file; that material; the filter.
+//! Input: one byte each for the length of the values' material and for where the filter stands in a
+//! file; that material; the filter.
 #![no_main]
 
 use blocked_bloom::{Bitmask, Filter, Kernel};

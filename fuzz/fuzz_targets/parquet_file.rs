@@ -1,6 +1,8 @@
-//! Property: any bytes are either rejected as a Parquet file, or read as a naive reading of the footer reads them: the same columns, and
-//! for each the filter that the footer's offset and length and its own header give, or an error if they do not agree, if it leaves
-//! the file or meets another filter. The frame of the file, magic numbers and length of the footer, is also made to fit.
+//! Property: any bytes are either rejected as a Parquet file, or read as a naive reading of the
+//! footer reads them: the same columns, and for each the filter that the footer's offset and length
+//! and its own header give, or an error if they do not agree, if it leaves the file or meets
+//! another filter. The frame of the file, magic numbers and length of the footer, is also made to
+//! fit.
 //!
 //! Input: two bytes that say how long the footer is; the file.
 #![no_main]
@@ -124,7 +126,8 @@ fn footer<'a>(reader: &mut Naive<'a>) -> Option<Vec<(i64, Vec<Chunk<'a>>)>> {
     groups
 }
 
-/// Where a filter begins in the file, and where by its column chunk it ends: a byte later if that does not say.
+/// Where a filter begins in the file, and where by its column chunk it ends: a byte later if that
+/// does not say.
 fn claim(chunk: &Chunk<'_>, data: &[u8]) -> Option<(i64, i64)> {
     let offset = chunk.offset.filter(|_| !chunk.elsewhere)?;
     let is_inside = (0..data.len() as i64).contains(&offset);

@@ -1,9 +1,12 @@
-//! Property: wherever a table's filter is cut, no key of the table and no scan that would find one is "absent"; every key is located in
-//! the partition that a naive search by the separators gives; and what is loaded for it opens exactly if it is the partition that the index
-//! means and undamaged. A key that is out of order is an error that changes nothing. A damaged index is rejected; one whose checksums fit
-//! is rejected, or locates by the same search; one whose separators do not ascend is rejected.
+//! Property: wherever a table's filter is cut, no key of the table and no scan that would find one
+//! is "absent"; every key is located in the partition that a naive search by the separators gives;
+//! and what is loaded for it opens exactly if it is the partition that the index means and
+//! undamaged. A key that is out of order is an error that changes nothing. A damaged index is
+//! rejected; one whose checksums fit is rejected, or locates by the same search; one whose
+//! separators do not ascend is rejected.
 //!
-//! Tables are of some forty keys: sizing every partition is most of the time, looking up most of the rest.
+//! Tables are of some forty keys: sizing every partition is most of the time, looking up most of
+//! the rest.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -218,7 +221,8 @@ fuzz_target!(|input: Input| {
                 assert!(whole.contains_prefix(&extractor, start));
             }
         }
-        // Rules of an engine's own need what the format says: the prefixes of the keys beside a cut, on both of its sides.
+        // Rules of an engine's own need what the format says: the prefixes of the keys beside a
+        // cut, on both of its sides.
         for (one, next) in keys.iter().zip(keys.iter().skip(1)) {
             for (at, other) in [(one, next), (next, one)] {
                 let filter = filter_of(at).prefixes(&extractor);

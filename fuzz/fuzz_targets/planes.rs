@@ -1,5 +1,6 @@
-//! Property: planes of any rows, made in any pieces, answer every query, range and batch as rows of `bool`s do, in memory and read by
-//! ranges; damaged bytes are an error, and records whose checksums fit are an error or answer without a panic.
+//! Property: planes of any rows, made in any pieces, answer every query, range and batch as rows of
+//! `bool`s do, in memory and read by ranges; damaged bytes are an error, and records whose
+//! checksums fit are an error or answer without a panic.
 #![no_main]
 
 use std::num::NonZeroU32;
@@ -181,7 +182,7 @@ fuzz_target!(|input: Input| {
     _ = PlanesLayout::last_record(tail, u64::from(input.range.0) << 20);
     // Any length that fits the record, however many rows it says.
     if let Err(blocked_bloom_planes::PlanesError::Header(
-        blocked_bloom::header::HeaderError::Length { expected, .. },
+        blocked_bloom::parts::HeaderError::Length { expected, .. },
     )) = PlanesLayout::from_tail(tail, 1)
         && let Ok(layout) = PlanesLayout::from_tail(tail, expected)
     {

@@ -1,6 +1,7 @@
-//! Property: a rule gives a scan the prefix that every key of the scan has, or none; and a filter never says "absent" about a scan
-//! that would find a key. Rules are read by their definition, a byte at a time. What cannot be added to the finished filter, a key or hash
-//! without its prefix, is an error that changes nothing.
+//! Property: a rule gives a scan the prefix that every key of the scan has, or none; and a filter
+//! never says "absent" about a scan that would find a key. Rules are read by their definition, a
+//! byte at a time. What cannot be added to the finished filter, a key or hash without its prefix,
+//! is an error that changes nothing.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,9 +1,11 @@
-//! Property: any bytes are either refused as a file of a dump of RedisBloom's, or answered as a naive reading of the format answers, key by
-//! key and in batches, and written as they were; and keys that are added are there. The file is also made to fit, so that the fuzzer gets
-//! past the header.
+//! Property: any bytes are either refused as a file of a dump of RedisBloom's, or answered as a
+//! naive reading of the format answers, key by key and in batches, and written as they were; and
+//! keys that are added are there. The file is also made to fit, so that the fuzzer gets past the
+//! header.
 //!
-//! Input: one byte each for the options and for the length of the keys' material; that material; the file, or, for the one that is made to
-//! fit, a byte for each link's rate, one for its size, one for its n2, and the bits of all.
+//! Input: one byte each for the options and for the length of the keys' material; that material;
+//! the file, or, for the one that is made to fit, a byte for each link's rate, one for its size,
+//! one for its n2, and the bits of all.
 #![no_main]
 #![allow(clippy::approx_constant, reason = "RedisBloom's logarithm has one digit less")]
 

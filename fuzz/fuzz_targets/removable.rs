@@ -1,5 +1,6 @@
-//! Property: whatever is added to a removable filter and removed from it, it holds what a multiset says, whichever kernel does it; its lines
-//! are the scalar definition's, also with a reader beside the writer. What is refused changes nothing.
+//! Property: whatever is added to a removable filter and removed from it, it holds what a multiset
+//! says, whichever kernel does it; its lines are the scalar definition's, also with a reader beside
+//! the writer. What is refused changes nothing.
 #![no_main]
 
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
-//! Property: any bytes are either refused as a removable filter, or they are its own re-encoding, and answer as the scalar definition does
-//! on the lines behind the header. Checksums are made to fit, so that the fuzzer gets past them.
+//! Property: any bytes are either refused as a removable filter, or they are its own re-encoding,
+//! and answer as the scalar definition does on the lines behind the header. Checksums are made to
+//! fit, so that the fuzzer gets past them.
 #![no_main]
 
 use blocked_bloom::{Bitmask, Kernel, KeyHasher};

@@ -1,7 +1,9 @@
-//! Properties: any bytes are either refused as a Ribbon filter, or answered alike by every kernel and by the scalar definition; a filter that
-//! is built of any hashes has them all, or is an error; so with RocksDB's blocks, whose bytes have no checksum.
+//! Properties: any bytes are either refused as a Ribbon filter, or answered alike by every kernel
+//! and by the scalar definition; a filter that is built of any hashes has them all, or is an error;
+//! so with RocksDB's blocks, whose bytes have no checksum.
 //!
-//! Input: one byte for what is done, one for the rate or the number of blocks, one for a seed; then bytes of a filter, or hashes.
+//! Input: one byte for what is done, one for the rate or the number of blocks, one for a seed; then
+//! bytes of a filter, or hashes.
 #![no_main]
 
 use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash};

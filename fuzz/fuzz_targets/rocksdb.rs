@@ -1,8 +1,9 @@
-//! Property: any bytes are either rejected as a filter block of RocksDB, or answered as a naive reading of the format answers, key by
-//! key, by hashes and in batches, on every kernel. The last five bytes are also made to fit, so that the fuzzer gets past them.
+//! Property: any bytes are either rejected as a filter block of RocksDB, or answered as a naive
+//! reading of the format answers, key by key, by hashes and in batches, on every kernel. The last
+//! five bytes are also made to fit, so that the fuzzer gets past them.
 //!
-//! Input: one byte each for the kind that is made to fit, for its probes or lines, and for the length of the keys' material; that
-//! material; the block.
+//! Input: one byte each for the kind that is made to fit, for its probes or lines, and for the
+//! length of the keys' material; that material; the block.
 #![no_main]
 
 use blocked_bloom::{Bitmask, Filter, Kernel};

@@ -1,9 +1,11 @@
-//! Property: an SST file that was changed is rejected, or no key that may have been in it becomes "absent" where checksums cover the
-//! change; whatever is in a file, singly and in batches the answers are the same, and hashes rule out no key that may be there. Files
-//! without checksums, and files that are put together from arbitrary blocks with fitting ones, lead the fuzzer behind them.
+//! Property: an SST file that was changed is rejected, or no key that may have been in it becomes
+//! "absent" where checksums cover the change; whatever is in a file, singly and in batches the
+//! answers are the same, and hashes rule out no key that may be there. Files without checksums, and
+//! files that are put together from arbitrary blocks with fitting ones, lead the fuzzer behind
+//! them.
 //!
-//! Input: one byte that says which file and in what way; then changes of three bytes each (where, how), the file itself, or the
-//! properties and blocks that make one.
+//! Input: one byte that says which file and in what way; then changes of three bytes each (where,
+//! how), the file itself, or the properties and blocks that make one.
 #![no_main]
 
 use blocked_bloom::{Bitmask, Filter};

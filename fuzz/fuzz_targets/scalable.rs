@@ -1,6 +1,7 @@
-//! Property: whatever is done to a growing filter, it finds what a set says was inserted, says of a key that it was there only if some
-//! link says so, and comes back the same from its bytes. A batch makes the filter that its hashes one by one make, also where adding
-//! fails on the way. Options out of range, and keys where the caller hashes, are errors that change nothing.
+//! Property: whatever is done to a growing filter, it finds what a set says was inserted, says of a
+//! key that it was there only if some link says so, and comes back the same from its bytes. A batch
+//! makes the filter that its hashes one by one make, also where adding fails on the way. Options
+//! out of range, and keys where the caller hashes, are errors that change nothing.
 #![no_main]
 
 use std::collections::HashSet;
@@ -44,7 +45,8 @@ fn naive(filter: &ScalableBloomFilter, hash: u64) -> bool {
     filter.links().iter().any(|link| link.contains_hash(hash))
 }
 
-/// Adds a batch; false if that failed, as it may where no memory gives the rate that is left for a further link.
+/// Adds a batch; false if that failed, as it may where no memory gives the rate that is left for a
+/// further link.
 fn insert_batch(
     filter: &mut ScalableBloomFilter,
     hashes: &[u64],

@@ -1,6 +1,6 @@
-//! Property: any bytes are either rejected as a growing filter, or every link opens by itself, the answers are the links', and the
-//! re-encoding is those bytes. A key that the filter cannot hash is an error that changes nothing. Checksums are made to fit, so that the
-//! fuzzer gets past them.
+//! Property: any bytes are either rejected as a growing filter, or every link opens by itself, the
+//! answers are the links', and the re-encoding is those bytes. A key that the filter cannot hash is
+//! an error that changes nothing. Checksums are made to fit, so that the fuzzer gets past them.
 #![no_main]
 
 use blocked_bloom::{Bitmask, BloomFilter, KeyHasher};
@@ -48,7 +48,8 @@ fn check(bytes: &[u8]) {
         assert!(filter.contains("key") && view.contains("key"));
         assert_eq!(filter.to_bytes(), bytes);
     }
-    // Nothing in a header of other writers makes adding panic or lose the hash; a link may be rejected for its size.
+    // Nothing in a header of other writers makes adding panic or lose the hash; a link may be
+    // rejected for its size.
     if view.links().len() > 0 && filter.insert_hash(1).is_ok() {
         assert!(filter.contains_hash(1));
         assert!(ScalableBloomFilter::from_bytes(&filter.to_bytes()).is_ok());

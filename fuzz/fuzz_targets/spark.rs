@@ -1,9 +1,9 @@
-//! Property: any bytes are either refused as a filter of Spark's, or answered as a naive reading of the format answers, key by key and in
-//! batches; and a filter of the same shape is filled as a naive writer fills it. The header is also made to fit, so that the fuzzer gets
-//! past it.
+//! Property: any bytes are either refused as a filter of Spark's, or answered as a naive reading of
+//! the format answers, key by key and in batches; and a filter of the same shape is filled as a
+//! naive writer fills it. The header is also made to fit, so that the fuzzer gets past it.
 //!
-//! Input: one byte each for version and size, for the hash functions of the header that is made to fit, for its seed, and for the length
-//! of the keys' material; that material; the file.
+//! Input: one byte each for version and size, for the hash functions of the header that is made to
+//! fit, for its seed, and for the length of the keys' material; that material; the file.
 #![no_main]
 
 #[path = "../../crates/formats/tests/suite/classical/naive.rs"]

@@ -1,6 +1,7 @@
 //! A naive reading of Thrift's compact protocol and of the header of a Parquet filter.
 
-/// What is left of the bytes, and how deep it got; every step is `None` at their end and at what is not Thrift.
+/// What is left of the bytes, and how deep it got; every step is `None` at their end and at what is
+/// not Thrift.
 pub struct Naive<'a> {
     pub rest: &'a [u8],
     pub deepest: usize,

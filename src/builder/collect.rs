@@ -1,7 +1,7 @@
 //! Keys from several threads, and finishing with several threads: the methods `par_*`.
 //!
-//! Each thread collects into a builder of its own, and the builders are joined in the order of the iterator, so that the result
-//! does not depend on the threads.
+//! Each thread collects into a builder of its own, and the builders are joined in the order of the
+//! iterator, so that the result does not depend on the threads.
 
 use alloc::boxed::Box;
 use alloc::collections::LinkedList;
@@ -11,21 +11,22 @@ use rayon::prelude::*;
 
 use super::{BloomFilterBuilder, Pending, prefixes};
 use crate::filter::{BloomFilter, BuildError};
-use crate::hash::KeyError;
+use crate::hash::{Key, KeyError};
 use crate::threads::Threads;
 
 impl BloomFilterBuilder {
-    /// [`extend`](Self::extend) with keys that several threads produce, in the order of the iterator: the same builder, whatever the
-    /// threads.
+    /// [`extend`](Self::extend) with keys that several threads produce, in the order of the
+    /// iterator: the same builder, whatever the threads.
     ///
-    /// If the iterator panics, nothing was added. Before the [memory limit](crate::FilterOptions::with_memory_limit) is checked, all
-    /// keys of the iterator may be held, 8 bytes each; without a number of expected items, a part of the iterator that reaches the
-    /// limit by itself holds no more. A builder of prefixes holds 32 bytes for each.
+    /// If the iterator panics, nothing was added. Before the [memory
+    /// limit](crate::FilterOptions::with_memory_limit) is checked, all keys of the iterator may be
+    /// held, 8 bytes each; without a number of expected items, a part of the iterator that reaches
+    /// the limit by itself holds no more. A builder of prefixes holds 32 bytes for each.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert); nothing is added then.
-    pub fn par_extend<K: AsRef<[u8]> + Send>(
+    pub fn par_extend<K: Key + Send>(
         &mut self,
         keys: impl IntoParallelIterator<Item = K>,
     ) -> Result<(), KeyError> {
@@ -90,8 +91,9 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// [`finish`](Self::finish) by the threads of the current rayon pool, if there are eight million keys or more: below, one thread is
-    /// as fast. The bytes do not depend on the number of threads.
+    /// [`finish`](Self::finish) by the threads of the current rayon pool, if there are eight
+    /// million keys or more: below, one thread is as fast. The bytes do not depend on the number of
+    /// threads.
     ///
     /// # Errors
     ///
@@ -100,7 +102,8 @@ impl BloomFilterBuilder {
         self.finish_by(Threads::Pool)
     }
 
-    /// [`finish_verified`](Self::finish_verified) by the threads of the current rayon pool, as [`par_finish`](Self::par_finish).
+    /// [`finish_verified`](Self::finish_verified) by the threads of the current rayon pool, as
+    /// [`par_finish`](Self::par_finish).
     ///
     /// # Errors
     ///

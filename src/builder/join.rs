@@ -11,7 +11,8 @@ impl BloomFilterBuilder {
         BloomFilterBuilder { memory_limit, ..BloomFilterBuilder::new(self.options.clone()) }
     }
 
-    /// Adds what was added to `part`, as if it had come after what is here, without copying the list.
+    /// Adds what was added to `part`, as if it had come after what is here, without copying the
+    /// list.
     pub(crate) fn append(&mut self, mut part: Self) {
         if let Some(error) = part.failed {
             self.fail(error);
@@ -34,8 +35,8 @@ impl BloomFilterBuilder {
             return;
         }
         for chunk in part.chunks {
-            // Small chunks would each cost a thread's bookkeeping when the filter is filled; and under a limit, what happens must
-            // not depend on how the parts were cut.
+            // Small chunks would each cost a thread's bookkeeping when the filter is filled; and
+            // under a limit, what happens must not depend on how the parts were cut.
             let is_kept = chunk.len() >= CHUNK / 2 && self.memory_limit == u64::MAX;
             if is_kept && self.failed.is_none() && self.chunks.try_reserve(1).is_ok() {
                 self.chunks.push(chunk);

@@ -40,7 +40,8 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Makes space for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever copied and little is unused.
+    /// Makes space for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever
+    /// copied and little is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
             self.flush(Threads::One)?;
@@ -81,7 +82,8 @@ impl BloomFilterBuilder {
         };
         let params = self.options.params(self.len().max(expected))?;
         let filter = empty(&self.options, params, Threads::One)?;
-        // The first chunk collects what is flushed next: the largest, since the last may be what was left of the limit.
+        // The first chunk collects what is flushed next: the largest, since the last may be what
+        // was left of the limit.
         let sizes = self.chunks.iter().map(Vec::capacity).enumerate();
         match sizes.max_by_key(|&(_, size)| size) {
             Some((largest, _)) => self.chunks.swap(0, largest),
@@ -91,7 +93,8 @@ impl BloomFilterBuilder {
         self.flush(Threads::One)
     }
 
-    /// Inserts the list into the filter that is being filled, and looks up every hash in it: later the hashes are gone.
+    /// Inserts the list into the filter that is being filled, and looks up every hash in it: later
+    /// the hashes are gone.
     pub(super) fn flush(&mut self, threads: Threads) -> Result<(), BuildError> {
         let Some(filling) = &mut self.filling else { return Ok(()) };
         insert(&mut filling.filter, &mut self.chunks, threads)?;

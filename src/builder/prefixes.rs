@@ -1,7 +1,7 @@
 //! Prefixes that are added beside keys, or instead of them.
 
 use super::BloomFilterBuilder;
-use crate::hash::{KeyError, KeyHasher};
+use crate::hash::{Key, KeyError, KeyHasher};
 use crate::options::FilterOptions;
 
 /// Hashes of a key and of its prefix, as far as they are to be added.
@@ -17,12 +17,15 @@ pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> 
 }
 
 impl BloomFilterBuilder {
-    /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added just before it: for an engine that
-    /// has the prefix at hand, or whose own rule wants more than the bytes of a key.
+    /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added
+    /// just before it: for an engine that has the prefix at hand, or whose own rule wants more than
+    /// the bytes of a key.
     ///
-    /// It stands in for [`insert`](Self::insert), which has the options' extractor cut the prefix, and must be given the same:
-    /// a prefix that [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) would cut otherwise is one that scans do
-    /// not find. `None` means that the key has none. A builder of keys alone ignores the prefix.
+    /// It stands in for [`insert`](Self::insert), which has the options' extractor cut the prefix,
+    /// and must be given the same: a prefix that
+    /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) would cut otherwise is
+    /// one that scans do not find. `None` means that the key has none. A builder of keys alone
+    /// ignores the prefix.
     ///
     /// # Errors
     ///
@@ -31,7 +34,8 @@ impl BloomFilterBuilder {
     /// ```
     /// # use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
     /// let tenant = PrefixExtractor::fixed(4);
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(tenant.clone()).builder();
+    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(tenant.clone());
+    /// let mut builder = options.builder();
     /// builder.insert_with_prefix("ab12/apple", Some(b"ab12"))?;
     /// builder.insert_with_prefix("ab1", None)?;
     /// assert_eq!(builder.len(), 3);
@@ -42,7 +46,7 @@ impl BloomFilterBuilder {
     #[inline]
     pub fn insert_with_prefix(
         &mut self,
-        key: impl AsRef<[u8]>,
+        key: impl Key,
         prefix: Option<&[u8]>,
     ) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
@@ -67,13 +71,15 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Adds the prefix of a key without the key; nothing if the options add no prefixes, or the key has none. For a filter that answers
-    /// for scans that end in it or go on behind it, as those of partitions do.
+    /// Adds the prefix of a key, but not the key; nothing if the options add no prefixes or the key
+    /// has none. For partitions: the filter of each is given the prefixes of the keys just before
+    /// and just behind it, since a scan that begins or ends between two partitions looks up its
+    /// prefix in both.
     ///
     /// # Errors
     ///
     /// As `insert`.
-    pub fn insert_prefix_of(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
+    pub fn insert_prefix_of(&mut self, key: impl Key) -> Result<(), KeyError> {
         let (_, prefix) = hashes(&self.options, self.options.hasher()?, key.as_ref());
         self.add_with_prefix((None, prefix));
         Ok(())

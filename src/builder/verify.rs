@@ -1,6 +1,7 @@
 //! The proof that what was added to a builder is in the filter.
 //!
-//! A sum of the hashes is kept while they come; at the end the list must have the same sum and the filter contain all of it.
+//! A sum of the hashes is kept while they come; at the end the list must have the same sum and the
+//! filter contain all of it.
 
 use alloc::vec::Vec;
 
@@ -9,7 +10,8 @@ use crate::buffer::AllocError;
 use crate::filter::{BloomFilter, BuildError};
 use crate::threads::Threads;
 
-/// Mixes a hash before summing, so that two corrupted hashes do not cancel; six instructions per key.
+/// Mixes a hash before summing, so that two corrupted hashes do not cancel; six instructions per
+/// key.
 #[inline]
 pub(super) fn mix(hash: u64) -> u64 {
     let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -23,17 +25,20 @@ pub(super) fn sum_of(hashes: &[u64]) -> u64 {
 impl BloomFilterBuilder {
     /// [`finish`](Self::finish), and then looks up every key that was added.
     ///
-    /// The builder sums up the hashes as they come. The list that was inserted must still have that sum, and the filter must contain
-    /// every hash of it: a bit that flipped in the list, or one that was lost on its way into the filter, is noticed. A fault that
-    /// inserting and looking up share is not; the tests that compare kernels are for those. Keys that went into the filter when the
-    /// [memory limit](crate::FilterOptions::with_memory_limit) was reached were looked up right then.
+    /// The builder sums up the hashes as they come. The list that was inserted must still have that
+    /// sum, and the filter must contain every hash of it: a bit that flipped in the list, or one
+    /// that was lost on its way into the filter, is noticed. A fault that inserting and looking up
+    /// share is not; the tests that compare kernels are for those. Keys that went into the filter
+    /// when the [memory limit](crate::FilterOptions::with_memory_limit) was reached were looked up
+    /// right then.
     ///
     /// Cost: one more query per key, half to three quarters of `finish` (`benches/NOTES.md`).
     ///
     /// # Errors
     ///
-    /// As `finish`, and [`BuildError::HashesChanged`] or [`BuildError::KeysMissing`] if the filter cannot be trusted. A flush that
-    /// must go on has [`finish_verified_or_pass_all`](Self::finish_verified_or_pass_all).
+    /// As `finish`, and [`BuildError::HashesChanged`] or [`BuildError::KeysMissing`] if the filter
+    /// cannot be trusted. A flush that must go on has
+    /// [`finish_verified_or_pass_all`](Self::finish_verified_or_pass_all).
     pub fn finish_verified(self) -> Result<BloomFilter, BuildError> {
         self.finish_verified_by(Threads::One)
     }
@@ -47,8 +52,8 @@ impl BloomFilterBuilder {
         Ok(self.with_contents(filter))
     }
 
-    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything and the reason: for a flush that must
-    /// not fail for its filter's sake.
+    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything
+    /// and the reason: for a flush that must not fail for its filter's sake.
     ///
     /// # Errors
     ///

@@ -1,43 +1,48 @@
 //! A filter that threads add to and query at the same time: a memtable's.
 //!
-//! The blocks are only ever touched as atomic words: a plain load of a word that another thread is writing is undefined behaviour,
-//! so the kernels, which load plainly, do not serve here. Statistics and bytes are [`BloomFilter`]'s: both types turn into each other
-//! without copying. There are no locks. Exists where the machine has atomic words of 64 or of 32 bits.
+//! The blocks are only ever touched as atomic words: a plain load of a word that another thread is
+//! writing is undefined behaviour, so the kernels, which load plainly, do not serve here.
+//! Statistics and bytes are [`BloomFilter`]'s: both types turn into each other without copying.
+//! There are no locks. Exists where the machine has atomic words of 64 or of 32 bits.
 
 mod word;
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use self::word::{Word, copy_words, set};
-use super::owned::{insert_keys, insert_methods};
+use super::insert::{insert_keys, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::LengthError;
 use crate::bitmask::Bitmask;
 use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
-use crate::hash::{KeyError, KeyHash};
+use crate::hash::{Key, KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
 use crate::probe::{self, BLOCK_BYTES};
 
 /// A filter that any number of threads add to and query through `&self`, without locks.
 ///
-/// For a memtable: writers insert, readers look up, at the same time. Share it by reference or in an `Arc`; a filter that one
-/// thread owns is better a [`BloomFilter`], whose batches are answered by a SIMD kernel.
+/// For a memtable: writers insert, readers look up, at the same time. Share it by reference or in
+/// an `Arc`; a filter that one thread owns is better a [`BloomFilter`], whose batches are answered
+/// by a SIMD kernel.
 ///
-/// **What a reader finds.** A key is never absent for a thread that learned of its insertion: if `insert` returned before
-/// `contains` was called, and that order was established by any synchronisation (a channel, a lock, a `Release` store read
-/// by an `Acquire` load, joining a thread), `contains` returns true. A query that races with the insertion may answer either way.
+/// **What a reader finds.** A key is never absent for a thread that learned of its insertion: if
+/// `insert` returned before `contains` was called, and that order was established by any
+/// synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load, joining a
+/// thread), `contains` returns true. A query that races with the insertion may answer either way.
 ///
-/// **What it does not do.** All accesses are relaxed. An answer of true is no synchronisation: it does not make visible what the
-/// other thread wrote before it inserted. The memtable's own structure must do that.
+/// **What it does not do.** All accesses are relaxed. An answer of true is no synchronisation: it
+/// does not make visible what the other thread wrote before it inserted. The memtable's own
+/// structure must do that.
 ///
 /// The bits are those that a [`BloomFilter`] would have after the same insertions, in any order.
 ///
-/// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`). Prices on Zen 3, 6 probes, one thread, 100,000 keys
-/// in cache: 29 ns to insert a new key, 6 ns one that is there, 8 ns to look one up; `benches/NOTES.md` has more.
+/// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`). Prices on Zen 3, 6
+/// probes, one thread, 100,000 keys in cache: 29 ns to insert a new key, 6 ns one that is there, 8
+/// ns to look one up; `benches/NOTES.md` has more.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom::{Filter, FilterOptions, Sizing};
 /// let filter = FilterOptions::new(Sizing::BitsPerKey(10.0)).atomic_filter(2_000)?;
 /// std::thread::scope(|threads| {
 ///     for writer in 0..2_u32 {
@@ -51,7 +56,7 @@ use crate::probe::{self, BLOCK_BYTES};
 /// });
 /// assert!((0..2_000_u32).all(|key| filter.contains(key.to_le_bytes())));
 ///
-/// // No writer is left: statistics, SIMD kernels and the stored format are those of the owned filter.
+/// // No writer is left: statistics, kernels and the stored format are those of the owned filter.
 /// let filter = filter.into_filter();
 /// assert_eq!(filter.keys_inserted(), 2_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -77,28 +82,33 @@ impl AtomicBloomFilter {
         BloomFilter::new(params, key_hash).map(Self::from)
     }
 
-    /// Adds a key. Returns true if it was certainly not there before, as [`insert_hash`](Self::insert_hash) says it.
+    /// Adds a key. Returns true if it was certainly not there before, as
+    /// [`insert_hash`](Self::insert_hash) says it.
     ///
     /// Cost: one hash and one [`insert_hash`](Self::insert_hash).
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes. Nothing is changed then.
+    /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes. Nothing is changed
+    /// then.
     #[inline]
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> Result<bool, KeyError> {
+    pub fn insert(&self, key: impl Key) -> Result<bool, KeyError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash. Returns true if this call set at least one bit that was not set.
+    /// Adds the key with this hash. Returns true if this call set at least one bit that was not
+    /// set.
     ///
-    /// True means that the key was certainly not there: no insertion of it had returned before this one began (in the sense of
-    /// the [type's](Self) documentation). False means that it may have been there. Each bit is set by one call, so of
-    /// threads that race to insert one new key at least one gets true, and more than one may, each for bits of its own. Only
-    /// if keys that share its bits are inserted at the same time may they all get false.
+    /// True means that the key was certainly not there: no insertion of it had returned before this
+    /// one began (in the sense of the [type's](Self) documentation). False means that it may have
+    /// been there. Each bit is set by one call, so of threads that race to insert one new key at
+    /// least one gets true, and more than one may, each for bits of its own. Only if keys that
+    /// share its bits are inserted at the same time may they all get false.
     ///
-    /// Cost: one cache line. Bits that are set already are not written, so a key that is inserted again and again leaves the line
-    /// shared among the cores; a new one costs one atomic read-modify-write for each bit that it sets.
+    /// Cost: one cache line. Bits that are set already are not written, so a key that is inserted
+    /// again and again leaves the line shared among the cores; a new one costs one atomic
+    /// read-modify-write for each bit that it sets.
     ///
     /// # Errors
     ///
@@ -110,7 +120,7 @@ impl AtomicBloomFilter {
         Ok(self.set(hash))
     }
 
-    insert_methods!(self, &self);
+    insert_methods!(self: [&self]);
 
     /// Adds every hash. `new` is empty, or one word per 64 hashes, for which were new.
     fn insert_all(&self, hashes: &[u64], new: &mut [u64]) {
@@ -131,7 +141,8 @@ impl AtomicBloomFilter {
         set(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
-    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched before.
+    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was
+    /// prefetched before.
     fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
         let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
@@ -146,7 +157,8 @@ impl AtomicBloomFilter {
 
     /// Additions so far, saturating (on 32-bit machines at the first 2^32 - 1 of one thread).
     ///
-    /// Insertions under way may or may not be counted. Cost: reads the eight lines that threads count in.
+    /// Insertions under way may or may not be counted. Cost: reads the eight lines that threads
+    /// count in.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted.saturating_add(self.additions.sum())
     }
@@ -167,10 +179,11 @@ impl AtomicBloomFilter {
         Params::of_filter(self.keys_inserted(), blocks, probes, self.is_pass_all())
     }
 
-    /// The same filter for one owner, with SIMD kernels, statistics and the stored format. Nothing is copied.
+    /// The same filter for one owner, with SIMD kernels, statistics and the stored format. Nothing
+    /// is copied.
     ///
-    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc` gives it up with
-    /// `Arc::into_inner`.
+    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc`
+    /// gives it up with `Arc::into_inner`.
     #[must_use]
     pub fn into_filter(self) -> BloomFilter {
         let meta = Meta { keys_inserted: self.keys_inserted(), ..self.meta };
@@ -258,8 +271,9 @@ impl Word for AtomicWord {
 
 /// Counts additions in one of eight cache lines; which one depends on the thread.
 ///
-/// In a single line the count would be what threads wait for: two that insert at 6 probes take 58 ns for a new key and 18 for a
-/// known one, against 41 and 10 with these lines, and 40 and 10 without a count.
+/// In a single line the count would be what threads wait for: two that insert at 6 probes take 58
+/// ns for a new key and 18 for a known one, against 41 and 10 with these lines, and 40 and 10
+/// without a count.
 #[derive(Default)]
 struct Additions([Line; 8]);
 
@@ -270,8 +284,8 @@ struct Line(AtomicUsize);
 impl Additions {
     #[inline]
     fn add(&self, additions: usize) {
-        // Threads have stacks of their own: the address of a variable tells most of them apart, without `std`. Two threads in one
-        // line, or one in two, cost time only.
+        // Threads have stacks of their own: the address of a variable tells most of them apart,
+        // without `std`. Two threads in one line, or one in two, cost time only.
         let variable = 0_u8;
         let stack = (&raw const variable).addr() as u64 >> 16;
         let line = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;

@@ -1,11 +1,13 @@
-//! The compact stored form: the blocks and a trailer of eight bytes, for containers with a checksum of their own. `docs/format.md` is
-//! normative.
+//! The compact stored form: the blocks and a trailer of eight bytes, for containers with a checksum
+//! of their own. `docs/format.md` is normative.
 //!
-//! Its length is never that of the full form, which is a multiple of 64, so neither is taken for the other.
+//! Its length is never that of the full form, which is a multiple of 64, so neither is taken for
+//! the other.
 
 use alloc::vec::Vec;
 
 use super::format::MAGIC;
+use super::parts::Blocks;
 use super::{BloomFilter, FormatError, Meta};
 use crate::hash::KeyHash;
 use crate::header::HeaderError;
@@ -22,16 +24,19 @@ const FLAGS_PASS_ALL: u8 = 5;
 /// Bytes of the trailer: kind, version, probes, flags, keys inserted.
 const TRAILER_BYTES: usize = 8;
 
-impl<D: AsRef<[Block]>> BloomFilter<D> {
-    /// The compact form: the blocks and eight bytes, 56 fewer than [`to_bytes`](Self::to_bytes). For small filters in a container that has
-    /// a checksum; a filter of 20 keys at 10 bits per key takes 72 bytes.
+impl<D: Blocks> BloomFilter<D> {
+    /// The compact form: the blocks and eight bytes, 56 fewer than [`to_bytes`](Self::to_bytes).
+    /// For small filters in a container that has a checksum; a filter of 20 keys at 10 bits per key
+    /// takes 72 bytes.
     ///
-    /// Eight bytes cannot say which hash a filter has or what it holds, so it must be of whole keys and XXH3-64 with seed 0. Only
-    /// [`from_compact_bytes`](BloomFilter::from_compact_bytes) and [`contains_hash_in`](BloomFilter::contains_hash_in) read this form.
+    /// Eight bytes cannot say which hash a filter has or what it holds, so it must be of whole keys
+    /// and XXH3-64 with seed 0. Only [`from_compact_bytes`](BloomFilter::from_compact_bytes) and
+    /// [`contains_hash_in`](BloomFilter::contains_hash_in) read this form.
     ///
     /// # Errors
     ///
-    /// [`FormatError::NotCompact`] for a filter of another hash or seed, of prefixes, or of 2^32 keys and more.
+    /// [`FormatError::NotCompact`] for a filter of another hash or seed, of prefixes, or of 2^32
+    /// keys and more.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -71,14 +76,16 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// Opens the compact form, whatever the alignment of the bytes.
     ///
-    /// **No checksum is verified, since the form has none**: the container of the bytes must have one, and must have checked it. The caller
-    /// knows that the bytes are of this form, and what was hashed with XXH3-64 and seed 0.
+    /// **No checksum is verified, since the form has none**: the container of the bytes must have
+    /// one, and must have checked it. The caller knows that the bytes are of this form, and what
+    /// was hashed with XXH3-64 and seed 0.
     ///
     /// Cost: reads eight bytes, and the block of a pass-all filter.
     ///
     /// # Errors
     ///
-    /// [`FormatError::Header`] for bytes that are no compact filter, among them every filter in the full form.
+    /// [`FormatError::Header`] for bytes that are no compact filter, among them every filter in the
+    /// full form.
     pub fn from_compact_bytes(bytes: B) -> Result<Self, FormatError> {
         let data = Stored::with_blocks_at(0, bytes);
         let meta = open(data.bytes().unwrap_or_default())?;

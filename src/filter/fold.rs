@@ -1,34 +1,38 @@
-//! Folding: making a filter smaller after its keys are gone, as exactly as if it had been built smaller. The probe count cannot change
-//! after insertion.
+//! Folding: making a filter smaller after its keys are gone, as exactly as if it had been built
+//! smaller. The probe count cannot change after insertion.
 //!
-//! Exact, since the block index is monotone: with `n` blocks and `g` a divisor of `n`, block `i` of `n` and block `i / g` of
-//! `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) = floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks
-//! gives the bits that inserting the same keys into `n / g` blocks gives.
+//! Exact, since the block index is monotone: with `n` blocks and `g` a divisor of `n`, block `i` of
+//! `n` and block `i / g` of `n / g` are that of the same key, `floor(floor(lo n / 2^32) / g) =
+//! floor(lo (n / g) / 2^32)`. So OR-ing `g` adjacent blocks gives the bits that inserting the same
+//! keys into `n / g` blocks gives.
 
-use core::fmt::{self, Display, Formatter};
-
-use super::BloomFilter;
-use super::statistics::{Fills, rate_at};
-use crate::buffer::{AllocError, BlockBuffer};
-use crate::error::plural;
+use super::facts::{Fills, rate_at};
+use super::parts::Blocks;
+use super::{BloomFilter, BuildError};
+use crate::buffer::BlockBuffer;
 use crate::params::{self, ParamsError};
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
-    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing this many adjacent blocks into one.
+    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing this many adjacent
+    /// blocks into one.
     ///
-    /// Exact: the bytes are then those of a filter that was built with that many blocks, the same probes and the same keys. The
-    /// number of keys inserted stays, and so do the probes, which fit the size the filter was made for: fold a filter that
-    /// received fewer keys than it was sized for. [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that
-    /// can be folded by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as it is.
+    /// Exact: the bytes are then those of a filter that was built with that many blocks, the same
+    /// probes and the same keys. The number of keys inserted stays, and so do the probes, which fit
+    /// the size the filter was made for: fold a filter that received fewer keys than it was sized
+    /// for. [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be
+    /// folded by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape,
+    /// stays as it is.
     ///
-    /// Cost: reads every block once. Works in place; then what is left moves to memory of its own size, so that for a moment the
-    /// filter takes `1 + 1 / divisor` times its memory. Without memory for that it keeps what it has, and only
-    /// [`to_bytes`](Self::to_bytes) and copies are smaller.
+    /// Cost: reads every block once. Works in place; then what is left moves to memory of its own
+    /// size, so that for a moment the filter takes `1 + 1 / divisor` times its memory. Without
+    /// memory for that it keeps what it has, and only [`to_bytes`](Self::to_bytes) and copies are
+    /// smaller.
     ///
     /// # Errors
     ///
-    /// [`FoldError::NotADivisor`] naming the nearest divisors; the filter is then unchanged. 0 divides nothing.
+    /// [`ParamsError::NotADivisor`] naming the nearest divisors; the filter is then unchanged. 0
+    /// divides nothing.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
@@ -40,7 +44,7 @@ impl BloomFilter {
     /// assert!(filter.contains("one key came instead of a hundred thousand"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fold(&mut self, divisor: u32) -> Result<(), FoldError> {
+    pub fn fold(&mut self, divisor: u32) -> Result<(), ParamsError> {
         let left = blocks_left(&self.view(), divisor)?;
         let blocks = &mut self.data;
         let group = blocks.len() / left as usize;
@@ -53,17 +57,20 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and returns the divisor it was folded
-    /// by: 1 if no smaller size keeps the rate, or if the filter itself exceeds it.
+    /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and
+    /// returns the divisor it was folded by: 1 if no smaller size keeps the rate, or if the filter
+    /// itself exceeds it.
     ///
-    /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate) gives after the fold, computed from the
-    /// bits without folding. The prediction from the number of keys inserted would be cheaper, but counts repeated keys and the keys
-    /// that merged filters share more than once, which would leave a filter larger than it need be. The probes stay those the filter
-    /// was made with, also where its new size would have been given others.
+    /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate)
+    /// gives after the fold, computed from the bits without folding. The prediction from the number
+    /// of keys inserted would be cheaper, but counts repeated keys and the keys that merged filters
+    /// share more than once, which would leave a filter larger than it need be. The probes stay
+    /// those the filter was made with, also where its new size would have been given others.
     ///
-    /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is rejected after about `rate` of the
-    /// blocks. Then [`fold`](Self::fold). For rates of a tenth and less, one to five passes over the filter were
-    /// measured; for a rate of one half and 288 divisors, fifteen.
+    /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
+    /// rejected after about `rate` of the blocks. Then [`fold`](Self::fold). For rates of a tenth
+    /// and less, one to five passes over the filter were measured; for a rate of one half and 288
+    /// divisors, fifteen.
     ///
     /// # Errors
     ///
@@ -80,15 +87,16 @@ impl BloomFilter {
     }
 }
 
-impl<D: AsRef<[Block]>> BloomFilter<D> {
+impl<D: Blocks> BloomFilter<D> {
     /// A smaller copy: [`BloomFilter::fold`] without the filter of full size in owned memory.
     ///
     /// Cost: reads every block once; allocates the folded filter only.
     ///
     /// # Errors
     ///
-    /// [`FoldError`] if the divisor does not divide the number of blocks or there is no memory for the copy.
-    pub fn folded(&self, divisor: u32) -> Result<BloomFilter, FoldError> {
+    /// [`BuildError::Params`] if the divisor does not divide the number of blocks,
+    /// [`BuildError::Alloc`] if there is no memory for the copy.
+    pub fn folded(&self, divisor: u32) -> Result<BloomFilter, BuildError> {
         // The blocks once: the owner of stored bytes may lend others the next time.
         let view = self.view();
         let left = blocks_left(&view, divisor)?;
@@ -123,7 +131,7 @@ fn keeps(filter: &BloomFilter<&[Block]>, divisor: u32, rate: f64) -> bool {
 }
 
 /// Blocks that a fold leaves.
-fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, FoldError> {
+fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, ParamsError> {
     let blocks = filter.blocks().len() as u32;
     if divisor != 0 && filter.is_pass_all() {
         return Ok(1);
@@ -133,10 +141,11 @@ fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, Fold
     }
     let below = divisors_down(blocks).find(|&candidate| candidate < divisor);
     let above = divisors_down(blocks).take_while(|&candidate| candidate > divisor).last();
-    Err(FoldError::NotADivisor { divisor, blocks, below, above })
+    Err(ParamsError::NotADivisor { divisor, blocks, below, above })
 }
 
-/// Every divisor of `blocks`, at least 1, the largest first; the root of a square twice. Cost: 2^17 divisions at most.
+/// Every divisor of `blocks`, at least 1, the largest first; the root of a square twice. Cost: 2^17
+/// divisions at most.
 fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     let divides = move |small: &u32| blocks.is_multiple_of(*small);
     let small = 1..=blocks.isqrt();
@@ -144,7 +153,8 @@ fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     large.chain(small.rev().filter(divides))
 }
 
-/// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is full after a few blocks.
+/// All blocks OR-ed. Stops when every bit is set: a large group of a filter that is well filled is
+/// full after a few blocks.
 fn or_of(blocks: &[Block]) -> Block {
     let mut or = [0; BLOCK_BYTES];
     for some in blocks.chunks(16) {
@@ -159,54 +169,3 @@ fn or_of(blocks: &[Block]) -> Block {
     }
     or
 }
-
-/// Why a filter cannot be folded.
-///
-/// ```
-/// use blocked_bloom::{BloomFilter, FoldError, KeyHash, Sizing};
-/// let params = Sizing::MaxBytes(64 + 40 * 64).params(2_000)?;
-/// let mut filter = BloomFilter::new(params, KeyHash::default())?;
-/// let error = filter.fold(7).unwrap_err();
-/// assert!(matches!(error, FoldError::NotADivisor { below: Some(5), above: Some(8), .. }));
-/// assert_eq!(error.to_string(), "7 does not divide 40 blocks: fold by 5 or 8");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FoldError {
-    /// The number of blocks is no multiple of what it should be divided by.
-    NotADivisor {
-        /// What the blocks should be divided by.
-        divisor: u32,
-        /// Blocks of the filter.
-        blocks: u32,
-        /// The nearest smaller number that divides them; none under 1.
-        below: Option<u32>,
-        /// The nearest larger number that divides them; none over their number.
-        above: Option<u32>,
-    },
-    /// No memory for the folded copy.
-    Alloc(AllocError),
-}
-
-impl Display for FoldError {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotADivisor { divisor, blocks, below, above } => {
-                write!(
-                    f,
-                    "{divisor} does not divide {blocks} block{}: fold by ",
-                    plural(blocks.into())
-                )?;
-                match (below, above) {
-                    (Some(below), Some(above)) => write!(f, "{below} or {above}"),
-                    (Some(only), None) | (None, Some(only)) => only.fmt(f),
-                    (None, None) => 1.fmt(f),
-                }
-            }
-            Self::Alloc(error) => error.fmt(f),
-        }
-    }
-}
-
-error!(FoldError, Alloc(AllocError));

@@ -1,15 +1,17 @@
-//! The stored bytes of a filter: `docs/format.md` in code. Reading borrows, allocates nothing, and panics on no input.
+//! The stored bytes of a filter: `docs/format.md` in code. Reading borrows, allocates nothing, and
+//! panics on no input.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
+use super::parts::Blocks;
 use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;
 use crate::header::{HEADER_BYTES, Header, HeaderError};
 use crate::kernel::Kernel;
 use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
-use crate::probe::{Block, MAX_PROBES};
+use crate::probe::MAX_PROBES;
 use crate::stored::Stored;
 
 pub(super) const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
@@ -20,7 +22,8 @@ const FLAG_PASS_ALL: u8 = 4;
 /// Where the header has the checksum of the blocks.
 const BLOCK_CHECKSUM: usize = 48;
 
-/// Checks the fields of a header by themselves, in the order of the document; gives the number of blocks.
+/// Checks the fields of a header by themselves, in the order of the document; gives the number of
+/// blocks.
 fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
     let [scheme, probes, flags] = [10, 12, 13].map(|offset| header.u8_at(offset));
     if scheme != PROBE_SCHEME {
@@ -69,22 +72,26 @@ fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates nothing.
+    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates
+    /// nothing.
     ///
-    /// Cost: reads everything once, at several GB/s. Afterwards nothing is decoded: lookups read the bytes in place.
+    /// Cost: reads everything once, at several GB/s. Afterwards nothing is decoded: lookups read
+    /// the bytes in place.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an error.
-    /// Such bytes must not be used to answer "absent": go on with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
+    /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
+    /// extension and flipped bit is an error. Such bytes must not be used to answer "absent": go on
+    /// with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
     ///
     /// ```
-    /// use blocked_bloom::header::HeaderError;
+    /// use blocked_bloom::parts::HeaderError;
     /// use blocked_bloom::{BloomFilter, FilterOptions, FormatError, Sizing};
     /// let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
     /// assert!(BloomFilter::from_bytes(&stored).is_ok());
     /// let error = BloomFilter::from_bytes(&stored[..100]).unwrap_err();
-    /// assert!(matches!(error, FormatError::Header(HeaderError::Length { found: 100, expected: 128, .. })));
+    /// let expected = HeaderError::Length { found: 100, expected: 128 };
+    /// assert_eq!(error, FormatError::Header(expected));
     /// # Ok::<(), blocked_bloom::BuildError>(())
     /// ```
     pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
@@ -93,9 +100,9 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         Ok(BloomFilter::of(data, meta, Kernel::default()))
     }
 
-    /// Opens a stored filter and verifies its length and header, not its blocks: for bytes whose integrity something else has
-    /// just checked, such as the engine's own block checksum. A damaged block then goes unnoticed, and may answer "absent" for
-    /// a key that is there.
+    /// Opens a stored filter and verifies its length and header, not its blocks: for bytes whose
+    /// integrity something else has just checked, such as the engine's own block checksum. A
+    /// damaged block then goes unnoticed, and may answer "absent" for a key that is there.
     ///
     /// Cost: reads at most 128 bytes, whatever the size.
     ///
@@ -108,8 +115,9 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         Ok(BloomFilter::of(data, meta, Kernel::default()))
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the
-    /// log: an engine that goes on stays correct, and reads more than it had to. The bytes are kept either way.
+    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
+    /// everything and the reason, for the log: an engine that goes on stays correct, and reads more
+    /// than it had to. The bytes are kept either way.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -143,9 +151,9 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     }
 }
 
-impl<D: AsRef<[Block]>> BloomFilter<D> {
-    /// The header of the stored form, behind which come the [`blocks`](Self::blocks): for containers of several filters. Cost: reads the
-    /// blocks, for their checksum.
+impl<D: Blocks> BloomFilter<D> {
+    /// The header of the stored form, behind which come the [`blocks`](Self::blocks): for
+    /// containers of several filters. Cost: reads the blocks, for their checksum.
     pub fn stored_header(&self) -> [u8; HEADER_BYTES] {
         let (meta, blocks) = (&self.meta, self.blocks());
         let mut header = Header::new(MAGIC, VERSION);
@@ -172,7 +180,8 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         bytes
     }
 
-    /// Writes the stored form: the header, then all blocks in one `write_all`. Returns the number of bytes.
+    /// Writes the stored form: the header, then all blocks in one `write_all`. Returns the number
+    /// of bytes.
     ///
     /// # Errors
     ///
@@ -210,10 +219,11 @@ fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
     Ok((header, meta))
 }
 
-/// Why bytes are not a filter. None of these bytes may be used to answer "absent": use a pass-all filter, or none.
+/// Why bytes are not a filter. None of these bytes may be used to answer "absent": use a pass-all
+/// filter, or none.
 ///
 /// ```
-/// use blocked_bloom::header::HeaderError;
+/// use blocked_bloom::parts::HeaderError;
 /// use blocked_bloom::{BloomFilter, FormatError, KeyHash};
 /// let mut bytes = BloomFilter::pass_all(KeyHash::default()).to_bytes();
 /// bytes[0] ^= 1;
@@ -245,8 +255,8 @@ pub enum FormatError {
 }
 
 impl FormatError {
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
-    /// whichever comes first.
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
+    /// end or should have ended, whichever comes first.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),
@@ -265,7 +275,8 @@ impl Display for FormatError {
             }
             Self::NotCompact { key_hash, contents, keys_inserted } => write!(
                 f,
-                "a filter of {keys_inserted} {contents}, hashed by {key_hash}: the compact form is for up to {} whole keys hashed by {}",
+                "a filter of {keys_inserted} {contents}, hashed by {key_hash}: the compact form is \
+                 for up to {} whole keys hashed by {}",
                 u32::MAX,
                 KeyHash::default()
             ),

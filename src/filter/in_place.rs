@@ -1,4 +1,5 @@
-//! Looking up a key in stored bytes without opening them: for bytes just fetched from a block cache, one lookup each.
+//! Looking up a key in stored bytes without opening them: for bytes just fetched from a block
+//! cache, one lookup each.
 
 use super::BloomFilter;
 use super::compact::{self, COMPACT_KIND, COMPACT_VERSION, FLAGS};
@@ -10,17 +11,19 @@ use crate::prefix::{FLAG_PREFIXES, FLAG_WHOLE_KEYS};
 use crate::probe::{Block, MAX_PROBES, block_index};
 
 impl BloomFilter {
-    /// Whether the key with this hash may be present in the stored filter in `bytes`, in the full or the
-    /// [compact](BloomFilter::to_compact_bytes) form, a filter of `key_hash`: false means certainly absent. For bytes that are looked up
-    /// once and not kept open.
+    /// Whether the key with this hash may be present in the stored filter in `bytes`, in the full
+    /// or the [compact](BloomFilter::to_compact_bytes) form, a filter of `key_hash`: false means
+    /// certainly absent. For bytes that are looked up once and not kept open.
     ///
-    /// Reads five fields of the header, or four of the trailer, and the hash's block. Whatever is unexpected (another length, magic,
-    /// version, hash or seed, a filter without whole keys, a pass-all filter) is answered "maybe"; nothing is an error and nothing
-    /// panics. **No checksum is verified**: the container of the bytes must have one, and must have checked it.
+    /// Reads five fields of the header, or four of the trailer, and the hash's block. Whatever is
+    /// unexpected (another length, magic, version, hash or seed, a filter without whole keys, a
+    /// pass-all filter) is answered "maybe"; nothing is an error and nothing panics. **No checksum
+    /// is verified**: the container of the bytes must have one, and must have checked it.
     ///
-    /// Cost: twice that of [`contains_hash`](Self::contains_hash) of an opened filter in the cache, where opening each time takes
-    /// eleven times as long again (`cargo bench --bench engine`); from memory, two lines, the header's and the block's.
-    /// Keep a filter open where that is possible.
+    /// Cost: in the cache twice that of [`contains_hash`](Self::contains_hash) of an opened filter;
+    /// opening the filter for each lookup would take eleven times as long as this (`cargo bench
+    /// --bench engine`). From memory it reads two cache lines, of the header and of the block. Keep
+    /// a filter open where you can.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -30,7 +33,9 @@ impl BloomFilter {
     /// let stored = builder.finish()?.to_bytes();
     ///
     /// let hasher = options.hasher()?;
-    /// let contains = |bytes, key| BloomFilter::contains_hash_in(bytes, options.key_hash(), hasher.hash(key));
+    /// let key_hash = options.key_hash();
+    /// let contains =
+    ///     |bytes, key| BloomFilter::contains_hash_in(bytes, key_hash, hasher.hash(key));
     /// assert!(contains(&stored, "apple") && !contains(&stored, "banana"));
     /// assert!(contains(&stored[..100], "banana")); // no filter: maybe
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -47,7 +52,8 @@ impl BloomFilter {
             KeyHash::Caller { tag } => (0, tag),
             KeyHash::Xxh3 { seed } => (1, seed),
         };
-        // Version, probe scheme and hash id, then probes and flags, and two reserved bytes. Prefixes beside the keys do no harm.
+        // Version, probe scheme and hash id, then probes and flags, and two reserved bytes.
+        // Prefixes beside the keys do no harm.
         const PROBES_AND_PREFIXES: u64 = 0xff << 32 | (FLAG_PREFIXES as u64) << 40;
         let fields = word(8);
         let expected = u64::from(VERSION)
@@ -77,7 +83,8 @@ fn contains_in_compact(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
     }
 }
 
-/// Whether the hash's block has all its bits; "maybe" for numbers of blocks and probes that no filter has.
+/// Whether the hash's block has all its bits; "maybe" for numbers of blocks and probes that no
+/// filter has.
 #[inline]
 fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
     let probes = u32::from(probes);

@@ -2,126 +2,24 @@
 
 use core::mem::MaybeUninit;
 
-use super::Filter;
-use super::{BloomFilter, FormatError, Meta};
+use super::parts::Blocks;
+use super::{BloomFilter, Filter};
 use crate::batch::{LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, KeyError, KeyHash, KeyHasher, hash_each};
+use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
 use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
-use crate::params::ParamsError;
 use crate::prefix::PrefixExtractor;
-use crate::probe::{self, Block, MAX_PROBES};
-use crate::stored::{Stored, full_block};
+use crate::probe::{self, Block};
+use crate::stored::full_block;
 
-impl BloomFilter<&'static [Block]> {
-    /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what stands in for a damaged one.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, KeyHash};
-    /// assert!(BloomFilter::pass_all(KeyHash::default()).contains("anything"));
-    /// ```
-    pub fn pass_all(key_hash: KeyHash) -> Self {
-        BloomFilter::of(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
-    }
-}
-
-impl<'a> BloomFilter<&'a [Block]> {
-    /// A filter of these blocks and probes, of hashes of `key_hash`, whose keys were not counted: for containers of other systems
-    /// with the same probe scheme.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamsError::BlocksOutOfRange`] unless there are 1 to 2^32 - 1 blocks, [`ParamsError::ProbesOutOfRange`] unless 1 to 30.
-    pub fn from_blocks(
-        blocks: &'a [Block],
-        probes: u32,
-        key_hash: KeyHash,
-    ) -> Result<Self, ParamsError> {
-        check_shape(blocks.len() as u64, probes)?;
-        Ok(BloomFilter::of(blocks, Meta::new(key_hash, probes as u8, false), Kernel::default()))
-    }
-}
-
-impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// [`from_blocks`](BloomFilter::from_blocks), of the blocks at the beginning of bytes whose last
-    /// `rest` are no blocks. What is left between, less than a block, is ignored.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, KeyHash, Stored};
-    /// // A filter block of RocksDB: the last five bytes say what it is.
-    /// let bytes = Stored::new([[0; 64].as_slice(), &[0xff, 0, 6, 0, 0]].concat());
-    /// let filter = BloomFilter::from_stored_blocks(bytes, 5, 6, KeyHash::Caller { tag: 1 })?;
-    /// assert_eq!(filter.blocks().len(), 1);
-    /// # Ok::<(), blocked_bloom::ParamsError>(())
-    /// ```
-    pub fn from_stored_blocks(
-        bytes: Stored<B>,
-        rest: usize,
-        probes: u32,
-        key_hash: KeyHash,
-    ) -> Result<Self, ParamsError> {
-        let data = bytes.of_blocks_before(rest);
-        check_shape(data.len() as u64, probes)?;
-        Ok(BloomFilter::of(data, Meta::new(key_hash, probes as u8, false), Kernel::default()))
-    }
-
-    /// The bytes that the filter was opened from, or `None` if their owner lends others now.
-    pub fn stored_bytes(&self) -> Option<&[u8]> {
-        self.data.bytes()
-    }
-}
-
-/// Checks that a filter can have these blocks and probes, and returns the number of blocks.
-pub(super) fn check_shape(blocks: u64, probes: u32) -> Result<u32, ParamsError> {
-    let count = match u32::try_from(blocks) {
-        Ok(count @ 1..) => count,
-        _ => return Err(ParamsError::BlocksOutOfRange { blocks }),
-    };
-    match probes {
-        1..=MAX_PROBES => Ok(count),
-        _ => Err(ParamsError::ProbesOutOfRange { probes }),
-    }
-}
-
-impl<D> BloomFilter<D> {
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
-    }
-
-    /// The same filter if it was built with this hash and seed.
-    ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for
-    /// a key that is there.
-    ///
-    /// # Errors
-    ///
-    /// [`FormatError::HashMismatch`] naming both.
-    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
-        match self.meta.key_hash {
-            found if found == expected => Ok(self),
-            found => Err(FormatError::HashMismatch { found, expected }),
-        }
-    }
-}
-
-impl<D: AsRef<[Block]>> BloomFilter<D> {
+impl<D: Blocks> BloomFilter<D> {
     /// Whether the key may be present: false means certainly absent.
     ///
     /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
     ///
     /// Cost: one hash, one cache line.
     #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         match self.hasher() {
             Ok(hasher) => self.contains_hash(hasher.hash(key)),
             Err(_) => true,
@@ -130,8 +28,9 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 
     /// Whether the key with this hash may be present.
     ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for
-    /// a key that is there. [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
+    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed,
+    /// the filter answers "absent" for a key that is there.
+    /// [`require_key_hash`](Self::require_key_hash) checks that once, when a filter is opened.
     ///
     /// Cost: one cache line.
     #[inline]
@@ -141,10 +40,12 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         !self.answers || self.kernel.contains_one(line, u32::from(self.meta.probes), hash)
     }
 
-    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash. Allocates nothing and keeps no borrow.
+    /// Prefetches the cache line that [`contains_hash`](Self::contains_hash) reads for this hash.
+    /// Allocates nothing and keeps no borrow.
     ///
-    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test them, the newest first. The lines then come
-    /// from memory at the same time (`cargo bench --bench engine`). A filter that is in the cache gains nothing.
+    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
+    /// them, the newest first. The lines then come from memory at the same time (`cargo bench
+    /// --bench engine`). A filter that is in the cache gains nothing.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};
@@ -166,7 +67,8 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
+    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
+    /// absent. Batches may have any length.
     ///
     /// The hashes must be of the filter's [`hasher`](Self::hasher).
     ///
@@ -188,17 +90,14 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// ```
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        // The blocks first: their owner's code may panic, which must not leave old answers in a mask.
+        // The blocks first: their owner's code may panic, which must not leave old answers in a
+        // mask.
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
-    /// last hash are zero.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: see
+    /// [`Filter::contains_hashes_into`], which also has the error.
     #[inline]
     pub fn contains_hashes_into(
         &self,
@@ -217,7 +116,8 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         self.kernel.look_up(blocks, probes, hashes, words);
     }
 
-    /// The blocks and probes that answer: those of a pass-all filter if the filter does not hold what is looked up.
+    /// The blocks and probes that answer: those of a pass-all filter if the filter does not hold
+    /// what is looked up.
     #[inline]
     fn answering(&self) -> (&[Block], u32) {
         match self.answers {
@@ -226,9 +126,11 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         }
     }
 
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe".
+    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of
+    /// the caller's hashes answers "maybe".
     ///
-    /// Cost: the hash and about one cache line of every key, which is prefetched while later keys are hashed if the filter outgrows the cache.
+    /// Cost: the hash and about one cache line of every key, which is prefetched while later keys
+    /// are hashed if the filter outgrows the cache.
     ///
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -240,13 +142,14 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
+    pub fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask) {
         self.look_up_keys(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
+    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
+    /// [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
+    pub fn contains_batch_into<K: Key>(
         &self,
         keys: &[K],
         words: &mut [u64],
@@ -256,14 +159,15 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         Ok(())
     }
 
-    /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch): the fastest way from
-    /// keys to answers.
+    /// Looks up integers, whose keys are their little-endian bytes, as
+    /// [`contains_batch`](Self::contains_batch): the fastest way from keys to answers.
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
         self.look_up_u64s(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of [`contains_hashes_into`](Self::contains_hashes_into).
+    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of
+    /// [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
     pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
         LengthError::check(keys.len(), words)?;
@@ -272,26 +176,24 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     }
 
     #[inline]
-    fn look_up_keys<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) {
-        if let ([key], [word]) = (keys, &mut *words) {
-            return self.look_up_one(key, word);
+    fn look_up_keys<K: Key>(&self, keys: &[K], words: &mut [u64]) {
+        match (keys, &mut *words) {
+            ([key], [word]) => self.look_up_one(key, word),
+            _ => self.look_up_by(keys, words, KeyHasher::bytes),
         }
-        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
-        self.look_up_by(keys, words, hasher.bytes(self.kernel));
     }
 
     #[inline]
     fn look_up_u64s(&self, keys: &[u64], words: &mut [u64]) {
-        if let ([key], [word]) = (keys, &mut *words) {
-            return self.look_up_one(key.to_le_bytes(), word);
+        match (keys, &mut *words) {
+            ([key], [word]) => self.look_up_one(key.to_le_bytes(), word),
+            _ => self.look_up_by(keys, words, KeyHasher::integers),
         }
-        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
-        self.look_up_by(keys, words, hasher.integers(self.kernel));
     }
 
     /// Looks up the key of a call of one. If the key panics when it is read, "maybe" is left.
     #[inline]
-    fn look_up_one(&self, key: impl AsRef<[u8]>, word: &mut u64) {
+    fn look_up_one(&self, key: impl Key, word: &mut u64) {
         *word = 1;
         *word = self.contains(key).into();
     }
@@ -301,8 +203,14 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
     /// Not inlined: its prologue would crowd calls of one key out of the reorder window, so that
     /// they take 1.6 times as long from memory (Zen 4).
     #[inline(never)]
-    fn look_up_by<K>(&self, keys: &[K], words: &mut [u64], hash: impl HashKeys<K>) {
-        let (blocks, probes) = self.answering();
+    fn look_up_by<K, H: HashKeys<K>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        hash: impl Fn(KeyHasher, Kernel) -> H,
+    ) {
+        let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
+        let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
         if let [word] = words {
             // If a key panics when it is read, what is left says "maybe".
             *word = bitmask::used(keys.len(), 0);
@@ -333,21 +241,24 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         );
     }
 
-    /// Whether a key that starts with `start` may be present: false means that a scan of them finds nothing.
+    /// Whether a key that starts with `start` may be present: false means that a scan of them finds
+    /// nothing.
     ///
-    /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the filter's prefixes were cut by
-    /// another rule, or if it holds none, the answer is true; also where the caller hashes, as with [`contains`](Self::contains).
+    /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the
+    /// filter's prefixes were cut by another rule, or if it holds none, the answer is true; also
+    /// where the caller hashes, as with [`contains`](Self::contains).
     ///
     /// Cost: one hash, one cache line.
-    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl Key) -> bool {
         match extractor.scan_prefix(start.as_ref()) {
             Some(prefix) => self.prefixes(extractor).contains(prefix),
             None => true,
         }
     }
 
-    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start. Batches may have any length.
-    pub fn contains_prefix_batch<K: AsRef<[u8]>>(
+    /// [`contains_prefix`](Self::contains_prefix) for a batch; `hits` then has one bit per start.
+    /// Batches may have any length.
+    pub fn contains_prefix_batch<K: Key>(
         &self,
         extractor: &PrefixExtractor,
         starts: &[K],
@@ -369,12 +280,14 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
         }
     }
 
-    /// The same filter, borrowed, for looking up prefixes instead of keys: every lookup of this view is then for prefixes, in batches and
-    /// by hash too. If the filter holds none by this rule, each is answered "maybe".
+    /// The same filter, borrowed, for looking up prefixes instead of keys: every lookup of this
+    /// view is then for prefixes, in batches and by hash too. If the filter holds none by this
+    /// rule, each is answered "maybe".
     ///
-    /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a prefix that was not added, and mostly
-    /// answered "absent". [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for those that hash a
-    /// prefix once for many filters.
+    /// Give it whole prefixes, as [`PrefixExtractor::scan_prefix`] cuts them: anything else is a
+    /// prefix that was not added, and mostly answered "absent".
+    /// [`contains_prefix_batch`](Self::contains_prefix_batch) cuts them itself; this view is for
+    /// those that hash a prefix once for many filters.
     pub fn prefixes(&self, extractor: &PrefixExtractor) -> BloomFilter<&[Block]> {
         let answers = self.meta.contents.extractor() == Some(extractor.id());
         BloomFilter { answers, ..self.view() }
@@ -382,7 +295,7 @@ impl<D: AsRef<[Block]>> BloomFilter<D> {
 }
 
 /// The methods of the type: see there.
-impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
+impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
@@ -409,7 +322,7 @@ impl<D: AsRef<[Block]>> Filter for BloomFilter<D> {
     }
 
     #[inline]
-    fn contains_batch_into<K: AsRef<[u8]>>(
+    fn contains_batch_into<K: Key>(
         &self,
         keys: &[K],
         words: &mut [u64],

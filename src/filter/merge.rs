@@ -1,11 +1,12 @@
-//! Merging: the union of filters, of two or of many in one pass. Everything is checked before a bit changes. Filters of different sizes are not
-//! brought to a common one; that is folding.
+//! Merging: the union of filters, of two or of many in one pass. Everything is checked before a bit
+//! changes. Filters of different sizes are not brought to a common one; that is folding.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
 use super::BloomFilter;
+use super::parts::Blocks;
 use crate::buffer::AllocError;
 use crate::error::plural;
 use crate::hash::KeyHash;
@@ -13,24 +14,26 @@ use crate::prefix::FilterContents;
 use crate::probe::Block;
 use crate::threads::Threads;
 
-/// Blocks of the receiving filter that all inputs are merged into before the next: 16 KiB, so that they stay in the first-level
-/// cache, in runs long enough for hardware prefetching.
+/// Blocks of the receiving filter that all inputs are merged into before the next: 16 KiB, so that
+/// they stay in the first-level cache, in runs long enough for hardware prefetching.
 const RANGE: usize = 256;
 
 impl BloomFilter {
     /// Adds everything that is in `other`, by OR-ing its bits.
     ///
-    /// Both must have the same hash, seed, blocks and probes, and hold the same: keys, or prefixes by the same rule. Give both the same
-    /// [`Params`](crate::Params) when they are made; filters that a builder sizes for the keys it got rarely have equal shapes. The keys
-    /// inserted are those of both; keys that are in both count twice. A pass-all filter takes any other of its hash, whatever its
-    /// shape: it stays pass-all, and counts the keys.
+    /// Both must have the same hash, seed, blocks and probes, and hold the same: keys, or prefixes
+    /// by the same rule. Give both the same [`Params`](crate::Params) when they are made; filters
+    /// that a builder sizes for the keys it got rarely have equal shapes. The keys inserted are
+    /// those of both; keys that are in both count twice. A pass-all filter takes any other of its
+    /// hash, whatever its shape: it stays pass-all, and counts the keys.
     ///
     /// Cost: reads both filters.
     ///
     /// # Errors
     ///
-    /// [`MergeError`] naming both sides, also for a pass-all filter that is added to another kind: the union would be a
-    /// [pass-all filter](BloomFilter::pass_all). This filter is then unchanged.
+    /// [`MergeError`] naming both sides, also for a pass-all filter that is added to another kind:
+    /// the union would be a [pass-all filter](BloomFilter::pass_all). This filter is then
+    /// unchanged.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};
@@ -42,10 +45,7 @@ impl BloomFilter {
     /// assert!(fruit.contains("carrot"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn union_with<D: AsRef<[Block]>>(
-        &mut self,
-        other: &BloomFilter<D>,
-    ) -> Result<(), MergeError> {
+    pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         self.or_one(other.view(), Threads::One)
     }
 
@@ -59,22 +59,26 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Adds everything that is in any of `others`, as [`union_with`](Self::union_with) one by one does, in one pass.
+    /// Adds everything that is in any of `others`, as [`union_with`](Self::union_with) one by one
+    /// does, in one pass.
     ///
-    /// All are checked first: either all are merged, or this filter is unchanged. The result does not depend on the order.
+    /// All are checked first: either all are merged, or this filter is unchanged. The result does
+    /// not depend on the order.
     ///
-    /// Cost: each range of 16 KiB of this filter receives all others before the next, so that many filters cost one pass over
-    /// each of them.
+    /// Cost: each range of 16 KiB of this filter receives all others before the next, so that many
+    /// filters cost one pass over each of them.
     ///
     /// # Errors
     ///
-    /// [`MergeError::Input`] saying what disagrees and where it stands; this filter is then unchanged.
-    pub fn union_all<'a>(
+    /// [`MergeError::Input`] saying what disagrees and where it stands; this filter is then
+    /// unchanged.
+    pub fn union_all<'a, D: Blocks + 'a>(
         &mut self,
-        others: impl IntoIterator<Item = BloomFilter<&'a [Block]>>,
+        others: impl IntoIterator<Item = &'a BloomFilter<D>>,
     ) -> Result<(), MergeError> {
         let (this, mut views) = (self.view(), Vec::new());
         for (input, other) in others.into_iter().enumerate() {
+            let other = other.view();
             let bytes = (input as u64 + 1) * size_of::<BloomFilter<&[Block]>>() as u64;
             let error = MergeError::from(AllocError::new(bytes));
             let reserved = views.try_reserve(1).map_err(|_| error);
@@ -140,7 +144,7 @@ fn check(this: &BloomFilter<&[Block]>, other: &BloomFilter<&[Block]>) -> Result<
 /// let (mut union, large) = (options.empty_filter(1_000)?, options.empty_filter(2_000)?);
 /// let error = union.union_with(&large).unwrap_err();
 /// assert!(matches!(error, MergeError::BlocksMismatch { left: 20, right: 40, .. }));
-/// let error = union.clone().union_all([union.view(), large.view()]).unwrap_err();
+/// let error = union.clone().union_all([&union, &large]).unwrap_err();
 /// assert!(matches!(error, MergeError::Input { input: 1, .. }));
 /// assert_eq!(
 ///     error.to_string(),
@@ -158,8 +162,8 @@ pub enum MergeError {
         /// Identity of the other.
         right: KeyHash,
     },
-    /// Different number of blocks. Where one is a multiple of the other and the probes are the same,
-    /// [`fold`](crate::BloomFilter::fold) the larger.
+    /// Different number of blocks. Where one is a multiple of the other and the probes are the
+    /// same, [`fold`](crate::BloomFilter::fold) the larger.
     BlocksMismatch {
         /// Blocks of the receiving filter.
         left: u32,
@@ -204,17 +208,20 @@ impl Display for MergeError {
             }
             Self::BlocksMismatch { left, right } => write!(
                 f,
-                "cannot merge a filter of {left} block{} with one of {right}: size both for the same keys",
+                "cannot merge a filter of {left} block{} with one of {right}: size both for the \
+                 same keys",
                 plural((*left).into())
             ),
             Self::ProbesMismatch { left, right } => write!(
                 f,
-                "cannot merge a filter of {left} probe{} with one of {right}: size both for the same keys",
+                "cannot merge a filter of {left} probe{} with one of {right}: size both for the \
+                 same keys",
                 plural((*left).into())
             ),
             Self::Alloc(error) => error.fmt(f),
             Self::PassAll => f.write_str(
-                "a pass-all filter would make the union one: leave it out, or go on with a pass-all filter",
+                "a pass-all filter would make the union one: leave it out, or go on with a \
+                 pass-all filter",
             ),
             Self::Input { input, error } => write!(f, "input {input}: {error}"),
         }

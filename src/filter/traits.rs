@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 use crate::batch::{LengthError, look_up};
 use crate::bitmask::{self, Bitmask};
-use crate::hash::{HashKeys, KeyError, KeyHash, KeyHasher};
+use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 
 /// What is not prefetched beforehand.
@@ -48,8 +48,8 @@ pub trait Filter {
     /// key that is there.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present,
-    /// bits past the last hash are zero.
+    /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present;
+    /// bits past the last hash become zero.
     ///
     /// # Errors
     ///
@@ -57,11 +57,8 @@ pub trait Filter {
     /// written then.
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
 
-    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash:
-    /// allocates nothing and keeps no borrow.
-    ///
-    /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
-    /// them, the newest first. The lines then come from memory at the same time.
+    /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash: see
+    /// [`BloomFilter::prefetch_hash`](crate::BloomFilter::prefetch_hash).
     fn prefetch_hash(&self, hash: u64);
 
     /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
@@ -83,7 +80,7 @@ pub trait Filter {
     /// Whether the key may be present: false means certainly absent. A filter of the caller's
     /// hashes cannot hash a key, and answers true.
     #[inline]
-    fn contains(&self, key: impl AsRef<[u8]>) -> bool
+    fn contains(&self, key: impl Key) -> bool
     where
         Self: Sized,
     {
@@ -104,7 +101,7 @@ pub trait Filter {
     /// Looks up every key; `hits` then has one bit per key. A filter of the caller's hashes answers
     /// "maybe"; and if a key panics when it is read, what was not looked up yet says "maybe" too.
     #[inline]
-    fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask)
+    fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask)
     where
         Self: Sized,
     {
@@ -114,11 +111,7 @@ pub trait Filter {
     /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
     /// [`contains_hashes_into`](Self::contains_hashes_into).
     #[inline]
-    fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError>
+    fn contains_batch_into<K: Key>(&self, keys: &[K], words: &mut [u64]) -> Result<(), LengthError>
     where
         Self: Sized,
     {

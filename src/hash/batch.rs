@@ -4,16 +4,18 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
 
-use super::KeyHasher;
 use super::kernel::{Vectors, hash_each, overwritten};
+use super::{Key, KeyHasher};
 use crate::error::plural;
 use crate::kernel::Kernel;
 
-/// Keys whose offsets are read at a time. Their slices are cleared at every call: below 2 KiB, since for 4 KiB glibc took 1.2 us on Zen 4.
+/// Keys whose offsets are read at a time. Their slices are cleared at every call: below 2 KiB,
+/// since for 4 KiB glibc took 1.2 us on Zen 4.
 const AT_ONCE: usize = 120;
 
 impl KeyHasher {
-    /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must grow.
+    /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must
+    /// grow.
     ///
     /// Cost: see [`hash_batch_into`](Self::hash_batch_into).
     ///
@@ -24,8 +26,9 @@ impl KeyHasher {
     /// hasher.hash_batch(&["a", "b"], &mut hashes);
     /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
     /// ```
-    pub fn hash_batch<K: AsRef<[u8]>>(self, keys: &[K], hashes: &mut Vec<u64>) {
-        // What is there already is overwritten, and need not be cleared first. If a key panics, the list is left empty.
+    pub fn hash_batch<K: Key>(self, keys: &[K], hashes: &mut Vec<u64>) {
+        // What is there already is overwritten, and need not be cleared first. If a key panics, the
+        // list is left empty.
         let mut written = core::mem::take(hashes);
         written.resize(keys.len(), 0);
         self.hash_by(Kernel::default(), keys, &mut written);
@@ -34,8 +37,9 @@ impl KeyHasher {
 
     /// Hashes every key in order into a slice.
     ///
-    /// Cost: on CPUs with AVX-512, keys of 4 to 16 bytes are hashed eight at a time, on those with AVX2 keys of 4 to 8 bytes. Other
-    /// keys are hashed one by one. Arrays of a fixed width (`[u8; 16]`) are faster than slices of that length.
+    /// Cost: on CPUs with AVX-512, keys of 4 to 16 bytes are hashed eight at a time, on those with
+    /// AVX2 keys of 4 to 8 bytes. Other keys are hashed one by one. Arrays of a fixed width (`[u8;
+    /// 16]`) are faster than slices of that length.
     ///
     /// # Errors
     ///
@@ -50,17 +54,14 @@ impl KeyHasher {
     /// assert!(hasher.hash_batch_into(&["a"], &mut hashes).is_err());
     /// # Ok::<(), blocked_bloom::HashError>(())
     /// ```
-    pub fn hash_batch_into<K: AsRef<[u8]>>(
-        self,
-        keys: &[K],
-        hashes: &mut [u64],
-    ) -> Result<(), HashError> {
+    pub fn hash_batch_into<K: Key>(self, keys: &[K], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.hash_by(Kernel::default(), keys, hashes);
         Ok(())
     }
 
-    /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The fastest way from keys to hashes. With the errors of
+    /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The
+    /// fastest way from keys to hashes. With the errors of
     /// [`hash_batch_into`](Self::hash_batch_into).
     ///
     /// ```
@@ -77,8 +78,8 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Hashes keys of one width that lie one after the other: those of 4 and 8 bytes without a copy, others as
-    /// [`hash_batch_into`](Self::hash_batch_into), and with its errors.
+    /// Hashes keys of one width that lie one after the other: those of 4 and 8 bytes without a
+    /// copy, others as [`hash_batch_into`](Self::hash_batch_into), and with its errors.
     ///
     /// ```
     /// use blocked_bloom::KeyHasher;
@@ -103,16 +104,17 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is `bytes[offsets[i]..offsets[i + 1]]`.
-    /// Offsets are integers of any type, one more than there are keys, or none for none. The first need not be 0, nor the last the end,
-    /// as in a slice of an array.
+    /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is
+    /// `bytes[offsets[i]..offsets[i + 1]]`. Offsets are integers of any type, one more than there
+    /// are keys, or none for none. The first need not be 0, nor the last the end, as in a slice of
+    /// an array.
     ///
     /// An entry that is null in Arrow is hashed as the bytes that it has, mostly none.
     ///
     /// # Errors
     ///
-    /// [`HashError::Length`] unless there is one hash per key, [`HashError::Offset`] if an offset is less than the one before it, or
-    /// beyond the end of the bytes; nothing is written then.
+    /// [`HashError::Length`] unless there is one hash per key, [`HashError::Offset`] if an offset
+    /// is less than the one before it, or beyond the end of the bytes; nothing is written then.
     ///
     /// ```
     /// use blocked_bloom::{HashError, KeyHasher};
@@ -144,8 +146,9 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of this kernel.
-    pub(crate) fn hash_by<K: AsRef<[u8]>>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
+    /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of
+    /// this kernel.
+    pub(crate) fn hash_by<K: Key>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
         self.bytes(kernel).hash_keys(&keys[..count], overwritten(&mut hashes[..count]));
     }
@@ -186,7 +189,7 @@ pub(crate) struct HashBytes {
     kernel: Kernel,
 }
 
-impl<K: AsRef<[u8]>> HashKeys<K> for HashBytes {
+impl<K: Key> HashKeys<K> for HashBytes {
     #[inline]
     fn hash_one(&self, key: &K) -> u64 {
         self.hasher.hash(key)

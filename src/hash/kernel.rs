@@ -1,9 +1,12 @@
-//! XXH3-64 of many keys of 4 to 16 bytes at a time, by the vectors of a [`Kernel`]'s instruction set.
+//! XXH3-64 of many keys of 4 to 16 bytes at a time, by the vectors of a [`Kernel`]'s instruction
+//! set.
 //!
-//! Vectors decide speed, never a hash: all give that of the crate `xxhash-rust`, which hashes whatever they do not. Each instruction set
-//! is a file with two functions of the same names. `integers` hashes keys of 4 or of 8 bytes that lie one after the other. `staged` hashes
-//! any keys; it is generic, so that the part that reads keys is compiled for the instruction set too. Behind a table of function pointers,
-//! which hashed what a common part had staged, keys of 8 and of 16 bytes took 2.5 times as long (Zen 5).
+//! Vectors decide speed, never a hash: all give that of the crate `xxhash-rust`, which hashes
+//! whatever they do not. Each instruction set is a file with two functions of the same names.
+//! `integers` hashes keys of 4 or of 8 bytes that lie one after the other. `staged` hashes any
+//! keys; it is generic, so that the part that reads keys is compiled for the instruction set too.
+//! Behind a table of function pointers, which hashed what a common part had staged, keys of 8 and
+//! of 16 bytes took 2.5 times as long (Zen 5).
 
 // Each call is argued where it is made; the functions' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
@@ -39,7 +42,8 @@ fn flip_8(seed: u64) -> u64 {
     (0x1cad_21f7_2c81_017c_u64 ^ 0xdb97_9083_e96d_d4de).wrapping_sub(seed ^ high)
 }
 
-/// What the first and the last eight bytes of keys of 9 to 16 bytes are combined with: words 3 to 6 of the secret, and the seed.
+/// What the first and the last eight bytes of keys of 9 to 16 bytes are combined with: words 3 to 6
+/// of the secret, and the seed.
 #[inline]
 fn flips_16(seed: u64) -> [u64; 2] {
     [
@@ -48,7 +52,8 @@ fn flips_16(seed: u64) -> [u64; 2] {
     ]
 }
 
-/// Staging pays from 32 slices on (16 slices: 1.5 times, 64: 0.8 times as long as one by one); for arrays from 16 (0.5 times). Zen 5.
+/// Staging pays from 32 slices on (16 slices: 1.5 times, 64: 0.8 times as long as one by one); for
+/// arrays from 16 (0.5 times). Zen 5.
 const FEWEST: usize = 32;
 
 /// Fewer integers are hashed one by one: looking for the vectors takes as long as a key.
@@ -81,7 +86,8 @@ impl Vectors {
         })
     }
 
-    /// Hashes every key, into memory that need not be initialised; what is given back is the same memory.
+    /// Hashes every key, into memory that need not be initialised; what is given back is the same
+    /// memory.
     ///
     /// # Panics
     ///
@@ -136,11 +142,12 @@ impl Vectors {
         while done < keys.len() {
             let (keys, hashes) = (&keys[done..], &mut hashes[done..]);
             let end = keys.len().min(STAGED);
-            // Most often all keys are of one kind. If that is another, two of a chunk are looked at.
+            // Most often all keys are of one kind. If that is another, two of a chunk are looked
+            // at.
             if fits(&keys[0]) || fits(&keys[end / 2]) {
                 let staged = match self.0 {
-                    // SAFETY: `Vectors` are made of a `Kernel` of that instruction set, which exists only if detection found it;
-                    // there are as many keys as hashes.
+                    // SAFETY: `Vectors` are made of a `Kernel` of that instruction set, which
+                    // exists only if detection found it; there are as many keys as hashes.
                     #[cfg(target_arch = "x86_64")]
                     Set::Avx512 => unsafe { avx512::staged(keys, seed, hashes) },
                     // SAFETY: as above.
@@ -158,7 +165,8 @@ impl Vectors {
         }
     }
 
-    /// Hashes keys of `width` bytes, 4 or 8, which lie one after the other. Returns false, without writing, for other widths and for few keys.
+    /// Hashes keys of `width` bytes, 4 or 8, which lie one after the other. Returns false, without
+    /// writing, for other widths and for few keys.
     ///
     /// # Panics
     ///
@@ -232,8 +240,10 @@ pub(crate) fn hash_each<'h, K>(
 #[inline]
 fn one_by_one<K: AsRef<[u8]>>(keys: &[K], seed: u64, hashes: &mut [MaybeUninit<u64>]) {
     for (hash, key) in hashes.iter_mut().zip(keys) {
-        // Else the compiler vectorises the hash of keys of a known width for SSE2, which has no such multiplication: of 16 bytes 3.0 in
-        // place of 1.7 ns on Intel and 1.9 in place of 1.5 on Zen 5. (Of 8 it is 2.1 in place of 1.6, and 1.5 in place of 1.7.)
+        // Without `black_box` the compiler vectorises the hash of keys of fixed width for SSE2,
+        // which has no 64-bit multiplication: keys of 16 bytes then take 3.0 ns in place of 1.7 on
+        // Intel and 1.9 in place of 1.5 on Zen 5. (Keys of 8 bytes take 2.1 with it and 1.6 without
+        // on Intel, 1.5 and 1.7 on Zen 5.)
         hash.write(xxh3_64_with_seed(black_box(key).as_ref(), seed));
     }
 }
@@ -245,10 +255,12 @@ fn bytes_of(integers: &[u64]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(integers.as_ptr().cast(), size_of_val(integers)) }
 }
 
-/// The same memory, for [`Vectors`], which write hashes to it and nothing that is not initialised. Nobody else is given it.
+/// The same memory, for [`Vectors`], which write hashes to it and nothing that is not initialised.
+/// Nobody else is given it.
 #[inline]
 pub(super) fn overwritten(hashes: &mut [u64]) -> &mut [MaybeUninit<u64>] {
-    // SAFETY: the same memory, borrowed as long; `hash::batch`, the one caller, passes it to `Vectors` alone.
+    // SAFETY: the same memory, borrowed as long; `hash::batch`, the one caller, passes it to
+    // `Vectors` alone.
     unsafe { core::slice::from_raw_parts_mut(hashes.as_mut_ptr().cast(), hashes.len()) }
 }
 

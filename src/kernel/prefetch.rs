@@ -22,9 +22,9 @@ const NEAR: usize = 6;
 /// ahead do it by this type, so that a test can see which memory each would have prefetched.
 ///
 /// ```
-/// use blocked_bloom::PrefetchAhead;
+/// use blocked_bloom::parts::PrefetchAhead;
 /// let (table, places) = (vec![1_u8; 1 << 20], [7_usize, 70_000, 700_000]);
-/// let mut ahead = PrefetchAhead::start(&places, |&place| blocked_bloom::prefetch(&table, place));
+/// let mut ahead = PrefetchAhead::start(&places, |&place| blocked_bloom::parts::prefetch(&table, place));
 /// let mut sum = 0;
 /// for &place in &places {
 ///     ahead.advance(1);
@@ -160,7 +160,7 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
 ///
 /// ```
 /// let bytes = vec![0_u8; 1 << 20];
-/// blocked_bloom::prefetch(&bytes, 4096);
+/// blocked_bloom::parts::prefetch(&bytes, 4096);
 /// ```
 #[inline]
 pub fn prefetch<T>(memory: &[T], offset: usize) {

@@ -1,20 +1,24 @@
 //! Choosing probes and blocks with a few evaluations of the rate instead of hundreds.
 //!
-//! The choices are those that evaluating [`rate`] for every candidate gives: thresholds and sums of known accuracy decide, and [`rate`]
-//! itself where something is nearer to a threshold or to the target than that. `tests/sizing_grid.rs` compares with that definition.
-//! Where [`rate`] cannot tell neighbours apart, for targets within some 10^-10 of 1 and 10^8 keys or more, the blocks may differ by a
-//! few in hundreds of millions.
+//! The results are those of evaluating [`rate`] for every candidate. Thresholds and sums with known
+//! error bounds decide where they can, and [`rate`] where a candidate is closer to a threshold or
+//! to the target than the bound; `tests/sizing_grid.rs` compares them with that definition. For
+//! targets within about 10^-10 of 1 and 10^8 keys or more, [`rate`] itself cannot tell neighbours
+//! apart: there the blocks may differ by a few in hundreds of millions.
 
 use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
 
 /// For each number of probes from 1: `[c0, c1, doubt, rate, slope, bend]`.
 ///
-/// The number of probes is enough from `c0 blocks + c1` keys on, give or take `doubt / blocks` keys and rounding. This is where the rate
-/// with as many probes is 1.01 times the rate with one more: `c0` at the limit of many blocks, `c1` by interpolation at 21, 45 and 2000.
-/// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three, on both sides of each threshold.
+/// The number of probes is enough from `c0 blocks + c1` keys on, give or take `doubt / blocks` keys
+/// and rounding. This is where the rate with as many probes is 1.01 times the rate with one more:
+/// `c0` at the limit of many blocks, `c1` by interpolation at 21, 45 and 2000.
+/// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three, on both sides
+/// of each threshold.
 ///
-/// The rest makes a first guess, and decides nothing. With `c0` keys per block, and blocks without number, the rate is `rate`; a rate
-/// `r` above it has about `c0 e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as far as this number of probes is best.
+/// The rest makes a first guess, and decides nothing. With `c0` keys per block, and blocks without
+/// number, the rate is `rate`; a rate `r` above it has about `c0 e^(slope y + bend y²)` keys per
+/// block, `y = ln(r / rate)`, as far as this number of probes is best.
 const ROWS: [[f64; 6]; 20] = [
     [240.087889757354, -0.041943, 0.001, 3.7432e-01, 1.27584, 0.00000],
     [139.500637967404, 0.697099, 0.001, 1.7707e-01, 0.66753, 0.09143],
@@ -41,9 +45,11 @@ const ROWS: [[f64; 6]; 20] = [
 /// The probes for 1, 2, ... keys in one block, up to where [`ROWS`] has them.
 const ONE_BLOCK: [u32; 18] = [7, 8, 9, 10, 12, 13, 15, 18, 21, 26, 28, 27, 26, 24, 23, 21, 20, 19];
 
-/// The fewest probes whose rate is at most 1.01 times the best of any number of probes, for as many blocks as sizing allows for the keys.
+/// The fewest probes whose rate is at most 1.01 times the best of any number of probes, for as many
+/// blocks as sizing allows for the keys.
 ///
-/// Costs 20 to 60 ns; some us near a threshold, and for fewer than 20 blocks where more than 20 probes are best (some 57 bits per key).
+/// Costs 20 to 60 ns; some us near a threshold, and for fewer than 20 blocks where more than 20
+/// probes are best (some 57 bits per key).
 pub(super) fn best_probes(keys: u64, blocks: u32) -> u32 {
     if blocks == 1 && keys <= ONE_BLOCK.len() as u64 {
         return ONE_BLOCK[keys as usize - 1];
@@ -63,7 +69,8 @@ pub(super) fn best_probes(keys: u64, blocks: u32) -> u32 {
     if blocks < 20 { searched_probes(keys, blocks, more) } else { more }
 }
 
-/// [`best_probes`] by its definition, from a guess on: as a function of the probes the rate has one minimum.
+/// [`best_probes`] by its definition, from a guess on: as a function of the probes the rate has one
+/// minimum.
 fn searched_probes(keys: u64, blocks: u32, mut probes: u32) -> u32 {
     let rate = |probes| rate(keys, blocks, probes);
     let mut best = rate(probes);
@@ -84,13 +91,16 @@ fn searched_probes(keys: u64, blocks: u32, mut probes: u32) -> u32 {
     probes
 }
 
-/// The fewest blocks, of at most `most`, whose rate with [`best_probes`] is at most `target`; the rate of `most` blocks if it is above.
+/// The fewest blocks, of at most `most`, whose rate with [`best_probes`] is at most `target`; the
+/// rate of `most` blocks if it is above.
 ///
-/// The rate falls with every block, so that the answer is proven by the rates of two neighbours. Costs 0.2 us for one probe, some 1 us for
-/// more (three rates or four); some us where estimates leave a doubt; and up to 0.3 ms for a target within 4 millionths of 1.
+/// The rate falls with every block, so that the answer is proven by the rates of two neighbours.
+/// Costs 0.2 us for one probe, some 1 us for more (three rates or four); some us where estimates
+/// leave a doubt; and up to 0.3 ms for a target within 4 millionths of 1.
 pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f64> {
     let keys_f = keys as f64;
-    // Approximate number of blocks at which `keys` keys need more than `probes` probes; or NaN, which `min` and `max` ignore.
+    // Approximate number of blocks at which `keys` keys need more than `probes` probes; or NaN,
+    // which `min` and `max` ignore.
     let last = |probes: u32| {
         let row = ROWS.get((probes as usize).wrapping_sub(1));
         row.map_or(f64::NAN, |[c0, c1, ..]| (keys_f - c1) / c0)
@@ -98,7 +108,8 @@ pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f6
     let reached = ROWS.iter().find(|row| row[3] <= target);
     let [c0, c1, _, row_rate, slope, bend] = reached.unwrap_or(&ROWS[ROWS.len() - 1]);
     let y = libm::log(target / row_rate);
-    // Few blocks shift the keys at equal rates by half of what they shift the thresholds.
+    // In few blocks, the number of keys at which the rate is reached is shifted by half as much as
+    // the threshold of the row.
     let mut next = (keys_f - c1 / 2.0) / (c0 * libm::exp(y * (slope + bend * y)));
     // The answer is one of `low..=high`, of which the last is too many if it is more than `most`.
     let (mut low, mut high) = (1, u64::from(most) + 1);
@@ -110,8 +121,9 @@ pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f6
         let blocks = if steps > 9 { low + (high - low) / 2 } else { estimated };
         let (blocks_f, blocks) = (blocks as f64, blocks as u32);
         let (mean, probes) = (keys_f / blocks_f, best_probes(keys, blocks));
-        // `next` becomes the blocks at which the rate with as many probes is about `target`. In 3 million random sizes `found` was wrong by
-        // at most 7.4e-15 of the rate for one probe, 4.4e-11 for more.
+        // `next` becomes the blocks at which the rate with as many probes is about `target`. In 3
+        // million random sizes `found` was wrong by at most 7.4e-15 of the rate for one probe,
+        // 4.4e-11 for more.
         let (mut found, accuracy);
         if probes == 1 && mean < 6_400.0 {
             // One probe hits a bit that no key has set: 1 - (1 - 1 / (512 blocks))^keys.
@@ -120,8 +132,9 @@ pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f6
             accuracy = 1e-12;
             next = -1.0 / (BITS * libm::expm1(libm::log1p(by_hash - target) / keys_f));
         } else {
-            // In blocks with some more keys than 6400 equal hashes alone make a rate of 1, which no stride may step over. Otherwise the
-            // stride keeps the exponent that `strided_rate` names under -24. The root of no number becomes 0.
+            // In blocks of more than 6400 keys, equal hashes alone bring the rate to 1, and no
+            // stride may step over that. Otherwise the stride keeps the exponent of the error bound
+            // of `strided_rate` below -24. For no keys the root becomes 0.
             let variance = mean * (1.0 - 1.0 / blocks_f);
             let stride = if probes == 1 { 1.0 } else { 0.9 * libm::sqrt(variance - 7.0) };
             let [rate, slope, bend] =

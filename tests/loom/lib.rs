@@ -1,6 +1,6 @@
-//! The words of the atomic filter under a model checker: every execution of a block of two words that the memory model allows, up to
-//! what loom leaves out (it does not let a relaxed load see a store that is made later). And the machine's own words against the
-//! probe scheme.
+//! The words of the atomic filter under a model checker: every execution of a block of two words
+//! that the memory model allows, up to what loom leaves out (it does not let a relaxed load see a
+//! store that is made later). And the machine's own words against the probe scheme.
 #![cfg(test)]
 
 #[path = "../../src/filter/atomic/word.rs"]
@@ -88,8 +88,9 @@ fn of_two_that_insert_one_key_at_least_one_finds_it_new() {
     });
 }
 
-/// Fails if what a thread saw set, and therefore did not set, could be missed by one that it tells. The main thread inserts
-/// first in the schedule that loom starts from, and what the other sees of that is varied.
+/// Fails if what a thread saw set, and therefore did not set, could be missed by one that it tells.
+/// The main thread inserts first in the schedule that loom starts from, and what the other sees of
+/// that is varied.
 #[test]
 fn who_learns_of_a_repeated_insertion_finds_the_key() {
     loom::model(|| {
@@ -120,7 +121,7 @@ fn follows_the_probe_scheme<W: Word + Default, const N: usize>() {
     }
 }
 
-impl Word for blocked_bloom::AtomicWord {
+impl Word for blocked_bloom::parts::AtomicWord {
     const BYTES: usize = size_of::<Self>();
 
     fn load(&self) -> u64 {
@@ -147,7 +148,7 @@ impl Word for core::sync::atomic::AtomicU32 {
 
 #[test]
 fn the_machines_words_of_either_width_follow_the_probe_scheme() {
-    const WORDS: usize = 64 / blocked_bloom::AtomicWord::BYTES;
-    follows_the_probe_scheme::<blocked_bloom::AtomicWord, WORDS>();
+    const WORDS: usize = 64 / blocked_bloom::parts::AtomicWord::BYTES;
+    follows_the_probe_scheme::<blocked_bloom::parts::AtomicWord, WORDS>();
     follows_the_probe_scheme::<core::sync::atomic::AtomicU32, 16>();
 }

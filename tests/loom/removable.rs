@@ -1,5 +1,5 @@
-//! The words of the removable filter's writer and readers under the model checker: two lines of one word, one writer, and every
-//! execution that the memory model allows.
+//! The words of the removable filter's writer and readers under the model checker: two lines of one
+//! word, one writer, and every execution that the memory model allows.
 
 #[path = "../../crates/removable/src/shared/word.rs"]
 mod word;
@@ -52,8 +52,9 @@ const TAG: u16 = 0x8001;
 const LOW: [u32; 2] = [0, 1];
 const HIGH: [u32; 2] = [1, 0];
 
-/// The only copy that is always there changes its line twice, by copies that are added to the other and removed again, of either key. Fails
-/// if loads are relaxed, or if stores are, or if a lookup or a removal begins with the key's first line.
+/// The only copy that is always there changes its line twice, by copies that are added to the other
+/// and removed again, of either key. Fails if loads are relaxed, or if stores are, or if a lookup
+/// or a removal begins with the key's first line.
 #[test]
 fn a_reader_misses_no_key_of_which_a_copy_is_always_there() {
     for choice in 0..8 {

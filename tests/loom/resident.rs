@@ -1,5 +1,6 @@
-//! The cell of a resident filter under the model checker, with crossbeam-epoch's own code on loom's atomics:
-//! `RUSTFLAGS="--cfg crossbeam_loom" cargo test --release -p loom-model --target-dir target/loom resident`.
+//! The cell of a resident filter under the model checker, with crossbeam-epoch's own code on loom's
+//! atomics: `RUSTFLAGS="--cfg crossbeam_loom" cargo test --release -p loom-model --target-dir
+//! target/loom resident`.
 
 #[path = "../../crates/lsm/src/resident/cell.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library uses the rest")]
@@ -12,7 +13,8 @@ use cell::{EpochCell, FilterPin};
 use loom::model::Builder;
 use loom::thread::spawn;
 
-/// Says when it is dropped, outside of the model: at the moment of the execution at which it happens.
+/// Says when it is dropped, outside of the model: at the moment of the execution at which it
+/// happens.
 struct Value {
     number: usize,
     dropped: Arc<[AtomicBool; 2]>,
@@ -26,7 +28,8 @@ impl Drop for Value {
 
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
-    // Epochs have many places to switch at; two switches that no thread waits for find each planted bug.
+    // Epochs have many places to switch at; two switches that no thread waits for find each planted
+    // bug.
     builder.preemption_bound = Some(2);
     builder.check(model);
 }

@@ -1,5 +1,5 @@
-//! The filter that threads share: its bits against those of an owned filter, what readers find while others insert, and the
-//! conversions.
+//! The filter that threads share: its bits against those of an owned filter, what readers find
+//! while others insert, and the conversions.
 #![cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,8 +20,8 @@ fn caller_hashed() -> AtomicBloomFilter {
     AtomicBloomFilter::new(params, KeyHash::Caller { tag: 5 }).unwrap()
 }
 
-/// Finds a wrong bit, word or block, on machines of either byte order, a bit that another thread's `fetch_or` loses, and
-/// additions that are not counted.
+/// Finds a wrong bit, word or block, on machines of either byte order, a bit that another thread's
+/// `fetch_or` loses, and additions that are not counted.
 #[test]
 fn threads_make_the_filter_that_one_would() {
     for (blocks, probes) in
@@ -72,7 +72,8 @@ fn one_thread_sees_what_an_owned_filter_says() {
     }
 }
 
-/// Finds a seed that is ignored and a key that is hashed differently when inserted and when looked up.
+/// Finds a seed that is ignored and a key that is hashed differently when inserted and when looked
+/// up.
 #[test]
 fn keys_are_hashed_with_the_filters_seed() {
     let params = Sizing::BitsPerKey(30.0).params(5).unwrap();
@@ -92,8 +93,9 @@ fn keys_are_hashed_with_the_filters_seed() {
     }
 }
 
-/// Finds an insertion whose bits are published too late, and a query that tears: readers use each method, in a filter that
-/// fits the cache and in one that does not, for keys of which only an index tells them.
+/// Finds an insertion whose bits are published too late, and a query that tears: readers use each
+/// method, in a filter that fits the cache and in one that does not, for keys of which only an
+/// index tells them.
 #[test]
 fn an_inserted_key_is_found_by_whoever_learned_of_it() {
     for blocks in [40, OUTGROWS_THE_CACHE] {
@@ -146,7 +148,8 @@ fn an_inserted_key_is_found_by_whoever_learned_of_it() {
     }
 }
 
-/// The same through a channel, with the filter in an `Arc`, and what a flush does when the last writer is gone.
+/// The same through a channel, with the filter in an `Arc`, and what a flush does when the last
+/// writer is gone.
 #[test]
 fn a_channel_tells_of_insertions() {
     let filter = Arc::new(AtomicBloomFilter::from(empty(30, 8)));
@@ -297,8 +300,8 @@ fn seen(filter: &AtomicBloomFilter, hashes: &[u64]) -> (u64, bool, Vec<bool>, bo
     (filter.keys_inserted(), filter.is_pass_all(), answers, filter.contains("a key"))
 }
 
-/// Finds a key that nobody can hash and that is counted, changes a bit, or makes the filter useless: one by one, in batches, by
-/// several threads, before a conversion and after.
+/// Finds a key that nobody can hash and that is counted, changes a bit, or makes the filter
+/// useless: one by one, in batches, by several threads, before a conversion and after.
 #[test]
 fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
     // Bits of their own: the high half picks them.
@@ -340,7 +343,8 @@ fn keys_that_cannot_be_hashed_are_refused_and_change_nothing() {
     assert_eq!(BloomFilter::from_bytes(&owned.to_bytes()).unwrap(), expected.view());
 }
 
-/// Finds prefixes that are forgotten when a filter is shared: a key added to it without its prefix would be missed by scans.
+/// Finds prefixes that are forgotten when a filter is shared: a key added to it without its prefix
+/// would be missed by scans.
 #[test]
 fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
     let (tenant, hashes) = (PrefixExtractor::fixed(4), Random(2).hashes(50));
@@ -386,7 +390,8 @@ fn a_shared_filter_of_prefixes_takes_nothing_and_stays_as_it_is() {
     }
 }
 
-/// Finds a count that starts anew, and a filter that starts to say "absent", when it is shared again.
+/// Finds a count that starts anew, and a filter that starts to say "absent", when it is shared
+/// again.
 #[test]
 fn counts_and_answers_survive_being_shared_again() {
     let filter = caller_hashed();
@@ -406,7 +411,8 @@ fn counts_and_answers_survive_being_shared_again() {
     assert_eq!(again.keys_inserted(), 2);
 }
 
-/// Finds a key whose `AsRef` panics leaving a mask with old words and a new length, or one that calls a key absent.
+/// Finds a key whose `AsRef` panics leaving a mask with old words and a new length, or one that
+/// calls a key absent.
 #[cfg(panic = "unwind")]
 #[test]
 fn a_batch_that_panics_leaves_maybe() {

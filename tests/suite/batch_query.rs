@@ -1,4 +1,5 @@
-//! Batches in filters of every kind of memory, and what the core gives to filters of other packages, against single lookups.
+//! Batches in filters of every kind of memory, and what the core gives to filters of other
+//! packages, against single lookups.
 
 use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -130,7 +131,8 @@ fn owned_borrowed_and_opened_filters() {
     }
 }
 
-/// Over the size that fits the cache, where lines are prefetched: of later keys up to six times that size, above it of groups.
+/// Over the size that fits the cache, where lines are prefetched: of later keys up to six times
+/// that size, above it of groups.
 #[test]
 fn large_filters() {
     let fits = (Kernel::default().prefetch_threshold() / 64) as u32;

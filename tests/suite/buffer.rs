@@ -1,6 +1,6 @@
 //! The memory of blocks: aligned, zeroed, cut down, and the same whoever touches it first.
 
-use blocked_bloom::BlockBuffer;
+use blocked_bloom::parts::BlockBuffer;
 
 /// Around a huge page, from which on, on Linux, buffers begin at the boundary of one.
 const SIZES: [u32; 9] = [1, 2, 3, 1_000, 32_767, 32_768, 32_769, 65_536, 70_001];
@@ -14,7 +14,8 @@ fn check_address(buffer: &BlockBuffer) {
     assert!(address.is_multiple_of(aligned_to(buffer.len())), "{buffer:?} at {address:#x}");
 }
 
-/// Memory that was used before must be zeroed as well: each size comes twice, after one that was filled.
+/// Memory that was used before must be zeroed as well: each size comes twice, after one that was
+/// filled.
 #[test]
 fn buffers_are_aligned_and_zeroed() {
     for huge_pages in [true, false] {
@@ -59,7 +60,8 @@ fn copies_are_aligned_and_independent() {
     }
 }
 
-/// Giving memory back may move the blocks to memory of another alignment; the first ones stay what they were.
+/// Giving memory back may move the blocks to memory of another alignment; the first ones stay what
+/// they were.
 #[test]
 fn the_first_blocks_are_kept() {
     for huge_pages in [true, false] {
@@ -104,7 +106,8 @@ fn buffers_may_cross_threads_and_show_no_bits() {
     assert_eq!(format!("{buffer:?}"), "BlockBuffer { blocks: 1000, huge_pages: false }");
 }
 
-/// From eight million keys on, each page of the filter is touched first, and zeroed, by one of the threads.
+/// From eight million keys on, each page of the filter is touched first, and zeroed, by one of the
+/// threads.
 #[cfg(feature = "rayon")]
 #[test]
 fn pages_that_threads_touch_first_give_the_same_bytes() {
@@ -116,7 +119,8 @@ fn pages_that_threads_touch_first_give_the_same_bytes() {
         // Ten huge pages.
         let options = FilterOptions::new(Sizing::BitsPerKey(20.0)).with_huge_pages(huge_pages);
         let mut builder = options.builder();
-        // A few blocks receive all but the first hashes, the others stay zero: what is not zeroed shows.
+        // A few blocks receive all but the first hashes, the others stay zero: what is not zeroed
+        // shows.
         for (i, &hash) in hashes.iter().enumerate() {
             let low = if i < 1_000 { hash & 0xffff_ffff } else { hash & 0xffff };
             builder.insert_hash(hash >> 32 << 32 | low).unwrap();
@@ -129,7 +133,8 @@ fn pages_that_threads_touch_first_give_the_same_bytes() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let builder = builder.clone();
             let filter = pool.install(|| {
-                // So that the filter gets memory that was used before: glibc keeps what is smaller than the largest that was freed.
+                // So that the filter gets memory that was used before: glibc keeps what is smaller
+                // than the largest that was freed.
                 for blocks in [blocks + blocks / 4, blocks, blocks] {
                     BlockBuffer::zeroed(blocks, huge_pages).unwrap().fill([0xff; 64]);
                 }

@@ -1,4 +1,5 @@
-//! Every way of building gives the bytes that one thread gives, keeps to its limit, and proves what it built.
+//! Every way of building gives the bytes that one thread gives, keeps to its limit, and proves what
+//! it built.
 
 use crate::common::{Random, kernels};
 #[cfg(feature = "rayon")]
@@ -77,7 +78,8 @@ fn a_batch_of_keys_that_cannot_be_hashed_is_refused_and_changes_nothing() {
     assert!(!filter.contains_hash(77 << 32 | 5) && filter.contains("a"));
 }
 
-/// Finds an addition that is rejected and yet counted, kept, or remembered as the one before the next.
+/// Finds an addition that is rejected and yet counted, kept, or remembered as the one before the
+/// next.
 fn check_unchanged(
     mut builder: BloomFilterBuilder,
     refused: KeyError,
@@ -227,7 +229,8 @@ fn a_limit_with_an_estimate_loses_no_key() {
         // Sized for what was expected, or for what had come when the limit was reached.
         let kept = (limit / 8).max(expected);
         assert!(params.blocks() <= TEN.params(kept.max(64)).unwrap().blocks());
-        // Not for fewer, or the rate of all that comes later is that of a filter that is too full from the start.
+        // Not for fewer, or the rate of all that comes later is that of a filter that is too full
+        // from the start.
         assert!(params.blocks() >= TEN.params(kept).unwrap().blocks(), "{limit}, {expected}");
         let filter = builder.clone().finish_verified().unwrap();
         assert_eq!(filter.params(), params);
@@ -341,7 +344,8 @@ mod parallel {
         }
     }
 
-    /// A hash that is decided anew where several threads hash: with seed 0 there, 971 of 100,000 keys were found.
+    /// A hash that is decided anew where several threads hash: with seed 0 there, 971 of 100,000
+    /// keys were found.
     #[test]
     fn keys_in_parallel_are_hashed_with_the_seed_of_the_options() {
         let keys: Vec<[u8; 8]> = (0..100_000_u64).map(u64::to_le_bytes).collect();
@@ -398,7 +402,8 @@ mod parallel {
         }
     }
 
-    /// Where the limit is reached must not depend on how an iterator is cut, nor on whole chunks that threads have made.
+    /// Where the limit is reached must not depend on how an iterator is cut, nor on whole chunks
+    /// that threads have made.
     #[test]
     fn limits_are_reached_where_one_thread_reaches_them() {
         let hashes = with_runs(2_400_000, &mut Random(9));
@@ -526,7 +531,8 @@ proptest! {
     }
 }
 
-/// What came before a key that panics is there: catches hashes that are dropped with the batch they waited in.
+/// What came before a key that panics is there: catches hashes that are dropped with the batch they
+/// waited in.
 #[test]
 fn keys_before_one_that_panics_are_added() {
     for at in [0, 1, 511, 512, 700] {

@@ -1,7 +1,7 @@
 //! The compact form: written as the document says, read back, and never taken for the full form.
 
 use crate::common::{Random, filled};
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     BloomFilter, FilterContents, FilterOptions, FormatError, KeyHash, KeyHasher, PrefixExtractor,
     Sizing,
@@ -18,7 +18,8 @@ fn built(bits: f64, probes: Option<u32>, keys: u64) -> BloomFilter {
     builder.finish().unwrap()
 }
 
-/// The document in code, by another hand: the full form without its header, and a trailer of its fields.
+/// The document in code, by another hand: the full form without its header, and a trailer of its
+/// fields.
 fn by_the_document(full: &[u8]) -> Vec<u8> {
     let mut bytes = full[64..].to_vec();
     bytes.extend([0xbc, 1, full[12], full[13], full[32], full[33], full[34], full[35]]);
@@ -197,8 +198,9 @@ fn what_is_no_compact_filter_is_an_error_and_maybe() {
     }
 }
 
-/// What an engine does: a container with a checksum, which is damaged in every way. Where the checksum holds, no key is lost; where it
-/// does not, the container is not used. Without a container nothing panics.
+/// What an engine does: a container with a checksum, which is damaged in every way. Where the
+/// checksum holds, no key is lost; where it does not, the container is not used. Without a
+/// container nothing panics.
 #[test]
 #[expect(clippy::print_stdout, reason = "how much was tried")]
 fn damage_campaign() {

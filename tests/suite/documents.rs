@@ -1,7 +1,8 @@
-//! The documents hold together: every link and picture exists, every page can be reached, and every page's Rust code is compiled.
+//! The documents hold together: every link and picture exists, every page can be reached, and every
+//! page's Rust code is compiled.
 //!
-//! Links to other sites are not followed. That every public item is documented is the lint `missing_docs`'s to check, that every public
-//! type has an example `tools/public-api.sh`'s.
+//! Links to other sites are not followed. That every public item is documented is the lint
+//! `missing_docs`'s to check, that every public type has an example `tools/public-api.sh`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -77,7 +78,8 @@ impl Page {
     }
 }
 
-/// What GitHub makes of a title: its links' texts, small letters, digits, `-` and `_`, with `-` for blanks.
+/// What GitHub makes of a title: its links' texts, small letters, digits, `-` and `_`, with `-` for
+/// blanks.
 fn anchor(title: &str) -> String {
     let mut text = String::new();
     let mut rest = title;
@@ -90,7 +92,8 @@ fn anchor(title: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
-/// The targets in a line: `[text](target)`, `![text](target "title")`, `[name]: target`, `src="target"`, `href="target"`.
+/// The targets in a line: `[text](target)`, `![text](target "title")`, `[name]: target`,
+/// `src="target"`, `href="target"`.
 fn links(line: &str) -> Vec<String> {
     // Every second part is code.
     let text: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
@@ -177,7 +180,8 @@ fn every_page_can_be_reached() {
     assert!(lost.is_empty(), "no way leads from README.md to {lost:?}");
 }
 
-/// The pages whose code rustdoc compiles and runs with a package's own: those that `src/lib.rs` and `src/guides.rs` include.
+/// The pages whose code rustdoc compiles and runs with a package's own: those that `src/lib.rs` and
+/// `src/guides.rs` include.
 fn compiled() -> BTreeSet<PathBuf> {
     let mut pages = BTreeSet::new();
     // Pages of the packages in `crates` are compiled by a package that is for nothing else.
@@ -214,8 +218,9 @@ fn the_code_of_every_page_is_compiled() {
     assert!(with_rust > 10, "only {with_rust} pages with code were found");
 }
 
-/// rustdoc shows the guides as modules. There a link to a file leads nowhere, so that every target is a definition at a page's end, under
-/// its own name, which `docs/rustdoc-links.txt` defines before as the module.
+/// rustdoc shows the guides as modules. There a link to a file leads nowhere, so that every target
+/// is a definition at a page's end, under its own name, which `docs/rustdoc-links.txt` defines
+/// before as the module.
 #[test]
 fn links_between_guides_lead_to_modules_in_rustdoc() {
     let modules = fs::read_to_string(root().join("src/guides.rs")).unwrap();

@@ -1,4 +1,5 @@
-//! Owned, borrowed and shared filters: inserting, clearing, what the statistics say, and what misuse does.
+//! Owned, borrowed and shared filters: inserting, clearing, what the statistics say, and what
+//! misuse does.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -278,8 +279,8 @@ impl AsRef<[u8]> for Fickle {
     }
 }
 
-/// Shorter or longer, by a byte or by blocks, in either form: catches a length that is compared in whole blocks, and an index that is
-/// computed of one slice and used in another.
+/// Shorter or longer, by a byte or by blocks, in either form: catches a length that is compared in
+/// whole blocks, and an index that is computed of one slice and used in another.
 #[test]
 fn bytes_that_change_length_after_opening_pass_all() {
     let (filter, keys) = filled(10, 6, 1);
@@ -315,7 +316,8 @@ fn bytes_that_change_length_after_opening_pass_all() {
     }
 }
 
-/// A filter of prefixes answers for keys as one that holds none, so it is not equal to its view that answers for prefixes.
+/// A filter of prefixes answers for keys as one that holds none, so it is not equal to its view
+/// that answers for prefixes.
 #[test]
 fn filters_are_equal_if_they_answer_alike() {
     let rule = PrefixExtractor::fixed(2);
@@ -386,7 +388,8 @@ fn a_key_that_panics_leaves_maybe() {
     assert_eq!((hits.len(), hits.count_hits(), hits.count_misses()), (1, 1, 0));
     assert!(hits.hits().eq([0]));
 
-    // What callers hash and write by themselves: nothing of the batch before, and nothing of this one.
+    // What callers hash and write by themselves: nothing of the batch before, and nothing of this
+    // one.
     let hasher = filter.hasher().unwrap();
     for keys in [1, 40, 300] {
         let mut hashes = vec![7; 400];
@@ -438,7 +441,8 @@ fn a_builder_without_a_filter_keeps_no_hashes() {
 #[cfg(feature = "rayon")]
 #[test]
 fn every_number_of_threads_builds_the_same_bytes() {
-    // Enough for several chunks and the parallel path; runs of repeats cross the boundaries of chunks.
+    // Enough for several chunks and the parallel path; runs of repeats cross the boundaries of
+    // chunks.
     let mut hashes = Random(12).hashes(8_600_000);
     for i in (1..hashes.len()).step_by(50) {
         hashes[i] = hashes[i - 1];

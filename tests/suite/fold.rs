@@ -1,15 +1,16 @@
-//! Folding against filters that were built smaller, and shrinking against a search over all divisors.
+//! Folding against filters that were built smaller, and shrinking against a search over all
+//! divisors.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::{BloomFilter, FilterOptions, FoldError, KeyHash, ParamsError, Sizing, probe};
+use blocked_bloom::{BloomFilter, BuildError, FilterOptions, KeyHash, ParamsError, Sizing, probe};
 use proptest::prelude::*;
 
 fn divisors(number: u32) -> Vec<u32> {
     (1..=number).filter(|divisor| number.is_multiple_of(*divisor)).collect()
 }
 
-/// Catches groups that are not adjacent or overlap, a group that ends early, probes or counts that change, and a buffer whose
-/// first blocks are not the folded ones.
+/// Catches groups that are not adjacent or overlap, a group that ends early, probes or counts that
+/// change, and a buffer whose first blocks are not the folded ones.
 #[test]
 fn folding_gives_the_bytes_of_building_smaller_for_every_divisor() {
     for blocks in [1, 2, 3, 4, 6, 12, 17, 36, 60, 64, 97, 120, 128, 210, 256, 1_000, 1_260] {
@@ -47,7 +48,10 @@ fn hash(blocks: u32) -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(400)
+    })]
 
     #[test]
     fn folding_is_exact_at_the_borders_of_blocks(
@@ -155,14 +159,14 @@ fn a_divisor_that_is_none_is_refused_and_changes_nothing() {
                 assert!(filter.folded(divisor).is_ok());
                 continue;
             }
-            let expected = FoldError::NotADivisor {
+            let expected = ParamsError::NotADivisor {
                 divisor,
                 blocks,
                 below: divisors.iter().copied().rfind(|&candidate| candidate < divisor),
                 above: divisors.iter().copied().find(|&candidate| candidate > divisor),
             };
             assert_eq!(filter.fold(divisor), Err(expected));
-            assert_eq!(filter.folded(divisor), Err(expected));
+            assert_eq!(filter.folded(divisor), Err(BuildError::Params(expected)));
             assert_eq!(filter, before);
         }
     }
@@ -182,7 +186,7 @@ fn pass_all_and_empty_filters_stay_what_they_are() {
         assert_eq!(all, before);
         assert_eq!(all.folded(divisor).unwrap(), before);
     }
-    assert!(matches!(all.fold(0), Err(FoldError::NotADivisor { divisor: 0, .. })));
+    assert!(matches!(all.fold(0), Err(ParamsError::NotADivisor { divisor: 0, .. })));
     assert_eq!((all.shrink_to_false_positive_rate(0.5), &all), (Ok(1), &before));
     assert_eq!((all.shrink_to_false_positive_rate(1.0), &all), (Ok(1), &before));
 
@@ -193,8 +197,9 @@ fn pass_all_and_empty_filters_stay_what_they_are() {
     assert_eq!(nothing, empty(1, 6));
 }
 
-/// Brute force over all divisors, at rates that are exactly reached, and just not. Catches a search that stops early, one that
-/// takes the rate for monotone in the divisor, and an early refutation that rounds wrongly.
+/// Brute force over all divisors, at rates that are exactly reached, and just not. Catches a search
+/// that stops early, one that takes the rate for monotone in the divisor, and an early refutation
+/// that rounds wrongly.
 #[test]
 fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
     let mut gained = 0;
@@ -203,7 +208,8 @@ fn shrinking_picks_the_largest_divisor_that_keeps_the_rate() {
             let keys = blocks as usize * 512 / bits_per_key;
             let mut random = Random(keys as u64);
             let even = random.hashes(keys);
-            // All in the first third of the blocks: sizes whose groups cut through it have other rates than their neighbours.
+            // All in the first third of the blocks: sizes whose groups cut through it have other
+            // rates than their neighbours.
             let skewed = even.iter().map(|hash| (hash >> 32 << 32) | u64::from(*hash as u32 / 3));
             for hashes in [skewed.collect(), even] {
                 let mut filter = empty(blocks, probes);

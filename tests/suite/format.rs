@@ -1,7 +1,7 @@
 //! The stored bytes: they read back, every damage is rejected, and `docs/format.md` describes them.
 
 use crate::common::{Random, filled, kernels};
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, BloomFilter, FormatError, KeyHash, Sizing};
 use xxhash_rust::xxh3::xxh3_64;
 

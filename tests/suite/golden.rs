@@ -1,9 +1,12 @@
-//! Pins the bytes. A change here breaks the files of everyone who stored a filter: never update a line, add a probe scheme.
+//! Pins the bytes. A change here breaks the files of everyone who stored a filter: never update a
+//! line, add a probe scheme.
 //!
-//! `tests/golden/goldens.txt` has one line per configuration: the sizing, probes, number of keys, seed, the length and XXH3-64
-//! of the stored bytes, and the first ten false positives (an empty filter has none, and that of one key too rare ones). Keys
-//! are the integers from 0 as 8 little-endian bytes; false positives are the first integers from the number of keys upward that the filter does not rule out. Where the file
-//! `tests/golden/NAME.bloom` exists, it has those very bytes.
+//! `tests/golden/goldens.txt` has one line per configuration: the sizing, probes, number of keys,
+//! seed, the length and XXH3-64 of the stored bytes, and the first ten false positives (an empty
+//! filter has none, and that of one key too rare ones). Keys are the integers from 0 as 8
+//! little-endian bytes; false positives are the first integers from the number of keys upward that
+//! the filter does not rule out. Where the file `tests/golden/NAME.bloom` exists, it has those very
+//! bytes.
 
 use std::fmt::Write;
 

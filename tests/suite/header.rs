@@ -1,6 +1,6 @@
 //! The header codec, as other packages use it: what was put in is read, and nothing else.
 
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{BloomFilter, KeyHash};
 use xxhash_rust::xxh3::xxh3_64;
 

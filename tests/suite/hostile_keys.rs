@@ -1,4 +1,5 @@
-//! What keys do that were chosen by someone who knows the seed: the figures of `SECURITY.md`. And that they do nothing under another seed.
+//! What keys do that were chosen by someone who knows the seed: the figures of `SECURITY.md`. And
+//! that they do nothing under another seed.
 
 use crate::common::Random;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing, probe};
@@ -6,8 +7,8 @@ use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, KeyHasher, Sizing, prob
 /// XXH3's constant for keys of 4 to 8 bytes.
 const PRIME: u64 = 0x9fb2_1c65_1e98_df25;
 
-/// What XXH3-64 mixes into this hash of an 8-byte key: the key's halves, exchanged, exclusive-or a number that depends on the seed
-/// alone. Every step of the mixing can be undone.
+/// What XXH3-64 mixes into this hash of an 8-byte key: the key's halves, exchanged, exclusive-or a
+/// number that depends on the seed alone. Every step of the mixing can be undone.
 fn unmixed(hash: u64) -> u64 {
     // Of an odd number, modulo 2^64: each step doubles the bits that are right.
     let inverse =
@@ -91,7 +92,8 @@ fn what_chosen_keys_do() {
     println!("{} chosen keys fill a block", cover.len());
     assert!((86..115).contains(&cover.len()));
 
-    // The same low half is the same block of every filter, whatever its size; these are spread over all blocks.
+    // The same low half is the same block of every filter, whatever its size; these are spread over
+    // all blocks.
     let blocks = KEYS / cover.len() as u64 + 1;
     let full = |i| cover.iter().map(move |high| high | ((i << 32) / blocks));
     let mut hashes: Vec<u64> = (0..blocks).flat_map(full).collect();
@@ -111,7 +113,8 @@ fn what_chosen_keys_do() {
         assert!((0.009..0.0105).contains(&secret), "{secret}");
     }
 
-    // With the hash of a key that is there, every filter that holds it is wrong, whatever its size and probes.
+    // With the hash of a key that is there, every filter that holds it is wrong, whatever its size
+    // and probes.
     let alike = attacker.key(hasher.hash(key(5)));
     for bits in [5.0, 10.0, 20.0] {
         let options =

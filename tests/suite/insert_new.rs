@@ -1,4 +1,5 @@
-//! Which keys of a batch were new: what inserting them one by one answers, by every kernel, and for the filter that threads share.
+//! Which keys of a batch were new: what inserting them one by one answers, by every kernel, and for
+//! the filter that threads share.
 
 use crate::common::{Random, empty, kernels};
 use blocked_bloom::{
@@ -22,7 +23,8 @@ fn one_by_one(filter: &mut BloomFilter, hashes: &[u64]) -> Vec<u64> {
     words
 }
 
-/// Inserts a batch into copies of the filter by every kernel, and into one that could be shared; compares answers, bits and counts.
+/// Inserts a batch into copies of the filter by every kernel, and into one that could be shared;
+/// compares answers, bits and counts.
 fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
     let mut expected = filter.clone();
     let words = one_by_one(&mut expected, hashes);
@@ -49,7 +51,8 @@ fn check(filter: &BloomFilter, hashes: &[u64], new: &mut Bitmask) {
     }
 }
 
-/// Finds a word, a group or a rest of a group that is answered for other keys, and a number of probes that takes another loop.
+/// Finds a word, a group or a rest of a group that is answered for other keys, and a number of
+/// probes that takes another loop.
 #[test]
 fn every_length_and_probe_count() {
     kernels();
@@ -72,7 +75,8 @@ fn every_length_and_probe_count() {
     }
 }
 
-/// Finds an answer that is computed before the key some places earlier was stored: loops stage keys some places ahead.
+/// Finds an answer that is computed before the key some places earlier was stored: loops stage keys
+/// some places ahead.
 #[test]
 fn repeated_keys_at_every_distance() {
     kernels();
@@ -169,7 +173,8 @@ fn batches_of_keys_answer_as_single_keys() {
     }
 }
 
-/// Finds a filter that is changed, or a mask of an older batch that looks like answers, though the keys were refused.
+/// Finds a filter that is changed, or a mask of an older batch that looks like answers, though the
+/// keys were refused.
 #[test]
 fn what_insert_refuses_is_refused_and_leaves_an_empty_mask() {
     let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
@@ -240,7 +245,8 @@ fn a_batch_that_panics_leaves_an_empty_mask() {
     assert!(inserted.is_err() && new.is_empty());
 }
 
-/// Finds threads that all take another for the first to insert a key, and a key that is new again after it was added.
+/// Finds threads that all take another for the first to insert a key, and a key that is new again
+/// after it was added.
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn of_threads_that_race_for_a_batch_at_least_one_finds_each_key_new() {

@@ -1,4 +1,5 @@
-//! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count and alignment.
+//! Every kernel answers as the scalar probe scheme does, for every length, probe count, block count
+//! and alignment.
 
 use crate::common::{Random, empty, filled, kernels};
 use blocked_bloom::{Bitmask, Block, BloomFilter, Kernel, KeyHash, ParamsError, probe};
@@ -104,7 +105,8 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
             let stored = filter.to_bytes();
             let hashes = mixed(&present, 200, &mut random);
             for offset in 0..64 {
-                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last block.
+                // Exactly as long as needed: a sanitizer sees a kernel that reads past the last
+                // block.
                 let mut bytes = vec![0xff; offset].into_boxed_slice().into_vec();
                 bytes.reserve_exact(stored.len());
                 bytes.extend_from_slice(&stored);
@@ -126,7 +128,8 @@ fn every_alignment_of_a_borrowed_buffer_ending_at_its_allocation() {
 fn long_batches_and_reused_masks() {
     let mut random = Random(3);
     let mut hits = Bitmask::new();
-    // From seven times as much on, the lines of groups are prefetched; up to six times, those of later keys.
+    // From seven times as much on, the lines of groups are prefetched; up to six times, those of
+    // later keys.
     for blocks in [10, outgrows_the_cache(), 7 * outgrows_the_cache()] {
         let (filter, present) = filled(blocks, 6, 7);
         // At an odd address, every block straddles two lines.
@@ -212,14 +215,27 @@ fn every_kernel_inserts_the_same_bits() {
                 batch.insert_hashes(&hashes).unwrap();
                 assert_eq!(batch, one_by_one, "{kernel:?}, {probes} probes, {blocks} blocks");
                 let mut bare = vec![[0; 64]; blocks as usize];
-                kernel.insert(&mut bare, probes, &hashes).unwrap();
+                insert_bare(kernel, &mut bare, probes, &hashes).unwrap();
                 assert_eq!(bare, expected, "{kernel:?}, {probes} probes, {blocks} blocks");
             }
         }
     }
 }
 
-/// Calls of every length, into blocks at any alignment; keys that occur twice in a call, one after the other and apart.
+/// Inserts into blocks that are lent.
+fn insert_bare(
+    kernel: Kernel,
+    blocks: &mut [Block],
+    probes: u32,
+    hashes: &[u64],
+) -> Result<(), ParamsError> {
+    let filter = BloomFilter::from_blocks(blocks, probes, KeyHash::Caller { tag: 3 })?;
+    filter.with_kernel(kernel).insert_hashes(hashes).expect("a filter of whole keys");
+    Ok(())
+}
+
+/// Calls of every length, into blocks at any alignment; keys that occur twice in a call, one after
+/// the other and apart.
 #[test]
 fn every_length_of_a_call_inserts_the_same_bits() {
     let mut random = Random(8);
@@ -234,7 +250,7 @@ fn every_length_of_a_call_inserts_the_same_bits() {
                 let mut bytes = vec![0; offset + 64 * blocks];
                 let (inserted, _) = bytes[offset..].as_chunks_mut::<64>();
                 let hashes: Box<[u64]> = hashes.into();
-                kernel.insert(inserted, probes, &hashes).unwrap();
+                insert_bare(kernel, inserted, probes, &hashes).unwrap();
                 let context = (kernel, probes, blocks, hashes.len(), offset);
                 assert!(*inserted == expected[..], "{context:?}");
             }
@@ -256,7 +272,8 @@ fn every_length_of_a_call_inserts_the_same_bits() {
     }
 }
 
-/// What other packages make of blocks of their own: a shape that no filter has is rejected, and nothing is written.
+/// What other packages make of blocks of their own: a shape that no filter has is rejected, and
+/// nothing is written.
 #[test]
 fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
     let (mut random, mut hits) = (Random(7), Bitmask::new());
@@ -270,10 +287,10 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
         for (blocks, probes) in [(1, 1), (3, 6), (100, 30), (outgrows_the_cache() as usize, 7)] {
             let hashes = random.hashes(blocks * 20);
             let mut bare = vec![[0; 64]; blocks];
-            kernel.insert(&mut bare, probes, &[]).unwrap();
+            insert_bare(kernel, &mut bare, probes, &[]).unwrap();
             assert!(bare.as_flattened().iter().all(|&byte| byte == 0));
-            kernel.insert(&mut bare, probes, &hashes).unwrap();
-            let filter = BloomFilter::from_blocks(&bare, probes, key_hash).unwrap();
+            insert_bare(kernel, &mut bare, probes, &hashes).unwrap();
+            let filter = BloomFilter::from_blocks(&bare[..], probes, key_hash).unwrap();
             assert_eq!((filter.params().probes(), filter.keys_inserted()), (probes, 0));
             assert_eq!((filter.key_hash(), filter.is_pass_all()), (key_hash, false));
             assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
@@ -282,13 +299,13 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
         for probes in [0, 31, u32::MAX] {
             let mut bare = [[7; 64]; 2];
             let refused = ParamsError::ProbesOutOfRange { probes };
-            assert_eq!(kernel.insert(&mut bare, probes, &[1]), Err(refused));
+            assert_eq!(insert_bare(kernel, &mut bare, probes, &[1]), Err(refused));
             assert_eq!(bare, [[7; 64]; 2]);
             assert_eq!(BloomFilter::from_blocks(&bare, probes, key_hash), Err(refused));
         }
         let refused = ParamsError::BlocksOutOfRange { blocks: 0 };
-        assert_eq!(kernel.insert(&mut [], 6, &[1]), Err(refused));
-        assert_eq!(BloomFilter::from_blocks(&[], 6, key_hash), Err(refused));
+        assert_eq!(insert_bare(kernel, &mut [], 6, &[1]), Err(refused));
+        assert_eq!(BloomFilter::from_blocks(&[][..], 6, key_hash), Err(refused));
     }
     assert_eq!(Kernel::supported().next(), Some(kernels()[0]));
 }
@@ -298,7 +315,7 @@ fn bare_blocks_are_filled_and_looked_up_by_every_kernel() {
 fn any_offset_can_be_prefetched() {
     for bytes in [&[][..], &[0; 1], &[0; 4_096]] {
         for offset in [0, 1, 63, 64, 4_095, 4_096, usize::MAX / 2, usize::MAX] {
-            blocked_bloom::prefetch(bytes, offset);
+            blocked_bloom::parts::prefetch(bytes, offset);
         }
     }
 }
@@ -334,7 +351,8 @@ fn block_counts_up_to_the_last() {
         }
         let filter = BloomFilter::from_bytes_trusted(&map).unwrap();
         assert_eq!(filter.blocks().len(), blocks as usize);
-        // Calls of few keys, of a word, and of more than the prefetch distance: each computes offsets in its own way.
+        // Calls of few keys, of a word, and of more than the prefetch distance: each computes
+        // offsets in its own way.
         let hashes: Vec<u64> = hashes.iter().copied().cycle().take(150).collect();
         for &kernel in &kernels {
             for length in [1, 3, 8, 24, 64, 150] {
@@ -342,7 +360,8 @@ fn block_counts_up_to_the_last() {
                 assert!((0..length).step_by(2).all(|i| hits.get(i) == Some(true)));
             }
         }
-        // Inserts write where lookups read: into blocks that are zero again, by each kernel, few keys and many.
+        // Inserts write where lookups read: into blocks that are zero again, by each kernel, few
+        // keys and many.
         let bits = |map: &memmap2::MmapMut| -> u32 {
             let block = |hash: u64| 64 + 64 * probe::block_index(hash, blocks) as usize;
             let mut starts: Vec<usize> = hashes.iter().map(|&hash| block(hash)).collect();
@@ -358,7 +377,7 @@ fn block_counts_up_to_the_last() {
                 }
                 let (in_map, rest) = map[64..].as_chunks_mut::<64>();
                 assert!(rest.is_empty());
-                kernel.insert(in_map, 6, &hashes[..length]).unwrap();
+                insert_bare(kernel, in_map, 6, &hashes[..length]).unwrap();
                 let filter = BloomFilter::from_blocks(in_map, 6, KeyHash::default()).unwrap();
                 assert!(
                     hashes[..length].iter().all(|&hash| filter.contains_hash(hash)),
@@ -371,7 +390,8 @@ fn block_counts_up_to_the_last() {
     }
 }
 
-/// The probe scheme as `docs/format.md` states it, in arithmetic that shares nothing with `probe.rs`.
+/// The probe scheme as `docs/format.md` states it, in arithmetic that shares nothing with
+/// `probe.rs`.
 #[test]
 fn the_oracle_is_the_documented_probe_scheme() {
     let mut random = Random(5);

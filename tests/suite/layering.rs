@@ -1,4 +1,5 @@
-//! Modules of the core use only what lies below them, instruction sets stay in kernels, and threads in what is named `par_`.
+//! Modules of the core use only what lies below them, instruction sets stay in kernels, and threads
+//! in what is named `par_`.
 //!
 //! That satellites use the public interface only is the compiler's to check.
 

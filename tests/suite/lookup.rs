@@ -1,4 +1,5 @@
-//! The calls of an engine that looks up one key: prefetching by hash, lookups in stored bytes without opening them, building in one call.
+//! The calls of an engine that looks up one key: prefetching by hash, lookups in stored bytes
+//! without opening them, building in one call.
 
 use crate::common::{Random, filled};
 use blocked_bloom::{
@@ -8,8 +9,8 @@ use blocked_bloom::{
 
 const XXH3: KeyHash = KeyHash::Xxh3 { seed: 0 };
 
-/// Answers are those of the opened filter, at every alignment, for every number of probes: catches a wrong block, a wrong field, and an
-/// aligned load of bytes that are not.
+/// Answers are those of the opened filter, at every alignment, for every number of probes: catches
+/// a wrong block, a wrong field, and an aligned load of bytes that are not.
 #[test]
 fn stored_bytes_answer_as_the_opened_filter_does() {
     for probes in 1..=30 {
@@ -58,7 +59,8 @@ fn stored_bytes_of_every_hash_answer_and_of_another_are_maybe() {
     }
 }
 
-/// Any length but its own, and any bit of what identifies the filter: "maybe" for all. Catches a field that is not compared, and a panic.
+/// Any length but its own, and any bit of what identifies the filter: "maybe" for all. Catches a
+/// field that is not compared, and a panic.
 #[test]
 fn what_is_no_such_filter_is_maybe() {
     let (filter, _) = filled(5, 7, 1);
@@ -94,7 +96,8 @@ fn what_is_no_such_filter_is_maybe() {
     }
 }
 
-/// Prefixes beside the keys change no answer about keys; a filter of nothing but prefixes has none to give.
+/// Prefixes beside the keys change no answer about keys; a filter of nothing but prefixes has none
+/// to give.
 #[test]
 fn stored_filters_of_prefixes_answer_for_their_keys() {
     let options = FilterOptions::new(Sizing::BitsPerKey(20.0));
@@ -146,7 +149,8 @@ fn prefetching_changes_nothing() {
     }
 }
 
-/// One call builds what a builder does: catches repeats counted otherwise, and options that are dropped.
+/// One call builds what a builder does: catches repeats counted otherwise, and options that are
+/// dropped.
 #[test]
 fn hashes_in_one_call_make_the_filter_of_a_builder() {
     for (sizing, key_hash) in [
@@ -158,7 +162,8 @@ fn hashes_in_one_call_make_the_filter_of_a_builder() {
         let options = FilterOptions::new(sizing).with_key_hash(key_hash);
         for count in [0, 1, 2, 20, 3_276, 40_000] {
             let mut hashes = Random(count as u64).hashes(count);
-            // Repeats that stand together, as those of a table's sorted versions do, and ones that do not.
+            // Repeats that stand together, as those of a table's sorted versions do, and ones that
+            // do not.
             hashes.extend_from_within(..count / 2);
             if count > 2 {
                 hashes.insert(1, hashes[0]);
@@ -184,8 +189,8 @@ fn what_one_call_cannot_build_is_an_error() {
     assert!(matches!(error, BuildError::Key(KeyError::NoPrefix { .. })), "{error}");
 }
 
-/// More blocks than a filter can have, in memory that is reserved and never used: catches a count that is cut to 32 bits, by which every
-/// hash is looked up in the first blocks, which are empty.
+/// More blocks than a filter can have, in memory that is reserved and never used: catches a count
+/// that is cut to 32 bits, by which every hash is looked up in the first blocks, which are empty.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn stored_bytes_of_too_many_blocks_are_maybe() {

@@ -1,4 +1,5 @@
-//! The tests of the core: one binary, one module per area. `cargo test --test suite kernels::` runs one of them.
+//! The tests of the core: one binary, one module per area. `cargo test --test suite kernels::` runs
+//! one of them.
 
 mod common;
 #[path = "common/repository.rs"]
@@ -17,6 +18,7 @@ mod fold;
 mod format;
 mod golden;
 mod header;
+mod hints;
 mod hostile_keys;
 mod insert_new;
 mod kernels;

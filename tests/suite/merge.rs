@@ -44,10 +44,13 @@ fn a_union_holds_both_sides() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(200)
+    })]
 
-    /// Bytes and counts against a model that knows neither blocks nor ranges. Catches a range that starts at the wrong block or
-    /// ends early, an input left out, and a count that is not the sum.
+    /// Bytes and counts against a model that knows neither blocks nor ranges. Catches a range that
+    /// starts at the wrong block or ends early, an input left out, and a count that is not the sum.
     #[test]
     fn many_at_once_are_their_bits_one_by_one(
         blocks in prop_oneof![1_u32..10, 250_u32..260, 510_u32..520, 700_u32..800],
@@ -64,7 +67,7 @@ proptest! {
         let merged = |a: Vec<u8>, b: Vec<u8>| a.iter().zip(b).map(|(&a, b)| a | b).collect();
         let expected: Vec<u8> = filters.iter().map(bytes).reduce(merged).unwrap();
         let mut union = filters[0].clone();
-        union.union_all(filters[1..].iter().map(BloomFilter::view)).unwrap();
+        union.union_all(&filters[1..]).unwrap();
         prop_assert_eq!(union.blocks().as_flattened(), expected);
         prop_assert_eq!(union.keys_inserted(), keys.iter().sum::<usize>() as u64);
         prop_assert_eq!(union.params().probes(), probes);
@@ -102,7 +105,8 @@ fn strangers_are_refused_and_change_nothing() {
         (&seeded, MergeError::HashMismatch { left, right }),
         (&seeded_pass_all, MergeError::HashMismatch { left, right }),
         (&tagged, MergeError::HashMismatch { left, right: caller }),
-        // Not even what has no bit is of another shape without being told, and nothing becomes pass-all.
+        // Not even what has no bit is of another shape without being told, and nothing becomes
+        // pass-all.
         (&empty, MergeError::BlocksMismatch { left: 40, right: 3 }),
         (&all, MergeError::PassAll),
     ] {
@@ -112,13 +116,14 @@ fn strangers_are_refused_and_change_nothing() {
         }
         // The last of several: those before it must not have been merged already.
         let good = filled(40, 6, 8).0;
-        let error = filter.union_all([good.view(), good.view(), other.view()]);
+        let error = filter.union_all([&good.view(), &good.view(), &other.view()]);
         assert_eq!(error, Err(MergeError::Input { input: 2, error: Box::new(expected) }));
         assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
     }
 }
 
-/// Also with an empty receiver of other shape: a shape that was taken from an input made 1,954 blocks one.
+/// Also with an empty receiver of other shape: a shape that was taken from an input made 1,954
+/// blocks one.
 #[test]
 fn a_receiver_keeps_its_shape() {
     let (other, _) = filled(1, 6, 1);
@@ -127,7 +132,7 @@ fn a_receiver_keeps_its_shape() {
     assert_eq!(error, Err(MergeError::BlocksMismatch { left: 1_954, right: 1 }));
     assert_eq!(receiver, empty(1_954, 6));
     let mut same = filled(40, 6, 1).0;
-    same.union_all([]).unwrap();
+    same.union_all(&[] as &[BloomFilter]).unwrap();
     assert_eq!(same, filled(40, 6, 1).0);
 }
 
@@ -137,7 +142,7 @@ fn a_pass_all_filter_takes_any_of_its_hash_and_stays_as_it_is() {
     for (two, other) in WAYS.into_iter().zip([filled(40, 6, 1).0, empty(3, 9)].iter().cycle()) {
         let mut all = recounted(&pass_all(), 77);
         two(&mut all, other.view()).unwrap();
-        all.union_all([other.view(), pass_all().view()]).unwrap();
+        all.union_all([&other.view(), &pass_all().view()]).unwrap();
         let keys = 77 + 2 * other.keys_inserted();
         assert_eq!(all, recounted(&pass_all(), keys));
         assert_eq!(BloomFilter::from_bytes(&all.to_bytes()).unwrap(), all);
@@ -152,7 +157,7 @@ fn many_at_once_equal_one_by_one_in_every_order() {
         [[&a, &b, &c], [&a, &c, &b], [&b, &a, &c], [&b, &c, &a], [&c, &a, &b], [&c, &b, &a]]
     {
         let (mut union, mut one_by_one) = (order[0].clone(), order[0].clone());
-        union.union_all(order[1..].iter().map(|other| other.view())).unwrap();
+        union.union_all(order[1..].iter().copied()).unwrap();
         order[1..].iter().for_each(|other| one_by_one.union_with(*other).unwrap());
         assert_eq!(union, one_by_one);
         unions.push(union);
@@ -165,11 +170,12 @@ fn many_counts_saturate() {
     let (filter, _) = filled(3, 6, 1);
     let many = recounted(&filter, u64::MAX - 5);
     let mut union = filter;
-    union.union_all([many.view(), many.view()]).unwrap();
+    union.union_all([&many, &many]).unwrap();
     assert_eq!(union.keys_inserted(), u64::MAX);
 }
 
-/// What holds keys and what holds prefixes, or prefixes by another rule, is not merged, and nothing changes.
+/// What holds keys and what holds prefixes, or prefixes by another rule, is not merged, and nothing
+/// changes.
 #[test]
 fn filters_that_hold_something_else_are_refused_and_change_nothing() {
     // Of one shape, whatever they hold.
@@ -201,7 +207,7 @@ fn filters_that_hold_something_else_are_refused_and_change_nothing() {
                 let expected =
                     MergeError::ContentsMismatch { left: contents[0], right: contents[1] };
                 assert_eq!(two(&mut merged, right.view()), Err(expected.clone()));
-                let error = merged.union_all([left.view(), right.view()]);
+                let error = merged.union_all([&left.view(), &right.view()]);
                 assert_eq!(error, Err(MergeError::Input { input: 1, error: Box::new(expected) }));
                 assert_eq!((&merged, merged.to_bytes()), (left, left.to_bytes()));
             }
@@ -209,8 +215,8 @@ fn filters_that_hold_something_else_are_refused_and_change_nothing() {
     }
 }
 
-/// Large enough for the parallel path, with a last range that is short. Also in a pool of one thread, which must not wait for
-/// itself, and from within a task of the pool.
+/// Large enough for the parallel path, with a last range that is short. Also in a pool of one
+/// thread, which must not wait for itself, and from within a task of the pool.
 #[cfg(feature = "rayon")]
 #[test]
 fn every_number_of_threads_merges_the_same_bytes() {
@@ -225,7 +231,7 @@ fn every_number_of_threads_merges_the_same_bytes() {
     };
     let (mut union, mut at_once) = (filters[0].clone(), filters[0].clone());
     filters[1..].iter().for_each(|filter| union.union_with(filter).unwrap());
-    at_once.union_all(filters[1..].iter().map(BloomFilter::view)).unwrap();
+    at_once.union_all(&filters[1..]).unwrap();
     assert!(at_once == union);
     for threads in [1, 2, 3, 8] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

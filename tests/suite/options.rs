@@ -1,4 +1,5 @@
-//! Options: what is stated in them once serves whoever builds and whoever opens, and changes nothing else.
+//! Options: what is stated in them once serves whoever builds and whoever opens, and changes
+//! nothing else.
 
 use crate::common::{Random, kernels};
 use blocked_bloom::{
@@ -12,8 +13,8 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// As the README builds and opens, with a seed that is not the default: catches a hasher or a view that falls back to seed 0,
-/// which would call keys absent that are there.
+/// As the README builds and opens, with a seed that is not the default: catches a hasher or a view
+/// that falls back to seed 0, which would call keys absent that are there.
 #[test]
 fn a_seed_that_is_stated_once_finds_every_key() {
     for seed in [42, 1, u64::MAX] {

@@ -1,4 +1,5 @@
-//! Sizing: the rate formula against exact occupancy, the choices it leads to, and inputs at and past every limit.
+//! Sizing: the rate formula against exact occupancy, the choices it leads to, and inputs at and
+//! past every limit.
 
 use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 
@@ -6,7 +7,8 @@ fn by_bits(bits: f64, keys: u64) -> Params {
     Sizing::BitsPerKey(bits).params(keys).unwrap()
 }
 
-/// `E[fill^k]` exactly: the distribution of occupied cells among 512 after `balls` balls, one ball at a time.
+/// `E[fill^k]` exactly: the distribution of occupied cells among 512 after `balls` balls, one ball
+/// at a time.
 fn exact_block_rates(probes: u32, most_keys: usize) -> Vec<f64> {
     let mut chance = vec![0.0; 513];
     chance[0] = 1.0;
@@ -59,8 +61,9 @@ fn one_block_is_exact_occupancy_too() {
     assert!((params.false_positive_rate_at(51) - 0.0084).abs() < 0.0001);
 }
 
-/// The formula of `src/params.rs` term by term: every number of keys a block can have, each power and each weight by itself. What it
-/// is compared with stops where terms no longer change the sum, and gets each term from its neighbour.
+/// The formula of `src/params.rs` term by term: every number of keys a block can have, each power
+/// and each weight by itself. What it is compared with stops where terms no longer change the sum,
+/// and gets each term from its neighbour.
 fn documented_rate(keys: u32, blocks: u32, probes: u32) -> f64 {
     let (share, k) = (1.0 / f64::from(blocks), f64::from(probes));
     let mut log_choices = 0.0;
@@ -79,8 +82,8 @@ fn documented_rate(keys: u32, blocks: u32, probes: u32) -> f64 {
     sum
 }
 
-/// Catches a window that is too narrow, a weight that drifts, a term that is lost: all of them less than the tolerances of the other
-/// tests at the sizes that are usual.
+/// Catches a window that is too narrow, a weight that drifts, a term that is lost: all of them less
+/// than the tolerances of the other tests at the sizes that are usual.
 #[test]
 fn the_rate_is_the_documented_formula() {
     for (keys, blocks) in [
@@ -301,8 +304,9 @@ fn params_compare_and_print() {
     assert_eq!(Sizing::MaxBytes(7).to_string(), "at most 7 bytes");
 }
 
-/// Every promise of a foldable size, by every way to size. Catches rounding past a budget or past the most blocks, rounding down
-/// where bits or a rate were promised, a step that costs more than a 64th, and probes kept from the size before.
+/// Every promise of a foldable size, by every way to size. Catches rounding past a budget or past
+/// the most blocks, rounding down where bits or a rate were promised, a step that costs more than a
+/// 64th, and probes kept from the size before.
 #[test]
 fn foldable_sizes_keep_their_promises() {
     let sizings = (1..100)

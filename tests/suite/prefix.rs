@@ -1,10 +1,10 @@
-//! Prefixes: the rules against naive readings of what they promise, filters of prefixes against the keys that went in, and
-//! "maybe" wherever something else is looked up than was added.
+//! Prefixes: the rules against naive readings of what they promise, filters of prefixes against the
+//! keys that went in, and "maybe" wherever something else is looked up than was added.
 
 use std::collections::BTreeSet;
 
 use crate::common::{Random, kernels};
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     AtomicBloomFilter, Bitmask, Block, BloomFilter, FilterContents, FilterOptions, FormatError,
     KeyError, KeyHash, MergeError, PrefixExtractor, Sizing,
@@ -419,7 +419,8 @@ fn threads_collect_what_one_would() {
 #[test]
 fn only_filters_of_the_same_kind_merge() {
     let (four, two) = (PrefixExtractor::fixed(4), PrefixExtractor::fixed(2));
-    // Neighbours have different prefixes, so that every kind has as many additions and as many blocks.
+    // Neighbours have different prefixes, so that every kind has as many additions and as many
+    // blocks.
     let key = |i: u32| format!("{:02}{:02}", i % 100, i / 100);
     let of = |options: &FilterOptions, keys: std::ops::Range<u32>| build(options, keys.map(key));
     let options = FilterOptions::new(Sizing::MaxBytes(64 * 9)).with_probes(6);
@@ -484,13 +485,14 @@ fn no_merge_loses_keys_without_a_prefix() {
             }
         }
         let mut all = without_bits.clone();
-        if all.union_all([other.view(), without_bits.view()]).is_ok() {
+        if all.union_all([&other, &without_bits]).is_ok() {
             is_safe(&all);
         }
     }
 }
 
-/// Options are complete before a builder has a key, so there is no wrong order: the rule that was given last is the rule.
+/// Options are complete before a builder has a key, so there is no wrong order: the rule that was
+/// given last is the rule.
 #[test]
 fn the_last_rule_is_the_rule() {
     let rule = PrefixExtractor::fixed;

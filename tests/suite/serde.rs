@@ -1,4 +1,5 @@
-//! Options as configuration files have them: they read back, what is left out has its default, and what cannot be is an error.
+//! Options as configuration files have them: they read back, what is left out has its default, and
+//! what cannot be is an error.
 
 use blocked_bloom::{FilterContents, FilterOptions, KeyHash, Params, PrefixExtractor, Sizing};
 use serde::Serialize;

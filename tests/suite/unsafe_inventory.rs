@@ -1,5 +1,6 @@
-//! `docs/unsafe.md` names every file with `unsafe` code, and no test that is gone. That each block has its argument is clippy's to check
-//! (`undocumented_unsafe_blocks`, `multiple_unsafe_ops_per_block`, `missing_safety_doc`).
+//! `docs/unsafe.md` names every file with `unsafe` code, and no test that is gone. That each block
+//! has its argument is clippy's to check (`undocumented_unsafe_blocks`,
+//! `multiple_unsafe_ops_per_block`, `missing_safety_doc`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -4,7 +4,8 @@ use super::BlockBuffer;
 
 #[test]
 fn keeping_few_blocks_gives_memory_back() {
-    // From 32,768 blocks on, Linux has another alignment: crossing it must free with the layout it was allocated with.
+    // From 32,768 blocks on, Linux has another alignment: crossing it must free with the layout it
+    // was allocated with.
     for (blocks, kept, allocated) in [
         (1, 1, 1),
         (2, 1, 1),
@@ -61,8 +62,8 @@ fn huge_kibibytes(start: *const u8) -> u64 {
     0
 }
 
-/// Advice that comes when pages were written is too late for them. The buffer that threads fill shows what this machine gives; of 48 MiB, which
-/// malloc maps anew and `calloc` does not serve.
+/// Advice that comes when pages were written is too late for them. The buffer that threads fill
+/// shows what this machine gives; of 48 MiB, which malloc maps anew and `calloc` does not serve.
 #[cfg(all(target_os = "linux", feature = "rayon"))]
 #[test]
 fn huge_pages_are_advised_before_the_first_write() {

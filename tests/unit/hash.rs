@@ -1,5 +1,5 @@
-//! Unit tests of `src/hash/batch.rs`, which includes this file: batches of keys hashed by the vectors of every kernel; each hash is that
-//! of the key alone.
+//! Unit tests of `src/hash/batch.rs`, which includes this file: batches of keys hashed by the
+//! vectors of every kernel; each hash is that of the key alone.
 
 use alloc::vec::Vec;
 use alloc::{format, string::ToString, vec};
@@ -24,7 +24,8 @@ fn hashes(random: &mut Random, count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// The multiplier of the test vectors, which has every byte in it; and what overflows when it is added to or subtracted from.
+/// The multiplier of the test vectors, which has every byte in it; and what overflows when it is
+/// added to or subtracted from.
 const PRIME: u64 = 0x9e37_79b1_85eb_ca8d;
 const SEEDS: [u64; 7] = [0, 1, u64::MAX, 1 << 63, 0xffff_ffff, 0xffff_ffff_0000_0000, PRIME];
 
@@ -63,7 +64,8 @@ fn every_length_with_every_seed() {
     eprintln!("{hashed} hashes compared");
 }
 
-/// Lengths that mix in every way that is staged apart: all of a class, two classes, few and many keys of others, one alone.
+/// Lengths that mix in every way that is staged apart: all of a class, two classes, few and many
+/// keys of others, one alone.
 #[test]
 fn lengths_that_mix() {
     let mut random = Random(2);
@@ -97,7 +99,8 @@ fn lengths_that_mix() {
     }
 }
 
-/// As arrays, as slices at every alignment of a buffer that ends where its allocation does, as integers, and by offsets.
+/// As arrays, as slices at every alignment of a buffer that ends where its allocation does, as
+/// integers, and by offsets.
 #[test]
 fn every_batch_length_and_alignment() {
     let mut random = Random(3);
@@ -242,7 +245,8 @@ fn the_batch_replaces_what_the_vector_held() {
     }
 }
 
-/// Keys that are longer or shorter each time they are read are nobody's keys, but read no other memory.
+/// Keys that are longer or shorter each time they are read are nobody's keys, but read no other
+/// memory.
 #[test]
 fn keys_that_change_their_length() {
     struct Key(std::cell::Cell<usize>, [u8; 40]);
@@ -276,8 +280,8 @@ proptest! {
         seed: u64,
     ) {
         // Of the lengths of all, and cut so that many are of one class.
-        let cut: Vec<&[u8]> =
-            keys.iter().map(|key| &key[..key.len().min(most)]).filter(|key| key.len() >= least).collect();
+        let cut = keys.iter().map(|key| &key[..key.len().min(most)]);
+        let cut: Vec<&[u8]> = cut.filter(|key| key.len() >= least).collect();
         let (bytes, mut offsets) = (cut.concat(), vec![0_i32]);
         for key in &cut {
             offsets.push(offsets[offsets.len() - 1] + key.len() as i32);

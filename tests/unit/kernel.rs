@@ -32,7 +32,8 @@ fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     assert!(Prefetch::of(&below) == Prefetch::No && Prefetch::of(&above) != Prefetch::No);
 }
 
-/// Few hashes by a group wherever they are prefetched; many only into filters that are much larger than the cache.
+/// Few hashes by a group wherever they are prefetched; many only into filters that are much larger
+/// than the cache.
 #[test]
 fn long_calls_are_prefetched_by_groups_in_large_filters() {
     let threshold = Kernel::default().prefetch_threshold() / 64;
@@ -81,7 +82,8 @@ fn tiles_at_the_end_of_the_largest_filters() {
     }
 }
 
-/// Calls of every length into blocks at any alignment, of keys of which some come twice at every distance, against one key at a time.
+/// Calls of every length into blocks at any alignment, of keys of which some come twice at every
+/// distance, against one key at a time.
 #[test]
 fn every_kernel_says_which_hashes_were_new() {
     for probes in 1..=30 {

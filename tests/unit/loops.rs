@@ -1,5 +1,5 @@
-//! Unit tests of `src/kernel/mod.rs`, which includes this file: which kernel's loops each operation runs in, and that what inserts prefetch is what
-//! they write some keys later.
+//! Unit tests of `src/kernel/mod.rs`, which includes this file: which kernel's loops each operation
+//! runs in, and that what inserts prefetch is what they write some keys later.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,7 +34,8 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
     }
 }
 
-/// Every lookup and insertion, of few keys and many, whatever the filter's size: catches a kernel that is never used.
+/// Every lookup and insertion, of few keys and many, whatever the filter's size: catches a kernel
+/// that is never used.
 #[test]
 fn each_operation_runs_in_its_kernel() {
     let all = hashes(300);
@@ -129,7 +130,8 @@ fn read<B>(blocks: &[B], hashes: &[u64]) -> Vec<usize> {
         .collect()
 }
 
-/// Into a filter that outgrows the cache: the line of every key, in order, each once, as far ahead as everywhere; into one that fits, none.
+/// Into a filter that outgrows the cache: the line of every key, in order, each once, as far ahead
+/// as everywhere; into one that fits, none.
 #[test]
 fn inserts_prefetch_the_blocks_that_they_write() {
     for kernel in Kernel::supported() {
@@ -147,7 +149,8 @@ fn inserts_prefetch_the_blocks_that_they_write() {
                     if !outgrows {
                         continue;
                     }
-                    // Each iteration notes that it ran before it writes its keys, of which AVX-512 has eight.
+                    // Each iteration notes that it ran before it writes its keys, of which AVX-512
+                    // has eight.
                     let keys = if kernels(&all) == ["avx512"] { 8 } else { 1 };
                     let iterations = all.iter().enumerate();
                     let iterations = iterations.filter(|(_, event)| matches!(event, Event::Ran(_)));
@@ -187,8 +190,9 @@ fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
     hashes.iter().flat_map(both).collect()
 }
 
-/// Lookups in a filter that outgrows the cache prefetch the line of every key, in order, each once, or none of few keys, which the CPU overlaps by
-/// itself; and a key's line some keys before it is tested. In a filter that fits they prefetch none.
+/// Lookups in a filter that outgrows the cache prefetch the line of every key, in order, each once,
+/// or none of few keys, which the CPU overlaps by itself; and a key's line some keys before it is
+/// tested. In a filter that fits they prefetch none.
 #[test]
 fn lookups_prefetch_the_blocks_that_they_test() {
     for kernel in Kernel::supported() {
@@ -216,7 +220,8 @@ fn lookups_prefetch_the_blocks_that_they_test() {
                                 return assert!(found.is_empty(), "{about}");
                             }
                             assert!(found == expected, "{about}");
-                            // However many keys an iteration has, as many as come in 64 places are there when it begins.
+                            // However many keys an iteration has, as many as come in 64 places are
+                            // there when it begins.
                             let iterations: Vec<usize> = all
                                 .iter()
                                 .enumerate()
@@ -256,7 +261,8 @@ fn lookups_prefetch_the_blocks_that_they_test() {
     }
 }
 
-/// From keys and from integers too: the blocks of all keys, in order, whatever number of them is hashed at a time.
+/// From keys and from integers too: the blocks of all keys, in order, whatever number of them is
+/// hashed at a time.
 #[test]
 fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
     for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
@@ -286,7 +292,8 @@ fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
     }
 }
 
-/// Where groups of keys are prefetched, two are always under way, also where more keys than are else hashed at a time make up the batch.
+/// Where groups of keys are prefetched, two are always under way, also where more keys than are
+/// else hashed at a time make up the batch.
 #[test]
 fn groups_of_keys_are_prefetched_without_a_gap() {
     const GROUPS: usize = 48;

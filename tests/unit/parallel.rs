@@ -10,7 +10,8 @@ use crate::{BloomFilter, KeyHash, KeyHasher, Sizing};
 fn every_cut_gives_the_same_bytes() {
     let hashes: Vec<u64> =
         (0..30_000_u64).map(|key| KeyHasher::default().hash(key.to_le_bytes())).collect();
-    // At 70,000 blocks and 5,000 tasks MAX_CUTS decides, at 9,001 and one task CUT_BLOCKS, else the tasks.
+    // At 70,000 blocks and 5,000 tasks MAX_CUTS decides, at 9,001 and one task CUT_BLOCKS, else the
+    // tasks.
     for blocks in [1, 2, 3, 7, 8, 1_000, 9_001, 70_000] {
         let params = Sizing::MaxBytes(64 + 64 * blocks).params(1_000_000).unwrap();
         let empty = BloomFilter::new(params, KeyHash::default()).unwrap();
@@ -53,7 +54,8 @@ fn partitions_keep_every_hash_and_order_the_cuts() {
     }
 }
 
-/// Whatever the methods `par_*` share, both threads of a pool work at: what only one of them does has no name here.
+/// Whatever the methods `par_*` share, both threads of a pool work at: what only one of them does
+/// has no name here.
 #[test]
 fn threads_of_the_pool_take_part() {
     use crate::watch::shared_by_threads;

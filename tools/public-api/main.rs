@@ -1,8 +1,9 @@
-//! Prints the public interface of a crate, one line per item, from the JSON that rustdoc writes: `public-api [--examples]
-//! [--most-types N] FILE`.
+//! Prints the public interface of a crate, one line per item, from the JSON that rustdoc writes:
+//! `public-api [--examples] [--most-types N] FILE`.
 //!
-//! An item has the path by which callers reach it, not the one at which it is defined, so that code can move inside the crate. Whatever
-//! a line may consist of is matched without a wildcard: what rustdoc adds to its format is an error of the compiler, not a gap.
+//! An item has the path by which callers reach it, not the one at which it is defined, so that code
+//! can move inside the crate. Whatever a line may consist of is matched without a wildcard: what
+//! rustdoc adds to its format is an error of the compiler, not a gap.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -15,7 +16,8 @@ use rustdoc_types::{
     StructKind, Term, TraitBoundModifier, Type, VariantKind, WherePredicate,
 };
 
-/// The formats of rustdoc that the types of rustdoc-types 0.57 read. Those up to 61 only add on what is stable in the standard library.
+/// The formats of rustdoc that the types of rustdoc-types 0.57 read. Those up to 61 only add on
+/// what is stable in the standard library.
 const FORMATS: RangeInclusive<u64> = 57..=61;
 
 const USAGE: &str = "usage: public-api [--examples] [--most-types N] FILE";
@@ -77,11 +79,13 @@ type Lines = BTreeSet<(String, String)>;
 
 struct Interface<'c> {
     krate: &'c Crate,
-    /// Every path by which modules lead to an item, of this crate or of another whose items it exports.
+    /// Every path by which modules lead to an item, of this crate or of another whose items it
+    /// exports.
     ways: Vec<(String, Id)>,
     /// The shortest way to each item of this crate.
     paths: HashMap<Id, String>,
-    /// What is exported without an item to name: all of an enum or of another crate's module, and primitive types.
+    /// What is exported without an item to name: all of an enum or of another crate's module, and
+    /// primitive types.
     unnamed: Lines,
 }
 
@@ -109,8 +113,8 @@ impl<'c> Interface<'c> {
         self.krate.index.get(&id).filter(|item| item.crate_id == own)
     }
 
-    /// Adds `path`, which leads to the item, and all ways that go on from there. `above` are the modules on the way, which may be
-    /// exported again below themselves.
+    /// Adds `path`, which leads to the item, and all ways that go on from there. `above` are the
+    /// modules on the way, which may be exported again below themselves.
     fn walk(&mut self, path: &str, id: Id, above: &mut Vec<Id>) {
         self.ways.push((path.to_owned(), id));
         self.walk_into(path, id, above);
@@ -275,7 +279,8 @@ impl<'c> Interface<'c> {
         }
     }
 
-    /// An item with everything that a caller can rely on. `demanded` is what is to be added to the where clause of a function.
+    /// An item with everything that a caller can rely on. `demanded` is what is to be added to the
+    /// where clause of a function.
     fn signature(&self, path: &str, item: &Item, demanded: &[String]) -> String {
         match &item.inner {
             ItemEnum::Module(_) => format!("mod {path}"),
@@ -349,7 +354,8 @@ impl<'c> Interface<'c> {
                 format!("{path} {}", source.split_whitespace().collect::<Vec<_>>().join(" "))
             }
             ItemEnum::ProcMacro(of) => format!("{:?} macro {path} {:?}", of.kind, of.helpers),
-            // A module's way goes to what it uses, an impl is no item of a module, and primitive types are of the standard library.
+            // A module's way goes to what it uses, an impl is no item of a module, and primitive
+            // types are of the standard library.
             ItemEnum::Use(_) | ItemEnum::Impl(_) | ItemEnum::Primitive(_) => {
                 unreachable!("{path} is {:?}", item.inner)
             }
@@ -571,8 +577,9 @@ impl<'c> Interface<'c> {
         self.name(path.id) + &self.generic_args(path.args.as_deref())
     }
 
-    /// An item of this crate by its public path. One of another crate by its crate and name, one of the standard library with the module
-    /// between them: where exactly those are defined changes with their versions.
+    /// An item of this crate by its public path. One of another crate by its crate and name, one of
+    /// the standard library with the module between them: where exactly those are defined changes
+    /// with their versions.
     fn name(&self, id: Id) -> String {
         if let Some(path) = self.paths.get(&id) {
             return path.clone();
@@ -631,7 +638,8 @@ fn name_of(item: &Item) -> &str {
     item.name.as_deref().unwrap_or_default()
 }
 
-/// Of the expressions of constants, rustdoc prints names and literals, and `_` for all others: these are taken from the source.
+/// Of the expressions of constants, rustdoc prints names and literals, and `_` for all others:
+/// these are taken from the source.
 fn value_of(item: &Item, printed: &str) -> String {
     let source = || {
         let span = item.span.as_ref().filter(|_| printed == "_")?;

@@ -3,11 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use blocked_bloom::header::{HEADER_BYTES, Header};
-use blocked_bloom::{
-    AllocError, Bitmask, Block, BlockBuffer, BloomFilter, BuildError, FormatError, KeyHash,
-    LengthError, MergeError, Stored,
-};
+use blocked_bloom::parts::{HEADER_BYTES, Header};
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::{AllocError, Bitmask, Block, BloomFilter, BuildError, FormatError, KeyHash, LengthError, MergeError, Stored};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableFormatError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};

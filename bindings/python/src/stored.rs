@@ -5,9 +5,10 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blocked_bloom::header::HEADER_BYTES;
-use blocked_bloom::header::HeaderError;
-use blocked_bloom::{BlockBuffer, BloomFilter, FormatError, Stored};
+use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom::parts::HeaderError;
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::{BloomFilter, FormatError, Stored};
 use blocked_bloom_inspect::{Format, recognise};
 use blocked_bloom_scalable::ScalableBloomFilter;
 use memmap2::{Advice, Mmap};

@@ -1,8 +1,10 @@
-//! Simulates which filters of an LSM engine are in memory: 5,006 tables, 7.1 GB of filters, and budgets of 5 to 50 % of them, under the
-//! policies of `simulate`. Prints the extra cost per thousand gets, wasted reads and loads, in reads; then for every case whether it keeps the
-//! bounds that were set for it, and if not, whether any online policy could.
+//! Simulates which filters of an LSM engine are in memory: 5,006 tables, 7.1 GB of filters, and
+//! budgets of 5 to 50 % of them, under the policies of `simulate`. Prints the extra cost per
+//! thousand gets, wasted reads and loads, in reads; then for every case whether it keeps the bounds
+//! that were set for it, and if not, whether any online policy could.
 //!
-//! `cargo run --release --manifest-path compare/Cargo.toml -p resident` takes some ten minutes and 700 MB of memory.
+//! `cargo run --release --manifest-path compare/Cargo.toml -p resident` takes some ten minutes and
+//! 700 MB of memory.
 
 mod caches;
 mod simulate;
@@ -153,8 +155,9 @@ fn print_tables(figures: &Figures) {
     }
 }
 
-/// The most that `by value` may cost of the offline optimum: where traffic stays as it is, and where it shifts. Nothing is set for a cold
-/// start and for a walk over the keys, which are neither.
+/// The most that `by value` may cost of the offline optimum: where traffic stays as it is, and
+/// where it shifts. Nothing is set for a cold start and for a walk over the keys, which are
+/// neither.
 fn most_of_optimum(workload: &Workload) -> Option<f64> {
     match workload {
         _ if workload.is_cold || workload.sweep > 0.0 => None,
@@ -171,9 +174,9 @@ fn most_of_smallest(workload: &Workload) -> f64 {
 /// Of "load when repaid", with folding, at the median of all cases.
 const MOST_OF_REPAID: f64 = 0.60;
 
-/// Prints for each case what `by value` costs of other policies, and whether that is within what was set. A bound that one of the two
-/// floors misses, which pay for no loads, is out of reach: of every online policy, or of every one that estimates a filter's rate by its own
-/// lookups.
+/// Prints for each case what `by value` costs of other policies, and whether that is within what
+/// was set. A bound that one of the two floors misses, which pay for no loads, is out of reach: of
+/// every online policy, or of every one that estimates a filter's rate by its own lookups.
 fn print_verdicts(figures: &Figures) {
     println!(
         "\n| workload | filters | budget | by value / optimum | verdict | by value / smallest levels first | verdict \
@@ -238,7 +241,8 @@ fn name_of(parts: u32) -> &'static str {
     if parts == 1 { "whole" } else { "16 partitions" }
 }
 
-/// Cost against budget for the mixed workload, whole filters and partitions, and for uniform traffic.
+/// Cost against budget for the mixed workload, whole filters and partitions, and for uniform
+/// traffic.
 fn picture(figures: &Figures) -> Chart {
     let panel = |name: &str, parts: u32, title: &str| Panel {
         title: title.to_owned(),

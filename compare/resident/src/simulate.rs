@@ -1,4 +1,5 @@
-//! Runs of a trace under each policy, and what they cost: reads of tables that do not have the key, and loads.
+//! Runs of a trace under each policy, and what they cost: reads of tables that do not have the key,
+//! and loads.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,14 +21,16 @@ const BYTES_PER_READ: f64 = 200e3;
 /// A policy, by which the figures are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Policy {
-    /// The best set of whole filters for counts that are known before: of the whole trace or, where traffic changes, of each fifth of it.
-    /// It changes for nothing.
+    /// The best set of whole filters for counts that are known before: of the whole trace or, where
+    /// traffic changes, of each fifth of it. It changes for nothing.
     Optimum,
-    /// The best set of whole filters for the true rates of each moment, which no counts show: it follows a change at once, and nothing is
-    /// paid for loads. No online policy is expected to cost less.
+    /// The best set of whole filters for the true rates of each moment, which no counts show: it
+    /// follows a change at once, and nothing is paid for loads. No online policy is expected to
+    /// cost less.
     TrueRates,
-    /// The same for what is expected of each filter by the lookups that it has had since traffic last changed, of which it is told, and by
-    /// how the true rates of its run are distributed. No policy that estimates a filter's rate by its own lookups is expected to cost less.
+    /// The same for what is expected of each filter by the lookups that it has had since traffic
+    /// last changed, of which it is told, and by how the true rates of its run are distributed. No
+    /// policy that estimates a filter's rate by its own lookups is expected to cost less.
     Counts,
     /// `blocked-bloom-lsm`, with whole filters only.
     Value,
@@ -37,7 +40,8 @@ pub(crate) enum Policy {
     Folding,
     /// The smallest levels, loaded before the start and never changed.
     SmallestFirst,
-    /// quick_cache, which gets a filter when reads that it would have saved have cost as much as its load.
+    /// quick_cache, which gets a filter when reads that it would have saved have cost as much as
+    /// its load.
     Repaid,
     /// Caches that load what is missed.
     Quick,
@@ -88,7 +92,8 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Reads and loads per thousand gets that would not be needed if the engine knew which table has a key.
+    /// Reads and loads per thousand gets that would not be needed if the engine knew which table
+    /// has a key.
     pub(crate) fn extra(&self) -> f64 {
         (self.wasted + self.load_cost) / (self.gets as f64 / 1_000.0)
     }
@@ -114,7 +119,8 @@ fn whole_if(is_resident: bool) -> ResidentSize {
     if is_resident { ResidentSize::Whole } else { ResidentSize::None }
 }
 
-/// How the true rates of a run's filters are distributed, per part of all keys, and what that says of one of them by its lookups.
+/// How the true rates of a run's filters are distributed, per part of all keys, and what that says
+/// of one of them by its lookups.
 #[derive(Clone, Default)]
 struct Rates {
     /// How many filters have a rate between two powers of `BIN`, and the sum of these rates.
@@ -132,7 +138,8 @@ impl Rates {
         (*count, *sum) = (*count + 1.0, *sum + rate);
     }
 
-    /// The posterior mean: each rate weighs as much as it makes that many lookups, of a Poisson distribution, likely.
+    /// The posterior mean: each rate weighs as much as it makes that many lookups, of a Poisson
+    /// distribution, likely.
     fn expected(&mut self, lookups: u32, seconds: f64, keys: f64) -> f64 {
         let exposure = (seconds * keys).max(1e-12).ln();
         let step = (exposure * 20.0).round();
@@ -166,7 +173,8 @@ pub(crate) struct World<'t> {
 }
 
 impl<'t> World<'t> {
-    /// Filters in one part or in 16, and a budget in percent of those at the start. `changes` says that traffic or tables change.
+    /// Filters in one part or in 16, and a budget in percent of those at the start. `changes` says
+    /// that traffic or tables change.
     pub(crate) fn new(
         trace: &'t Trace,
         parts: u32,
@@ -237,7 +245,8 @@ impl<'t> World<'t> {
         (low, low + width)
     }
 
-    /// What a new unit replaces: dead ones of any run that overlap it, with the share of each that is in it.
+    /// What a new unit replaces: dead ones of any run that overlap it, with the share of each that
+    /// is in it.
     fn inputs(&self, compaction: &Compaction, unit: usize) -> Vec<MergeInput<usize>> {
         let (low, high) = self.range(unit);
         let mut inputs = Vec::new();
@@ -357,7 +366,8 @@ impl<'t> World<'t> {
         cost
     }
 
-    /// Whole filters by what they are expected to save per byte, anew after each change, by counts at least once a second; loads are free.
+    /// Whole filters by what they are expected to save per byte, anew after each change, by counts
+    /// at least once a second; loads are free.
     fn floor(&self, knows: bool) -> Cost {
         let rate = |unit, now| self.trace.rate(now, self.table(unit).run, self.range(unit));
         let keys = |unit| {
@@ -515,7 +525,8 @@ impl<'t> World<'t> {
                 }
                 Event::Tick => now += 1,
                 Event::Compaction => {
-                    // New tables take the place of dead ones of their level, from the memory of the compaction.
+                    // New tables take the place of dead ones of their level, from the memory of the
+                    // compaction.
                     let compaction = compactions.next().expect("one for each event");
                     let mut levels = Vec::new();
                     for dead in self.units_of(&compaction.dead) {
@@ -537,8 +548,8 @@ impl<'t> World<'t> {
         cost
     }
 
-    /// A cache that loads on every miss; or only absent keys count, and it loads when the reads that were wasted since the last load have
-    /// cost as much as it (`is_repaid`).
+    /// A cache that loads on every miss; or only absent keys count, and it loads when the reads
+    /// that were wasted since the last load have cost as much as it (`is_repaid`).
     fn cached(&self, cache: &mut dyn Cache, is_repaid: bool) -> Cost {
         let mut cost = Cost::default();
         let mut owed = vec![0.0; self.units.len()];

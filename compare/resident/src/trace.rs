@@ -1,8 +1,10 @@
-//! Traces of a simulated LSM tree: which part of which table each get visits, and which sizes of its filter would have said "absent".
+//! Traces of a simulated LSM tree: which part of which table each get visits, and which sizes of
+//! its filter would have said "absent".
 
 use blocked_bloom::{Params, Sizing};
 
-/// Partitions of a table's filter. Events name partitions, and whole filters are these taken together.
+/// Partitions of a table's filter. Events name partitions, and whole filters are these taken
+/// together.
 pub(crate) const PARTS: u32 = 16;
 
 /// Ticks of a second.
@@ -392,7 +394,8 @@ fn shuffle(order: &mut [u32], random: &mut Random) {
     }
 }
 
-/// One time in ten a flush, else a table of a level is merged into the tables of the next level that overlap it.
+/// One time in ten a flush, else a table of a level is merged into the tables of the next level
+/// that overlap it.
 fn compact(
     runs: &mut [Run],
     tables: &mut Vec<Table>,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blocked_bloom::FormatError;
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom_inspect::{
     Damage, Error, Format, KeyProblem, LookupOption, PhysicalType, Unrecognised, Warning,
     type_name, version_of,

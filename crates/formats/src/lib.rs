@@ -98,7 +98,7 @@ mod watch;
 
 #[cfg(not(test))]
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
-use blocked_bloom::prefetch;
+use blocked_bloom::parts::prefetch;
 #[cfg(test)]
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
 use watch::prefetch;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{BloomFilter, Filter as _, FormatError, Stored};
 use blocked_bloom_formats::FileRanges;
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};

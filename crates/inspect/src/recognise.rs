@@ -20,7 +20,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{BloomFilter, FormatError};
 use blocked_bloom_formats::parquet::{ParquetError, SplitBlockFilter};
 use blocked_bloom_removable::{MAGIC as REMOVABLE_MAGIC, RemovableFilter};

@@ -8,7 +8,7 @@ mod bytes;
 
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
     BloomFilter, FilterContents, FormatError, KeyError, KeyHash, KeyHasher, Stored,
 };
@@ -201,7 +201,7 @@ impl<B> fmt::Debug for PartitionIndex<B> {
 /// Why an index or a partition cannot be opened. Then answer "maybe": for the keys of the partition, or for all if it is the index.
 ///
 /// ```
-/// use blocked_bloom::header::HeaderError;
+/// use blocked_bloom::parts::HeaderError;
 /// use blocked_bloom::{FilterOptions, FormatError, Sizing};
 /// use blocked_bloom_lsm::{PartitionError, PartitionIndex, PartitionedFilterBuilder};
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));

@@ -13,7 +13,7 @@ mod table;
 
 use alloc::vec::Vec;
 
-use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::parts::HEADER_BYTES;
 use blocked_bloom::probe::{BLOCK_BITS, BLOCK_BYTES};
 use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
 

@@ -3,7 +3,7 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{AllocError, KeyHash};
 
 use crate::shape::{Shape, ShapeError};

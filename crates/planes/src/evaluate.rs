@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 #[cfg(not(test))]
-use blocked_bloom::prefetch;
+use blocked_bloom::parts::prefetch;
 
 use crate::options::PlanesOptions;
 use crate::query::Query;

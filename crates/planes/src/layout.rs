@@ -8,7 +8,7 @@ use core::num::NonZeroU32;
 use core::ops::Range;
 
 use blocked_bloom::KeyHasher;
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 
 use crate::error::{GROUP_ROWS_STEP, PlanesError};
 use crate::options::PlanesOptions;

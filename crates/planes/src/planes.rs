@@ -5,9 +5,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use blocked_bloom::header::Header;
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::parts::Header;
 use blocked_bloom::probe::BLOCK_BYTES;
-use blocked_bloom::{Bitmask, BlockBuffer, KeyError, KeyHash, KeyHasher};
+use blocked_bloom::{Bitmask, KeyError, KeyHash, KeyHasher};
 
 use crate::builder::{PlanesBuilder, extend};
 use crate::error::PlanesError;

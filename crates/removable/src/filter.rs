@@ -1,9 +1,8 @@
 //! One filter, wherever its lines are: looked up, and what it is.
 
-use blocked_bloom::header::HEADER_BYTES;
-use blocked_bloom::{
-    Block, BlockBuffer, Filter, FormatError, Kernel, KeyHash, LengthError, Stored,
-};
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel;
 use crate::tags::{self, LANES, Place};

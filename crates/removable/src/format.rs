@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::{Lines, Meta, RemovableFilter};

@@ -89,7 +89,7 @@ pub mod tags;
 mod watch;
 
 #[cfg(not(test))]
-use blocked_bloom::prefetch;
+use blocked_bloom::parts::prefetch;
 #[cfg(test)]
 use watch::prefetch;
 

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::parts::HEADER_BYTES;
 use blocked_bloom::{Block, FilterOptions, KeyError, KeyHash, KeyHasher};
 
 use crate::error::RemovableError;

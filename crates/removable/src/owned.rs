@@ -1,6 +1,7 @@
 //! The filter that owns its lines: made, added to, removed from.
 
-use blocked_bloom::{Bitmask, Block, BlockBuffer, Filter, Kernel, KeyError};
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyError};
 
 use crate::error::RemovableError;
 use crate::filter::{Lines, Meta, RemovableFilter};

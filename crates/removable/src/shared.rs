@@ -8,16 +8,17 @@ mod word;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
-use blocked_bloom::{
-    AtomicBlock, AtomicBuffer, AtomicWord, BlockBuffer, Filter, KeyError, KeyHash, LengthError,
-    PrefetchAhead,
-};
+use blocked_bloom::parts::{AtomicBuffer, AtomicWord, BlockBuffer, PrefetchAhead};
+use blocked_bloom::{Filter, KeyError, KeyHash, LengthError};
 
 use self::word::Word;
 use crate::error::RemovableError;
 use crate::filter::{Meta, RemovableFilter};
 use crate::kernel;
 use crate::tags::{KEEP_EMPTY, LANES, Place};
+
+/// A line of lanes, as the words that threads share.
+type AtomicLine = [AtomicWord; 64 / size_of::<AtomicWord>()];
 
 impl Word for AtomicWord {
     const LANES: usize = size_of::<AtomicWord>() / 2;
@@ -194,7 +195,7 @@ pub struct RemovableReader(Arc<Shared>);
 impl RemovableReader {
     /// All lines, those of a hash, and its tag.
     #[inline]
-    fn place(&self, hash: u64) -> (&[AtomicBlock], [u32; 2], u16) {
+    fn place(&self, hash: u64) -> (&[AtomicLine], [u32; 2], u16) {
         let lines = self.0.lines.blocks();
         let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
         (lines, [first, second], tag)

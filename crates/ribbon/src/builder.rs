@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::parts::HEADER_BYTES;
 use blocked_bloom::{AllocError, Bitmask, Filter, Kernel, KeyError};
 
 use crate::error::RibbonError;

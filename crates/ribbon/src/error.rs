@@ -3,7 +3,7 @@
 
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{AllocError, KeyError, KeyHash};
 
 /// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer

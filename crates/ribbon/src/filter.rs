@@ -1,7 +1,8 @@
 //! A sharded filter and the bytes it lives in.
 
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::parts::fill_with_hits;
-use blocked_bloom::{AllocError, Block, BlockBuffer, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::{AllocError, Block, Filter, Kernel, KeyHash, LengthError};
 
 use crate::error::RibbonError;
 use crate::format::Meta;

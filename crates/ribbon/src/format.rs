@@ -1,7 +1,7 @@
 //! The stored form of a sharded filter; `docs/format.md` is normative.
 
 use blocked_bloom::KeyHash;
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 
 use crate::error::RibbonError;
 use crate::scheme::{Entry, MAX_COLUMNS, Shards, Word};

@@ -88,7 +88,7 @@ mod threads;
 mod watch;
 
 #[cfg(not(test))]
-use blocked_bloom::prefetch;
+use blocked_bloom::parts::prefetch;
 #[cfg(test)]
 use watch::prefetch;
 

@@ -1,6 +1,6 @@
 //! How many shards, slots and columns a sharded filter gets.
 
-use blocked_bloom::header::HEADER_BYTES;
+use blocked_bloom::parts::HEADER_BYTES;
 
 use crate::error::RibbonError;
 use crate::scheme::{MAX_COLUMNS, WIDTH};

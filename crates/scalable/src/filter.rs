@@ -4,9 +4,10 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{
-    AllocError, Block, BlockBuffer, BloomFilter, FilterContents, Kernel, KeyError,
-    MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing,
+    AllocError, Block, BloomFilter, FilterContents, Kernel, KeyError, MAX_RECOMMENDED_BLOCKS,
+    Params, ParamsError, Sizing,
 };
 
 use crate::error::ScalableError;

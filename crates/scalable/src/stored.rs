@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::ScalableBloomFilter;

@@ -3,7 +3,7 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::OnceCell;
 
-use blocked_bloom::header::{HEADER_BYTES, Header};
+use blocked_bloom::parts::{HEADER_BYTES, Header};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, Params, Sizing,
 };

@@ -1,5 +1,5 @@
-//! The keys of a table while it is written. A table never fails for its filter's sake: without one that can be trusted it gets one that
-//! answers "maybe".
+//! The keys of a table while it is written. A table never fails for its filter's sake: without one
+//! that can be trusted it gets one that answers "maybe".
 
 use std::sync::Arc;
 

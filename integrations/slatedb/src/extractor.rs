@@ -1,5 +1,5 @@
-//! SlateDB's prefix rule, and the same rule under the name that the core stores. Lengths past the end of what is cut are cut off, where
-//! SlateDB's own filter panics.
+//! SlateDB's prefix rule, and the same rule under the name that the core stores. Lengths past the
+//! end of what is cut are cut off, where SlateDB's own filter panics.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ pub(crate) struct Extractor {
 
 impl Extractor {
     pub(crate) fn new(slatedb: Arc<dyn PrefixExtractor>) -> Self {
-        // These two copy what they are given, since only `Bytes` will do; keys and scans go by `of_key` and `of_scan`.
+        // These two copy what they are given, since only `Bytes` will do; keys and scans go by
+        // `of_key` and `of_scan`.
         let (key, scan) = (Arc::clone(&slatedb), Arc::clone(&slatedb));
         let core = blocked_bloom::PrefixExtractor::custom(
             slatedb.name(),
@@ -33,7 +34,8 @@ impl Extractor {
         &self.core
     }
 
-    /// The prefix of a stored key, as [`blocked_bloom::PrefixExtractor::prefix`] gives it: all of the key if the rule wants more.
+    /// The prefix of a stored key, as [`blocked_bloom::PrefixExtractor::prefix`] gives it: all of
+    /// the key if the rule wants more.
     pub(crate) fn of_key<'k>(&self, key: &'k Bytes) -> Option<&'k [u8]> {
         let length = self.slatedb.prefix_len(&PrefixTarget::Point(key.clone()))?;
         Some(&key[..length.min(key.len())])

@@ -1,5 +1,5 @@
-//! A table's filter, in the engine's cache, and the count of filters that cannot be used. "Absent" is answered only where what is looked
-//! up would have been added.
+//! A table's filter, in the engine's cache, and the count of filters that cannot be used. "Absent"
+//! is answered only where what is looked up would have been added.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
 
-/// A filter that is shared by the copies of it. Two pointers, so that a lookup reads one cache line before the filter's own.
+/// A filter that is shared by the copies of it. Two pointers, so that a lookup reads one cache line
+/// before the filter's own.
 #[derive(Clone)]
 pub(crate) struct BlockedBloom {
     /// `None` answers "maybe" to everything.

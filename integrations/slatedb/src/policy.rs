@@ -1,5 +1,5 @@
-//! The policy: what is built, under which name, and how large. A sizing that cannot be built is an error when it is configured, not at
-//! the first flush.
+//! The policy: what is built, under which name, and how large. A sizing that cannot be built is an
+//! error when it is configured, not at the first flush.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::extractor::Extractor;
 use crate::filter::{BlockedBloom, Unusable};
 
 /// Version of the stored format, number of the probe scheme, hash and its seed: with another of
-/// them filters cannot be read, or say "absent" of keys that are there. What the filter holds and the extractor follow.
+/// them filters cannot be read, or say "absent" of keys that are there. What the filter holds and
+/// the extractor follow.
 const IDENTITY: &str = "blocked-bloom:v1:scheme1:xxh3-0";
 
 /// Keys for which the bits per key of a false-positive rate are computed.
@@ -20,8 +21,9 @@ const TYPICAL_KEYS: u64 = 1 << 20;
 
 /// A filter policy for `DbBuilder::with_filter_policies`.
 ///
-/// Its [name](FilterPolicy::name) says what a filter must agree with to be read: the stored format, the probe scheme, the hash and its
-/// seed, what the filter holds and by which extractor. The sizing is not in it: it can be changed at any time, for tables to come.
+/// Its [name](FilterPolicy::name) says what a filter must agree with to be read: the stored format,
+/// the probe scheme, the hash and its seed, what the filter holds and by which extractor. The
+/// sizing is not in it: it can be changed at any time, for tables to come.
 ///
 /// ```
 /// use blocked_bloom::Sizing;
@@ -43,8 +45,9 @@ pub struct BlockedBloomPolicy {
 }
 
 impl BlockedBloomPolicy {
-    /// A policy for whole keys. [`Sizing::BitsPerKey`] takes fractions; for [`Sizing::FalsePositiveRate`] each table's filter is the
-    /// smallest that keeps the rate; [`Sizing::MaxBytes`] is per table.
+    /// A policy for whole keys. [`Sizing::BitsPerKey`] takes fractions; for
+    /// [`Sizing::FalsePositiveRate`] each table's filter is the smallest that keeps the rate;
+    /// [`Sizing::MaxBytes`] is per table.
     ///
     /// # Errors
     ///
@@ -73,9 +76,11 @@ impl BlockedBloomPolicy {
         Ok(policy.named())
     }
 
-    /// Adds the prefixes of keys too, so that prefix scans skip tables. The filter is sized for keys and prefixes together.
+    /// Adds the prefixes of keys too, so that prefix scans skip tables. The filter is sized for
+    /// keys and prefixes together.
     ///
-    /// The extractor's name becomes part of the policy's, as with SlateDB's own: it must change whenever the extractor does.
+    /// The extractor's name becomes part of the policy's, as with SlateDB's own: it must change
+    /// whenever the extractor does.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -107,8 +112,8 @@ impl BlockedBloomPolicy {
         BlockedBloomPolicy { options, extractor: Some(Arc::new(extractor)), ..self }.named()
     }
 
-    /// Adds the prefixes of keys instead of the keys, as [`prefixes`](Self::prefixes): smaller filters. A key is then looked up
-    /// by its prefix.
+    /// Adds the prefixes of keys instead of the keys, as [`prefixes`](Self::prefixes): smaller
+    /// filters. A key is then looked up by its prefix.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -120,7 +125,8 @@ impl BlockedBloomPolicy {
     /// # }
     /// # use blocked_bloom::Sizing;
     /// # use blocked_bloom_slatedb::BlockedBloomPolicy;
-    /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?.only_prefixes(Arc::new(Tenant));
+    /// let policy = BlockedBloomPolicy::new(Sizing::BitsPerKey(10.0))?;
+    /// let policy = policy.only_prefixes(Arc::new(Tenant));
     /// assert_eq!(policy.name(), "blocked-bloom:v1:scheme1:xxh3-0:prefixes=tenant-1");
     /// # Ok::<(), blocked_bloom::ParamsError>(())
     /// ```
@@ -131,8 +137,9 @@ impl BlockedBloomPolicy {
         BlockedBloomPolicy { options, extractor: Some(Arc::new(extractor)), ..self }.named()
     }
 
-    /// How many filters answered "maybe" to everything because they were damaged when they were read, or could not be built, since the
-    /// policy was made. Each was logged as an error. A filter that is read again, since no cache kept it, counts again.
+    /// How many filters answered "maybe" to everything because they were damaged when they were
+    /// read, or could not be built, since the policy was made. Each was logged as an error. A
+    /// filter that is read again, since no cache kept it, counts again.
     ///
     /// ```
     /// # use blocked_bloom::Sizing;
@@ -184,7 +191,8 @@ impl FilterPolicy for BlockedBloomPolicy {
         }
     }
 
-    /// Without the prefixes, whose number is not known. The engine estimates after every write, so nothing is computed anew.
+    /// Without the prefixes, whose number is not known. The engine estimates after every write, so
+    /// nothing is computed anew.
     fn estimate_size(&self, num_keys: usize) -> usize {
         let blocks = (num_keys as f64 * self.estimated_bits_per_key / 512.0).ceil().max(1.0);
         let bytes = 64.0 + 64.0 * blocks;

@@ -1,4 +1,5 @@
-//! The engine with our policy: right answers, and tables that are ruled out, through flushes, compaction, reopening and changes of policy.
+//! The engine with our policy: right answers, and tables that are ruled out, through flushes,
+//! compaction, reopening and changes of policy.
 
 mod common;
 

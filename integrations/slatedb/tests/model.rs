@@ -1,5 +1,5 @@
-//! The engine against a `BTreeMap`: random writes, deletes, flushes, compactions, reopenings under changing policies, and after each
-//! the same answers.
+//! The engine against a `BTreeMap`: random writes, deletes, flushes, compactions, reopenings under
+//! changing policies, and after each the same answers.
 
 mod common;
 
@@ -37,7 +37,8 @@ fn step() -> impl Strategy<Value = Step> {
         12 => (key(), any::<u8>()).prop_map(|(key, value)| Step::Put(key, value)),
         4 => key().prop_map(Step::Delete),
         3 => Just(Step::Flush),
-        1 => (any::<u8>(), any::<bool>()).prop_map(|(policies, compact)| Step::Reopen { policies, compact }),
+        1 => (any::<u8>(), any::<bool>())
+            .prop_map(|(policies, compact)| Step::Reopen { policies, compact }),
         8 => key().prop_map(Step::Get),
         4 => key().prop_map(Step::Scan),
     ]

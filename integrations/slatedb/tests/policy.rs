@@ -1,5 +1,5 @@
-//! The policy without the engine: names, sizes, answers, and "maybe" wherever bytes are damaged or something else is looked up than
-//! was added.
+//! The policy without the engine: names, sizes, answers, and "maybe" wherever bytes are damaged or
+//! something else is looked up than was added.
 
 mod common;
 
@@ -38,7 +38,8 @@ fn scans(filter: &dyn Filter, start: impl AsRef<[u8]>) -> bool {
     filter.might_match(&FilterQuery::prefix(bytes(start)))
 }
 
-/// A wrong "absent" after an upgrade of the core would come from bytes that changed under the same name.
+/// A wrong "absent" after an upgrade of the core would come from bytes that changed under the same
+/// name.
 #[test]
 fn names_tell_what_the_bytes_say() {
     let [whole, both, only] = ours();
@@ -88,7 +89,8 @@ fn keys_and_prefixes_are_told_apart_before_and_after_storing() {
     }
 }
 
-/// A rule without an answer for scans still serves lookups; one that wants more bytes than there are takes the whole key.
+/// A rule without an answer for scans still serves lookups; one that wants more bytes than there
+/// are takes the whole key.
 #[test]
 fn odd_extractors_are_never_wrong() {
     struct Greedy;

@@ -1,5 +1,5 @@
-//! Damage in stored tables: the engine's checksum of the filter block finds what a disk does to it, and where that checksum is right,
-//! ours does.
+//! Damage in stored tables: the engine's checksum of the filter block finds what a disk does to it,
+//! and where that checksum is right, ours does.
 
 mod common;
 
@@ -23,10 +23,12 @@ fn tables(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Where a table's filter block has: its start, the filter's first byte, its end, where the block's CRC-32 follows.
+/// Where a table's filter block has: its start, the filter's first byte, its end, where the block's
+/// CRC-32 follows.
 fn filter_block(table: &[u8], policy: &str) -> (usize, usize, usize) {
     let name = table.windows(policy.len()).position(|window| window == policy.as_bytes());
-    // A count of filters and the name's length, two bytes each, stand before the name; eight bytes of length after it.
+    // A count of filters and the name's length, two bytes each, stand before the name; eight bytes
+    // of length after it.
     let (start, after) = (name.unwrap() - 4, name.unwrap() + policy.len());
     let length = u64::from_be_bytes(table[after..after + 8].try_into().unwrap()) as usize;
     (start, after + 8, after + 8 + length)

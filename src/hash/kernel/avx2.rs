@@ -1,4 +1,5 @@
-//! AVX2: four keys of 4 to 8 bytes at a time. There is no multiplication of 64-bit lanes: a product is three of 32 bits.
+//! AVX2: four keys of 4 to 8 bytes at a time. There is no multiplication of 64-bit lanes: a product
+//! is three of 32 bits.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -13,7 +14,8 @@ use super::{MULTIPLIER_8, flip_8};
 /// Keys in a register.
 const KEYS: usize = 4;
 
-/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported lengths.
+/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported
+/// lengths.
 ///
 /// # Safety
 ///
@@ -119,11 +121,13 @@ fn store(hashes: &mut [MaybeUninit<u64>; KEYS], found: __m256i) {
 #[target_feature(enable = "avx2")]
 fn store_some(hashes: &mut [MaybeUninit<u64>], found: __m256i) {
     let lanes = lanes(hashes.len());
-    // SAFETY: as many lanes are written as the slice has words; four at most, since a register has no more.
+    // SAFETY: as many lanes are written as the slice has words; four at most, since a register has
+    // no more.
     unsafe { _mm256_maskstore_epi64(hashes.as_mut_ptr().cast(), lanes, found) }
 }
 
-/// The hashes of four keys of 4 to 8 bytes: the last four bytes of each are the low half of its lane, the first four the high one.
+/// The hashes of four keys of 4 to 8 bytes: the last four bytes of each are the low half of its
+/// lane, the first four the high one.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn hash(keys: __m256i, flip: __m256i, lengths: __m256i) -> __m256i {

@@ -1,5 +1,5 @@
-//! AVX-512: eight keys of 4 to 16 bytes at a time. Products of 64-bit lanes are one instruction; the high half of one, which keys of
-//! 9 to 16 bytes need, is put together from four of 32 bits.
+//! AVX-512: eight keys of 4 to 16 bytes at a time. Products of 64-bit lanes are one instruction;
+//! the high half of one, which keys of 9 to 16 bytes need, is put together from four of 32 bits.
 
 use core::arch::x86_64::*;
 
@@ -11,7 +11,8 @@ use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, one_by_one};
 /// Keys in a register.
 const KEYS: usize = 8;
 
-/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported lengths.
+/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported
+/// lengths.
 ///
 /// # Safety
 ///
@@ -47,7 +48,8 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
 ///
 /// # Safety
 ///
-/// As [`staged`] for the CPU; what [`Staged`] says of such keys was staged, for at least as many as there are hashes.
+/// The CPU has the features of [`staged`]. For each hash, the fields of `staging` that [`Staged`]
+/// lists for keys of this kind have been written.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn ends<const TO_8: bool, const TO_16: bool>(
@@ -115,7 +117,8 @@ pub(super) unsafe fn integers<const WIDTH: usize>(
     }
 }
 
-/// Hashes of keys of 4 to 8 bytes: the last four bytes of each are the low half of its lane, the first four the high one.
+/// Hashes of keys of 4 to 8 bytes: the last four bytes of each are the low half of its lane, the
+/// first four the high one.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn hash_8(keys: __m512i, flip: __m512i, lengths: __m512i) -> __m512i {
@@ -184,6 +187,7 @@ fn lanes(count: usize) -> u8 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn store(hashes: &mut [MaybeUninit<u64>], found: __m512i) {
-    // SAFETY: as many lanes are written as the slice has words; eight at most, since a mask has no more lanes.
+    // SAFETY: as many lanes are written as the slice has words; eight at most, since a mask has no
+    // more lanes.
     unsafe { _mm512_mask_storeu_epi64(hashes.as_mut_ptr().cast(), lanes(hashes.len()), found) }
 }

@@ -1,5 +1,5 @@
-//! A program without `std`: its own panic handler, its own allocator, C's `main`. It builds filters, stores, opens and queries them, and
-//! ends with 0 if every answer is right.
+//! A program without `std`: its own panic handler, its own allocator, C's `main`. It builds
+//! filters, stores, opens and queries them, and ends with 0 if every answer is right.
 //!
 //! A dependency that used `std` would bring a second panic handler, which the compiler rejects.
 #![no_std]
@@ -77,7 +77,8 @@ extern "C" fn main() -> i32 {
     i32::from(!matches!(run(), Some(true)))
 }
 
-/// Whether every key is found again and hardly any other; `None` if a filter cannot be built or opened.
+/// Whether every key is found again and hardly any other; `None` if a filter cannot be built or
+/// opened.
 fn run() -> Option<bool> {
     let (present, absent): (Vec<u32>, Vec<u32>) = (0..2_000).partition(|key| key % 2 == 0);
     let right = |contains: &dyn Fn(u32) -> bool| {

@@ -1,4 +1,5 @@
-//! What several test files need: a random sequence, the kernels under test, filters of a given shape.
+//! What several test files need: a random sequence, the kernels under test, filters of a given
+//! shape.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use blocked_bloom::{BloomFilter, Kernel, KeyHash, Sizing};
@@ -20,8 +21,9 @@ impl Random {
     }
 }
 
-/// Every kernel of this machine. Fails if the environment variable `EXPECT_KERNELS` (names separated by commas, in any order)
-/// is set and names others: a kernel that silently stopped being detected turns the run red.
+/// Every kernel of this machine. Fails if the environment variable `EXPECT_KERNELS` (names
+/// separated by commas, in any order) is set and names others: a kernel that silently stopped being
+/// detected turns the run red.
 #[expect(clippy::print_stdout, reason = "a run shows which kernels it covered")]
 pub(crate) fn kernels() -> Vec<Kernel> {
     let kernels: Vec<Kernel> = Kernel::supported().collect();

@@ -9,7 +9,8 @@ const RANDOM: usize = 10_000;
 /// What came of reading a damaged copy.
 pub(crate) struct Outcome {
     pub(crate) error: bool,
-    /// To the lookups of the case, those of keys that were added first. None if there is nothing to look up in.
+    /// To the lookups of the case, those of keys that were added first. None if there is nothing to
+    /// look up in.
     pub(crate) answers: Option<Vec<bool>>,
 }
 
@@ -188,7 +189,8 @@ impl Case<'_> {
                         bytes.copy_within(from..from + length, at);
                     }
                     3 => bytes[at..at + length].fill_with(|| random.next() as u8),
-                    // Near by: of what is within the limits and of what is just outside, there is little.
+                    // Near by: of what is within the limits and of what is just outside, there is
+                    // little.
                     _ => {
                         bytes[at] = bytes[at].wrapping_add(random.next() as u8 % 5).wrapping_sub(2)
                     }
@@ -201,8 +203,9 @@ impl Case<'_> {
         })
     }
 
-    /// The beginning of one and the end of the other, both ways, cut at the same place and at the same distance from the end. Cuts
-    /// where both have the same bytes give the same copy, which counts once.
+    /// The beginning of one and the end of the other, both ways, cut at the same place and at the
+    /// same distance from the end. Cuts where both have the same bytes give the same copy, which
+    /// counts once.
     fn splices(&self) -> impl Iterator<Item = Vec<u8>> {
         let mut splices = Vec::new();
         for (first, second) in [(&self.bytes, &self.other), (&self.other, &self.bytes)] {

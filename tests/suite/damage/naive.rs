@@ -1,4 +1,5 @@
-//! `docs/format.md` read once more, step by step and without the crate, and the probe schemes of the filters of other systems.
+//! `docs/format.md` read once more, step by step and without the crate, and the probe schemes of
+//! the filters of other systems.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

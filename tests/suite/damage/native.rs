@@ -1,5 +1,5 @@
-//! The crate's own formats: checksums cover every byte, so all damage is rejected unless the test mends them; then the answers are
-//! those of a naive reading of the header as it stands.
+//! The crate's own formats: checksums cover every byte, so all damage is rejected unless the test
+//! mends them; then the answers are those of a naive reading of the header as it stands.
 
 use std::ops::Range;
 
@@ -90,7 +90,8 @@ fn filter(name: &'static str, bytes: Vec<u8>, other: Vec<u8>) -> Report {
         .run()
 }
 
-/// What holds for every format whose header is checked: nearly all values are rejected, some open, and answer as described.
+/// What holds for every format whose header is checked: nearly all values are rejected, some open,
+/// and answer as described.
 fn check(report: &Report) {
     assert!(report.all_refused());
     assert!(report.header.refused > 5_000 && report.header.harmless + report.header.wrong > 500);

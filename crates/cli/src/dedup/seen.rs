@@ -3,7 +3,7 @@
 use std::f64::consts::LN_2;
 use std::io::{self, Write};
 
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash,
     MAX_RECOMMENDED_BLOCKS, Params, Sizing,

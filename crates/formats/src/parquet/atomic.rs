@@ -7,7 +7,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use blocked_bloom::{AtomicBuffer, AtomicWord, Block, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::parts::{AtomicBuffer, AtomicWord};
+use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError};
 
 use super::error::ParquetError;
 use super::filter::{SplitBlockFilter, SplitBlocks};

@@ -5,7 +5,8 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{Block, BlockBuffer, Kernel, Stored};
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::{Block, Kernel, Stored};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::header::{self, Written};

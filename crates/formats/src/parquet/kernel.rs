@@ -22,7 +22,8 @@ mod scalar;
 
 use core::cell::Cell;
 
-use blocked_bloom::{InstructionSet, Kernel, PrefetchAhead};
+use blocked_bloom::parts::PrefetchAhead;
+use blocked_bloom::{InstructionSet, Kernel};
 
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 

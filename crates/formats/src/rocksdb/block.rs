@@ -66,7 +66,7 @@ pub enum FilterKind {
 #[derive(Clone, Copy)]
 enum Reader<D> {
     /// FastLocalBloom has the core's probe scheme.
-    Kernels(BloomFilter<Stored<D>>),
+    Kernels(BloomFilter<Bits<D>>),
     Ribbon(RibbonBlock<D>),
     Scalar(Lines<Bits<D>>),
     Maybe(Stored<D>),
@@ -76,6 +76,17 @@ enum Reader<D> {
 /// The bits of a block: what is before its trailer.
 #[derive(Clone, Copy)]
 struct Bits<D>(Stored<D>);
+
+/// One full block if the owner of the bytes lends others.
+impl<D: AsRef<[u8]>> AsRef<[Block]> for Bits<D> {
+    #[inline]
+    fn as_ref(&self) -> &[Block] {
+        match self.0.bytes().and_then(<[u8]>::split_last_chunk::<TRAILER_BYTES>) {
+            Some((bits, _)) => bits.as_chunks().0,
+            None => &[[0xff; BLOCK_BYTES]],
+        }
+    }
+}
 
 impl<D: AsRef<[u8]>> AsRef<[u8]> for Bits<D> {
     #[inline]
@@ -152,8 +163,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         };
         let reader = match kind {
             FilterKind::FastLocalBloom { probes, .. } => {
-                let (rest, probes) = (TRAILER_BYTES, probes.into());
-                let filter = BloomFilter::from_stored_blocks(block, rest, probes, KEY_HASH);
+                let filter = BloomFilter::from_blocks(Bits(block), probes.into(), KEY_HASH);
                 Reader::Kernels(filter.expect("1 to 2^26 blocks and 1 to 30 probes are in range"))
             }
             FilterKind::LegacyBloom { probes, lines, line_bytes } => {
@@ -214,7 +224,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.reader {
-            Reader::Kernels(filter) => filter.stored_bytes().unwrap_or_default(),
+            Reader::Kernels(filter) => filter.holder().0.bytes().unwrap_or_default(),
             Reader::Ribbon(ribbon) => ribbon.as_bytes(),
             Reader::Scalar(lines) => lines.bits().0.bytes().unwrap_or_default(),
             Reader::Maybe(block) | Reader::Absent(block) => block.bytes().unwrap_or_default(),

@@ -11,11 +11,11 @@
 use alloc::vec::Vec;
 
 use blocked_bloom::probe::BLOCK_BYTES;
-use blocked_bloom::{AllocError, Kernel};
+use blocked_bloom::{AllocError, BloomFilter};
 
 use super::block::TRAILER_BYTES;
 use super::error::RocksdbError;
-use super::hash::{hash_key, legacy_hash_key};
+use super::hash::{KEY_HASH, hash_key, legacy_hash_key};
 use super::legacy::Lines;
 
 /// Collects the keys of a table and writes its filter block: byte for byte what RocksDB 7 and 8
@@ -184,8 +184,9 @@ impl FilterBlockBuilder {
         let mut block = zeroed(lines * BLOCK_BYTES as u64)?;
         if !self.hashes.is_empty() {
             let (blocks, _) = block.as_chunks_mut();
-            let inserted = Kernel::default().insert(blocks, probes, &self.hashes);
-            inserted.expect("1 to 2^26 blocks and 1 to 24 probes are in range");
+            let filter = BloomFilter::from_blocks(blocks, probes, KEY_HASH);
+            let mut filter = filter.expect("1 to 2^26 blocks and 1 to 24 probes are in range");
+            filter.insert_hashes(&self.hashes).expect("a filter of whole keys takes hashes");
         }
         block.extend_from_slice(&[0xff, 0, probes as u8, 0, 0]);
         Ok(block)

@@ -5,7 +5,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use std::format;
 
-use blocked_bloom::{Bitmask, Filter, Kernel, PrefetchAhead};
+use blocked_bloom::parts::PrefetchAhead;
+use blocked_bloom::{Bitmask, Filter, Kernel};
 
 use super::super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 use super::{NEAR, contains, for_each_ahead, for_each_block, for_each_word, insert};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::common::Random;
 use crate::partitions::{Built, grouped, numbers, options, seal};
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_lsm::{PartitionError, PartitionIndex};
 use xxhash_rust::xxh3::xxh3_64;

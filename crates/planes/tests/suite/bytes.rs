@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, FilterOptions, KeyHash};
 use blocked_bloom_planes::{Planes, PlanesError, PlanesOptions, Query, Shape};
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, KeyHasher};
 use blocked_bloom_planes::{Planes, PlanesError, PlanesLayout, PlanesOptions, Query, TextRows};
 

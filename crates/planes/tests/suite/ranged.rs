@@ -1,7 +1,7 @@
 //! Reading by ranges: what is located is enough, and what is not the located bytes is an error.
 
 use blocked_bloom::Bitmask;
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom_planes::{GroupLocation, Planes, PlanesError, PlanesLayout, Query};
 
 use crate::naive::{Model, Random, options, record, rows, sample};

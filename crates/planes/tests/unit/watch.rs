@@ -30,8 +30,8 @@ pub(crate) fn note(event: Event) {
     });
 }
 
-/// In place of [`blocked_bloom::prefetch`].
+/// In place of [`blocked_bloom::parts::prefetch`].
 pub(crate) fn prefetch<T>(memory: &[T], offset: usize) {
     note(Event::Line(memory.as_ptr().addr().wrapping_add(offset) / 64));
-    blocked_bloom::prefetch(memory, offset);
+    blocked_bloom::parts::prefetch(memory, offset);
 }

@@ -134,7 +134,7 @@ fn lines_are_prefetched_some_iterations_before_they_are_read() {
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 #[test]
 fn readers_prefetch_what_they_read() {
-    use blocked_bloom::PrefetchAhead;
+    use blocked_bloom::parts::PrefetchAhead;
 
     const AHEAD: usize = PrefetchAhead::<u64, fn(&u64)>::DISTANCE;
     let threshold = Kernel::default().prefetch_threshold() as u64;

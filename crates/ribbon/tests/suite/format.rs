@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, Filter, KeyHash};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 use xxhash_rust::xxh3::xxh3_64;

@@ -2,7 +2,7 @@
 
 use crate::common::Random;
 use crate::{filled, new};
-use blocked_bloom::header::HeaderError;
+use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_scalable::{
     ScalableBloomFilter, ScalableError, ScalableFormatError, ScalableOptions,

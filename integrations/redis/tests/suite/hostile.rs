@@ -1,6 +1,6 @@
 //! Dumps that are damaged or made up: `BF.LOADCHUNK` replies errors, takes no memory for what does not come, and no filter answers "absent" by them.
 
-use blocked_bloom::header::Header;
+use blocked_bloom::parts::Header;
 use blocked_bloom_formats::redis::RedisFilter;
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use blocked_bloom::KeyHash;
-use blocked_bloom::header::Header;
+use blocked_bloom::parts::Header;
 use blocked_bloom_formats::redis::RedisFilter;
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;

@@ -1,4 +1,5 @@
-//! Filters by themselves, without the engine: what a promised rate costs in bytes, and probes when filters outgrow the cache.
+//! Filters by themselves, without the engine: what a promised rate costs in bytes, and probes when
+//! filters outgrow the cache.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release --example compare_filters [-- --keys 1000000]`
 //!
-//! Sixteen tables in memory, keys spread over all of them, so that a key is looked up in sixteen filters. A tenth as many absent and present
-//! keys are looked up, and a hundredth as many prefixes scanned, half of them absent. The policies are timed from inside, by a policy
-//! around them.
+//! Sixteen tables in memory, keys spread over all of them, so that a key is looked up in sixteen
+//! filters. A tenth as many absent and present keys are looked up, and a hundredth as many prefixes
+//! scanned, half of them absent. The policies are timed from inside, by a policy around them.
 
 mod alone;
 mod profile;

@@ -1,7 +1,8 @@
 //! A policy around a policy, which times it: whatever is inside pays the same.
 //!
-//! While a filter is built no key is timed by itself: entries are kept, and added in one go. Times are those of the middle half, or the
-//! best of some: a mean would be that of the machine's other work.
+//! While a filter is built no key is timed by itself: entries are kept, and added in one go. Times
+//! are those of the middle half, or the best of some: a mean would be that of the machine's other
+//! work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -42,7 +43,8 @@ struct Probe {
 pub(crate) struct Probes {
     pub(crate) count: u64,
     pub(crate) maybes: u64,
-    /// In the engine, whose work in between has emptied the cache: the mean of the middle half, less the clock's own time.
+    /// In the engine, whose work in between has emptied the cache: the mean of the middle half,
+    /// less the clock's own time.
     pub(crate) ns: f64,
     /// The same probes again, one after the other, without the engine and the clock between them.
     pub(crate) replayed_ns: f64,
@@ -103,7 +105,8 @@ fn replay(probes: &[Probe]) -> f64 {
     total.as_nanos() as f64 / probes.len().max(1) as f64
 }
 
-/// The mean of the middle half: the clock counts in tens of nanoseconds on some machines, too coarse for a median.
+/// The mean of the middle half: the clock counts in tens of nanoseconds on some machines, too
+/// coarse for a median.
 fn middle(mut values: Vec<u64>) -> f64 {
     values.sort_unstable();
     let half = &values[values.len() / 4..values.len() - values.len() / 4];

@@ -1,4 +1,5 @@
-//! The same keys, gets and scans for every policy. Every answer of the engine is compared with the right one.
+//! The same keys, gets and scans for every policy. Every answer of the engine is compared with the
+//! right one.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -43,8 +44,8 @@ fn key(i: u64, keys: u64) -> Vec<u8> {
     format!("{:06x}/{number:09x}", u64::from(number) % tenants).into_bytes()
 }
 
-/// Since some moment, what the process has computed, in hundredths of a second: a machine that does other work too does not
-/// change it. Where the system does not tell, the time of the clock.
+/// Since some moment, what the process has computed, in hundredths of a second: a machine that does
+/// other work too does not change it. Where the system does not tell, the time of the clock.
 fn seconds() -> f64 {
     static STARTED: OnceLock<Instant> = OnceLock::new();
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -91,7 +92,8 @@ async fn open(
     policies: &[Arc<dyn FilterPolicy>],
     metrics: &Arc<DefaultMetricsRecorder>,
 ) -> Result<Db> {
-    // Filters and indexes stay in memory; each block of data that is wanted is read from the store, and counted.
+    // Filters and indexes stay in memory; each block of data that is wanted is read from the store,
+    // and counted.
     let cache = SplitCache::new().with_meta_cache(Some(Arc::new(MokaCache::new()))).build();
     let builder = Db::builder("db", Arc::clone(store)).with_settings(settings());
     let builder = builder.with_filter_policies(policies.to_vec()).with_db_cache(Arc::new(cache), 1);
@@ -152,7 +154,8 @@ pub(crate) async fn run(policy: Option<Arc<dyn FilterPolicy>>, keys: u64) -> Res
                     let found = db.get(key(i, keys)).await?;
                     wrong += u64::from(found.as_deref() != Some(&i.to_le_bytes()));
                 }
-                // Tenants with keys and, in every other scan, tenants that sort among them and have none.
+                // Tenants with keys and, in every other scan, tenants that sort among them and have
+                // none.
                 _ if n % 10 == 0 => {
                     let tenant = n / 10 % (keys / KEYS_PER_TENANT).max(1);
                     let (start, expected) = match n / 10 % 2 {

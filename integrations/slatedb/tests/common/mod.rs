@@ -1,4 +1,5 @@
-//! What the test files share: prefix rules, databases that write small tables, what the engine counted.
+//! What the test files share: prefix rules, databases that write small tables, what the engine
+//! counted.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
