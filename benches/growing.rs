@@ -12,7 +12,7 @@ use std::hint::black_box;
 use benches::clock::{Case, Named};
 use benches::rows::Given;
 use benches::workload::hash;
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 
 /// Keys of a pass.

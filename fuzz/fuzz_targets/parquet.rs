@@ -7,7 +7,7 @@
 //! file; that material; the filter.
 #![no_main]
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_formats::parquet::{SplitBlock, SplitBlockFilter, hash_value};
 use libfuzzer_sys::fuzz_target;
 

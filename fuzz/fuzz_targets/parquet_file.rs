@@ -7,6 +7,7 @@
 //! Input: two bytes that say how long the footer is; the file.
 #![no_main]
 
+use blocked_bloom::Filter;
 use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
 use libfuzzer_sys::fuzz_target;
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{Bitmask, Kernel, KeyHash};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
 use libfuzzer_sys::fuzz_target;
 

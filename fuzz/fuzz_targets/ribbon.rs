@@ -6,7 +6,7 @@
 //! bytes of a filter, or hashes.
 #![no_main]
 
-use blocked_bloom::{Bitmask, Kernel, KeyHash};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash};
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 use libfuzzer_sys::fuzz_target;
@@ -30,7 +30,7 @@ fn check_sharded(filter: &RibbonFilter<&[u8]>, queries: &[u64]) {
     }
 }
 
-fn check_block(filter: RibbonBlock<'_>, queries: &[u64]) {
+fn check_block(filter: RibbonBlock<&[u8]>, queries: &[u64]) {
     let mut hits = Bitmask::new();
     queries.iter().for_each(|&hash| filter.prefetch_hash(hash));
     for kernel in Kernel::supported() {
@@ -84,9 +84,10 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         2 => {
-            let data = data.to_vec().into_boxed_slice();
             let blocks = u32::from(*number) * (1 + u32::from(*what) / 16);
-            if let Some(filter) = RibbonBlock::from_parts(&data, *seed, blocks) {
+            let [low, middle, high, _] = blocks.to_le_bytes();
+            let block = [data, &[0xfe, *seed, low, middle, high]].concat().into_boxed_slice();
+            if let Ok(filter) = RibbonBlock::from_bytes(&*block) {
                 check_block(filter, &queries);
             }
         }
@@ -114,7 +115,7 @@ fuzz_target!(|data: &[u8]| {
             let hashes: Vec<u64> = data.chunks_exact(8).map(xxh3_64).collect();
             let options = RibbonBlockOptions::new(f64::from(*number) / 4.0 + 0.5).unwrap();
             if let BuiltBlock::Ribbon(block) = options.build(&hashes).unwrap()
-                && let Some(filter) = RibbonBlock::from_bytes(&block)
+                && let Ok(filter) = RibbonBlock::from_bytes(&*block)
             {
                 assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
                 check_block(filter, &queries);

@@ -6,7 +6,7 @@
 //! length of the keys' material; that material; the block.
 #![no_main]
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterKind, RocksdbError, hash_key, legacy_hash_key,
 };

@@ -8,7 +8,7 @@
 //! how), the file itself, or the properties and blocks that make one.
 #![no_main]
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{FilterBlock, SstFilter, hash_key};
 use libfuzzer_sys::fuzz_target;
 
@@ -68,7 +68,7 @@ fn answers(filter: &SstFilter<'_>, keys: &[Vec<u8>]) -> Vec<(bool, bool)> {
             assert_eq!(hits.get(i), Some(maybe), "{key:02x?} in a batch");
             assert!(of_hashes.get(i) == Some(true) || !maybe, "{key:02x?} is lost by its hash");
             // A block by itself knows no more than all blocks together.
-            let blocks: Vec<FilterBlock<'_>> = filter.filter_blocks().collect();
+            let blocks: Vec<&FilterBlock<&[u8]>> = filter.filter_blocks().collect();
             let any =
                 blocks.is_empty() || !of_keys || blocks.iter().any(|block| block.contains(key));
             assert!(any || !maybe, "{key:02x?} is in no block");

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{Bitmask, Kernel, KeyError, KeyHash};
+use blocked_bloom::{Bitmask, Filter, Kernel, KeyError, KeyHash};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 use libfuzzer_sys::fuzz_target;
 

@@ -91,6 +91,11 @@ impl<D: Blocks> BloomFilter<D> {
 }
 
 impl<D> BloomFilter<D> {
+    /// What holds the blocks.
+    pub fn holder(&self) -> &D {
+        &self.data
+    }
+
     /// The kernel that answers batches.
     pub fn kernel(&self) -> Kernel {
         self.kernel

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, Kernel, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, Kernel, Sizing};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 
 /// Keys of a filter, and of a round; half of these are in the filter.

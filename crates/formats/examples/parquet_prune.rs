@@ -4,16 +4,17 @@
 //! cargo run -p blocked-bloom-formats --example parquet_prune
 //! ```
 //!
-//! The file in `tests/fixtures/parquet` was written by pyarrow: two row groups of 2,500 rows. First queries of one and of two columns are
-//! pruned. Then the values in the table beside the file, which has pyarrow's own answers, are looked up in each column. Prints the row
-//! groups that are read, and for each column how many of the row groups without the value are read all the same.
+//! The file in `tests/fixtures/parquet` was written by pyarrow: two row groups of 2,500 rows. First
+//! queries of one and of two columns are pruned. Then the values in the table beside the file,
+//! which has pyarrow's own answers, are looked up in each column. Prints the row groups that are
+//! read, and for each column how many of the row groups without the value are read all the same.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, Value, hash_value};
 
 const FILE: &str = concat!(
@@ -21,7 +22,8 @@ const FILE: &str = concat!(
     "/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg"
 );
 
-/// The row groups that may have a row with all these values. A value of another type than its column's is an error.
+/// The row groups that may have a row with all these values. A value of another type than its
+/// column's is an error.
 fn prune(file: &ParquetFile<'_>, query: &[(&str, Value<'_>)]) -> Result<Vec<usize>, ParquetError> {
     let mut to_read = Vec::new();
     for (number, row_group) in file.row_groups().iter().enumerate() {
@@ -42,20 +44,23 @@ fn prune(file: &ParquetFile<'_>, query: &[(&str, Value<'_>)]) -> Result<Vec<usiz
     Ok(to_read)
 }
 
-/// A value, plain-encoded; for each row group whether it has the value, and what its filter answers pyarrow.
+/// A value, plain-encoded; for each row group whether it has the value, and what its filter answers
+/// pyarrow.
 struct Line<'a> {
     plain: Vec<u8>,
     stored: &'a str,
     expected: &'a str,
 }
 
-/// Looks a batch of values up in the filter of each row group. Returns the row groups read for nothing.
+/// Looks a batch of values up in the filter of each row group. Returns the row groups read for
+/// nothing.
 fn look_up(
     file: &ParquetFile<'_>,
     column: usize,
     lines: &[Line<'_>],
 ) -> Result<usize, Box<dyn Error>> {
-    // Whoever has the bytes that the column stores hashes them as they are: once, for all row groups.
+    // Whoever has the bytes that the column stores hashes them as they are: once, for all row
+    // groups.
     let hashes: Vec<u64> = lines.iter().map(|line| hash_value(&line.plain)).collect();
     let (mut in_vain, mut hits) = (0, Bitmask::new());
     for row_group in 0..file.row_groups().len() {

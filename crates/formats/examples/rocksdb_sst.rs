@@ -4,16 +4,18 @@
 //! cargo run -p blocked-bloom-formats --example rocksdb_sst
 //! ```
 //!
-//! Opens three files of `tests/fixtures/rocksdb`, with a filter of keys, of keys and prefixes, and in partitions, and looks up the keys in
-//! the table beside each, which has RocksDB's own answers. Then the filter of the first file is damaged, which is an error, built anew
-//! from the keys, and put back: the file is the one that RocksDB wrote, byte for byte. Prints what each file says of its filter.
+//! Opens three files of `tests/fixtures/rocksdb`, with a filter of keys, of keys and prefixes, and
+//! in partitions, and looks up the keys in the table beside each, which has RocksDB's own answers.
+//! Then the filter of the first file is damaged, which is an error, built anew from the keys, and
+//! put back: the file is the one that RocksDB wrote, byte for byte. Prints what each file says of
+//! its filter.
 #![expect(clippy::print_stdout, reason = "an example for the command line")]
 
 use std::error::Error;
 use std::fs;
 use std::num::ParseIntError;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, RocksdbError, SstFilter};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/rocksdb/");
@@ -80,7 +82,8 @@ fn look_up(name: &str) -> Result<(), Box<dyn Error>> {
 fn write_back() -> Result<(), Box<dyn Error>> {
     let original = fs::read(format!("{FOLDER}{KEYS}.sst"))?;
     let sst = SstFilter::open(&original)?;
-    let block = sst.filter_blocks().next().ok_or("a file without a filter")?.as_bytes();
+    let filter = sst.filter_blocks().next().ok_or("a file without a filter")?;
+    let block = filter.as_bytes();
     let place = original.windows(block.len()).position(|bytes| bytes == block);
     let place = place.ok_or("the filter is part of the file")?;
     let place = place..place + block.len();

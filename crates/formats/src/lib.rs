@@ -1,9 +1,9 @@
-//! The filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read where they lie, queried in batches, and written byte for byte
-//! as those systems write them.
+//! The filters of RocksDB, Apache Parquet, Cassandra and Spark, Guava and RedisBloom: read where
+//! they lie, queried in batches, and written byte for byte as those systems write them.
 //!
 //! ```
 //! # #[cfg(feature = "rocksdb")] {
-//! use blocked_bloom::Bitmask;
+//! use blocked_bloom::{Bitmask, Filter};
 //! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 //!
 //! // The filter block that RocksDB writes for these keys at 10 bits per key.
@@ -22,8 +22,9 @@
 //!
 //! # Formats
 //!
-//! One module and one feature per format, all of them default. Each has a reader that borrows, a writer and the hash of keys; none depends on
-//! another. The filters of Cassandra, Guava and Spark and the links of RedisBloom's are one type, `ClassicalFilter`.
+//! One module and one feature per format, all of them default. Each has a reader that borrows, a
+//! writer and the hash of keys; none depends on another. The filters of Cassandra, Guava and Spark
+//! and the links of RedisBloom's are one type, `ClassicalFilter`.
 //!
 //! | module | bytes | read | written | batches |
 //! |---|---|---|---|---|
@@ -34,12 +35,14 @@
 //! | [`spark`] | the sketch `BloomFilter` | versions 1 and 2 | versions 1 and 2 | staged prefetch |
 //! | [`redis`] | `BF.SCANDUMP` of RedisBloom | chains of all versions, loaded into memory of their own | what current versions make | staged prefetch |
 //!
-//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/foreign.md` in the repository; all code in them runs as tests.
+//! The guides are `docs/rocksdb.md`, `docs/parquet.md` and `docs/foreign.md` in the repository; all
+//! code in them runs as tests.
 //!
 //! # Damage
 //!
-//! Bytes that are not a filter are a typed error that says what was found where, and must not be used to answer "absent". No input causes a
-//! panic. Of these formats only SST files have checksums: in the others a flipped bit cannot be seen, as each module says.
+//! Bytes that are not a filter are a typed error that says what was found where, and must not be
+//! used to answer "absent". No input causes a panic. Of these formats only SST files have
+//! checksums: in the others a flipped bit cannot be seen, as each module says.
 //!
 //! # Features
 //!
@@ -92,15 +95,6 @@ mod varint;
 #[cfg(test)]
 #[path = "../tests/unit/watch.rs"]
 mod watch;
-#[cfg(any(
-    feature = "cassandra",
-    feature = "guava",
-    feature = "parquet",
-    feature = "redis",
-    feature = "rocksdb",
-    feature = "spark"
-))]
-mod words;
 
 #[cfg(not(test))]
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
@@ -109,7 +103,8 @@ use blocked_bloom::parts::prefetch;
 #[allow(unused_imports, reason = "not every format prefetches by itself")]
 use watch::prefetch;
 
-/// The code in the README compiles and runs; that of the guides, which are not packaged, does in `tests/guides` of the repository.
+/// The code in the README compiles and runs; that of the guides, which are not packaged, does in
+/// `tests/guides` of the repository.
 #[cfg(all(doctest, feature = "std", feature = "parquet"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

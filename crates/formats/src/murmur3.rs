@@ -5,8 +5,8 @@ const C1: u64 = 0x87c3_7b91_1142_53d5;
 /// Second multiplier of the same.
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// Both halves of the hash. With `SIGNED_TAIL`, each byte of the tail, which is the last `len % 16` bytes, is sign-extended before it is
-/// shifted into place, as Cassandra computes it.
+/// Both halves of the hash. With `SIGNED_TAIL`, each byte of the tail, which is the last `len % 16`
+/// bytes, is sign-extended before it is shifted into place, as Cassandra computes it.
 #[inline]
 pub(crate) fn x64_128<const SIGNED_TAIL: bool>(key: &[u8], seed: u64) -> (u64, u64) {
     let (mut h1, mut h2) = (seed, seed);
@@ -42,8 +42,8 @@ fn halves(block: &[u8; 16]) -> (u64, u64) {
     (whole as u64, (whole >> 64) as u64)
 }
 
-/// Up to eight bytes as a little-endian number. Loads that overlap, because a copy of unknown length into a zeroed buffer is
-/// slower to read back than all the rest of a short key takes.
+/// Up to eight bytes as a little-endian number. Loads that overlap, because a copy of unknown
+/// length into a zeroed buffer is slower to read back than all the rest of a short key takes.
 #[inline]
 fn load(bytes: &[u8]) -> u64 {
     let shift = 8 * bytes.len() as u32;
@@ -75,10 +75,11 @@ fn finish(mut word: u64) -> u64 {
     word ^ (word >> 33)
 }
 
-/// The exclusive or of the word's bytes, each sign-extended to 64 bits and then shifted to its place.
+/// The exclusive or of the word's bytes, each sign-extended to 64 bits and then shifted to its
+/// place.
 ///
-/// A byte with its sign bit set flips every bit above itself. How often bytes are flipped is the running parity of the sign bits
-/// below them, which three shifts compute for all eight at once.
+/// A byte with its sign bit set flips every bit above itself. How often bytes are flipped is the
+/// running parity of the sign bits below them, which three shifts compute for all eight at once.
 #[inline]
 fn sum_of_signed_bytes(word: u64) -> u64 {
     let mut flips = (word & 0x8080_8080_8080_8080) << 1;
@@ -94,7 +95,8 @@ mod tests {
 
     use super::x64_128;
 
-    /// The value by which the author's test program recognises the hash: of the hashes of the keys `0..n`, each with the seed `256 - n`.
+    /// The value by which the author's test program recognises the hash: of the hashes of the keys
+    /// `0..n`, each with the seed `256 - n`.
     #[test]
     fn the_hash_is_the_authors() {
         let key: Vec<u8> = (0..=255).collect();

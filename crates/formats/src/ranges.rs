@@ -4,12 +4,14 @@ use alloc::vec::Vec;
 
 /// The bytes of a file, or of those ranges of it that were loaded.
 ///
-/// Readers that find their filter by way of other parts of a file ([`SstFilter::open_ranges`] and [`ParquetFile::open_ranges`]) take it, and
-/// say with `NotLoaded` which range they need: whoever has the file loads it, inserts it, and calls again. So a file of any size is read
-/// by its footer, its index and its filters, whether it is on a disk, in an object store or in a browser. A whole file in memory is one
-/// range (`From<&[u8]>`).
+/// Readers that find their filter by way of other parts of a file ([`SstFilter::open_ranges`] and
+/// [`ParquetFile::open_ranges`]) take it, and say with `NotLoaded` which range they need: whoever
+/// has the file loads it, inserts it, and calls again. So a file of any size is read by its footer,
+/// its index and its filters, whether it is on a disk, in an object store or in a browser. A whole
+/// file in memory is one range (`From<&[u8]>`).
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// # #[cfg(feature = "rocksdb")] {
 /// use blocked_bloom_formats::FileRanges;
 /// use blocked_bloom_formats::rocksdb::{RocksdbError, SstFilter};
@@ -68,7 +70,8 @@ impl<'a> FileRanges<'a> {
         FileRanges { length, first: Range::default(), more: Vec::new() }
     }
 
-    /// Adds bytes that were loaded from this offset. What lies behind the end of the file is left out.
+    /// Adds bytes that were loaded from this offset. What lies behind the end of the file is left
+    /// out.
     pub fn insert(&mut self, offset: u64, bytes: &'a [u8]) {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let range = Range { offset, bytes: &bytes[..bytes.len().min(left)] };
@@ -83,7 +86,8 @@ impl<'a> FileRanges<'a> {
         self.more.insert(place, range);
     }
 
-    /// The `length` bytes from `offset` on, if they were inserted in one piece. Neighbouring pieces are not joined.
+    /// The `length` bytes from `offset` on, if they were inserted in one piece. Neighbouring pieces
+    /// are not joined.
     pub fn get(&self, offset: u64, length: u64) -> Option<&'a [u8]> {
         let end = offset.checked_add(length).filter(|&end| end <= self.length)?;
         if length == 0 {

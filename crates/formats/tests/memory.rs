@@ -1,5 +1,6 @@
-//! How much memory opening a hostile footer takes, and that large filters begin as zeros of the allocator's, counted by an allocator: what the
-//! documentation promises. It counts for each thread alone: the harness's own allocates while a test runs.
+//! How much memory opening a hostile footer takes, and that large filters begin as zeros of the
+//! allocator's, counted by an allocator: what the documentation promises. It counts for each thread
+//! alone: the harness's own allocates while a test runs.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 
@@ -106,11 +107,12 @@ fn hostile_footers_take_no_more_than_the_documentation_says() {
     }
 }
 
-/// Footers whose elements are as short as can be, each a power of two and one more, for which a list that doubles takes most memory; and
-/// lists that announce more than there is, at every level.
+/// Footers whose elements are as short as can be, each a power of two and one more, for which a
+/// list that doubles takes most memory; and lists that announce more than there is, at every level.
 fn hostile_footers() -> [(&'static str, Vec<u8>); 5] {
     const MANY: usize = (1 << 17) + 1;
-    // The head of a list of a type (12 a structure, 8 bytes) in the next field, or the field after that.
+    // The head of a list of a type (12 a structure, 8 bytes) in the next field, or the field after
+    // that.
     let list = |field: u8, kind: u8, length: usize| {
         let groups = [0, 7, 14].map(|shift| (length >> shift) as u8 | 0x80);
         [&[field << 4 | 9, 0xf0 | kind][..], &groups, &[(length >> 21) as u8]].concat()

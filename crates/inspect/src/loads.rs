@@ -1,7 +1,7 @@
 //! What is drawn of blocks: how full they are, and where a single key is looked up.
 
 use blocked_bloom::probe::{self, BLOCK_BITS};
-use blocked_bloom::{Block, BloomFilter, KeyHash};
+use blocked_bloom::{Block, BloomFilter, Filter as _, KeyHash};
 use blocked_bloom_formats::parquet::split_block;
 use blocked_bloom_formats::parquet::{ParquetFile, SplitBlock, SplitBlockFilter, Value};
 use blocked_bloom_formats::rocksdb::hash_key;

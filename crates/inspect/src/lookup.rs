@@ -3,7 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use blocked_bloom::{Bitmask, BloomFilter, ExtractorNameError, PrefixExtractor, Stored};
+use blocked_bloom::{
+    Bitmask, BloomFilter, ExtractorNameError, Filter as _, PrefixExtractor, Stored,
+};
 use blocked_bloom_formats::cassandra::CassandraFilter;
 use blocked_bloom_formats::guava::GuavaFilter;
 use blocked_bloom_formats::parquet::PhysicalType;
@@ -158,7 +160,7 @@ pub(crate) enum Kind<'o> {
     Removable(&'o RemovableFilter<Stored<&'o [u8]>>),
     Ribbon(&'o RibbonFilter<&'o [u8]>),
     Planes(Phrases<'o>),
-    Block(FilterBlock<'o>),
+    Block(FilterBlock<&'o [u8]>),
     Sst(&'o SstFilter<'o>),
     SstPrefixes(&'o SstFilter<'o>),
     Values(Values<'o>),

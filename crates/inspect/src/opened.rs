@@ -3,7 +3,7 @@
 use std::fmt::{self, Formatter};
 
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{BloomFilter, FormatError, Stored};
+use blocked_bloom::{BloomFilter, Filter as _, FormatError, Stored};
 use blocked_bloom_formats::FileRanges;
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 use blocked_bloom_formats::guava::GuavaFilter;
@@ -36,7 +36,7 @@ pub(crate) enum Filter<'a> {
     Removable { bytes: &'a [u8], filter: RemovableFilter<Stored<&'a [u8]>> },
     Ribbon(RibbonFilter<&'a [u8]>),
     Planes(Planes<&'a [u8]>),
-    RocksdbBlock(FilterBlock<'a>),
+    RocksdbBlock(FilterBlock<&'a [u8]>),
     RocksdbSst(SstFilter<'a>),
     SplitBlock(SplitBlockFilter<&'a [SplitBlock]>),
     Parquet(ParquetFile<'a>),
@@ -242,7 +242,7 @@ impl<'a> Opened<'a> {
                 planes::lookup(planes)
             }
             Filter::RocksdbBlock(block) => {
-                warnings.extend(rocksdb::without_answers([*block].into_iter()));
+                warnings.extend(rocksdb::without_answers([block].into_iter()));
                 Kind::Block(*block)
             }
             Filter::RocksdbSst(filter) => rocksdb::lookup_sst(filter, options, &mut warnings),
@@ -339,7 +339,11 @@ fn open(format: Format, bytes: &[u8]) -> Result<Filter<'_>, Damage> {
         Format::Ribbon => Filter::Ribbon(RibbonFilter::from_bytes(bytes)?),
         Format::Planes => Filter::Planes(Planes::from_bytes(bytes)?),
         Format::RocksdbBlock => Filter::RocksdbBlock(FilterBlock::from_bytes(bytes)?),
-        Format::ParquetFilter => Filter::SplitBlock(SplitBlockFilter::from_bytes(bytes)?),
+        Format::ParquetFilter => {
+            let bitset = SplitBlockFilter::from_bytes(bytes)?.memory_bytes() as usize;
+            let bitset = &bytes[bytes.len() - bitset..];
+            Filter::SplitBlock(SplitBlockFilter::from_bitset(bitset)?)
+        }
         Format::Guava => Filter::Guava(GuavaFilter::from_bytes(bytes)?),
         Format::Spark => Filter::Spark(SparkFilter::from_bytes(bytes)?),
         _ => Filter::Redisbloom(RedisFilter::from_bytes(bytes)?),

@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::{
-    AllocError, Bitmask, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored,
-};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
@@ -26,7 +25,7 @@ const COMPACT_REST: usize = 8;
 /// known. `B` owns the stored bytes: a mapping, an `Arc<[u8]>`, a `Vec<u8>`.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom::{Filter, FilterOptions, Sizing};
 /// use blocked_bloom_lsm::TableFilter;
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
 /// let mut builder = options.builder();
@@ -60,10 +59,9 @@ pub enum TableFilter<B = Vec<u8>> {
     ///
     /// [locate]: PartitionIndex::locate
     Partitioned(PartitionIndex<B>),
-    /// A filter block of RocksDB, without the five bytes that follow it in a file. Its kind is
-    /// decoded at every lookup; what is no such block answers "maybe".
+    /// A filter block of RocksDB, without the five bytes that follow it in a file.
     #[cfg(feature = "rocksdb")]
-    Rocksdb(B),
+    Rocksdb(FilterBlock<B>),
 }
 
 impl<B: AsRef<[u8]>> TableFilter<B> {
@@ -125,87 +123,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
     #[cfg(feature = "rocksdb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "rocksdb")))]
     pub fn from_rocksdb_block(bytes: B) -> Result<Self, TableFilterError> {
-        FilterBlock::from_bytes(bytes.as_ref()).map_err(TableFilterError::Rocksdb)?;
-        Ok(TableFilter::Rocksdb(bytes))
-    }
-
-    /// Whether the key with this hash may be present: false means certainly absent. Cost: that of
-    /// the kind, a cache line for Bloom.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_hash(hash),
-            TableFilter::Bloom(filter) => filter.contains_hash(hash),
-            TableFilter::Ribbon(filter) => filter.contains_hash(hash),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => FilterBlock::from_bytes(block.as_ref())
-                .map_or(true, |filter| filter.contains_hash(hash)),
-            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
-        }
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly
-    /// absent.
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        match self {
-            TableFilter::Owned(filter) => filter.contains_hashes(hashes, hits),
-            TableFilter::Bloom(filter) => filter.contains_hashes(hashes, hits),
-            TableFilter::Ribbon(filter) => filter.contains_hashes(hashes, hits),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => match FilterBlock::from_bytes(block.as_ref()) {
-                Ok(filter) => filter.contains_hashes(hashes, hits),
-                Err(_) => all_hits(hashes.len(), hits),
-            },
-            TableFilter::None(_) | TableFilter::Partitioned(_) => all_hits(hashes.len(), hits),
-        }
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into the caller's words: hash `i` is bit `i % 64`
-    /// of `words[i / 64]`.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        let mut hits = Bitmask::new();
-        self.contains_hashes(hashes, &mut hits);
-        words.copy_from_slice(hits.words());
-        Ok(())
-    }
-
-    /// Prefetches what [`contains_hash`](Self::contains_hash) reads for this hash.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        match self {
-            TableFilter::Owned(filter) => filter.prefetch_hash(hash),
-            TableFilter::Bloom(filter) => filter.prefetch_hash(hash),
-            TableFilter::Ribbon(filter) => filter.prefetch_hash(hash),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => {
-                if let Ok(filter) = FilterBlock::from_bytes(block.as_ref()) {
-                    filter.prefetch_hash(hash);
-                }
-            }
-            TableFilter::None(_) | TableFilter::Partitioned(_) => {}
-        }
-    }
-
-    /// Which hashes the filter is of.
-    pub fn key_hash(&self) -> KeyHash {
-        match self {
-            TableFilter::None(key_hash) => *key_hash,
-            TableFilter::Owned(filter) => filter.key_hash(),
-            TableFilter::Bloom(filter) => filter.key_hash(),
-            TableFilter::Ribbon(filter) => filter.key_hash(),
-            TableFilter::Partitioned(index) => index.key_hash(),
-            #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(_) => blocked_bloom_formats::rocksdb::KEY_HASH,
-        }
+        let block = FilterBlock::from_bytes(bytes).map_err(TableFilterError::Rocksdb)?;
+        Ok(TableFilter::Rocksdb(block))
     }
 
     /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of
@@ -218,7 +137,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
             TableFilter::Ribbon(filter) => filter.memory_bytes(),
             TableFilter::Partitioned(index) => index.index_bytes(),
             #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => block.as_ref().len() as u64,
+            TableFilter::Rocksdb(block) => block.as_bytes().len() as u64,
         }
     }
 
@@ -231,13 +150,9 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
             TableFilter::Ribbon(filter) => filter.expected_false_positive_rate(),
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => {
-                let block = FilterBlock::from_bytes(block.as_ref()).ok();
-                let ribbon = block.and_then(|block| block.ribbon());
-                let bloom = block.and_then(|block| block.view());
-                ribbon
-                    .map(|ribbon| ribbon.expected_false_positive_rate())
-                    .or(bloom.map(|bloom| bloom.estimated_false_positive_rate()))
-                    .unwrap_or(1.0)
+                let ribbon = block.ribbon().map(|ribbon| ribbon.expected_false_positive_rate());
+                let bloom = || block.view().map(|bloom| bloom.estimated_false_positive_rate());
+                ribbon.or_else(bloom).unwrap_or(1.0)
             }
             TableFilter::None(_) | TableFilter::Partitioned(_) => 1.0,
         }
@@ -253,45 +168,117 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         Ok(match self {
             TableFilter::Bloom(filter) => TableFilter::Owned(filter.to_filter()?),
             #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => {
-                match FilterBlock::from_bytes(block.as_ref()).ok().and_then(|block| block.view()) {
-                    Some(view) => TableFilter::Owned(view.to_filter()?),
-                    None => TableFilter::Rocksdb(block),
-                }
-            }
+            TableFilter::Rocksdb(block) => match block.view() {
+                Some(view) => TableFilter::Owned(view.to_filter()?),
+                None => TableFilter::Rocksdb(block),
+            },
             other => other,
         })
     }
 }
 
-fn all_hits(len: usize, hits: &mut Bitmask) {
-    hits.write(len, |words| words.fill(u64::MAX));
-}
-
+/// Cost of a lookup: that of the kind, a cache line for Bloom.
 impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
+    #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        match self {
+            TableFilter::Owned(filter) => filter.contains_hash(hash),
+            TableFilter::Bloom(filter) => filter.contains_hash(hash),
+            TableFilter::Ribbon(filter) => filter.contains_hash(hash),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.contains_hash(hash),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
+        }
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        match self {
+            TableFilter::Owned(filter) => filter.contains_hashes_into(hashes, words),
+            TableFilter::Bloom(filter) => filter.contains_hashes_into(hashes, words),
+            TableFilter::Ribbon(filter) => filter.contains_hashes_into(hashes, words),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.contains_hashes_into(hashes, words),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(hashes.len(), words),
+        }
     }
 
+    #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        match self {
+            TableFilter::Owned(filter) => filter.prefetch_hash(hash),
+            TableFilter::Bloom(filter) => filter.prefetch_hash(hash),
+            TableFilter::Ribbon(filter) => filter.prefetch_hash(hash),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.prefetch_hash(hash),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => {}
+        }
     }
 
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        match self {
+            TableFilter::None(key_hash) => *key_hash,
+            TableFilter::Owned(filter) => filter.key_hash(),
+            TableFilter::Bloom(filter) => filter.key_hash(),
+            TableFilter::Ribbon(filter) => filter.key_hash(),
+            TableFilter::Partitioned(index) => index.key_hash(),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.key_hash(),
+        }
     }
 
+    #[inline]
     fn hash_key(&self, key: &[u8]) -> Option<u64> {
         match self {
             #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(_) => Some(blocked_bloom_formats::rocksdb::hash_key(key)),
-            _ => Some(self.key_hash().hasher().ok()?.hash(key)),
+            TableFilter::Rocksdb(block) => block.hash_key(key),
+            _ => Some(self.hasher().ok()?.hash(key)),
         }
     }
+
+    #[inline]
+    fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self {
+            TableFilter::Owned(filter) => filter.contains(key),
+            TableFilter::Bloom(filter) => filter.contains(key),
+            TableFilter::Ribbon(filter) => filter.contains(key),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.contains(key),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => true,
+        }
+    }
+
+    fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_batch_into(keys, words),
+            TableFilter::Bloom(filter) => filter.contains_batch_into(keys, words),
+            TableFilter::Ribbon(filter) => filter.contains_batch_into(keys, words),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.contains_batch_into(keys, words),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(keys.len(), words),
+        }
+    }
+
+    fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_u64s_into(keys, words),
+            TableFilter::Bloom(filter) => filter.contains_u64s_into(keys, words),
+            TableFilter::Ribbon(filter) => filter.contains_u64s_into(keys, words),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(block) => block.contains_u64s_into(keys, words),
+            TableFilter::None(_) | TableFilter::Partitioned(_) => maybe(keys.len(), words),
+        }
+    }
+}
+
+fn maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
+    LengthError::check(keys, words)?;
+    fill_with_hits(words, keys);
+    Ok(())
 }
 
 /// The kind, and what tells one filter from another, without its contents.
@@ -304,7 +291,7 @@ impl<B: AsRef<[u8]>> fmt::Debug for TableFilter<B> {
             TableFilter::Ribbon(filter) => ("Ribbon", filter),
             TableFilter::Partitioned(index) => ("Partitioned", index),
             #[cfg(feature = "rocksdb")]
-            TableFilter::Rocksdb(block) => ("Rocksdb", &block.as_ref().len()),
+            TableFilter::Rocksdb(block) => ("Rocksdb", block),
         };
         f.debug_tuple(kind).field(inner).finish()
     }

@@ -1,5 +1,5 @@
-//! One index for every subset of columns, as PostgreSQL's `bloom` index is: a filter for each row, in which a value is hashed together with its
-//! column.
+//! One index for every subset of columns, as PostgreSQL's `bloom` index is: a filter for each row,
+//! in which a value is hashed together with its column.
 //!
 //! `cargo run --release -p blocked-bloom-planes --example any_columns -- [ROWS]`
 

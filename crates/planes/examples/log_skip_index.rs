@@ -1,6 +1,8 @@
-//! A skip index over a log: lines in pages, their tokens as items. A query reads the pages that may have its tokens, and no others.
+//! A skip index over a log: lines in pages, their tokens as items. A query reads the pages that may
+//! have its tokens, and no others.
 //!
-//! `cargo run --release -p blocked-bloom-planes --example log_skip_index -- [FILE] [TOKEN...]`; without a file, a log that is made up.
+//! `cargo run --release -p blocked-bloom-planes --example log_skip_index -- [FILE] [TOKEN...]`;
+//! without a file, a log that is made up.
 
 #![expect(clippy::print_stdout, reason = "an example")]
 
@@ -85,7 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("index: {} bytes, {} for up to {most} tokens a page", index.len(), options.shape());
 
     if queries.is_empty() {
-        // A request that is in one line, a word that is rare, two words together, one that is nowhere.
+        // A request that is in one line, a word that is rare, two words together, one that is
+        // nowhere.
         let rare = lines.iter().rev().flat_map(|line| tokens(line)).find(|token| token.len() == 8);
         queries.extend(rare.map(|token| vec![token]));
         queries.extend([
@@ -94,7 +97,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             vec!["nowhere".into()],
         ]);
     }
-    // Of the index only the planes that a query needs are read, of the log only the pages that may match.
+    // Of the index only the planes that a query needs are read, of the log only the pages that may
+    // match.
     let layout = PlanesLayout::from_tail(&index[index.len() - 64..], index.len() as u64)?;
     for query in &queries {
         let planes = Query::all(query.iter().map(|token| hasher.hash(token)));

@@ -7,10 +7,11 @@ use crate::layout::PlanesLayout;
 use crate::options::PlanesOptions;
 use crate::transpose::Rows;
 
-/// Takes rows and gives back the stored planes in pieces, a group at a time, for a file that is written while it grows.
+/// Takes rows and gives back the stored planes in pieces, a group at a time, for a file that is
+/// written while it grows.
 ///
-/// The pieces, one behind the other, are the stored planes. Memory: a group, twice. [`Planes::from_hashes`](crate::Planes::from_hashes)
-/// keeps all of them in memory instead.
+/// The pieces, one behind the other, are the stored planes. Memory: a group, twice.
+/// [`Planes::from_hashes`](crate::Planes::from_hashes) keeps all of them in memory instead.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -51,12 +52,13 @@ impl PlanesOptions {
 }
 
 impl PlanesBuilder {
-    /// Appends a row with these items, hashed by the options' hasher. The order of the items, and how often each comes, are the same to
-    /// it. Returns bytes when a group is complete.
+    /// Appends a row with these items, hashed by the options' hasher. The order of the items, and
+    /// how often each comes, are the same to it. Returns bytes when a group is complete.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`] if there is no memory for the bytes of the group; the row is not appended then.
+    /// [`PlanesError::Alloc`] if there is no memory for the bytes of the group; the row is not
+    /// appended then.
     #[inline]
     pub fn append(
         &mut self,
@@ -66,11 +68,13 @@ impl PlanesBuilder {
         self.append_with(|row| shape.set(row, hashes))
     }
 
-    /// Appends a row for each list of items, and returns the bytes of all groups that are complete then, or none.
+    /// Appends a row for each list of items, and returns the bytes of all groups that are complete
+    /// then, or none.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`]; bytes of complete groups are lost then, so that the builder is of no more use.
+    /// [`PlanesError::Alloc`]; bytes of complete groups are lost then, so that the builder is of no
+    /// more use.
     pub fn append_all<R: AsRef<[u64]>>(&mut self, rows: &[R]) -> Result<Vec<u8>, PlanesError> {
         self.append_each(rows, |builder, row| builder.append(row.as_ref().iter().copied()))
     }
@@ -115,8 +119,8 @@ impl PlanesBuilder {
         Ok(Some(group))
     }
 
-    /// The bytes that are left: the last group, if it has a row, and the record that closes all; before them the one that begins all, if
-    /// there was no group.
+    /// The bytes that are left: the last group, if it has a row, and the record that closes all;
+    /// before them the one that begins all, if there was no group.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The errors of the crate but those of shapes: one variant per cause, each carrying the value at fault and the limit.
+//! The errors of the crate but those of shapes: one variant per cause, each carrying the value at
+//! fault and the limit.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -50,13 +51,14 @@ pub enum PlanesError {
     Alloc(AllocError),
     /// What a record has in its fields, or the length of the whole.
     Header(HeaderError),
-    /// Planes that were not finished, or of which the end is missing. Up to the last whole group they can be read by
-    /// [`PlanesLayout::last_record`](crate::PlanesLayout::last_record).
+    /// Planes that were not finished, or of which the end is missing. Up to the last whole group
+    /// they can be read by [`PlanesLayout::last_record`](crate::PlanesLayout::last_record).
     Incomplete {
         /// Rows up to the last record.
         rows: u64,
     },
-    /// The first record, or that at the end of a group, is damaged, or not the one that belongs there.
+    /// The first record, or that at the end of a group, is damaged, or not the one that belongs
+    /// there.
     OtherRecord {
         /// Offset of the record.
         offset: u64,

@@ -1,9 +1,11 @@
-//! The evaluation of a query on windows of planes: AND and OR of words, plane by plane while rows are left.
+//! The evaluation of a query on windows of planes: AND and OR of words, plane by plane while rows
+//! are left.
 //!
-//! Plain loops over words of 64 rows, which compilers vectorise: from memory, reading decides. A window is at most [`WINDOW_WORDS`] words
-//! of each plane, so that the answers of a window stay in the first-level cache from plane to plane. While a plane is read in one window,
-//! the same plane is prefetched for a later window, since planes of neighbouring groups are far apart and hardware prefetch does not see
-//! them coming.
+//! Plain loops over words of 64 rows, which compilers vectorise: from memory, reading decides. A
+//! window is at most [`WINDOW_WORDS`] words of each plane, so that the answers of a window stay in
+//! the first-level cache from plane to plane. While a plane is read in one window, the same plane
+//! is prefetched for a later window, since planes of neighbouring groups are far apart and hardware
+//! prefetch does not see them coming.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -33,16 +35,19 @@ const AHEAD_WORDS: usize = 512;
 /// Planes that are read before it is looked whether rows are left.
 const FIRST_PLANES: usize = 4;
 
-/// Lines of 512 rows, of which fewer than one in this many has rows left, are read by themselves and no longer plane by plane.
+/// Lines of 512 rows, of which fewer than one in this many has rows left, are read by themselves
+/// and no longer plane by plane.
 const SPARSE: usize = 8;
 
-/// With more than one line in this many left, four planes are read before it is looked again, instead of two.
+/// With more than one line in this many left, four planes are read before it is looked again,
+/// instead of two.
 const DENSE: usize = 2;
 
 /// A query as planes: rows that have all planes of one of the terms of every clause.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// Planes that a row must have all of, without repetitions, in the order in which they are read.
+    /// Planes that a row must have all of, without repetitions, in the order in which they are
+    /// read.
     all: Vec<u32>,
     /// Clauses of terms of planes.
     any: Vec<Vec<Vec<u32>>>,
@@ -67,7 +72,8 @@ impl Terms {
     }
 }
 
-/// Each plane once, where it was first. By sorting: with a `BTreeSet`, queries of 512 rows took up to 1.5 times as long.
+/// Each plane once, where it was first. By sorting: with a `BTreeSet`, queries of 512 rows took up
+/// to 1.5 times as long.
 fn distinct(planes: Vec<u32>) -> Vec<u32> {
     let mut places: Vec<(u32, usize)> = planes.into_iter().zip(0..).collect();
     places.sort_unstable();
@@ -98,8 +104,9 @@ impl Window {
     }
 }
 
-/// Writes the answers of words from `first` on, counted over all groups, whose planes have `plane_words` each; `plane` gives the bytes of a
-/// window of a plane. A plane that it does not give counts as one that every row has.
+/// Writes the answers of words from `first` on, counted over all groups, whose planes have
+/// `plane_words` each; `plane` gives the bytes of a window of a plane. A plane that it does not
+/// give counts as one that every row has.
 pub(crate) fn evaluate<'a>(
     terms: &Terms,
     mut first: usize,
@@ -141,8 +148,8 @@ pub(crate) fn evaluate<'a>(
     }
 }
 
-/// The rows that have all planes: ones without any. Planes are as long as the answers; `later` are as many slices, which will be read
-/// later.
+/// The rows that have all planes: ones without any. Planes are as long as the answers; `later` are
+/// as many slices, which will be read later.
 fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     let lines = answers.len().div_ceil(LINE_WORDS);
     let mut left = match (planes, later) {
@@ -175,8 +182,8 @@ fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     }
 }
 
-/// The rows that have all of these planes, and are among the answers unless these planes are the first; prefetches what will be read
-/// later. Returns in how many lines rows are left.
+/// The rows that have all of these planes, and are among the answers unless these planes are the
+/// first; prefetches what will be read later. Returns in how many lines rows are left.
 #[inline]
 fn and<const N: usize, const FIRST: bool>(
     planes: [&[u8]; N],
@@ -211,7 +218,8 @@ fn and<const N: usize, const FIRST: bool>(
     left + usize::from(any != 0)
 }
 
-/// Of the answers those that have all planes, line by line: of lines without answers nothing is read.
+/// Of the answers those that have all planes, line by line: of lines without answers nothing is
+/// read.
 fn and_lines(planes: &[&[u8]], answers: &mut [u64]) {
     for (line, answers) in answers.chunks_mut(LINE_WORDS).enumerate() {
         for pair in planes.chunks(2) {

@@ -17,12 +17,14 @@ fn shape_of<D: AsRef<[Block]>>(filter: &BloomFilter<D>) -> Result<Shape, ShapeEr
 }
 
 impl PlanesBuilder {
-    /// Appends a filter of the core as a row: 512 bits in a block, and the same blocks, probes and hash as the options have. The answers
-    /// are those of the filter: "maybe" for everything if it is a pass-all filter or holds prefixes alone.
+    /// Appends a filter of the core as a row: 512 bits in a block, and the same blocks, probes and
+    /// hash as the options have. The answers are those of the filter: "maybe" for everything if it
+    /// is a pass-all filter or holds prefixes alone.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`]; those of [`append`](Self::append).
+    /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`]; those of
+    /// [`append`](Self::append).
     pub fn append_filter<D: AsRef<[Block]>>(
         &mut self,
         filter: &BloomFilter<D>,
@@ -48,15 +50,17 @@ impl PlanesBuilder {
 }
 
 impl Planes {
-    /// A row for each filter of the core, all of the same blocks, probes and hash as the first: their answers, bit for bit.
+    /// A row for each filter of the core, all of the same blocks, probes and hash as the first:
+    /// their answers, bit for bit.
     ///
-    /// Groups have as many rows as there are filters, rounded up to 512, but at most those of [`PlanesOptions::new`]. Large planes are advised to be
-    /// on huge pages; those that [`PlanesBuilder::append_filter`] makes are not.
+    /// Groups have as many rows as there are filters, rounded up to 512, but at most those of
+    /// [`PlanesOptions::new`]. Large planes are advised to be on huge pages; those that
+    /// [`PlanesBuilder::append_filter`] makes are not.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`] for the first that differs; [`ShapeError::PlanesOutOfRange`] for
-    /// filters of more than 8 MiB; [`PlanesError::Alloc`].
+    /// [`PlanesError::FilterShape`], [`PlanesError::HashMismatch`] for the first that differs;
+    /// [`ShapeError::PlanesOutOfRange`] for filters of more than 8 MiB; [`PlanesError::Alloc`].
     ///
     /// ```
     /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};

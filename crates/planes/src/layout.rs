@@ -1,7 +1,8 @@
 //! Where planes are in their bytes: records, groups, checksums.
 //!
-//! A record of 64 bytes begins the bytes, ends every group, and closes the whole: the header codec of the core, with the number of rows so
-//! far. Whoever has the last one and the length knows where everything is. `docs/planes.md` is normative.
+//! A record of 64 bytes begins the bytes, ends every group, and closes the whole: the header codec
+//! of the core, with the number of rows so far. Whoever has the last one and the length knows where
+//! everything is. `docs/planes.md` is normative.
 
 use core::num::NonZeroU32;
 use core::ops::Range;
@@ -15,7 +16,8 @@ use crate::shape::{Shape, ShapeError};
 use crate::text::TextRows;
 
 const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
-/// Of planes that say nothing of a text, which releases before version 2 read too; and of those that do.
+/// Of planes that say nothing of a text, which releases before version 2 read too; and of those
+/// that do.
 const VERSION: u16 = 1;
 const VERSION_OF_TEXT: u16 = 2;
 const PROBE_SCHEME: u8 = 1;
@@ -29,9 +31,11 @@ const FLAG_COMPLETE: u8 = 2;
 /// Bytes of the checksum behind each plane of a group.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
-/// Where everything is in stored planes, for engines that load parts of them: from a file, an object store, a cache.
+/// Where everything is in stored planes, for engines that load parts of them: from a file, an
+/// object store, a cache.
 ///
-/// Known from the last 64 bytes and the length. It says which byte ranges a query needs of a group, and opens what was loaded.
+/// Known from the last 64 bytes and the length. It says which byte ranges a query needs of a group,
+/// and opens what was loaded.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape};
@@ -65,7 +69,8 @@ pub struct PlanesLayout {
 }
 
 impl PlanesLayout {
-    /// Of planes with these options and this many rows, to which no more will come if they are complete.
+    /// Of planes with these options and this many rows, to which no more will come if they are
+    /// complete.
     pub(crate) fn new(options: PlanesOptions, rows: u64, complete: bool) -> Self {
         let first = PlanesLayout { options, rows: 0, complete: false, identity: 0 };
         let first = first.record(0, false);
@@ -78,9 +83,10 @@ impl PlanesLayout {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is another than its rows take;
-    /// [`PlanesError::Incomplete`] if the last record is not that of complete planes, as in a file that was cut off behind a group. Without
-    /// a layout answer "maybe" for every row.
+    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is another
+    /// than its rows take; [`PlanesError::Incomplete`] if the last record is not that of complete
+    /// planes, as in a file that was cut off behind a group. Without a layout answer "maybe" for
+    /// every row.
     pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
         let layout = PlanesLayout::from_last_record(tail, stored_bytes)?;
         match layout.complete {
@@ -89,8 +95,9 @@ impl PlanesLayout {
         }
     }
 
-    /// From the record of the last whole group of planes that are still being written, and where it ends: a layout of the rows so far, of
-    /// which there may be more, which the caller must not take for absent.
+    /// From the record of the last whole group of planes that are still being written, and where it
+    /// ends: a layout of the rows so far, of which there may be more, which the caller must not
+    /// take for absent.
     ///
     /// # Errors
     ///
@@ -131,12 +138,14 @@ impl PlanesLayout {
         }
     }
 
-    /// Where the record is that ends the last whole group, from the first 64 bytes of planes that are still being written, of which there
-    /// are this many bytes now. With these 64 bytes, and where they end as the length, there is a layout of what is complete.
+    /// Where the record is that ends the last whole group, from the first 64 bytes of planes that
+    /// are still being written, of which there are this many bytes now. With these 64 bytes, and
+    /// where they end as the length, there is a layout of what is complete.
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] if these are not the first bytes of planes, or there are fewer than 64 bytes.
+    /// [`PlanesError::Header`] if these are not the first bytes of planes, or there are fewer than
+    /// 64 bytes.
     pub fn last_record(first: &[u8], available_bytes: u64) -> Result<Range<u64>, PlanesError> {
         let layout = PlanesLayout::of_record(first)?;
         if layout.rows != 0 || layout.complete {
@@ -324,7 +333,8 @@ impl PlanesLayout {
         }
     }
 
-    /// Where the liveness plane of a row is, to be loaded, given to [`delete_in`](Self::delete_in), and written back.
+    /// Where the liveness plane of a row is, to be loaded, given to [`delete_in`](Self::delete_in),
+    /// and written back.
     ///
     /// # Errors
     ///
@@ -340,12 +350,13 @@ impl PlanesLayout {
         Ok(self.location(group, self.options.shape.planes()))
     }
 
-    /// Deletes a row in the bytes that were loaded for its liveness plane, and mends their checksum. Returns whether the row was there.
+    /// Deletes a row in the bytes that were loaded for its liveness plane, and mends their
+    /// checksum. Returns whether the row was there.
     ///
     /// # Errors
     ///
-    /// As [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the bytes are damaged; nothing is
-    /// changed then.
+    /// As [`locate_liveness`](Self::locate_liveness), and [`PlanesError::PlaneChecksum`] if the
+    /// bytes are damaged; nothing is changed then.
     pub fn delete_in(&self, row: u64, loaded: &mut [u8]) -> Result<bool, PlanesError> {
         let PlaneLocation { plane, .. } = self.locate_liveness(row)?;
         let group = row / u64::from(self.options.group_rows);

@@ -1,8 +1,10 @@
 //! Thousands of small Bloom filters, stored as bit planes and queried together.
 //!
-//! Log and analytics stores keep a small filter for every page, segment or file, and look one token up in all of them. One by one, each filter
-//! costs a cache miss. Here plane `j` holds bit `j` of every row's filter: a query reads the few planes of its items' bits from
-//! end to end, and gets a bit for every row. A row is whatever has a filter: a page, a granule, a file, a table, a row of a table.
+//! Log and analytics stores keep a small filter for every page, segment or file, and look one token
+//! up in all of them. One by one, each filter costs a cache miss. Here plane `j` holds bit `j` of
+//! every row's filter: a query reads the few planes of its items' bits from end to end, and gets a
+//! bit for every row. A row is whatever has a filter: a page, a granule, a file, a table, a row of
+//! a table.
 //!
 //! ```
 //! use blocked_bloom::{Bitmask, FilterOptions};
@@ -39,13 +41,14 @@
 //! # Several columns
 //!
 //! One row's filter serves all columns of a row if a value is hashed together with its column, by
-//! [`KeyHasher::hash_parts`](blocked_bloom::KeyHasher::hash_parts); a query then names any subset of the columns. Or a row is an
-//! existing filter of the core: [`Planes::from_filters`].
+//! [`KeyHasher::hash_parts`](blocked_bloom::KeyHasher::hash_parts); a query then names any subset
+//! of the columns. Or a row is an existing filter of the core: [`Planes::from_filters`].
 //!
 //! # Damage
 //!
-//! Every plane of every group has a checksum, which covers its place too, so that planes that are loaded one by one are verified one by
-//! one. What fails is a typed error, and must not be used to rule a row out. The bytes are described in `docs/planes.md`.
+//! Every plane of every group has a checksum, which covers its place too, so that planes that are
+//! loaded one by one are verified one by one. What fails is a typed error, and must not be used to
+//! rule a row out. The bytes are described in `docs/planes.md`.
 //!
 //! # Features
 //!

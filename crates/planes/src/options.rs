@@ -37,8 +37,9 @@ pub struct PlanesOptions {
 }
 
 impl PlanesOptions {
-    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of fewer that fill 32 MiB;
-    /// without a liveness plane, tag 0, of no text. Large planes in memory are advised to be on huge pages.
+    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of fewer that fill
+    /// 32 MiB; without a liveness plane, tag 0, of no text. Large planes in memory are advised to
+    /// be on huge pages.
     pub fn new(shape: Shape) -> Self {
         let rows = (DEFAULT_GROUP_BITS / shape.planes()).min(DEFAULT_GROUP_ROWS);
         let group_rows = (rows - rows % GROUP_ROWS_STEP).max(GROUP_ROWS_STEP);
@@ -54,8 +55,8 @@ impl PlanesOptions {
         }
     }
 
-    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if these are advised to be on them: so that
-    /// they are decided once.
+    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if
+    /// these are advised to be on them: so that they are decided once.
     pub fn for_filters(filters: &FilterOptions, shape: Shape) -> Self {
         let (key_hash, huge_pages) = (filters.key_hash(), filters.huge_pages());
         PlanesOptions { key_hash, huge_pages, ..PlanesOptions::new(shape) }
@@ -63,9 +64,10 @@ impl PlanesOptions {
 
     /// Rows in a group: a multiple of 512 up to [`MAX_GROUP_ROWS`].
     ///
-    /// A query reads `group_rows / 8` bytes in one piece for each plane and group, the faster the longer the piece: from memory, pieces
-    /// of 4 KiB took 2.5 times as long as those of 128 KiB, and on object stores each is a request. A builder holds a group twice: for
-    /// long rows, few. The last group takes no more space than its rows.
+    /// A query reads `group_rows / 8` bytes in one piece for each plane and group, the faster the
+    /// longer the piece: from memory, pieces of 4 KiB took 2.5 times as long as those of 128 KiB,
+    /// and on object stores each is a request. A builder holds a group twice: for long rows, few.
+    /// The last group takes no more space than its rows.
     ///
     /// # Errors
     ///
@@ -79,8 +81,8 @@ impl PlanesOptions {
         }
     }
 
-    /// What the items are hashed with, such as the hash of a stored filter; stored, so that whoever opens the planes hashes in the same
-    /// way.
+    /// What the items are hashed with, such as the hash of a stored filter; stored, so that whoever
+    /// opens the planes hashes in the same way.
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         PlanesOptions { key_hash, ..self }
     }
@@ -90,14 +92,15 @@ impl PlanesOptions {
         PlanesOptions { liveness: true, ..self }
     }
 
-    /// Any number that tells these planes from others of the same shape and hash, such as the number of a file: a plane that was loaded
-    /// from another file then fails its check.
+    /// Any number that tells these planes from others of the same shape and hash, such as the
+    /// number of a file: a plane that was loaded from another file then fails its check.
     pub fn with_tag(self, tag: u64) -> Self {
         PlanesOptions { tag, ..self }
     }
 
-    /// Of rows that are lines of a text, divided so; stored, so that whoever opens the planes divides a query in the same way. Such planes
-    /// are of version 2 of the format, others of version 1.
+    /// Of rows that are lines of a text, divided so; stored, so that whoever opens the planes
+    /// divides a query in the same way. Such planes are of version 2 of the format, others of
+    /// version 1.
     pub fn with_text(self, text: TextRows) -> Self {
         PlanesOptions { text: Some(text), ..self }
     }

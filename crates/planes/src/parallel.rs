@@ -1,5 +1,5 @@
-//! Appending by several threads, in the caller's rayon pool: the only file that enters one. A task makes whole groups, so that the
-//! bytes do not depend on the number of threads.
+//! Appending by several threads, in the caller's rayon pool: the only file that enters one. A task
+//! makes whole groups, so that the bytes do not depend on the number of threads.
 
 use alloc::vec::Vec;
 
@@ -10,9 +10,9 @@ use crate::error::PlanesError;
 use crate::transpose::Rows;
 
 impl PlanesBuilder {
-    /// [`append_all`](Self::append_all) by the threads of the current rayon pool: the same bytes. Whole groups are shared out, so that a
-    /// call with many groups gains and one with less than two does not. Memory: two groups for each thread, and the bytes returned,
-    /// twice.
+    /// [`append_all`](Self::append_all) by the threads of the current rayon pool: the same bytes.
+    /// Whole groups are shared out, so that a call with many groups gains and one with less than
+    /// two does not. Memory: two groups for each thread, and the bytes returned, twice.
     ///
     /// # Errors
     ///

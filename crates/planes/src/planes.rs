@@ -21,16 +21,17 @@ use crate::shape::Shape;
 /// Words of all planes of a batch of queries that are in a second-level cache at a time: 512 KiB.
 const CACHED_WORDS: usize = 1 << 16;
 
-/// Fewest and most words of a plane among them. From memory, pieces of less than 4 KiB are slow; 32 KiB of answers are in the
-/// first-level cache.
+/// Fewest and most words of a plane among them. From memory, pieces of less than 4 KiB are slow; 32
+/// KiB of answers are in the first-level cache.
 const FEWEST_WORDS: usize = 512;
 const MOST_WORDS: usize = 4096;
 
-/// Stored planes, together with their bytes: those that were made of rows ([`PlanesBytes`]), or others that they were opened from, at any
-/// alignment: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]`.
+/// Stored planes, together with their bytes: those that were made of rows ([`PlanesBytes`]), or
+/// others that they were opened from, at any alignment: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`,
+/// a `&[u8]`.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from what was opened, every row is answered
-/// "maybe", and no contents make a query panic.
+/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
+/// what was opened, every row is answered "maybe", and no contents make a query panic.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, FilterOptions};
@@ -63,8 +64,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
     ///
     /// # Errors
     ///
-    /// [`PlanesError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an error.
-    /// Such bytes must not be used to rule a row out.
+    /// [`PlanesError`] says what was found, where, and what was expected. Every truncation,
+    /// extension and flipped bit is an error. Such bytes must not be used to rule a row out.
     pub fn from_bytes(bytes: B) -> Result<Self, PlanesError> {
         // Once: the owner may lend others the next time.
         let slice = bytes.as_ref();
@@ -73,12 +74,13 @@ impl<B: AsRef<[u8]>> Planes<B> {
         Ok(Planes { layout, bytes })
     }
 
-    /// Opens stored planes without reading them: for bytes that were verified when they entered a cache, or that are mapped. Cost: reads
-    /// the first 64 bytes and the last.
+    /// Opens stored planes without reading them: for bytes that were verified when they entered a
+    /// cache, or that are mapped. Cost: reads the first 64 bytes and the last.
     ///
     /// # Errors
     ///
-    /// As [`from_bytes`](Self::from_bytes), but for damaged planes, and records of groups but the last.
+    /// As [`from_bytes`](Self::from_bytes), but for damaged planes, and records of groups but the
+    /// last.
     pub fn from_bytes_trusted(bytes: B) -> Result<Self, PlanesError> {
         Ok(Planes { layout: PlanesLayout::of_bytes(bytes.as_ref())?, bytes })
     }
@@ -109,7 +111,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Alloc`]; [`PlanesError::Header`] if the owner of the bytes lends others than were opened.
+    /// [`PlanesError::Alloc`]; [`PlanesError::Header`] if the owner of the bytes lends others than
+    /// were opened.
     pub fn to_planes(&self) -> Result<Planes, PlanesError> {
         let bytes = self.as_bytes();
         Header::check_length(bytes.len() as u64, self.layout.stored_bytes())?;
@@ -122,10 +125,12 @@ impl<B: AsRef<[u8]>> Planes<B> {
         (bytes.len() as u64 == self.layout.stored_bytes()).then_some(bytes)
     }
 
-    /// Which rows may satisfy a query: bit `i` of the answers is row `i`. Rows that were deleted do not.
+    /// Which rows may satisfy a query: bit `i` of the answers is row `i`. Rows that were deleted do
+    /// not.
     ///
-    /// Cost: reads `rows / 8` bytes for each plane of the query, of which the items have [`probes`](Shape::probes) each, up to the plane
-    /// after which no row of 512 is left; some 50 ns for each item of the query beside that.
+    /// Cost: reads `rows / 8` bytes for each plane of the query, of which the items have
+    /// [`probes`](Shape::probes) each, up to the plane after which no row of 512 is left; some 50
+    /// ns for each item of the query beside that.
     pub fn query(&self, query: &Query, hits: &mut Bitmask) {
         let terms = Terms::of(query, self.layout.options());
         hits.write(self.rows(), |words| {
@@ -178,12 +183,13 @@ impl<B: AsRef<[u8]>> Planes<B> {
         Ok(())
     }
 
-    /// Many queries, piece of rows by piece of rows, so that the planes that several of them read come from memory once. `answer` gets, for
-    /// every piece and in it for every query, the number of the query, the rows of the piece, and which of them may satisfy it: bit
-    /// `i` is row `rows.start + i`.
+    /// Many queries, piece of rows by piece of rows, so that the planes that several of them read
+    /// come from memory once. `answer` gets, for every piece and in it for every query, the number
+    /// of the query, the rows of the piece, and which of them may satisfy it: bit `i` is row
+    /// `rows.start + i`.
     ///
-    /// Pieces follow each other, and begin at multiples of 64. Their number of rows is such that the planes of all queries, and the answers, are
-    /// in the cache: 32,768 to 262,144.
+    /// Pieces follow each other, and begin at multiples of 64. Their number of rows is such that
+    /// the planes of all queries, and the answers, are in the cache: 32,768 to 262,144.
     ///
     /// ```
     /// # use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
@@ -219,7 +225,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
         }
     }
 
-    /// Whether a row was not deleted: true if the owner lends other bytes than were opened, false past the last row.
+    /// Whether a row was not deleted: true if the owner lends other bytes than were opened, false
+    /// past the last row.
     pub fn is_live(&self, row: usize) -> bool {
         let (Ok(at), Some(bytes)) = (self.layout.locate_liveness(row as u64), self.opened()) else {
             return row < self.rows();
@@ -259,7 +266,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
     }
 }
 
-/// Writes the answers of rows from `64 * first` on: all of them if there are no bytes. Compiled once, whatever the bytes are in.
+/// Writes the answers of rows from `64 * first` on: all of them if there are no bytes. Compiled
+/// once, whatever the bytes are in.
 fn evaluate_rows(
     layout: &PlanesLayout,
     bytes: Option<&[u8]>,
@@ -280,13 +288,13 @@ fn evaluate_rows(
 }
 
 impl<B: AsMut<[u8]>> Planes<B> {
-    /// Deletes a row, which then satisfies no query; its number stays. Returns whether it was there. Cost: a checksum of
-    /// `group_rows / 8` bytes, twice.
+    /// Deletes a row, which then satisfies no query; its number stays. Returns whether it was
+    /// there. Cost: a checksum of `group_rows / 8` bytes, twice.
     ///
     /// # Errors
     ///
-    /// As [`PlanesLayout::delete_in`], which deletes in a file; [`PlanesError::Header`] if the owner of the bytes lends others than
-    /// were opened.
+    /// As [`PlanesLayout::delete_in`], which deletes in a file; [`PlanesError::Header`] if the
+    /// owner of the bytes lends others than were opened.
     pub fn delete(&mut self, row: usize) -> Result<bool, PlanesError> {
         let (at, bytes) = (self.layout.locate_liveness(row as u64)?, self.bytes.as_mut());
         Header::check_length(bytes.len() as u64, self.layout.stored_bytes())?;
@@ -339,8 +347,9 @@ impl<B> core::fmt::Debug for Planes<B> {
 
 /// The bytes of planes that were made of rows or [copied](Planes::to_planes).
 ///
-/// Advised to be on huge pages where there are many, unless the [options](PlanesOptions::for_filters) say otherwise: a query touches a few
-/// places far apart, and from memory, looking up where their pages are took as long as reading them.
+/// Advised to be on huge pages where there are many, unless the
+/// [options](PlanesOptions::for_filters) say otherwise: a query touches a few places far apart, and
+/// from memory, looking up where their pages are took as long as reading them.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesBytes, PlanesOptions, Shape};

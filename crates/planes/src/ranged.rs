@@ -52,7 +52,8 @@ pub struct GroupRef<'b> {
 }
 
 impl GroupRef<'_> {
-    /// Which rows of the group may satisfy the query: the query that was located, or one whose planes are among those of that.
+    /// Which rows of the group may satisfy the query: the query that was located, or one whose
+    /// planes are among those of that.
     ///
     /// # Errors
     ///
@@ -78,7 +79,8 @@ impl GroupRef<'_> {
 }
 
 impl PlanesLayout {
-    /// Which bytes a query needs of a group: of each plane, ascending. Neighbours may be loaded in one piece, and cut.
+    /// Which bytes a query needs of a group: of each plane, ascending. Neighbours may be loaded in
+    /// one piece, and cut.
     ///
     /// # Errors
     ///
@@ -90,8 +92,8 @@ impl PlanesLayout {
         Ok(GroupLocation { group, planes })
     }
 
-    /// Opens what was loaded for a location, one piece of bytes for each of its planes, and verifies that each is the plane that
-    /// is meant, and undamaged. Cost: reads all of it once.
+    /// Opens what was loaded for a location, one piece of bytes for each of its planes, and
+    /// verifies that each is the plane that is meant, and undamaged. Cost: reads all of it once.
     ///
     /// # Errors
     ///

@@ -1,6 +1,8 @@
-//! The shape of a row's filter, where the bits of an item are in it, and the false-positive rate that follows.
+//! The shape of a row's filter, where the bits of an item are in it, and the false-positive rate
+//! that follows.
 //!
-//! The probe scheme is the core's with blocks of any size from 16 to 512 bits; with 512 it is the same, bit for bit.
+//! The probe scheme is the core's with blocks of any size from 16 to 512 bits; with 512 it is the
+//! same, bit for bit.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -123,8 +125,8 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`ShapeError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks at least 1, such that all
-    /// together have at most [`MAX_PLANES`] bits.
+    /// [`ShapeError`] naming the value: bits of a block are 16 to 512, probes 1 to 30, and blocks
+    /// at least 1, such that all together have at most [`MAX_PLANES`] bits.
     pub fn new(blocks: u32, block_bits: u32, probes: u32) -> Result<Self, ShapeError> {
         if !(MIN_BLOCK_BITS..=MAX_BLOCK_BITS).contains(&block_bits) {
             return Err(ShapeError::BlockBitsOutOfRange { block_bits });
@@ -139,14 +141,17 @@ impl Shape {
         Ok(Shape { blocks, block_bits: block_bits as u16, probes: probes as u8 })
     }
 
-    /// The shape for rows of this many items, at this many bits each: above 0 and up to 100; rounded up to whole bits, and to at least 16.
+    /// The shape for rows of this many items, at this many bits each: above 0 and up to 100;
+    /// rounded up to whole bits, and to at least 16.
     ///
-    /// Up to 512 bits are one block, more are as few blocks as hold them, all of the same size. Probes are the fewest whose rate is at
-    /// most 1.1 times the best, since a query reads a plane for each.
+    /// Up to 512 bits are one block, more are as few blocks as hold them, all of the same size.
+    /// Probes are the fewest whose rate is at most 1.1 times the best, since a query reads a plane
+    /// for each.
     ///
     /// # Errors
     ///
-    /// [`ShapeError::BitsPerItemOutOfRange`], or [`ShapeError::PlanesOutOfRange`] for more than [`MAX_PLANES`].
+    /// [`ShapeError::BitsPerItemOutOfRange`], or [`ShapeError::PlanesOutOfRange`] for more than
+    /// [`MAX_PLANES`].
     ///
     /// ```
     /// use blocked_bloom_planes::Shape;
@@ -161,12 +166,13 @@ impl Shape {
         Shape::of_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
     }
 
-    /// The shape with the fewest planes whose rate for rows of this many items is at most this, above 0 and below 1. Cost: up to some
-    /// milliseconds.
+    /// The shape with the fewest planes whose rate for rows of this many items is at most this,
+    /// above 0 and below 1. Cost: up to some milliseconds.
     ///
     /// # Errors
     ///
-    /// [`ShapeError::RateOutOfRange`]; [`ShapeError::RateUnreachable`] if 100 bits an item, or [`MAX_PLANES`], do not reach it.
+    /// [`ShapeError::RateOutOfRange`]; [`ShapeError::RateUnreachable`] if 100 bits an item, or
+    /// [`MAX_PLANES`], do not reach it.
     pub fn for_rate(items: u64, rate: f64) -> Result<Self, ShapeError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(ShapeError::RateOutOfRange { rate });
@@ -180,7 +186,8 @@ impl Shape {
         if lowest > rate {
             return Err(ShapeError::RateUnreachable { rate, lowest });
         }
-        // A single block is better than two with slightly more bits: where one suffices, the search stays there.
+        // A single block is better than two with slightly more bits: where one suffices, the search
+        // stays there.
         let one_block = most.min(u64::from(MAX_BLOCK_BITS));
         let (mut low, mut high) = match reached(one_block)? <= rate {
             true => (u64::from(MIN_BLOCK_BITS), one_block),
@@ -243,8 +250,9 @@ impl Shape {
 
     /// The planes of a hash, which may repeat: the definition of where bits are.
     ///
-    /// With `lo = hash as u32`, `hi = hash >> 32`, `n` blocks of `m` bits and `G` = `0x9e3779b9`: the block is `(lo * n) >> 32`, bit `i`
-    /// of it `((hi * G^i mod 2^32) * m) >> 32`, and the plane `block * m + bit`.
+    /// With `lo = hash as u32`, `hi = hash >> 32`, `n` blocks of `m` bits and `G` = `0x9e3779b9`:
+    /// the block is `(lo * n) >> 32`, bit `i` of it `((hi * G^i mod 2^32) * m) >> 32`, and the
+    /// plane `block * m + bit`.
     ///
     /// ```
     /// let shape = blocked_bloom_planes::Shape::new(2, 80, 3)?;
@@ -271,13 +279,15 @@ impl Shape {
         }
     }
 
-    /// The chance that a row of `items` distinct items may have an item that it does not have, 0 to 1.
+    /// The chance that a row of `items` distinct items may have an item that it does not have, 0 to
+    /// 1.
     ///
-    /// Of a block with `j` items, exact for probes that are independent: `r` of the bits that are looked up are not set, at first as many
-    /// as `k` probes have distinct ones; each of the `j k` bits that were set hits one of them with a chance of `r / m`; the rate is the
-    /// chance that `r` becomes 0, plus `j / 2^32` for an item of the same hash half. It is averaged over
-    /// `j ~ Binomial(items, 1 / n)`. A query for all of several items has about the product of their rates, less for those that share
-    /// bits.
+    /// Of a block with `j` items, exact for probes that are independent: `r` of the bits that are
+    /// looked up are not set, at first as many as `k` probes have distinct ones; each of the `j k`
+    /// bits that were set hits one of them with a chance of `r / m`; the rate is the chance that
+    /// `r` becomes 0, plus `j / 2^32` for an item of the same hash half. It is averaged over `j ~
+    /// Binomial(items, 1 / n)`. A query for all of several items has about the product of their
+    /// rates, less for those that share bits.
     ///
     /// Cost: some `j k^2` additions and multiplications.
     pub fn false_positive_rate(&self, items: u64) -> f64 {
@@ -323,7 +333,8 @@ impl Display for Shape {
     }
 }
 
-/// How many of the bits that are looked up are not set yet: `missing[r]` is the chance that there are `r`.
+/// How many of the bits that are looked up are not set yet: `missing[r]` is the chance that there
+/// are `r`.
 struct Occupancy {
     bits: f64,
     probes: usize,

@@ -4,8 +4,8 @@ use core::num::NonZeroU32;
 
 /// Rows that are lines of a text: how many lines are a row, and that its items are their words.
 ///
-/// Stored with the planes, so that a query is divided as the text was: an item that was never hashed, such as `node-3` where the words are
-/// `node` and `3`, is absent from every row.
+/// Stored with the planes, so that a query is divided as the text was: an item that was never
+/// hashed, such as `node-3` where the words are `node` and `3`, is absent from every row.
 ///
 /// ```
 /// use core::num::NonZeroU32;
@@ -40,8 +40,8 @@ impl TextRows {
         self.lines
     }
 
-    /// The words of a line, or of what is looked up: the longest runs of ASCII letters and digits, underscores, and bytes that are not
-    /// ASCII, as they are written.
+    /// The words of a line, or of what is looked up: the longest runs of ASCII letters and digits,
+    /// underscores, and bytes that are not ASCII, as they are written.
     ///
     /// ```
     /// let text = blocked_bloom_planes::TextRows::new(core::num::NonZeroU32::MIN);

@@ -46,7 +46,8 @@ impl Rows {
         8 * self.words.capacity()
     }
 
-    /// The group as it is stored, the first behind the record that begins all, and forgets the rows, of which there is at least one.
+    /// The group as it is stored, the first behind the record that begins all, and forgets the
+    /// rows, of which there is at least one.
     pub(crate) fn take_group(
         &mut self,
         layout: &PlanesLayout,
@@ -104,7 +105,8 @@ impl Rows {
     }
 }
 
-/// Bit `j` of word `i` becomes bit `i` of word `j`: in six steps, each of which exchanges halves of squares.
+/// Bit `j` of word `i` becomes bit `i` of word `j`: in six steps, each of which exchanges halves of
+/// squares.
 fn transpose_64(words: &mut [u64; 64]) {
     step::<32>(words, 0x0000_0000_ffff_ffff);
     step::<16>(words, 0x0000_ffff_0000_ffff);
@@ -114,8 +116,8 @@ fn transpose_64(words: &mut [u64; 64]) {
     step::<1>(words, 0x5555_5555_5555_5555);
 }
 
-/// In every square of `2 N` words, exchanges the upper halves of the first `N` words, bit by bit of `mask`, with the lower halves of the
-/// others.
+/// In every square of `2 N` words, exchanges the upper halves of the first `N` words, bit by bit of
+/// `mask`, with the lower halves of the others.
 #[inline(always)]
 fn step<const N: usize>(words: &mut [u64; 64], mask: u64) {
     for square in words.chunks_exact_mut(2 * N) {

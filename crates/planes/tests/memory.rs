@@ -1,4 +1,5 @@
-//! A group that there is no memory for, by an allocator that refuses what one thread asks for, whatever the machine has.
+//! A group that there is no memory for, by an allocator that refuses what one thread asks for,
+//! whatever the machine has.
 
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
 
@@ -35,8 +36,8 @@ static ALLOCATOR: Bounded = Bounded;
 
 type Append<'r> = &'r dyn Fn(&mut PlanesBuilder) -> Option<PlanesError>;
 
-/// The row that would complete the group is not appended, and not counted: once there is memory, it can be, and the bytes are as if nothing had
-/// happened.
+/// The row that would complete the group is not appended, and not counted: once there is memory, it
+/// can be, and the bytes are as if nothing had happened.
 #[test]
 fn a_group_that_there_is_no_memory_for_is_an_error() {
     let options = PlanesOptions::new(Shape::new(1, 64, 2).unwrap()).with_group_rows(512).unwrap();

@@ -1,5 +1,6 @@
-//! Fills filters until a key is rejected, adds and removes keys for long at full load, and removes keys that were never added: how full a
-//! filter gets, what churn does to it, and what misuse costs.
+//! Fills filters until a key is rejected, adds and removes keys for long at full load, and removes
+//! keys that were never added: how full a filter gets, what churn does to it, and what misuse
+//! costs.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-removable --example churn                               seconds
@@ -7,14 +8,14 @@
 //! cargo run --release -p blocked-bloom-removable --example churn -- --lanes 29 --operations 100M --fills 0
 //! ```
 //!
-//! Keys are numbers; those in the filter are kept, and each of them must be found, in every check and when it is removed. The program
-//! fails at the first that is not.
+//! Keys are numbers; those in the filter are kept, and each of them must be found, in every check
+//! and when it is removed. The program fails at the first that is not.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use std::error::Error;
 use std::time::Instant;
 
-use blocked_bloom::{Bitmask, FilterOptions, KeyHash};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::{Parser, value_parser};
 
@@ -189,7 +190,8 @@ fn rate(filter: &RemovableFilter, numbers: &mut Numbers) {
     );
 }
 
-/// Removes a million keys that were never added, and counts those that were added and are lost by it.
+/// Removes a million keys that were never added, and counts those that were added and are lost by
+/// it.
 fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     const REMOVALS: usize = 1_000_000;
     let mut filter = options.empty_filter()?;

@@ -1,20 +1,22 @@
-//! An IP ban list: addresses that misbehave are banned for some time, and every request is looked up. The list itself is slow to query (a
-//! database, another machine); the filter says of nearly every request that it need not be queried.
+//! An IP ban list: addresses that misbehave are banned for some time, and every request is looked
+//! up. The list itself is slow to query (a database, another machine); the filter says of nearly
+//! every request that it need not be queried.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-removable --example working_set
 //! cargo run --release -p blocked-bloom-removable --example working_set -- --words tests/fixtures/keys/words.txt
 //! ```
 //!
-//! With `--words` the clients are the lines of a file in place of IPv4 addresses. The set of what is banned is kept beside the filter, and
-//! the program fails at the first request of a banned client that the filter does not stop.
+//! With `--words` the clients are the lines of a file in place of IPv4 addresses. The set of what
+//! is banned is kept beside the filter, and the program fails at the first request of a banned
+//! client that the filter does not stop.
 #![expect(clippy::print_stdout, reason = "a program for the command line")]
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
 use std::path::PathBuf;
 
-use blocked_bloom::FilterOptions;
+use blocked_bloom::{Filter, FilterOptions};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 use clap::Parser;
 
@@ -36,7 +38,8 @@ struct Args {
 struct Bans {
     options: RemovableOptions,
     filter: RemovableFilter,
-    /// When each ends, and whose it is: what a database has. A client that misbehaves again has another.
+    /// When each ends, and whose it is: what a database has. A client that misbehaves again has
+    /// another.
     queue: VecDeque<(u64, u64)>,
     rebuilt: u32,
 }
@@ -59,7 +62,7 @@ impl Bans {
                 self.rebuilt += 1;
                 Ok(())
             }
-            result => result,
+            result => result.map(drop),
         }
     }
 
@@ -141,7 +144,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Which client makes request `i`: some make many, most make few (the number falls with the square root of the rank).
+/// Which client makes request `i`: some make many, most make few (the number falls with the square
+/// root of the rank).
 fn pick(i: u64, clients: usize) -> usize {
     let uniform = (mix(i ^ 0xc11e) >> 11) as f64 / (1_u64 << 53) as f64;
     ((uniform * uniform * clients as f64) as usize).min(clients - 1)

@@ -37,12 +37,15 @@ pub enum RemovableError {
     Alloc(AllocError),
     /// A key was given to a filter of the caller's hashes. Nothing was changed.
     Key(KeyError),
-    /// A filter that answers "maybe" to everything has no tags that could be copied. Make one from the keys.
+    /// A filter that answers "maybe" to everything has no tags that could be copied. Make one from
+    /// the keys.
     PassAll,
-    /// Both lines of a key are full. It was not added, and nothing was changed by it: what was in the filter still is. Make a larger one
-    /// [from the keys](crate::RemovableFilter::from_hashes), unless one key was added more than 64 times, or 32 if its two lines are one.
+    /// Both lines of a key are full. It was not added, and nothing was changed by it: what was in
+    /// the filter still is. Make a larger one [from the keys](crate::RemovableFilter::from_hashes),
+    /// unless one key was added more than 64 times, or 32 if its two lines are one.
     Full {
-        /// Keys of the batch that were added: all before this one, none after it. 0 for a single key.
+        /// Keys of the batch that were added: all before this one, none after it. 0 for a single
+        /// key.
         inserted: usize,
         /// Lanes that are taken now.
         taken: u64,

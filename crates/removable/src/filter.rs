@@ -2,9 +2,7 @@
 
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::parts::HEADER_BYTES;
-use blocked_bloom::{
-    Bitmask, Block, Filter, FormatError, Kernel, KeyError, KeyHash, KeyHasher, LengthError, Stored,
-};
+use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel;
 use crate::tags::{self, LANES, Place};
@@ -17,21 +15,26 @@ use crate::tags::{self, LANES, Place};
 /// | `RemovableFilter<Stored<B>>` | in stored bytes that `B` holds: a mapped file, an `Arc<[u8]>`, a `Vec<u8>` | [`from_bytes`](RemovableFilter::from_bytes), [`open_or_pass_all`](RemovableFilter::open_or_pass_all) |
 /// | `RemovableFilter<&[Block]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
 ///
-/// All are looked up alike, and answer "maybe" or "certainly absent" as a Bloom filter does, at 18.3 bits per key, 0.085 % false positives
-/// and two cache lines a lookup. **Only remove keys that were added**: the removal of another can take the tag of a key that is there, which
-/// is then absent; `docs/removable.md` has the rate. A key that was added several times is there until it was removed as often.
+/// All are looked up alike, and answer "maybe" or "certainly absent" as a Bloom filter does, at
+/// 18.3 bits per key, 0.085 % false positives and two cache lines a lookup. **Only remove keys that
+/// were added**: the removal of another can take the tag of a key that is there, which is then
+/// absent; `docs/removable.md` has the rate. A key that was added several times is there until it
+/// was removed as often.
 ///
-/// - Up to 64 copies of a key fit, 32 if its two lines are the same (one key in as many as there are lines; any key where there is one
-///   line), and fewer where other keys have taken lanes.
-/// - It does not grow. [`RemovableError::Full`] says that a key was not added, and the filter is as it was. A tag does not have enough of
-///   the hash to be moved to a filter of another size, so a larger one is made from the keys, which whoever removes keys has:
+/// - Up to 64 copies of a key fit, 32 if its two lines are the same (one key in as many as there
+///   are lines; any key where there is one line), and fewer where other keys have taken lanes.
+/// - It does not grow. [`RemovableError::Full`] says that a key was not added, and the filter is as
+///   it was. A tag does not have enough of the hash to be moved to a filter of another size, so a
+///   larger one is made from the keys, which whoever removes keys has:
 ///   [`from_hashes`](Self::from_hashes). By default the first key is rejected at nine tenths of the
 ///   [capacity](Self::capacity) and the filter is for seven eighths of it.
 /// - Filters cannot be merged.
-/// - Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each line is one cache line, else it straddles
-///   two. If their owner lends more or fewer bytes than were opened, every answer is "maybe".
+/// - Stored bytes may have any alignment; if the filter starts at a multiple of 64 in memory, each
+///   line is one cache line, else it straddles two. If their owner lends more or fewer bytes than
+///   were opened, every answer is "maybe".
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 /// let options = RemovableOptions::new(1_000);
 /// let mut sessions = options.empty_filter()?;
@@ -79,6 +82,7 @@ impl Meta {
 /// Where the lines of a filter are. Nobody else can implement it, since this module is private.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_removable::RemovableOptions;
 /// let filter = RemovableOptions::new(100).empty_filter()?;
 /// assert_eq!(filter.contains("apple"), filter.view().contains("apple"));
@@ -118,14 +122,16 @@ impl<D: Lines> RemovableFilter<D> {
         RemovableFilter { data: self.lines(), meta: self.meta }
     }
 
-    /// The lines, 1 to 2^32 - 1, as [`tags`](crate::tags) defines them; none if the filter [passes all](Self::is_pass_all).
+    /// The lines, 1 to 2^32 - 1, as [`tags`](crate::tags) defines them; none if the filter [passes
+    /// all](Self::is_pass_all).
     #[inline]
     pub fn lines(&self) -> &[Block] {
         self.data.lines()
     }
 
-    /// Whether the filter answers "maybe" to everything: it stands in for [damaged](RemovableFilter::open_or_pass_all) bytes, or the owner
-    /// of the stored bytes lends others than were opened.
+    /// Whether the filter answers "maybe" to everything: it stands in for
+    /// [damaged](RemovableFilter::open_or_pass_all) bytes, or the owner of the stored bytes lends
+    /// others than were opened.
     pub fn is_pass_all(&self) -> bool {
         self.lines().is_empty()
     }
@@ -140,13 +146,14 @@ impl<D: Lines> RemovableFilter<D> {
         size_of_val(self.lines()) as u64
     }
 
-    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from nine tenths of it on.
+    /// Keys that would fit if they were spread evenly: 32 for each line. Keys are rejected from
+    /// nine tenths of it on.
     pub fn capacity(&self) -> u64 {
         self.lines().len() as u64 * LANES as u64
     }
 
-    /// [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to 1: what to watch for making a larger filter in
-    /// time. 1 if the filter passes all.
+    /// [`keys_inserted`](Self::keys_inserted) divided by [`capacity`](Self::capacity), 0 to 1: what
+    /// to watch for making a larger filter in time. 1 if the filter passes all.
     pub fn load(&self) -> f64 {
         match self.capacity() {
             0 => 1.0,
@@ -154,105 +161,13 @@ impl<D: Lines> RemovableFilter<D> {
         }
     }
 
-    /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags predicts: of 65,535 tags, each of those in a
-    /// key's two lines is the key's own by chance.
+    /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags
+    /// predicts: of 65,535 tags, each of those in a key's two lines is the key's own by chance.
     pub fn expected_false_positive_rate(&self) -> f64 {
         if self.is_pass_all() {
             return 1.0;
         }
         tags::false_positive_rate(self.load())
-    }
-
-    /// Whether the key may be in the filter: false means certainly absent.
-    ///
-    /// A filter of [`KeyHash::Caller`] cannot hash a key and answers true.
-    ///
-    /// Cost: one hash, two cache lines.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash may be in the filter.
-    ///
-    /// The hash must be of the filter's [`hasher`](Self::hasher): with the hash of another seed, the filter answers "absent" for a key
-    /// that is there.
-    ///
-    /// Cost: two cache lines.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        kernel::contains_one(self.lines(), hash)
-    }
-
-    /// Prefetches both lines of a hash, for a lookup, an addition or a removal that comes some hundred nanoseconds later.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        let lines = self.lines();
-        for start in Place::of(hash, lines.len() as u32).offsets() {
-            crate::prefetch(lines, start);
-            crate::prefetch(lines, start + size_of::<Block>() - 1);
-        }
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
-    ///
-    /// Cost: two cache lines per hash, prefetched where the filter outgrows the cache; one indirect call per batch.
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| {
-            kernel::contains(self.meta.kernel, self.lines(), hashes, words);
-        });
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the
-    /// last hash are zero.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        kernel::contains(self.meta.kernel, self.lines(), hashes, words);
-        Ok(())
-    }
-
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to each.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        // There are as many words as the keys take.
-        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// As [`contains_hashes_into`](Self::contains_hashes_into).
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        Filter::contains_batch_into(self, keys, words)
-    }
-
-    /// Looks up integers, whose keys are their little-endian bytes: the fastest way from keys to answers.
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// As [`contains_hashes_into`](Self::contains_hashes_into).
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        Filter::contains_u64s_into(self, keys, words)
     }
 }
 
@@ -262,23 +177,8 @@ impl<D> RemovableFilter<D> {
         self.meta.keys_inserted
     }
 
-    /// The hash and seed of the filter.
-    #[inline]
-    pub fn key_hash(&self) -> KeyHash {
-        self.meta.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
-    }
-
-    /// The same filter if it has this hash and seed. Call it once where a filter is opened that will be looked up by hash.
+    /// The same filter if it has this hash and seed. Call it once where a filter is opened that
+    /// will be looked up by hash.
     ///
     /// # Errors
     ///
@@ -299,25 +199,33 @@ impl<D> RemovableFilter<D> {
     }
 }
 
+/// Cost of a lookup: two cache lines, prefetched in batches where the filter outgrows the cache.
+/// [`prefetch_hash`](Filter::prefetch_hash) serves additions and removals too.
 impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        kernel::contains_one(self.lines(), hash)
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        kernel::contains(self.meta.kernel, self.lines(), hashes, words);
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        let lines = self.lines();
+        for start in Place::of(hash, lines.len() as u32).offsets() {
+            crate::prefetch(lines, start);
+            crate::prefetch(lines, start + size_of::<Block>() - 1);
+        }
     }
 
     #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.meta.key_hash
     }
 
     #[inline]
@@ -326,8 +234,8 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     }
 }
 
-/// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold the same keys have other lines if they
-/// came in another order.
+/// Same hash and same lines; neither the kernel nor where the bytes are matters. Filters that hold
+/// the same keys have other lines if they came in another order.
 impl<D: Lines, E: Lines> PartialEq<RemovableFilter<E>> for RemovableFilter<D> {
     fn eq(&self, other: &RemovableFilter<E>) -> bool {
         self.meta.key_hash == other.meta.key_hash && self.lines() == other.lines()

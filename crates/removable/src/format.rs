@@ -1,9 +1,10 @@
-//! The stored bytes of a removable filter: `docs/format.md` in code. Reading borrows, allocates nothing, and panics on no input.
+//! The stored bytes of a removable filter: `docs/format.md` in code. Reading borrows, allocates
+//! nothing, and panics on no input.
 
 use alloc::vec::Vec;
 
 use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
-use blocked_bloom::{Block, FormatError, Kernel, KeyHash, Stored};
+use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::{Lines, Meta, RemovableFilter};
 use crate::tags::{LANES, count_tags};
@@ -68,17 +69,20 @@ fn verify(bytes: &[u8]) -> Result<Meta, FormatError> {
 }
 
 impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
-    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates nothing.
+    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates
+    /// nothing.
     ///
-    /// Cost: reads everything twice, at several GB/s. Afterwards nothing is decoded: lookups read the bytes in place.
+    /// Cost: reads everything twice, at several GB/s. Afterwards nothing is decoded: lookups read
+    /// the bytes in place.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an error. Such
-    /// bytes must not be used to answer "absent": go on with [`open_or_pass_all`](Self::open_or_pass_all), or make the filter again from the
-    /// keys.
+    /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
+    /// extension and flipped bit is an error. Such bytes must not be used to answer "absent": go on
+    /// with [`open_or_pass_all`](Self::open_or_pass_all), or make the filter again from the keys.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
     /// let mut filter = RemovableOptions::new(50).empty_filter()?;
     /// filter.insert("apple")?;
@@ -91,14 +95,16 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
-        // What is verified is what was measured, even if the owner lends other bytes the second time.
+        // What is verified is what was measured, even if the owner lends other bytes the second
+        // time.
         let data = Stored::new(bytes);
         let meta = verify(data.bytes().unwrap_or_default())?;
         Ok(RemovableFilter { data, meta })
     }
 
-    /// Opens a stored filter and verifies its length and header, not its lines: for bytes whose integrity something else has just
-    /// checked. A damaged line then goes unnoticed, and may answer "absent" for a key that is there.
+    /// Opens a stored filter and verifies its length and header, not its lines: for bytes whose
+    /// integrity something else has just checked. A damaged line then goes unnoticed, and may
+    /// answer "absent" for a key that is there.
     ///
     /// Cost: reads 64 bytes, whatever the size.
     ///
@@ -111,10 +117,11 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
         Ok(RemovableFilter { data, meta })
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the log.
-    /// The bytes are kept either way.
+    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
+    /// everything and the reason, for the log. The bytes are kept either way.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
     /// let options = RemovableOptions::new(50);
     /// let mut stored = options.empty_filter()?.to_bytes();
@@ -154,15 +161,16 @@ impl<D: Lines> RemovableFilter<D> {
         header.seal()
     }
 
-    /// The stored form, as `docs/format.md` describes it. That of a filter that [passes all](Self::is_pass_all) is refused wherever it is
-    /// opened.
+    /// The stored form, as `docs/format.md` describes it. That of a filter that [passes
+    /// all](Self::is_pass_all) is refused wherever it is opened.
     ///
     /// Allocates as `Vec` does; `write_to` needs no second copy of the lines.
     pub fn to_bytes(&self) -> Vec<u8> {
         [&self.stored_header(), self.lines().as_flattened()].concat()
     }
 
-    /// Writes the [stored form](Self::to_bytes): the header, then all lines in one `write_all`. Returns the number of bytes.
+    /// Writes the [stored form](Self::to_bytes): the header, then all lines in one `write_all`.
+    /// Returns the number of bytes.
     ///
     /// # Errors
     ///

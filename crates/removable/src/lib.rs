@@ -1,11 +1,13 @@
-//! A filter that keys can be removed from, for [`blocked_bloom`]: the working set of a cache, sessions, bans that expire.
+//! A filter that keys can be removed from, for [`blocked_bloom`]: the working set of a cache,
+//! sessions, bans that expire.
 //!
-//! A Bloom filter forgets nothing but by being built again. Here a key is a tag of 16 bits in one of two cache lines of 32 tags; removing
-//! the key empties the lane. Tags never move, so that nothing is ever lost by an addition that fails, an addition takes one or two
-//! cache lines, never a chain of evictions, and readers can look up while a writer adds and removes.
+//! A Bloom filter forgets nothing but by being built again. Here a key is a tag of 16 bits in one
+//! of two cache lines of 32 tags; removing the key empties the lane. Tags never move, so that
+//! nothing is ever lost by an addition that fails, an addition takes one or two cache lines, never
+//! a chain of evictions, and readers can look up while a writer adds and removes.
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, FilterOptions};
+//! use blocked_bloom::{Bitmask, Filter, FilterOptions};
 //! use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 //!
 //! // For a million keys at a time, 2.3 MB. The hash is that of the store's filters, decided in one place.
@@ -39,7 +41,8 @@
 //! | more keys than it was made for | a higher rate | an error, and the filter is as before |
 //! | merge, fold | yes | no |
 //!
-//! `docs/removable.md` in the repository has the measurements, what removing a key that was never added costs, and working sets by example.
+//! `docs/removable.md` in the repository has the measurements, what removing a key that was never
+//! added costs, and working sets by example.
 //!
 //! # Types
 //!

@@ -14,15 +14,17 @@ const SLACK: f64 = 0.125;
 /// The most lanes that may be left empty: beyond, bits are only wasted.
 const MOST_SLACK: f64 = 0.9;
 
-/// So few lines get one more: lines differ by chance, and with few of them keys have little choice. Without it, one in 120 filters of two
-/// lines and one in 2,700 of ten rejected a key before all for which they were made were in; with it, none of 350,000.
+/// So few lines get one more: lines differ by chance, and with few of them keys have little choice.
+/// Without it, one in 120 filters of two lines and one in 2,700 of ten rejected a key before all
+/// for which they were made were in; with it, none of 350,000.
 const FEW_LINES: RangeInclusive<u32> = 2..=32;
 
-/// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of it, and
-/// [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that holds keys.
+/// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of
+/// it, and [`RemovableFilter::from_hashes`](crate::RemovableFilter::from_hashes) one that holds
+/// keys.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, KeyHash};
+/// use blocked_bloom::{Filter, FilterOptions, KeyHash};
 /// use blocked_bloom_removable::RemovableOptions;
 /// // The hash of everything in a store is decided in one place.
 /// let store = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed: 42 });
@@ -41,14 +43,15 @@ pub struct RemovableOptions {
 }
 
 impl RemovableOptions {
-    /// Filters that hold up to `keys` keys at a time (0 counts as 1), copies included, at 18.29 bits per key: an eighth of the lanes stays
-    /// empty. Keys are hashed with XXH3-64 and seed 0; the memory of large filters is advised to be on huge pages.
+    /// Filters that hold up to `keys` keys at a time (0 counts as 1), copies included, at 18.29
+    /// bits per key: an eighth of the lanes stays empty. Keys are hashed with XXH3-64 and seed 0;
+    /// the memory of large filters is advised to be on huge pages.
     pub fn new(keys: u64) -> Self {
         RemovableOptions::for_filters(&FilterOptions::default(), keys)
     }
 
-    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if these are advised to be on them: so that
-    /// both are decided once.
+    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if
+    /// these are advised to be on them: so that both are decided once.
     pub fn for_filters(filters: &FilterOptions, keys: u64) -> Self {
         RemovableOptions {
             keys: keys.max(1),
@@ -66,16 +69,19 @@ impl RemovableOptions {
 
     /// Sets the fraction of lanes that stay empty with all keys in: 0.125 by default, 0 to 0.9.
     ///
-    /// With 0 a filter has exactly as many lines as hold the keys; otherwise filters of 2 to 32 lines get one more.
+    /// With 0 a filter has exactly as many lines as hold the keys; otherwise filters of 2 to 32
+    /// lines get one more.
     ///
-    /// With less than 0.1 keys are rejected before all are in ([`RemovableError::Full`]); more makes that rarer still and the
-    /// false-positive rate lower, and costs memory in proportion. docs/removable.md has the figures.
+    /// With less than 0.1 keys are rejected before all are in ([`RemovableError::Full`]); more
+    /// makes that rarer still and the false-positive rate lower, and costs memory in proportion.
+    /// docs/removable.md has the figures.
     #[must_use]
     pub fn with_slack(self, slack: f64) -> Self {
         RemovableOptions { slack, ..self }
     }
 
-    /// Of this hash instead, such as that of a stored filter. A caller's hashes must be well mixed in all of their 64 bits.
+    /// Of this hash instead, such as that of a stored filter. A caller's hashes must be well mixed
+    /// in all of their 64 bits.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         RemovableOptions { key_hash, ..self }
@@ -109,7 +115,8 @@ impl RemovableOptions {
     ///
     /// # Errors
     ///
-    /// [`RemovableError::SlackOutOfRange`], and [`RemovableError::KeysOutOfRange`] for more keys than 2^32 - 1 lines hold.
+    /// [`RemovableError::SlackOutOfRange`], and [`RemovableError::KeysOutOfRange`] for more keys
+    /// than 2^32 - 1 lines hold.
     ///
     /// ```
     /// use blocked_bloom_removable::RemovableOptions;
@@ -123,7 +130,8 @@ impl RemovableOptions {
     }
 
     /// The fraction of absent keys that pass with all keys in, 0 to 1: what
-    /// [`RemovableFilter::expected_false_positive_rate`](crate::RemovableFilter::expected_false_positive_rate) then gives.
+    /// [`RemovableFilter::expected_false_positive_rate`](crate::RemovableFilter::expected_false_positive_rate)
+    /// then gives.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The filter that owns its lines: made, added to, removed from.
 
 use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::{Bitmask, Block, Kernel, KeyError};
+use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyError};
 
 use crate::error::RemovableError;
 use crate::filter::{Lines, Meta, RemovableFilter};
@@ -17,7 +17,8 @@ impl RemovableOptions {
     ///
     /// # Errors
     ///
-    /// [`RemovableError::SlackOutOfRange`]; [`RemovableError::KeysOutOfRange`] for more than 2^32 - 1 lines; [`RemovableError::Alloc`].
+    /// [`RemovableError::SlackOutOfRange`]; [`RemovableError::KeysOutOfRange`] for more than 2^32 -
+    /// 1 lines; [`RemovableError::Alloc`].
     pub fn empty_filter(&self) -> Result<RemovableFilter, RemovableError> {
         let (key_hash, huge_pages) = (self.key_hash(), self.huge_pages);
         let data = BlockBuffer::zeroed(self.lines()?, huge_pages)?;
@@ -31,7 +32,8 @@ impl<D: Lines> RemovableFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`RemovableError::PassAll`] if the filter answers "maybe" to everything; [`RemovableError::Alloc`].
+    /// [`RemovableError::PassAll`] if the filter answers "maybe" to everything;
+    /// [`RemovableError::Alloc`].
     pub fn to_filter(&self) -> Result<RemovableFilter, RemovableError> {
         let lines = self.lines();
         if lines.is_empty() {
@@ -45,17 +47,19 @@ impl<D: Lines> RemovableFilter<D> {
 }
 
 impl RemovableFilter {
-    /// A filter of these options, or of as many keys as there are hashes if that are more, that holds the hashes: how a filter is made
-    /// larger, and how one is made again after damage.
+    /// A filter of these options, or of as many keys as there are hashes if that are more, that
+    /// holds the hashes: how a filter is made larger, and how one is made again after damage.
     ///
     /// The hashes must be of the options' [`hasher`](RemovableOptions::hasher).
     ///
     /// # Errors
     ///
-    /// As [`empty_filter`](RemovableOptions::empty_filter); [`RemovableError::Full`] if a hash is there more than 64 times (32 if its two lines are one), or the slack is
-    /// so small that not all keys fit.
+    /// As [`empty_filter`](RemovableOptions::empty_filter); [`RemovableError::Full`] if a hash is
+    /// there more than 64 times (32 if its two lines are one), or the slack is so small that not
+    /// all keys fit.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
     /// use std::collections::HashSet;
     /// let (mut options, mut live) = (RemovableOptions::new(1_000), HashSet::new());
@@ -80,36 +84,40 @@ impl RemovableFilter {
         Ok(filter)
     }
 
-    /// Adds a key, or a further copy of it.
+    /// Adds a key, or a further copy of it. Returns true if it was certainly not there before.
     ///
     /// Cost: one hash; two cache lines.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`] if both lines of the key are full, [`RemovableError::Key`] if the filter is of the caller's hashes. Nothing
-    /// is changed then.
+    /// [`RemovableError::Full`] if both lines of the key are full, [`RemovableError::Key`] if the
+    /// filter is of the caller's hashes. Nothing is changed then.
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), RemovableError> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RemovableError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash, or a further copy of it.
+    /// Adds the key with this hash, or a further copy of it. Returns true if it was certainly not
+    /// there before.
     ///
     /// # Errors
     ///
     /// [`RemovableError::Full`]. Nothing is changed then.
     #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), RemovableError> {
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, RemovableError> {
+        let is_new = !self.contains_hash(hash);
         let inserted = kernel::insert_one(&mut self.data, hash);
-        self.count(0, inserted.into(), 1)
+        self.count(0, inserted.into(), 1).map(|()| is_new)
     }
 
-    /// Adds hashes in order, as [`insert_hash`](Self::insert_hash) does, with prefetch where the filter outgrows the cache.
+    /// Adds hashes in order, as [`insert_hash`](Self::insert_hash) does, with prefetch where the
+    /// filter outgrows the cache.
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`] at the first that cannot be added, with the number of those before it, which were. None after it was.
+    /// [`RemovableError::Full`] at the first that cannot be added, with the number of those before
+    /// it, which were. None after it was.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), RemovableError> {
         self.insert_after(0, hashes)
     }
@@ -148,10 +156,12 @@ impl RemovableFilter {
         Ok(())
     }
 
-    /// Removes one copy of a key that was added. False if it is certainly not there: then nothing is changed.
+    /// Removes one copy of a key that was added. False if it is certainly not there: then nothing
+    /// is changed.
     ///
-    /// **The key must have been added.** If it was not, this mostly returns false; but where it would be a false positive, it removes the
-    /// tag that it is taken for, and the key of that tag is lost.
+    /// **The key must have been added.** If it was not, this mostly returns false; but where it
+    /// would be a false positive, it removes the tag that it is taken for, and the key of that tag
+    /// is lost.
     ///
     /// Cost: one hash, two cache lines.
     ///
@@ -164,7 +174,8 @@ impl RemovableFilter {
         Ok(self.remove_hash(hasher.hash(key)))
     }
 
-    /// Removes one copy of the key with this hash, which must have been added, as [`remove`](Self::remove).
+    /// Removes one copy of the key with this hash, which must have been added, as
+    /// [`remove`](Self::remove).
     #[inline]
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let found = kernel::remove_one(&mut self.data, hash);
@@ -172,8 +183,9 @@ impl RemovableFilter {
         found
     }
 
-    /// Removes one copy of each hash in order, as [`remove_hash`](Self::remove_hash) does, with prefetch where the filter outgrows the
-    /// cache. `found` then has one bit per hash, set if a copy of it was there. Returns how many were.
+    /// Removes one copy of each hash in order, as [`remove_hash`](Self::remove_hash) does, with
+    /// prefetch where the filter outgrows the cache. `found` then has one bit per hash, set if a
+    /// copy of it was there. Returns how many were.
     pub fn remove_hashes(&mut self, hashes: &[u64], found: &mut Bitmask) -> usize {
         let mut removed = 0;
         found.write(hashes.len(), |words| removed = self.remove_into(hashes, words));

@@ -1,6 +1,7 @@
 //! Readers beside one writer: the lines as atomic words, without locks and without `unsafe`.
 //!
-//! A tag never moves, and one that is there stays in its lane until it is removed. What readers rely on beyond that is in `word`.
+//! A tag never moves, and one that is there stays in its lane until it is removed. What readers
+//! rely on beyond that is in `word`.
 
 mod word;
 
@@ -8,7 +9,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use blocked_bloom::parts::{AtomicBuffer, AtomicWord, BlockBuffer, PrefetchAhead};
-use blocked_bloom::{Bitmask, Filter, KeyError, KeyHash, KeyHasher, LengthError};
+use blocked_bloom::{Filter, KeyError, KeyHash, LengthError};
 
 use self::word::Word;
 use crate::error::RemovableError;
@@ -49,12 +50,15 @@ impl RemovableFilter {
     }
 }
 
-/// The one who adds to a filter and removes from it while others look up in it: made by [`RemovableFilter::into_writer`].
+/// The one who adds to a filter and removes from it while others look up in it: made by
+/// [`RemovableFilter::into_writer`].
 ///
-/// Nothing waits: an addition or removal is one store. There is one writer, since two could put their tags into one lane; put it behind a
-/// lock where several threads write. Answers, lines and stored form are those of a [`RemovableFilter`] after the same calls.
+/// Nothing waits: an addition or removal is one store. There is one writer, since two could put
+/// their tags into one lane; put it behind a lock where several threads write. Answers, lines and
+/// stored form are those of a [`RemovableFilter`] after the same calls.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_removable::{RemovableError, RemovableOptions};
 /// let mut writer = RemovableOptions::new(1_000).empty_filter()?.into_writer();
 /// let reader = writer.reader().clone();
@@ -89,7 +93,7 @@ impl RemovableWriter {
     ///
     /// As there. Nothing is changed then.
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), RemovableError> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RemovableError> {
         let hasher = self.reader.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
@@ -99,14 +103,15 @@ impl RemovableWriter {
     /// # Errors
     ///
     /// [`RemovableError::Full`]. Nothing is changed then.
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), RemovableError> {
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, RemovableError> {
+        let is_new = !self.reader.contains_hash(hash);
         let (lines, place, tag) = self.reader.place(hash);
         if !word::insert(lines, place, tag, KEEP_EMPTY) {
             let (taken, capacity) = (self.keys_inserted, self.capacity());
             return Err(RemovableError::Full { inserted: 0, taken, capacity });
         }
         self.keys_inserted += 1;
-        Ok(())
+        Ok(is_new)
     }
 
     /// Removes one copy of a key that was added: [`RemovableFilter::remove`].
@@ -138,7 +143,8 @@ impl RemovableWriter {
         self.reader.0.lines.blocks().len() as u64 * LANES as u64
     }
 
-    /// A copy of the filter as it is now, to be stored or looked up in by SIMD kernels. Readers stay as they are.
+    /// A copy of the filter as it is now, to be stored or looked up in by SIMD kernels. Readers
+    /// stay as they are.
     ///
     /// # Errors
     ///
@@ -158,18 +164,22 @@ impl RemovableWriter {
     }
 }
 
-/// One who looks up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a pointer.
+/// One who looks up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a
+/// pointer.
 ///
-/// **What a reader finds.** A key of which at least one copy is in the filter from before the lookup begins until it has ended is found,
-/// whatever is added and removed meanwhile, further copies of it included. "Before" is as everywhere: the addition has returned, and the
-/// reader has learned of that by any synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load). A lookup that
-/// races with the first addition or the last removal of a key may answer either way.
+/// **What a reader finds.** A key of which at least one copy is in the filter from before the
+/// lookup begins until it has ended is found, whatever is added and removed meanwhile, further
+/// copies of it included. "Before" is as everywhere: the addition has returned, and the reader has
+/// learned of that by any synchronisation (a channel, a lock, a `Release` store read by an
+/// `Acquire` load). A lookup that races with the first addition or the last removal of a key may
+/// answer either way.
 ///
-/// Cost: two cache lines, 16 loads and as many comparisons; a SIMD load of words that another thread writes is not allowed. Batches are
-/// prefetched; each key of one is looked up by itself, so that a batch is not of one moment.
+/// Cost: two cache lines, 16 loads and as many comparisons; a SIMD load of words that another
+/// thread writes is not allowed. Batches are prefetched; each key of one is looked up by itself, so
+/// that a batch is not of one moment.
 ///
 /// ```
-/// use blocked_bloom::Bitmask;
+/// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_removable::RemovableOptions;
 /// let mut writer = RemovableOptions::new(1_000).empty_filter()?.into_writer();
 /// let reader = writer.reader().clone();
@@ -190,36 +200,21 @@ impl RemovableReader {
         let Place { first, second, tag } = Place::of(hash, lines.len() as u32);
         (lines, [first, second], tag)
     }
+}
 
-    /// Whether the key may be in the filter: false means certainly absent. A filter of [`KeyHash::Caller`] answers true.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash may be in the filter.
+/// Each key of a batch is looked up by itself, so that a batch is not of one moment.
+impl Filter for RemovableReader {
     // Always inlined: as a call of its own a lookup of a batch takes a fifth longer.
     #[inline(always)]
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    fn contains_hash(&self, hash: u64) -> bool {
         let (lines, place, tag) = self.place(hash);
         word::contains(lines, place, tag)
     }
 
-    /// Prefetches both lines of a hash, for what comes some hundred nanoseconds later.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        let lines = self.0.lines.blocks();
-        for start in Place::of(hash, lines.len() as u32).offsets() {
-            crate::prefetch(lines, start);
-        }
-    }
-
-    /// There is one word per 64 hashes. A loop of its own that prefetches 32 keys ahead in place of 64 took 0.9 of the time from a million keys
-    /// on (Zen 5).
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
+    /// A loop of its own that prefetches 32 keys ahead in place of 64 took 0.9 of the time from a
+    /// million keys on (Zen 5).
+    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
         let Shared { lines, meta } = &*self.0;
         let outgrows = kernel::prefetches(meta.kernel, lines.blocks(), hashes);
         let later = if outgrows { hashes } else { &[] };
@@ -232,70 +227,20 @@ impl RemovableReader {
                 *word |= u64::from(self.contains_hash(hash)) << i;
             }
         }
-    }
-
-    /// Looks up every hash: [`RemovableFilter::contains_hashes`].
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
         Ok(())
     }
 
-    /// Looks up every key: [`RemovableFilter::contains_batch`].
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        // There are as many words as the keys take.
-        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
-    }
-
-    /// Looks up integers, whose keys are their little-endian bytes: [`RemovableFilter::contains_u64s`].
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
-    }
-
-    /// The hash and seed of the filter.
-    pub fn key_hash(&self) -> KeyHash {
-        self.0.meta.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
     #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.0.meta.key_hash.hasher()
-    }
-}
-
-impl Filter for RemovableReader {
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
-    }
-
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        let lines = self.0.lines.blocks();
+        for start in Place::of(hash, lines.len() as u32).offsets() {
+            crate::prefetch(lines, start);
+        }
     }
 
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.0.meta.key_hash
     }
 
     #[inline]

@@ -1,7 +1,8 @@
-//! The tag scheme: which two lines a key belongs to, and what adding and removing it does to them. Plain Rust, one key at a time; every
-//! kernel leaves the same lines and gives the same answers.
+//! The tag scheme: which two lines a key belongs to, and what adding and removing it does to them.
+//! Plain Rust, one key at a time; every kernel leaves the same lines and gives the same answers.
 //!
-//! A line is 64 bytes: 32 tags of 16 bits, little-endian, where 0 is an empty lane. For a 64-bit hash `h` and `n` lines:
+//! A line is 64 bytes: 32 tags of 16 bits, little-endian, where 0 is an empty lane. For a 64-bit
+//! hash `h` and `n` lines:
 //!
 //! ```text
 //! tag(h)    = max(1, h div 2^48)
@@ -10,10 +11,12 @@
 //! second(h) = (sum - first) mod n
 //! ```
 //!
-//! Since `first + second = sum (mod n)`, the second line of a key whose first is `second` is `first`: with the tag, either line gives the
-//! other. Keys with the same tag in one line therefore share *both* lines, and are the same key to the filter: removing one of them
-//! removes a tag that stands for either. With a second hash in place of the sum, two keys could share a tag and a line but not the other
-//! line, and removing one could remove the tag of the other, which is then lost although nobody misused the filter.
+//! Since `first + second = sum (mod n)`, the second line of a key whose first is `second` is
+//! `first`: with the tag, either line gives the other. Keys with the same tag in one line therefore
+//! share *both* lines, and are the same key to the filter: removing one of them removes a tag that
+//! stands for either. With a second hash in place of the sum, two keys could share a tag and a line
+//! but not the other line, and removing one could remove the tag of the other, which is then lost
+//! although nobody misused the filter.
 //!
 //! Tags never move. What a key's lines hold changes only by tags that appear and vanish, on which
 //! [readers beside a writer](crate::RemovableReader) rely.
@@ -38,12 +41,13 @@ pub(crate) const MULTIPLIER: u32 = 0x9e37_79b9;
 
 /// A key goes into its first line while that has more empty lanes than this.
 ///
-/// Then into the emptier of both. Choosing that always postpones the first refusal in filters of a million keys from 0.912-0.931 of all
-/// lanes to 0.920-0.942, and does not make refusals rarer where keys come and go; below 8, refusals come earlier.
+/// Then into the emptier of both. Choosing that always postpones the first refusal in filters of a
+/// million keys from 0.912-0.931 of all lanes to 0.920-0.942, and does not make refusals rarer
+/// where keys come and go; below 8, refusals come earlier.
 pub(crate) const KEEP_EMPTY: u32 = 8;
 
-/// The fraction of absent keys that are taken for present where this fraction of the lanes is taken: of 65,535 tags, each of those in a key's
-/// two lines is the key's own by chance.
+/// The fraction of absent keys that are taken for present where this fraction of the lanes is
+/// taken: of 65,535 tags, each of those in a key's two lines is the key's own by chance.
 pub(crate) fn false_positive_rate(load: f64) -> f64 {
     -libm::expm1(-2.0 * LANES as f64 * load / 65_535.0)
 }
@@ -128,8 +132,9 @@ pub fn contains(lines: &[Block], hash: u64) -> bool {
     [place.first, place.second].iter().any(|&line| find(&lines[line as usize], place.tag).is_some())
 }
 
-/// Adds a key, or a further copy of it: its tag, in the lowest empty lane of its first line if more than eight lanes of that are empty,
-/// else of the emptier line, the first if both are equally empty. False if neither has an empty lane: then nothing is changed.
+/// Adds a key, or a further copy of it: its tag, in the lowest empty lane of its first line if more
+/// than eight lanes of that are empty, else of the emptier line, the first if both are equally
+/// empty. False if neither has an empty lane: then nothing is changed.
 ///
 /// # Panics
 ///
@@ -152,11 +157,11 @@ pub fn insert(lines: &mut [Block], hash: u64) -> bool {
     }
 }
 
-/// Removes one copy of a key: empties the lowest lane that holds its tag, of the line with the lower number if that has one, else of the
-/// other. False if neither holds it.
+/// Removes one copy of a key: empties the lowest lane that holds its tag, of the line with the
+/// lower number if that has one, else of the other. False if neither holds it.
 ///
-/// The order is that in which a reader looks beside a writer, and does not depend on which line is the key's first; see
-/// [`RemovableReader`](crate::RemovableReader).
+/// The order is that in which a reader looks beside a writer, and does not depend on which line is
+/// the key's first; see [`RemovableReader`](crate::RemovableReader).
 ///
 /// # Panics
 ///

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blocked_bloom::{FilterOptions, Sizing};
+use blocked_bloom::{Filter, FilterOptions, Sizing};
 use blocked_bloom_lsm::TableFilter;
 use blocked_bloom_resident::{FilterPin, FilterSlot, ResidentOptions, ResidentSet, ResidentTable};
 

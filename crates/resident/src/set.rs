@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use blocked_bloom::{FormatError, KeyHash};
+use blocked_bloom::{Filter, FormatError, KeyHash};
 use blocked_bloom_lsm::{TableFilter, TableFilterError};
 
 use crate::cell::FilterPin;

@@ -7,7 +7,7 @@ use core::fmt::{self, Debug, Formatter};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_lsm::TableFilter;
 
 use crate::cell::{EpochCell, FilterPin};

@@ -1,9 +1,10 @@
-//! Building a sharded filter: the list of hashes, brought into the order of the shards, which are solved one by one.
+//! Building a sharded filter: the list of hashes, brought into the order of the shards, which are
+//! solved one by one.
 
 use alloc::vec::Vec;
 
 use blocked_bloom::parts::HEADER_BYTES;
-use blocked_bloom::{AllocError, Bitmask, Kernel, KeyError};
+use blocked_bloom::{AllocError, Bitmask, Filter, Kernel, KeyError};
 
 use crate::error::RibbonError;
 use crate::filter::{RibbonBytes, RibbonFilter};
@@ -24,15 +25,18 @@ const AT_ONCE: usize = 4_096;
 /// Most buckets: a piece is written to one cache line of each at a time.
 const MAX_BUCKETS: u32 = 256;
 
-/// How often a shard that no seed solves gets a sixteenth more slots, before its hashes are taken to be unfit. One seed fails in twenty.
+/// How often a shard that no seed solves gets a sixteenth more slots, before its hashes are taken
+/// to be unfit. One seed fails in twenty.
 const GROWTHS: u32 = 4;
 
 /// Collects the keys of a [`RibbonFilter`], and builds it.
 ///
-/// Memory: 8 bytes per key, up to 16 while the list grows; when building, 8 MiB per thread and twice the filter beside it. A key whose hash
-/// equals the one before it counts once; other equal keys take the memory of different ones.
+/// Memory: 8 bytes per key, up to 16 while the list grows; when building, 8 MiB per thread and
+/// twice the filter beside it. A key whose hash equals the one before it counts once; other equal
+/// keys take the memory of different ones.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_ribbon::RibbonOptions;
 /// let mut builder = RibbonOptions::new(0.01).builder();
 /// builder.extend((0..100_000_u32).map(u32::to_le_bytes))?;
@@ -67,8 +71,8 @@ impl RibbonFilterBuilder {
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then. That memory ran out is an error of
-    /// [`finish`](Self::finish).
+    /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then.
+    /// That memory ran out is an error of [`finish`](Self::finish).
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
@@ -95,7 +99,8 @@ impl RibbonFilterBuilder {
         hashes.iter().for_each(|&hash| self.insert_hash(hash));
     }
 
-    /// Adds every key, as [`insert`](Self::insert), hashed some thousand at a time, short ones by kernels.
+    /// Adds every key, as [`insert`](Self::insert), hashed some thousand at a time, short ones by
+    /// kernels.
     ///
     /// # Errors
     ///
@@ -122,7 +127,8 @@ impl RibbonFilterBuilder {
         keys.into_iter().try_for_each(|key| self.insert(key))
     }
 
-    /// Adds every key, hashed by the threads of the current rayon pool; the filter does not depend on their number.
+    /// Adds every key, hashed by the threads of the current rayon pool; the filter does not depend
+    /// on their number.
     ///
     /// # Errors
     ///
@@ -161,36 +167,42 @@ impl RibbonFilterBuilder {
         8 * self.hashes.capacity() as u64
     }
 
-    /// Builds the filter, in the calling thread. Its bytes do not depend on the order of the keys. Without keys, everything is absent.
+    /// Builds the filter, in the calling thread. Its bytes do not depend on the order of the keys.
+    /// Without keys, everything is absent.
     ///
     /// Cost: 16 to 34 ns per key (Zen 5).
     ///
     /// # Errors
     ///
-    /// [`RibbonError::Rate`], [`TooManyKeys`](RibbonError::TooManyKeys), [`Alloc`](RibbonError::Alloc); for hashes of the caller's that
-    /// are not well mixed [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). There is no filter that lacks a
-    /// key.
+    /// [`RibbonError::Rate`], [`TooManyKeys`](RibbonError::TooManyKeys),
+    /// [`Alloc`](RibbonError::Alloc); for hashes of the caller's that are not well mixed
+    /// [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). There is
+    /// no filter that lacks a key.
     pub fn finish(self) -> Result<RibbonFilter, RibbonError> {
         self.finish_by(Threads::One, false)
     }
 
-    /// [`finish`](Self::finish), and then looks up every key that was added, whose hashes must still have the sum that they had.
+    /// [`finish`](Self::finish), and then looks up every key that was added, whose hashes must
+    /// still have the sum that they had.
     ///
     /// # Errors
     ///
-    /// As `finish`, and [`RibbonError::HashesChanged`] or [`RibbonError::KeysMissing`] if the filter cannot be trusted.
+    /// As `finish`, and [`RibbonError::HashesChanged`] or [`RibbonError::KeysMissing`] if the
+    /// filter cannot be trusted.
     pub fn finish_verified(self) -> Result<RibbonFilter, RibbonError> {
         self.finish_by(Threads::One, true)
     }
 
-    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything and the reason: for a compaction that must
-    /// not fail for its filter's sake. Such a filter has no bytes ([`as_bytes`](RibbonFilter::as_bytes) is empty): store none for the table.
+    /// [`finish_verified`](Self::finish_verified), or a filter that answers "maybe" to everything
+    /// and the reason: for a compaction that must not fail for its filter's sake. Such a filter has
+    /// no bytes ([`as_bytes`](RibbonFilter::as_bytes) is empty): store none for the table.
     ///
     /// # Errors
     ///
     /// [`AllocError`] if there is no memory for 64 bytes.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_ribbon::{RibbonError, RibbonOptions};
     /// let mut builder = RibbonOptions::new(0.75).builder();
     /// builder.insert("apple")?;
@@ -212,7 +224,8 @@ impl RibbonFilterBuilder {
         }
     }
 
-    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend on their number.
+    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend
+    /// on their number.
     ///
     /// # Errors
     ///
@@ -482,7 +495,8 @@ fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), 
     Err(RibbonError::NoSeed { shard, hashes: rests.len() as u64 })
 }
 
-/// The same, each once, if there are more than a shard holds: one key that was added many times is no fault of the hashes.
+/// The same, each once, if there are more than a shard holds: one key that was added many times is
+/// no fault of the hashes.
 fn without_copies(rests: &mut [u64]) -> &[u64] {
     if sizing::slots(rests.len()) <= MAX_SLOTS {
         return rests;

@@ -1,11 +1,13 @@
-//! Why a filter cannot be built or opened: one variant per cause, each with the value at fault and the limit.
+//! Why a filter cannot be built or opened: one variant per cause, each with the value at fault and
+//! the limit.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{AllocError, KeyError, KeyHash};
 
-/// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer "absent".
+/// Why a filter cannot be built, or bytes are no filter. Bytes that fail must not be used to answer
+/// "absent".
 ///
 /// ```
 /// use blocked_bloom_ribbon::{RibbonError, RibbonOptions};
@@ -53,7 +55,8 @@ pub enum RibbonError {
     Alloc(AllocError),
     /// Keys were given to a builder that takes hashes.
     Key(KeyError),
-    /// The hashes in memory are no longer those that were added: memory is failing, or was overwritten.
+    /// The hashes in memory are no longer those that were added: memory is failing, or was
+    /// overwritten.
     HashesChanged {
         /// Sum of the mixed hashes as they were added.
         expected: u64,

@@ -1,25 +1,26 @@
 //! A sharded filter and the bytes it lives in.
 
 use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::{
-    AllocError, Bitmask, Block, Filter, Kernel, KeyError, KeyHash, KeyHasher, LengthError,
-};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{AllocError, Block, Filter, Kernel, KeyHash, LengthError};
 
 use crate::error::RibbonError;
 use crate::format::Meta;
 use crate::kernel::{self, Functions};
 use crate::scheme::{Entry, Shards};
 
-/// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made ([`RibbonBytes`]), or others that it was opened
-/// from, a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]`.
+/// A static filter of sharded Ribbon-64, together with its bytes: those that a builder made
+/// ([`RibbonBytes`]), or others that it was opened from, a mapped file, a `Vec<u8>`, an
+/// `Arc<[u8]>`, a `&[u8]`.
 ///
-/// It cannot be added to or merged: keys take part in equations, and every bit depends on many of them.
+/// It cannot be added to or merged: keys take part in equations, and every bit depends on many of
+/// them.
 ///
-/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from what was verified, the answer is "maybe",
-/// and no contents make a lookup read outside.
+/// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
+/// what was verified, the answer is "maybe", and no contents make a lookup read outside.
 ///
 /// ```
-/// use blocked_bloom::Bitmask;
+/// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 /// let mut builder = RibbonOptions::new(0.001).builder();
 /// builder.extend(["apple", "cherry"])?;
@@ -40,18 +41,20 @@ pub struct RibbonFilter<B = RibbonBytes> {
 }
 
 impl<B: AsRef<[u8]>> RibbonFilter<B> {
-    /// Verifies everything: header, length, the checksum of what follows, and the directory. Cost: reads everything once.
+    /// Verifies everything: header, length, the checksum of what follows, and the directory. Cost:
+    /// reads everything once.
     ///
     /// # Errors
     ///
-    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The filter must not be used to answer "absent"
-    /// then.
+    /// [`RibbonError::Header`] or [`RibbonError::Shard`] for the first thing that is wrong. The
+    /// filter must not be used to answer "absent" then.
     pub fn from_bytes(bytes: B) -> Result<Self, RibbonError> {
         let meta = Meta::verify(bytes.as_ref())?;
         Ok(RibbonFilter::of_bytes(bytes, meta))
     }
 
-    /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads 64 bytes.
+    /// Verifies header and length only, for bytes whose owner has checksums of its own. Cost: reads
+    /// 64 bytes.
     ///
     /// # Errors
     ///
@@ -61,10 +64,11 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         Ok(RibbonFilter::of_bytes(bytes, meta))
     }
 
-    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to everything and the reason, for the log.
-    /// The bytes are kept either way.
+    /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
+    /// everything and the reason, for the log. The bytes are kept either way.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
     /// let options = RibbonOptions::new(0.01);
     /// let stored = options.builder().finish()?;
@@ -88,8 +92,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
 
     /// The same filter if it was built with this hash and seed.
     ///
-    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed would be answered "absent" for a key
-    /// that is there.
+    /// Call it once where a filter is opened that will be looked up by hash: a hash of another seed
+    /// would be answered "absent" for a key that is there.
     ///
     /// # Errors
     ///
@@ -106,7 +110,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, functions: self.functions }
     }
 
-    /// The stored filter, which is what there is in memory too; of one that stands in for another, the bytes that are none.
+    /// The stored filter, which is what there is in memory too; of one that stands in for another,
+    /// the bytes that are none.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -122,113 +127,6 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         self.meta.parts(self.bytes.as_ref())
     }
 
-    /// Whether the key may be present: false means certainly absent. A filter of the caller's hashes answers "maybe".
-    ///
-    /// Cost: one hash, eight bytes of the directory, 16 bytes for each bit of the rate in one to three cache lines.
-    #[inline]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.meta.key_hash.hasher() {
-            Ok(hasher) => self.contains_hash(hasher.hash(key)),
-            Err(_) => true,
-        }
-    }
-
-    /// Whether the key with this hash, of the filter's [`hasher`](Self::hasher), may be present.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
-    }
-
-    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash, but for the directory's, which is read
-    /// to find them: 8 bytes for 3,900 keys.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        if let Some(shards) = self.parts() {
-            kernel::prefetch_64(&shards, hash);
-        }
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash: 1 may be present, 0 is certainly absent. Batches may have any length.
-    #[inline]
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    /// There is one word per 64 hashes.
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        match self.parts() {
-            Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
-            None => {
-                for (hashes, word) in hashes.chunks(64).zip(words) {
-                    *word = u64::MAX >> (64 - hashes.len());
-                }
-            }
-        }
-    }
-
-    /// Looks up every key, as [`contains_hashes`](Self::contains_hashes) does hashes. A filter of the caller's hashes answers "maybe" to
-    /// each.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_batch_into(self, keys, words));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        Filter::contains_batch_into(self, keys, words)
-    }
-
-    /// Looks up integers, whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| _ = Filter::contains_u64s_into(self, keys, words));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        Filter::contains_u64s_into(self, keys, words)
-    }
-
-    /// The hash and seed of the keys.
-    pub fn key_hash(&self) -> KeyHash {
-        self.meta.key_hash
-    }
-
-    /// The hasher of the keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.meta.key_hash.hasher()
-    }
-
     /// Keys that were added, adjacent equal ones counted once.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys
@@ -239,7 +137,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         self.meta.shards
     }
 
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half. 0 of a filter that answers "maybe" to everything.
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of
+    /// one half. 0 of a filter that answers "maybe" to everything.
     pub fn columns(&self) -> u32 {
         self.meta.columns
     }
@@ -257,8 +156,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         }
     }
 
-    /// The fraction of absent keys that pass, from the shapes of the shards: `2^-columns`, and twice that in blocks with one column less.
-    /// Cost: reads the directory.
+    /// The fraction of absent keys that pass, from the shapes of the shards: `2^-columns`, and
+    /// twice that in blocks with one column less. Cost: reads the directory.
     pub fn expected_false_positive_rate(&self) -> f64 {
         match self.parts() {
             None => 1.0,
@@ -289,24 +188,35 @@ impl<B> RibbonFilter<B> {
     }
 }
 
+/// Cost of a lookup: eight bytes of the directory, and 16 bytes for each bit of the rate, in one to
+/// three cache lines. Those of the directory, 8 bytes for 3,900 keys, are not prefetched, but read
+/// to find the others.
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        self.parts().is_none_or(|shards| kernel::one_64(self.functions, &shards, hash))
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        match self.parts() {
+            Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
+            None => fill_with_hits(words, hashes.len()),
+        }
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        if let Some(shards) = self.parts() {
+            kernel::prefetch_64(&shards, hash);
+        }
     }
 
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        self.meta.key_hash
     }
 
     #[inline]
@@ -334,8 +244,8 @@ impl<B> core::fmt::Debug for RibbonFilter<B> {
     }
 }
 
-/// The bytes of a filter that was built, in memory aligned to cache lines and, if the options allow it, advised to be on huge
-/// pages where it is large.
+/// The bytes of a filter that was built, in memory aligned to cache lines and, if the options allow
+/// it, advised to be on huge pages where it is large.
 ///
 /// ```
 /// use blocked_bloom_ribbon::RibbonOptions;

@@ -116,7 +116,8 @@ impl Meta {
         Ok((header, meta))
     }
 
-    /// Checks that each shard begins where the one before ends, and that the last ends with the words.
+    /// Checks that each shard begins where the one before ends, and that the last ends with the
+    /// words.
     fn check_directory(&self, bytes: &[u8]) -> Result<(), RibbonError> {
         let shards = self.parts(bytes).map_or(&[][..], |shards| shards.directory);
         let mut expected = 0_u64;

@@ -1,19 +1,22 @@
-//! Static Ribbon filters: 28 % smaller than Bloom filters at a false-positive rate of 1 %, slower to build and to look up; `docs/ribbon.md` has the figures.
+//! Static Ribbon filters: 28 % smaller than Bloom filters at a false-positive rate of 1 %, slower
+//! to build and to look up; `docs/ribbon.md` has the figures.
 //!
-//! A Ribbon filter is the solution of a system of linear equations, one for each key, and takes 1.07 to 1.1 times the bits that any filter
-//! needs; a blocked Bloom filter takes 1.5 times as many. The price: building takes 4 to 15 times as long and a lookup, by AVX2 or AVX-512, 2.5 to 5.6 times as
-//! long as by the AVX2 kernel of a Bloom filter; all keys must be known, and nothing can be added or merged. It pays where memory matters more than nanoseconds: in the last level of an LSM
-//! tree, which has nine tenths of the keys.
+//! A Ribbon filter is the solution of a system of linear equations, one for each key, and takes
+//! 1.07 to 1.1 times the bits that any filter needs; a blocked Bloom filter takes 1.5 times as
+//! many. The price: building takes 4 to 15 times as long and a lookup, by AVX2 or AVX-512, 2.5 to
+//! 5.6 times as long as by the AVX2 kernel of a Bloom filter; all keys must be known, and nothing
+//! can be added or merged. It pays where memory matters more than nanoseconds: in the last level of
+//! an LSM tree, which has nine tenths of the keys.
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};
 //! use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 //!
 //! // Decided once: the rate, hash and seed of all filters of an engine.
 //! let filters = FilterOptions::new(Sizing::BitsPerKey(10.0));
 //!
 //! // Compaction: the keys of a table of the last level.
-//! let mut builder = RibbonOptions::from(&filters).builder();
+//! let mut builder = RibbonOptions::for_filters(&filters).builder();
 //! builder.extend((0..50_000_u32).map(u32::to_le_bytes))?;
 //! let stored: Vec<u8> = builder.finish()?.as_bytes().to_vec();
 //!
@@ -36,14 +39,16 @@
 //! | [`RibbonFilter`] | this crate's own, in shards of some 3,900 keys: the smaller, the faster to build, by several threads if wanted | [`RibbonOptions`] |
 //! | [`rocksdb`] | the filter blocks of RocksDB's Ribbon policy, read where they lie and written byte for byte; with keys and SST files in the package `blocked-bloom-formats` | [`rocksdb::RibbonBlockOptions`] |
 //!
-//! Both are looked up in batches by kernels for AVX-512, AVX2, NEON and plain Rust, found by the core's [`Kernel`](blocked_bloom::Kernel); the
-//! fastest is chosen at run time and all give the same answers.
+//! Both are looked up in batches by kernels for AVX-512, AVX2, NEON and plain Rust, found by the
+//! core's [`Kernel`](blocked_bloom::Kernel); the fastest is chosen at run time and all give the
+//! same answers.
 //!
 //! # Bytes
 //!
-//! A [`RibbonFilter`] is stored as it is in memory, with a header and checksums, and opened without decoding; `docs/format.md` in the
-//! repository is normative. Damaged bytes are a typed error, [`RibbonError`], and must not be used to answer "absent"; no input causes a
-//! panic. RocksDB's blocks have no checksum of their own.
+//! A [`RibbonFilter`] is stored as it is in memory, with a header and checksums, and opened without
+//! decoding; `docs/format.md` in the repository is normative. Damaged bytes are a typed error,
+//! [`RibbonError`], and must not be used to answer "absent"; no input causes a panic. RocksDB's
+//! blocks have no checksum of their own.
 //!
 //! # Features
 //!
@@ -92,7 +97,8 @@ pub use error::RibbonError;
 pub use filter::{RibbonBytes, RibbonFilter};
 pub use options::RibbonOptions;
 
-/// The code in the README compiles and runs; that of the guide, which is not packaged, does in `tests/guides` of the repository.
+/// The code in the README compiles and runs; that of the guide, which is not packaged, does in
+/// `tests/guides` of the repository.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,17 +5,18 @@ use blocked_bloom::{FilterOptions, KeyError, KeyHash, KeyHasher, Sizing};
 use crate::error::RibbonError;
 use crate::sizing;
 
-/// What an engine decides once about its Ribbon filters. Every builder is made of one, and whoever opens the filters takes the hash from
-/// it.
+/// What an engine decides once about its Ribbon filters. Every builder is made of one, and whoever
+/// opens the filters takes the hash from it.
 ///
-/// An engine that has filters of both kinds makes it from the [`FilterOptions`] of the others (`From<&FilterOptions>`): of the same hash
-/// and seed, so that hashes serve both, with the rate of their sizing. The rate is checked when a filter is made.
+/// An engine that has filters of both kinds makes it from the [`FilterOptions`] of the others, by
+/// [`for_filters`](Self::for_filters): of the same hash and seed, so that hashes serve both, with
+/// the rate of their sizing. The rate is checked when a filter is made.
 ///
 /// ```
-/// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+/// use blocked_bloom::{Filter, FilterOptions, KeyHash, Sizing};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 /// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
-/// let options = RibbonOptions::from(&filters);
+/// let options = RibbonOptions::for_filters(&filters);
 /// assert!((0.0096..0.0097).contains(&options.false_positive_rate()));
 ///
 /// let mut builder = options.builder();
@@ -34,11 +35,31 @@ pub struct RibbonOptions {
 }
 
 impl RibbonOptions {
-    /// Filters that let this fraction of absent keys pass, 2^-32 to 0.5, of keys hashed with XXH3-64 and seed 0. For any other hash, make
-    /// the options from [`FilterOptions`].
+    /// Filters that let this fraction of absent keys pass, 2^-32 to 0.5, of keys hashed with
+    /// XXH3-64 and seed 0. For any other hash, make the options from [`FilterOptions`].
     pub const fn new(false_positive_rate: f64) -> Self {
         let key_hash = KeyHash::Xxh3 { seed: 0 };
         RibbonOptions { rate: false_positive_rate, key_hash, huge_pages: true }
+    }
+
+    /// Filters of whole keys beside those of `options`: of the same hash and seed, and on huge
+    /// pages if those are.
+    ///
+    /// The rate is that of the sizing: [`Sizing::FalsePositiveRate`] itself, and of this many bits
+    /// per key what a Bloom filter of a million keys has. A size in bytes has no rate that does not
+    /// depend on the keys, and neither has one out of range: then finishing a builder is
+    /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] gives another.
+    ///
+    /// All 64 bits of a caller's hashes must be well mixed. Prefixes are not added.
+    pub fn for_filters(options: &FilterOptions) -> Self {
+        let rate = match options.sizing() {
+            Sizing::FalsePositiveRate(rate) => rate,
+            Sizing::BitsPerKey(_) => {
+                options.params(1_000_000).map_or(f64::NAN, |params| params.false_positive_rate())
+            }
+            _ => f64::NAN,
+        };
+        RibbonOptions { rate, key_hash: options.key_hash(), huge_pages: options.huge_pages() }
     }
 
     /// The rate that filters are made for.
@@ -65,8 +86,8 @@ impl RibbonOptions {
         self.huge_pages
     }
 
-    /// Bytes of a stored filter of this many keys, to within one in a thousand from 100,000 keys on: hashes fall into shards by chance, and
-    /// what these are rounded up to differs.
+    /// Bytes of a stored filter of this many keys, to within one in a thousand from 100,000 keys
+    /// on: hashes fall into shards by chance, and what these are rounded up to differs.
     ///
     /// # Errors
     ///
@@ -82,8 +103,9 @@ impl RibbonOptions {
         sizing::estimated_bytes(self.rate, keys)
     }
 
-    /// The lowest rate of a filter of this many keys in at most this many bytes, as [`estimated_bytes`](Self::estimated_bytes)
-    /// counts them. `None` if they are too few for a rate of one half, and for more keys than a filter can hold.
+    /// The lowest rate of a filter of this many keys in at most this many bytes, as
+    /// [`estimated_bytes`](Self::estimated_bytes) counts them. `None` if they are too few for a
+    /// rate of one half, and for more keys than a filter can hold.
     ///
     /// Cost: some 60 estimates.
     ///
@@ -104,25 +126,5 @@ impl Default for RibbonOptions {
     /// One absent key in a hundred passes.
     fn default() -> Self {
         RibbonOptions::new(0.01)
-    }
-}
-
-/// Of whole keys, hashed as those of these options are, on huge pages if those are.
-///
-/// The rate is that of the sizing: [`Sizing::FalsePositiveRate`] itself, and of this many bits per key what a Bloom filter of a million keys
-/// has. A size in bytes has no rate that does not depend on the keys, and neither has one out of range: then finishing a builder is
-/// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] gives another.
-///
-/// All 64 bits of a caller's hashes must be well mixed. Prefixes are not added.
-impl From<&FilterOptions> for RibbonOptions {
-    fn from(options: &FilterOptions) -> Self {
-        let rate = match options.sizing() {
-            Sizing::FalsePositiveRate(rate) => rate,
-            Sizing::BitsPerKey(_) => {
-                options.params(1_000_000).map_or(f64::NAN, |params| params.false_positive_rate())
-            }
-            _ => f64::NAN,
-        };
-        RibbonOptions { rate, key_hash: options.key_hash(), huge_pages: options.huge_pages() }
     }
 }

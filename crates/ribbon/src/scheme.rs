@@ -1,7 +1,8 @@
-//! The sharded filter in plain scalar Rust: which bits of which shard a hash means. Kernels and construction are compared with it, and
-//! `docs/format.md` is normative.
+//! The sharded filter in plain scalar Rust: which bits of which shard a hash means. Kernels and
+//! construction are compared with it, and `docs/format.md` is normative.
 //!
-//! A shard is a small Ribbon filter of its own: equations of 64 coefficients, blocks of 64 slots, a seed. With `n` shards:
+//! A shard is a small Ribbon filter of its own: equations of 64 coefficients, blocks of 64 slots, a
+//! seed. With `n` shards:
 //!
 //! ```text
 //! shard, rest  = (hash * n) / 2^64, (hash * n) mod 2^64
@@ -12,8 +13,9 @@
 //! result       = a with its bytes reversed              bit c belongs to column c
 //! ```
 //!
-//! `seed` and `starts` are the shard's, from its entry of the directory. A block is its columns one behind the other, each a word of 64 bits
-//! of which bit i belongs to slot i; the first `short` blocks have a column less than the filter's number.
+//! `seed` and `starts` are the shard's, from its entry of the directory. A block is its columns one
+//! behind the other, each a word of 64 bits of which bit i belongs to slot i; the first `short`
+//! blocks have a column less than the filter's number.
 
 pub(crate) mod rocksdb;
 
@@ -110,7 +112,8 @@ pub(crate) struct Placed {
     pub(crate) word: usize,
     /// Words from there to the same column of the next block; 0 if the equation is in one block.
     pub(crate) next: usize,
-    /// 0 to 32; the equation's words end at `word + next + columns`, which is not beyond the last word.
+    /// 0 to 32; the equation's words end at `word + next + columns`, which is not beyond the last
+    /// word.
     pub(crate) columns: u32,
     /// The equation's bits in the first block and in the next.
     pub(crate) left: u64,
@@ -119,8 +122,8 @@ pub(crate) struct Placed {
 }
 
 impl Shards<'_> {
-    /// The hash's equation; the answer if it has none: false without shards, true ("maybe") if the directory leads beyond the last word, which
-    /// that of a filter that was verified does not.
+    /// The hash's equation; the answer if it has none: false without shards, true ("maybe") if the
+    /// directory leads beyond the last word, which that of a filter that was verified does not.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> Result<Placed, bool> {
         let (shard, rest) = shard(hash, self.directory.len() as u32);
@@ -148,7 +151,8 @@ impl Shards<'_> {
         }
     }
 
-    /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means "certainly absent", as without shards.
+    /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means
+    /// "certainly absent", as without shards.
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let placed = match self.place(hash) {

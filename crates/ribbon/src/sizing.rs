@@ -5,8 +5,9 @@ use blocked_bloom::parts::HEADER_BYTES;
 use crate::error::RibbonError;
 use crate::scheme::{MAX_COLUMNS, WIDTH};
 
-/// Keys that a shard is made for. More would save part of the 8 bytes of its directory entry, of which there are 1.6 % of a bit per key,
-/// and cost more of the table of slots per key, which grows with their number.
+/// Keys that a shard is made for. More would save part of the 8 bytes of its directory entry, of
+/// which there are 1.6 % of a bit per key, and cost more of the table of slots per key, which grows
+/// with their number.
 pub(crate) const KEYS_PER_SHARD: u64 = 3_900;
 
 /// Most slots of a shard: 255 blocks, which `short` can count.
@@ -15,8 +16,8 @@ pub(crate) const MAX_SLOTS: u32 = 255 * WIDTH;
 /// Most shards: their number is stored in 32 bits.
 const MAX_SHARDS: u64 = u32::MAX as u64;
 
-/// Keys that 2^7, 2^8, ... 2^14 slots take so that one construction in twenty fails, with 64 coefficients. From RocksDB's
-/// `ribbon_config.cc`, which has them for this width too.
+/// Keys that 2^7, 2^8, ... 2^14 slots take so that one construction in twenty fails, with 64
+/// coefficients. From RocksDB's `ribbon_config.cc`, which has them for this width too.
 const KEYS: [f64; 8] = [120.659, 243.346, 488.168, 976.373, 1948.86, 3875.85, 7704.97, 15312.4];
 
 /// Slots of the first number of [`KEYS`].
@@ -34,7 +35,8 @@ pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
     }
 }
 
-/// The words of all shards of this many keys, as they are stored: up to 2^32 shards of 3,900 keys may have more.
+/// The words of all shards of this many keys, as they are stored: up to 2^32 shards of 3,900 keys
+/// may have more.
 ///
 /// # Errors
 ///
@@ -46,7 +48,8 @@ pub(crate) fn words(words: u64, keys: u64) -> Result<u32, RibbonError> {
     })
 }
 
-/// Slots of a shard of this many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too many.
+/// Slots of a shard of this many keys, a multiple of 64; more than [`MAX_SLOTS`] if there are too
+/// many.
 pub(crate) fn slots(keys: usize) -> u32 {
     let slots = libm::ceil(exact_slots(keys as f64)).min(f64::from(MAX_SLOTS + 1));
     (slots as u32).next_multiple_of(WIDTH)
@@ -83,8 +86,8 @@ pub(crate) fn columns(rate: f64) -> Result<(u32, f64), RibbonError> {
     Err(RibbonError::Rate { rate })
 }
 
-/// Blocks with one column less, of a shard with this many slots in which an equation can start: enough that the rate is not above the
-/// one that was wanted.
+/// Blocks with one column less, of a shard with this many slots in which an equation can start:
+/// enough that the rate is not above the one that was wanted.
 pub(crate) fn short_blocks(starts: u32, portion: f64) -> u32 {
     (portion * f64::from(starts) / f64::from(WIDTH)) as u32
 }
@@ -96,8 +99,8 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     if shards == 0 {
         return Ok(HEADER_BYTES as u64);
     }
-    // Rounding up to whole blocks adds half of one on average, where shards differ by more than that, which they do from some hundred
-    // keys each.
+    // Rounding up to whole blocks adds half of one on average, where shards differ by more than
+    // that, which they do from some hundred keys each.
     let mean = keys as f64 / f64::from(shards);
     let slots = match exact_slots(mean) {
         slots if mean < 1_000.0 => libm::ceil(slots / f64::from(WIDTH)) * f64::from(WIDTH),
@@ -108,7 +111,8 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     Ok(HEADER_BYTES as u64 + (f64::from(shards) * 8.0 * (words + 1.0)) as u64)
 }
 
-/// The lowest rate, 2^-32 to one half, whose filters of this many keys take at most this many bytes.
+/// The lowest rate, 2^-32 to one half, whose filters of this many keys take at most this many
+/// bytes.
 pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
     let fits = |columns: f64| {
         let rate = libm::exp2(-columns);
@@ -133,7 +137,8 @@ pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// At every size the rate is one that fits, and a hundredth lower does not: but for what whole bytes and words are.
+    /// At every size the rate is one that fits, and a hundredth lower does not: but for what whole
+    /// bytes and words are.
     #[test]
     fn the_lowest_rate_fits_and_a_lower_one_does_not() {
         for keys in [1_000, 100_000, 10_000_000_u64] {
@@ -149,7 +154,8 @@ mod tests {
         assert_eq!(lowest_rate(u64::MAX, u64::MAX), None);
     }
 
-    /// As many words as an entry's offset can count, and no more: with 32 GiB of them no filter is built in a test.
+    /// As many words as an entry's offset can count, and no more: with 32 GiB of them no filter is
+    /// built in a test.
     #[test]
     fn words_up_to_the_last() {
         let most = u64::from(u32::MAX);

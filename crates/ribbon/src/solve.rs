@@ -1,4 +1,5 @@
-//! Solving the equations of a shard, as `rocksdb` does those of a block: all of its rows are 50 KB, and the keys may have any order.
+//! Solving the equations of a shard, as `rocksdb` does those of a block: all of its rows are 50 KB,
+//! and the keys may have any order.
 
 pub(crate) mod rocksdb;
 
@@ -17,7 +18,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Adds all equations under this seed to this many empty rows. False if they contradict each other, so that another seed is needed.
+    /// Adds all equations under this seed to this many empty rows. False if they contradict each
+    /// other, so that another seed is needed.
     pub(crate) fn add_all(
         &mut self,
         rests: &[u64],
@@ -31,7 +33,8 @@ impl Rows {
         Ok(rests.iter().all(|&rest| {
             let (start, mut coefficients, result) = equation(rest, seed, starts);
             let (mut slot, mut result) = (start as usize, result as u32);
-            // An equation starts 63 slots before the last at the latest, and sums of equations end where one of them does.
+            // An equation starts 63 slots before the last at the latest, and sums of equations end
+            // where one of them does.
             loop {
                 let there = rows[slot];
                 if there == 0 {
@@ -51,7 +54,8 @@ impl Rows {
     }
 }
 
-/// The scalar definition of back substitution: from the last slot to the first, each column's bit is what makes its row hold.
+/// The scalar definition of back substitution: from the last slot to the first, each column's bit
+/// is what makes its row hold.
 ///
 /// Always inlined, so that it is compiled for the instruction set of the caller.
 #[inline(always)]

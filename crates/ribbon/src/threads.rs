@@ -1,4 +1,5 @@
-//! Whether work is done by the calling thread or by those of the current rayon pool, for everything that can be shared among them.
+//! Whether work is done by the calling thread or by those of the current rayon pool, for everything
+//! that can be shared among them.
 
 use alloc::vec::Vec;
 
@@ -15,8 +16,8 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
-    /// Makes the list one of this many defaults. By one thread most of its time is the first use of each page of memory, a fifth of the
-    /// construction of a block.
+    /// Makes the list one of this many defaults. By one thread most of its time is the first use of
+    /// each page of memory, a fifth of the construction of a block.
     pub(crate) fn refill<T: Clone + Default + Send>(
         self,
         list: &mut Vec<T>,

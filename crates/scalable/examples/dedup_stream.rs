@@ -1,11 +1,13 @@
-//! Deduplicates a stream of unknown length: prints what its filter has certainly not seen before, and to standard error what that took.
+//! Deduplicates a stream of unknown length: prints what its filter has certainly not seen before,
+//! and to standard error what that took.
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-scalable --example dedup_stream                 invented URLs of a crawl, counted against a HashSet
 //! cargo run --release -p blocked-bloom-scalable --example dedup_stream -- - < urls     lines of standard input; the new ones are printed
 //! ```
 //!
-//! A new line is dropped with the probability of a false positive, under 0.1 %; a repeated one is never printed. The URLs test both.
+//! A new line is dropped with the probability of a false positive, under 0.1 %; a repeated one is
+//! never printed. The URLs test both.
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "an example for the command line")]
 
 use std::collections::HashSet;
@@ -21,7 +23,8 @@ use clap::Parser;
 /// Prints the lines that were certainly not there before
 #[derive(Parser)]
 struct Args {
-    /// File of lines, or - for standard input; without one, invented URLs are counted against a HashSet
+    /// File of lines, or - for standard input; without one, invented URLs are counted against a
+    /// HashSet
     file: Option<PathBuf>,
     /// Share of new lines that may be dropped, however long the stream gets
     #[arg(long, default_value_t = 0.001)]

@@ -5,7 +5,8 @@ use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::{AllocError, KeyError, KeyHash, ParamsError};
 
-/// Why a growing filter cannot be made, added to or merged. Nothing was lost: what was in it still is.
+/// Why a growing filter cannot be made, added to or merged. Nothing was lost: what was in it still
+/// is.
 ///
 /// ```
 /// use blocked_bloom_scalable::{ScalableError, ScalableOptions};
@@ -20,8 +21,8 @@ pub enum ScalableError {
     Params(ParamsError),
     /// No memory for the next link. The key was not added.
     Alloc(AllocError),
-    /// A key was given to a filter of the caller's hashes, or the last link holds prefixes, which no filter of this crate does. It was not
-    /// added.
+    /// A key was given to a filter of the caller's hashes, or the last link holds prefixes, which
+    /// no filter of this crate does. It was not added.
     Key(KeyError),
     /// Not 2 to 16.
     GrowthOutOfRange {

@@ -1,33 +1,39 @@
-//! A chain of filters, each larger and stricter than the one before: how it is made, and what is known of it.
+//! A chain of filters, each larger and stricter than the one before: how it is made, and what is
+//! known of it.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{
-    AllocError, Block, BloomFilter, FilterContents, Kernel, KeyError, KeyHash, KeyHasher,
-    MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing,
+    AllocError, Block, BloomFilter, FilterContents, Kernel, KeyError, MAX_RECOMMENDED_BLOCKS,
+    Params, ParamsError, Sizing,
 };
 
 use crate::error::ScalableError;
 use crate::options::ScalableOptions;
 
-/// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive rate.
+/// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive
+/// rate.
 ///
-/// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters",
-/// Information Processing Letters 101 (2007). When the last link has the keys it was sized for, the next is made for
-/// [twice](ScalableOptions::with_growth) as many, and for a rate that leaves enough of the target for all that will follow: 15 % of what the links so
-/// far leave of the target, so that their rates, and with them the chance that any of them is wrong, never sum to more than
-/// it.
+/// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable
+/// Bloom Filters", Information Processing Letters 101 (2007). When the last link has the keys it
+/// was sized for, the next is made for [twice](ScalableOptions::with_growth) as many, and for a
+/// rate that leaves enough of the target for all that will follow: 15 % of what the links so far
+/// leave of the target, so that their rates, and with them the chance that any of them is wrong,
+/// never sum to more than it.
 ///
-/// A key is added only if no link may have it, so repeated keys cost no memory; and the keys that are counted are distinct.
+/// A key is added only if no link may have it, so repeated keys cost no memory; and the keys that
+/// are counted are distinct.
 ///
-/// Price: a filter of the same rate that was sized for the number of keys needs one cache line for a lookup instead of one
-/// for each link, and less memory: the chain takes 1.4 to 1.8 times as much when its last link is full, 3.3 to 4.1 times
-/// when that has just been added. `docs/growing.md` has the figures.
+/// Price: a filter of the same rate that was sized for the number of keys needs one cache line for
+/// a lookup instead of one for each link, and less memory: the chain takes 1.4 to 1.8 times as much
+/// when its last link is full, 3.3 to 4.1 times when that has just been added. `docs/growing.md`
+/// has the figures.
 ///
-/// `ScalableBloomFilter` owns its links and can be added to; `ScalableBloomFilter<Stored<&[u8]>>` was opened by
-/// [`from_bytes`](ScalableBloomFilter::from_bytes), and its links lie in those bytes. Both are looked up alike.
+/// `ScalableBloomFilter` owns its links and can be added to; `ScalableBloomFilter<Stored<&[u8]>>`
+/// was opened by [`from_bytes`](ScalableBloomFilter::from_bytes), and its links lie in those bytes.
+/// Both are looked up alike.
 ///
 /// ```
 /// use blocked_bloom_scalable::ScalableOptions;
@@ -45,7 +51,8 @@ use crate::options::ScalableOptions;
 /// ```
 #[derive(Clone)]
 pub struct ScalableBloomFilter<D = BlockBuffer> {
-    /// The options, but for the keys, which are those of the last link, and after a union for the rate.
+    /// The options, but for the keys, which are those of the last link, and after a union for the
+    /// rate.
     pub(crate) shape: ScalableOptions,
     pub(crate) kernel: Kernel,
     /// Keys go into the last one.
@@ -57,9 +64,10 @@ impl ScalableOptions {
     ///
     /// # Errors
     ///
-    /// [`ScalableError::Params`] if the rate is out of its range or out of reach of the first link, or the link would be too
-    /// large; [`ScalableError::GrowthOutOfRange`]; [`ScalableError::TighteningOutOfRange`]. A target of 10^-5 is kept for over 40
-    /// links, one of 10^-6 for 30; then adding fails.
+    /// [`ScalableError::Params`] if the rate is out of its range or out of reach of the first link,
+    /// or the link would be too large; [`ScalableError::GrowthOutOfRange`];
+    /// [`ScalableError::TighteningOutOfRange`]. A target of 10^-5 is kept for over 40 links, one of
+    /// 10^-6 for 30; then adding fails.
     pub fn build(self) -> Result<ScalableBloomFilter, ScalableError> {
         let shape = self.checked()?;
         let filter = ScalableBloomFilter { shape, kernel: Kernel::default(), links: Vec::new() };
@@ -67,19 +75,22 @@ impl ScalableOptions {
         Ok(filter)
     }
 
-    /// A filter that goes on where this one ends: `first` becomes the first link, for the options' number of keys, whatever rate it was
-    /// sized for. What it leaves of the options' rate is that of the links to come.
+    /// A filter that goes on where this one ends: `first` becomes the first link, for the options'
+    /// number of keys, whatever rate it was sized for. What it leaves of the options' rate is that
+    /// of the links to come.
     ///
-    /// For filters that are expected not to grow, whose one link gets more of the rate than [`build`](Self::build) gives it; and, with a borrowed
-    /// link, to store a plain filter as a growing one. Copies no block.
+    /// For filters that are expected not to grow, whose one link gets more of the rate than
+    /// [`build`](Self::build) gives it; and, with a borrowed link, to store a plain filter as a
+    /// growing one. Copies no block.
     ///
     /// # Errors
     ///
-    /// [`ScalableError::HashMismatch`] unless the filter is of the options' hash, [`ScalableError::Key`] if it holds prefixes, and those of
-    /// [`build`](Self::build) for options out of range.
+    /// [`ScalableError::HashMismatch`] unless the filter is of the options' hash,
+    /// [`ScalableError::Key`] if it holds prefixes, and those of [`build`](Self::build) for options
+    /// out of range.
     ///
     /// ```
-    /// use blocked_bloom::{FilterOptions, Sizing};
+    /// use blocked_bloom::{Filter, FilterOptions, Sizing};
     /// use blocked_bloom_scalable::ScalableOptions;
     /// let sizing = Sizing::FalsePositiveRate(0.005);
     /// let mut filter = FilterOptions::new(sizing).empty_filter(100)?;
@@ -119,29 +130,13 @@ impl<D> ScalableBloomFilter<D> {
         self
     }
 
-    /// The hash and seed the filter was made with.
-    #[inline]
-    pub fn key_hash(&self) -> KeyHash {
-        self.shape.key_hash
-    }
-
-    /// The hasher of the filter's keys.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError::NoHasher`] if the caller hashes.
-    #[inline]
-    pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
-        self.shape.key_hash.hasher()
-    }
-
     /// The links, the one that receives keys last.
     pub fn links(&self) -> &[BloomFilter<D>] {
         &self.links
     }
 
-    /// Keys that were certainly new when they were added: the distinct keys, less the false positives among them. After a
-    /// union, the sum.
+    /// Keys that were certainly new when they were added: the distinct keys, less the false
+    /// positives among them. After a union, the sum.
     pub fn keys_inserted(&self) -> u64 {
         self.links.iter().fold(0, |sum, link| sum.saturating_add(link.keys_inserted()))
     }
@@ -157,20 +152,21 @@ impl<D> ScalableBloomFilter<D> {
         self.shape.items.saturating_sub(used)
     }
 
-    /// The rate that is never exceeded, however many distinct keys are added: that of the [options](ScalableOptions), or after
-    /// unions the sum.
+    /// The rate that is never exceeded, however many distinct keys are added: that of the
+    /// [options](ScalableOptions), or after unions the sum.
     pub fn false_positive_rate(&self) -> f64 {
         self.shape.rate
     }
 }
 
 impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
-    /// Shape of the next link, with the keys that it will be for: what a further new key costs when no
-    /// [capacity](Self::capacity_left) is left.
+    /// Shape of the next link, with the keys that it will be for: what a further new key costs when
+    /// no [capacity](Self::capacity_left) is left.
     ///
     /// # Errors
     ///
-    /// [`ParamsError`] if no link can keep what the others leave of the rate: then adding fails too.
+    /// [`ParamsError`] if no link can keep what the others leave of the rate: then adding fails
+    /// too.
     pub fn next_link(&self) -> Result<Params, ParamsError> {
         let ScalableOptions { rate, tightening, growth, items, .. } = self.shape;
         let used = self.links.iter().map(BloomFilter::expected_false_positive_rate).sum::<f64>();
@@ -184,14 +180,14 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         sizing.params(items)
     }
 
-    /// The rate at the moment that the probe scheme predicts for the keys in each link: the chance that one of them at least says
-    /// "maybe" to an absent key.
+    /// The rate at the moment that the probe scheme predicts for the keys in each link: the chance
+    /// that one of them at least says "maybe" to an absent key.
     pub fn expected_false_positive_rate(&self) -> f64 {
         self.any_wrong(BloomFilter::expected_false_positive_rate)
     }
 
-    /// The rate at the moment, from the bits: the chance that one link at least says "maybe" to an absent key. Cost: reads
-    /// every block.
+    /// The rate at the moment, from the bits: the chance that one link at least says "maybe" to an
+    /// absent key. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         self.any_wrong(BloomFilter::estimated_false_positive_rate)
     }

@@ -1,28 +1,30 @@
-//! Adding: a key goes into the newest link, and only if no link may have it. Whatever fails loses nothing.
+//! Adding: a key goes into the newest link, and only if no link may have it. Whatever fails loses
+//! nothing.
 
 use alloc::vec::Vec;
 
-use blocked_bloom::{AllocError, Bitmask, BloomFilter, HashError, KeyHasher};
+use blocked_bloom::{AllocError, Bitmask, BloomFilter, Filter, HashError, KeyHasher};
 
 use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 use crate::query::{AT_ONCE, FEW, Left, look_up};
 
-/// Up to this many hashes of a call are added one by one: less than the memory for the answers takes.
+/// Up to this many hashes of a call are added one by one: less than the memory for the answers
+/// takes.
 const ONE_BY_ONE: usize = 4;
 
 impl ScalableBloomFilter {
-    /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does; false if it may have been: then
-    /// nothing changes.
+    /// Adds a key. Returns true if it was certainly not there before, as `HashSet` does; false if
+    /// it may have been: then nothing changes.
     ///
-    /// Cost: a cache line for each link. When a link is full, the next is allocated and cleared, at most
-    /// [`growth`](crate::ScalableOptions::with_growth) times as large.
+    /// Cost: a cache line for each link. When a link is full, the next is allocated and cleared, at
+    /// most [`growth`](crate::ScalableOptions::with_growth) times as large.
     ///
     /// # Errors
     ///
-    /// [`ScalableError::Alloc`] if there is no memory for the next link, [`ScalableError::Params`] if none can keep what is
-    /// left of the rate, [`ScalableError::Key`] if the filter is of the caller's hashes. The key was not added
-    /// then, and all others still are.
+    /// [`ScalableError::Alloc`] if there is no memory for the next link, [`ScalableError::Params`]
+    /// if none can keep what is left of the rate, [`ScalableError::Key`] if the filter is of the
+    /// caller's hashes. The key was not added then, and all others still are.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, ScalableError> {
         let hasher = self.hasher()?;
@@ -49,7 +51,8 @@ impl ScalableBloomFilter {
     fn grow(&mut self) -> Result<(), ScalableError> {
         let params = self.next_link()?;
         let error = AllocError::new(size_of::<BloomFilter>() as u64);
-        // Exact: there are few links, each much larger than its place, and small filters have one or two.
+        // Exact: there are few links, each much larger than its place, and small filters have one
+        // or two.
         self.links.try_reserve_exact(1).map_err(|_| error)?;
         let link = BloomFilter::new(params, self.shape.key_hash)?;
         self.links.push(link.with_kernel(self.kernel));
@@ -57,8 +60,9 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Has the allocator move the blocks of links of less than 2 MiB, and moves the list of links: for programs whose allocator knows which memory is
-    /// fragmented ([`BlockBuffer::reallocate`](blocked_bloom::parts::BlockBuffer::reallocate)).
+    /// Has the allocator move the blocks of links of less than 2 MiB, and moves the list of links:
+    /// for programs whose allocator knows which memory is fragmented
+    /// ([`BlockBuffer::reallocate`](blocked_bloom::parts::BlockBuffer::reallocate)).
     pub fn reallocate(&mut self) {
         self.links.iter_mut().for_each(BloomFilter::reallocate);
         let mut links = Vec::new();
@@ -72,19 +76,21 @@ impl ScalableBloomFilter {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). Keys before the one that failed were added; adding them all again does no harm.
+    /// As [`insert`](Self::insert). Keys before the one that failed were added; adding them all
+    /// again does no harm.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), ScalableError> {
         self.insert_batch_new(keys, &mut Bitmask::new())
     }
 
-    /// Adds every key. `new` then has one bit per key, 1 if it was certainly not there before, nor earlier in the batch.
+    /// Adds every key. `new` then has one bit per key, 1 if it was certainly not there before, nor
+    /// earlier in the batch.
     ///
     /// Cost: keys are looked up in the links by the batch kernel, some thousand at a time.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). Keys before the one that failed were added, `new` is empty; adding them all again
-    /// does no harm, but tells no more which were new.
+    /// As [`insert`](Self::insert). Keys before the one that failed were added, `new` is empty;
+    /// adding them all again does no harm, but tells no more which were new.
     ///
     /// ```
     /// use blocked_bloom::Bitmask;
@@ -104,7 +110,8 @@ impl ScalableBloomFilter {
         self.insert_keys_new(keys, new, KeyHasher::hash_batch_into)
     }
 
-    /// Adds integers, whose keys are their little-endian bytes, as [`insert_batch_new`](Self::insert_batch_new).
+    /// Adds integers, whose keys are their little-endian bytes, as
+    /// [`insert_batch_new`](Self::insert_batch_new).
     ///
     /// # Errors
     ///
@@ -126,7 +133,8 @@ impl ScalableBloomFilter {
         self.insert_hashes_new(hashes, &mut Bitmask::new())
     }
 
-    /// Adds every hash, and says which were certainly new, as [`insert_batch_new`](Self::insert_batch_new).
+    /// Adds every hash, and says which were certainly new, as
+    /// [`insert_batch_new`](Self::insert_batch_new).
     ///
     /// # Errors
     ///
@@ -196,8 +204,9 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Adds those of up to `N` hashes, at most [`AT_ONCE`], whose bit in `words` is zero, since no link has them, or one link only, with
-    /// capacity left, is there. The words then say which were new.
+    /// Adds those of up to `N` hashes, at most [`AT_ONCE`], whose bit in `words` is zero, since no
+    /// link has them, or one link only, with capacity left, is there. The words then say which were
+    /// new.
     fn add_missing<const N: usize>(
         &mut self,
         hashes: &[u64],

@@ -1,11 +1,13 @@
-//! A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive rate.
+//! A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive
+//! rate.
 //!
-//! A crawler that looks up whether it has seen a URL cannot say how many there will be. [`ScalableBloomFilter`] is a chain of the filters of
-//! [`blocked_bloom`], each larger and stricter than the one before, so that the rate of all of them together stays under the target at
-//! every size.
+//! A crawler that looks up whether it has seen a URL cannot say how many there will be.
+//! [`ScalableBloomFilter`] is a chain of the filters of [`blocked_bloom`], each larger and stricter
+//! than the one before, so that the rate of all of them together stays under the target at every
+//! size.
 //!
 //! ```
-//! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+//! use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};
 //! use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 //!
 //! // Hash and rate are decided once, for this filter and those beside it.
@@ -29,9 +31,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! If the number of keys is known when the last of them has come, a [builder](blocked_bloom::BloomFilterBuilder) makes one filter of the right
-//! size, which is smaller and needs one cache line for a lookup instead of one for each link. `docs/growing.md` in the repository says how the
-//! chain grows and what it costs.
+//! If the number of keys is known when the last of them has come, a
+//! [builder](blocked_bloom::BloomFilterBuilder) makes one filter of the right size, which is
+//! smaller and needs one cache line for a lookup instead of one for each link. `docs/growing.md` in
+//! the repository says how the chain grows and what it costs.
 //!
 //! # Types
 //!

@@ -1,5 +1,5 @@
-//! The union of two chains: one chain with the links of both. Links are not OR-ed together: they have different sizes, and two of the
-//! same size would be overfull.
+//! The union of two chains: one chain with the links of both. Links are not OR-ed together: they
+//! have different sizes, and two of the same size would be overfull.
 
 use blocked_bloom::{AllocError, BloomFilter};
 
@@ -7,17 +7,19 @@ use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 
 impl ScalableBloomFilter {
-    /// Adds everything that is in `other`, by taking over its links. No bit changes, no memory is copied.
+    /// Adds everything that is in `other`, by taking over its links. No bit changes, no memory is
+    /// copied.
     ///
-    /// The target becomes the sum of both targets, at most 1, for every link of both may be wrong; so does the memory. Keys
-    /// that are in both are counted, and stored, twice. Further keys go into this filter's last link; what capacity `other` had
-    /// left in its last one is given up, and growth and tightening stay this filter's. Where the keys are still at hand,
-    /// adding them again is tighter.
+    /// The target becomes the sum of both targets, at most 1, for every link of both may be wrong;
+    /// so does the memory. Keys that are in both are counted, and stored, twice. Further keys go
+    /// into this filter's last link; what capacity `other` had left in its last one is given up,
+    /// and growth and tightening stay this filter's. Where the keys are still at hand, adding them
+    /// again is tighter.
     ///
     /// # Errors
     ///
-    /// [`ScalableError::HashMismatch`], or [`ScalableError::Alloc`] if the list of links cannot grow. This filter is then
-    /// unchanged, `other` is gone: clone it to keep it.
+    /// [`ScalableError::HashMismatch`], or [`ScalableError::Alloc`] if the list of links cannot
+    /// grow. This filter is then unchanged, `other` is gone: clone it to keep it.
     pub fn union_with(&mut self, other: ScalableBloomFilter) -> Result<(), ScalableError> {
         let (left, right) = (self.shape.key_hash, other.shape.key_hash);
         if left != right {

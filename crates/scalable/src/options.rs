@@ -45,8 +45,9 @@ const fn growth() -> u32 {
 }
 
 impl ScalableOptions {
-    /// Filters whose rate stays at or under `false_positive_rate`, above 0 and under 1, and whose first link is for `first_items` keys
-    /// (0 counts as 1). Keys are hashed with XXH3-64 and seed 0.
+    /// Filters whose rate stays at or under `false_positive_rate`, above 0 and under 1, and whose
+    /// first link is for `first_items` keys (0 counts as 1). Keys are hashed with XXH3-64 and seed
+    /// 0.
     ///
     /// A guess too low costs links and memory, one too high the memory of the first link.
     pub fn new(false_positive_rate: f64, first_items: u64) -> Self {
@@ -59,9 +60,10 @@ impl ScalableOptions {
         }
     }
 
-    /// Filters beside those of `options`, of the same hash and seed, so that a key is hashed once for all of them. The rate is that of
-    /// [`Sizing::FalsePositiveRate`]; of another sizing, the one that `first_items` keys get. Nothing else is taken: no probes, no
-    /// prefixes, no limit of memory.
+    /// Filters beside those of `options`, of the same hash and seed, so that a key is hashed once
+    /// for all of them. The rate is that of [`Sizing::FalsePositiveRate`]; of another sizing, the
+    /// one that `first_items` keys get. Nothing else is taken: no probes, no prefixes, no limit of
+    /// memory.
     ///
     /// # Errors
     ///
@@ -91,16 +93,18 @@ impl ScalableOptions {
 
     /// Sets by how much each link is larger than the one before: 2 by default, up to 16.
     ///
-    /// With 4 there are half as many links to look up in, and up to 3/4 instead of 1/2 of the memory is not in use yet.
+    /// With 4 there are half as many links to look up in, and up to 3/4 instead of 1/2 of the
+    /// memory is not in use yet.
     #[must_use]
     pub fn with_growth(self, growth: u32) -> Self {
         ScalableOptions { growth, ..self }
     }
 
-    /// Sets how much of the rate that is left each link leaves for those after it: 0.85 by default, 0.05 to 0.95.
+    /// Sets how much of the rate that is left each link leaves for those after it: 0.85 by default,
+    /// 0.05 to 0.95.
     ///
-    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less up to four links, 0.9
-    /// from ten on.
+    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less up to four
+    /// links, 0.9 from ten on.
     #[must_use]
     pub fn with_tightening(self, tightening: f64) -> Self {
         ScalableOptions { tightening, ..self }

@@ -1,5 +1,5 @@
-//! The stored form of a growing filter: the container of `docs/format.md` with the magic `89 42 42 47 52 4f 57 0a`. Its links are
-//! ordinary stored filters with the checks of such.
+//! The stored form of a growing filter: the container of `docs/format.md` with the magic `89 42 42
+//! 47 52 4f 57 0a`. Its links are ordinary stored filters with the checks of such.
 
 use alloc::vec::Vec;
 use core::error::Error;
@@ -20,20 +20,22 @@ const HASH: usize = 10;
 /// Where the header has the checksum of the checksums that end the headers of the links.
 const LINKS_CHECKSUM: usize = 40;
 
-/// Where the header of a link has its number of blocks, and its own checksum, which is the last of it.
+/// Where the header of a link has its number of blocks, and its own checksum, which is the last of
+/// it.
 const LINK_BLOCKS: usize = 24;
 const LINK_CHECKSUM: usize = 56;
 
 impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
-    /// Opens a stored growing filter and verifies all of it. Cost: reads everything once. Allocates a list of the links, and copies no
-    /// block.
+    /// Opens a stored growing filter and verifies all of it. Cost: reads everything once. Allocates
+    /// a list of the links, and copies no block.
     ///
     /// # Errors
     ///
-    /// [`ScalableFormatError`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is
-    /// an error. Such bytes must not be used to answer "absent".
+    /// [`ScalableFormatError`] says what was found, where, and what was expected. Every truncation,
+    /// extension and flipped bit is an error. Such bytes must not be used to answer "absent".
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
     /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
     /// filter.insert("apple")?;
@@ -48,15 +50,17 @@ impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
         Self::open(bytes, BloomFilter::from_bytes)
     }
 
-    /// Opens a stored growing filter whose blocks are known to be undamaged: a file of one's own that is mapped. Verifies lengths and
-    /// headers, that of each link too, and not the blocks: bits that are damaged there may make keys "absent" that were added. Cost: reads
-    /// 64 bytes for the filter and for each link. Allocates a list of the links.
+    /// Opens a stored growing filter whose blocks are known to be undamaged: a file of one's own
+    /// that is mapped. Verifies lengths and headers, that of each link too, and not the blocks:
+    /// bits that are damaged there may make keys "absent" that were added. Cost: reads 64 bytes for
+    /// the filter and for each link. Allocates a list of the links.
     ///
     /// # Errors
     ///
     /// Those of [`from_bytes`](Self::from_bytes), but for the checksums of blocks.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
     /// let mut filter = ScalableOptions::new(0.01, 100).build()?;
     /// filter.insert("apple")?;
@@ -97,13 +101,14 @@ impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
 }
 
 impl<D> ScalableBloomFilter<D> {
-    /// The same filter if it was made with this hash and seed: to be called once where a filter is opened that will be looked up by hash.
+    /// The same filter if it was made with this hash and seed: to be called once where a filter is
+    /// opened that will be looked up by hash.
     ///
     /// # Errors
     ///
     /// [`ScalableFormatError::HashMismatch`] naming both.
     pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, ScalableFormatError> {
-        match self.key_hash() {
+        match self.shape.key_hash {
             found if found == expected => Ok(self),
             found => Err(ScalableFormatError::HashMismatch { found, expected }),
         }
@@ -140,8 +145,9 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         Ok((headers.len() * HEADER_BYTES) as u64 + self.memory_bytes())
     }
 
-    /// The headers of the stored form, for those who send it in pieces: that of the filter, and one for each of the [`links`](Self::links),
-    /// which is followed by the blocks of the link. Cost: reads the blocks, for their checksums.
+    /// The headers of the stored form, for those who send it in pieces: that of the filter, and one
+    /// for each of the [`links`](Self::links), which is followed by the blocks of the link. Cost:
+    /// reads the blocks, for their checksums.
     pub fn stored_headers(&self) -> Vec<[u8; HEADER_BYTES]> {
         let ScalableOptions { key_hash, rate, tightening, growth, items } = self.shape;
         let mut header = Header::new(MAGIC, VERSION);
@@ -161,7 +167,8 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
     }
 }
 
-/// Bytes of the stored filter that begins here, as its header gives them, or all if there are not as many: right if the header is.
+/// Bytes of the stored filter that begins here, as its header gives them, or all if there are not
+/// as many: right if the header is.
 fn link_length(rest: &[u8]) -> usize {
     let blocks = rest.get(LINK_BLOCKS..).and_then(|rest| rest.first_chunk());
     let blocks = blocks.map_or(0, |&bytes| u32::from_le_bytes(bytes));
@@ -230,8 +237,8 @@ pub enum ScalableFormatError {
 }
 
 impl ScalableFormatError {
-    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes end or should have ended,
-    /// whichever comes first.
+    /// The offset, in bytes, of the field at fault; for a wrong length, the place where the bytes
+    /// end or should have ended, whichever comes first.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),

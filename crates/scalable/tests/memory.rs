@@ -1,10 +1,11 @@
-//! A link that there is no memory for, by an allocator that gives no more than 16 MiB at once, whatever the machine has.
+//! A link that there is no memory for, by an allocator that gives no more than 16 MiB at once,
+//! whatever the machine has.
 
 #![expect(unsafe_code, reason = "an allocator that refuses is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use blocked_bloom::{Bitmask, KeyHasher};
+use blocked_bloom::{Bitmask, Filter, KeyHasher};
 use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
 struct Bounded;

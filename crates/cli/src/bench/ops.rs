@@ -8,7 +8,8 @@ use benches::clock::Case;
 use benches::split_block::SplitBlocks;
 use benches::workload::{Key, Mix, filled, for_all_hashes, hash, key, lookup_count};
 use blocked_bloom::{
-    Bitmask, BloomFilter, BloomFilterBuilder, BuildError, FilterOptions, Kernel, KeyHash, KeyHasher,
+    Bitmask, BloomFilter, BloomFilterBuilder, BuildError, Filter as _, FilterOptions, Kernel,
+    KeyHash, KeyHasher,
 };
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_lsm::FilterMetrics;

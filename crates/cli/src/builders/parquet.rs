@@ -1,6 +1,6 @@
 //! Parquet's split-block filters.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter as _};
 use blocked_bloom_formats::parquet::{MAX_BITSET_BYTES, PhysicalType, SplitBlockFilter};
 use blocked_bloom_inspect::{value_of_bytes, value_of_text};
 use indicatif::BinaryBytes;

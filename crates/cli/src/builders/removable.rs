@@ -1,6 +1,6 @@
 //! The removable filter of `blocked-bloom-removable`.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter as _};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
 use super::{BuildOptions, Builder, Built, push};

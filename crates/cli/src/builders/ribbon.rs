@@ -21,7 +21,7 @@ pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Fa
     let rate = options.false_positive_rate.unwrap_or(DEFAULT_RATE);
     let filters = FilterOptions::new(Sizing::FalsePositiveRate(rate))
         .with_key_hash(KeyHash::Xxh3 { seed: options.seed });
-    let ribbon = RibbonOptions::from(&filters);
+    let ribbon = RibbonOptions::for_filters(&filters);
     // The range does not depend on the keys: an error before they are read.
     ribbon.estimated_bytes(0).map_err(Failure::new)?;
     let builder = ribbon.builder();

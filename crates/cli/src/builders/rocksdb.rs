@@ -1,6 +1,6 @@
 //! RocksDB's filter blocks.
 
-use blocked_bloom::{Bitmask, Sizing};
+use blocked_bloom::{Bitmask, Filter as _, Sizing};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder, hash_key,
 };

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, MAX_RECOMMENDED_BLOCKS,
-    Params, Sizing,
+    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash,
+    MAX_RECOMMENDED_BLOCKS, Params, Sizing,
 };
 use blocked_bloom_inspect::Format;
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};

@@ -2,7 +2,7 @@
 
 use benches::split_block::SplitBlocks;
 use benches::workload::Mix;
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter as _, Kernel};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use serde_json::Value;
 

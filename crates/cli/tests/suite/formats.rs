@@ -356,7 +356,8 @@ fn filter_blocks_are_built_as_rocksdb_builds_them() {
         (&"rocksdb-block".into(), &"FastLocalBloom".into())
     );
     let block = dir.read("words.filter");
-    let view = FilterBlock::from_bytes(&block).unwrap().view().unwrap();
+    let opened = FilterBlock::from_bytes(&block).unwrap();
+    let view = opened.view().unwrap();
     assert_eq!(info["fill_ratio"], view.fill_ratio());
     assert_eq!(info["estimated_keys"], view.estimated_keys().unwrap());
     assert_parts(

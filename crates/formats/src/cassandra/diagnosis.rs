@@ -32,8 +32,9 @@ impl Diagnosis {
         self.found[layout as usize]
     }
 
-    /// The only layout in which the file may hold every known key. None if there is none (the keys are not of this file, or it is
-    /// damaged), if several fit (too few keys, or hardly a zero bit), or if no key was given.
+    /// The only layout in which the file may hold every known key. None if there is none (the keys
+    /// are not of this file, or it is damaged), if several fit (too few keys, or hardly a zero
+    /// bit), or if no key was given.
     ///
     /// ```
     /// # use blocked_bloom_formats::cassandra::diagnose;
@@ -50,11 +51,13 @@ impl Diagnosis {
 
 /// Looks keys up that are known to be in the file's table, once in each layout.
 ///
-/// File names can be wrong: among Cassandra's own test files, one named `la` has the halves of the hash in the order of `ma`, and
-/// some named `na` were written before 4.0 was final, with the bits of 3.0. In a wrong layout hardly any key is found, so a handful
-/// of keys decides; a rare false positive does not matter unless every key has one.
+/// File names can be wrong: among Cassandra's own test files, one named `la` has the halves of the
+/// hash in the order of `ma`, and some named `na` were written before 4.0 was final, with the bits
+/// of 3.0. In a wrong layout hardly any key is found, so a handful of keys decides; a rare false
+/// positive does not matter unless every key has one.
 ///
-/// Keys are partition keys as the table stores them, from its data or index file. Cost: three lookups per key.
+/// Keys are partition keys as the table stores them, from its data or index file. Cost: three
+/// lookups per key.
 ///
 /// # Errors
 ///

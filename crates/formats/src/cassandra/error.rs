@@ -3,8 +3,8 @@
 use alloc::string::String;
 use core::fmt::{self, Display, Formatter};
 
-/// Why the layout of a `Filter.db` is not known from its name or version, or a key has no serialized form. What is wrong with the bytes is a
-/// [`ClassicalError`](crate::ClassicalError).
+/// Why the layout of a `Filter.db` is not known from its name or version, or a key has no
+/// serialized form. What is wrong with the bytes is a [`ClassicalError`](crate::ClassicalError).
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraError, Layout};

@@ -8,12 +8,14 @@ use super::sizing::Shape;
 use crate::classical::{Fields, Scheme, Walk, Words};
 use crate::{ClassicalError, ClassicalFilter};
 
-/// A `Filter.db`, wherever its bytes are: those that Cassandra writes for the same keys, expected number of partitions and
-/// `bloom_filter_fp_chance`. Its scheme is the [`Layout`], which is always the caller's choice: the bytes do not say it.
+/// A `Filter.db`, wherever its bytes are: those that Cassandra writes for the same keys, expected
+/// number of partitions and `bloom_filter_fp_chance`. Its scheme is the [`Layout`], which is always
+/// the caller's choice: the bytes do not say it.
 ///
-/// A key is the partition key as Cassandra serializes it: see [`composite_key`](super::composite_key). A file of no bytes is a filter that
-/// answers "maybe" to every key: Cassandra reads it so, and writes it at a chance of 1. Cassandra's `Digest` file is about the data, not
-/// the filter.
+/// A key is the partition key as Cassandra serializes it: see
+/// [`composite_key`](super::composite_key). A file of no bytes is a filter that answers "maybe" to
+/// every key: Cassandra reads it so, and writes it at a chance of 1. Cassandra's `Digest` file is
+/// about the data, not the filter.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout, Shape};
@@ -47,7 +49,8 @@ impl Scheme for Layout {
         }
     }
 
-    /// The position is the magnitude of Java's remainder, whose sign is that of the dividend. The magnitude of the smallest number is 2^63.
+    /// The position is the magnitude of Java's remainder, whose sign is that of the dividend. The
+    /// magnitude of the smallest number is 2^63.
     #[inline]
     fn dividend(self, number: u64) -> u64 {
         number.cast_signed().unsigned_abs()
@@ -76,8 +79,8 @@ impl Words for Layout {
 }
 
 impl CassandraFilter {
-    /// An empty filter, sized as Cassandra sizes it for an estimated number of partitions and the table's
-    /// `bloom_filter_fp_chance`: see [`Shape::for_partitions`].
+    /// An empty filter, sized as Cassandra sizes it for an estimated number of partitions and the
+    /// table's `bloom_filter_fp_chance`: see [`Shape::for_partitions`].
     ///
     /// # Errors
     ///
@@ -105,9 +108,10 @@ impl<D: AsRef<[u8]>> CassandraFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Truncated`] for 1 to 7 bytes; [`ClassicalError::OutOfRange`] unless there are 1 to 21 probes and 1 to 2^31 - 1 words;
-    /// [`ClassicalError::Length`] unless the words are as many as the header says and nothing follows. Bytes that fail must not be used to
-    /// answer "absent".
+    /// [`ClassicalError::Truncated`] for 1 to 7 bytes; [`ClassicalError::OutOfRange`] unless there
+    /// are 1 to 21 probes and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are
+    /// as many as the header says and nothing follows. Bytes that fail must not be used to answer
+    /// "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};

@@ -4,8 +4,8 @@ use crate::murmur3;
 
 /// Both halves of a partition key's hash, from [`hash_key`].
 ///
-/// The hash does not depend on the table or on the [`Layout`](super::Layout): hash a key once, look it up in the filter of every
-/// SSTable.
+/// The hash does not depend on the table or on the [`Layout`](super::Layout): hash a key once, look
+/// it up in the filter of every SSTable.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::hash_key;
@@ -15,7 +15,8 @@ use crate::murmur3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Hash128 {
-    /// The first half, which is also the token of Cassandra's Murmur3Partitioner (as a signed number, for keys that are not empty).
+    /// The first half, which is also the token of Cassandra's Murmur3Partitioner (as a signed
+    /// number, for keys that are not empty).
     pub h1: u64,
     /// The second half.
     pub h2: u64,
@@ -28,10 +29,12 @@ impl Hash128 {
     }
 }
 
-/// The hash of a partition key's bytes: MurmurHash3_x64_128 with seed 0, but as Cassandra computes it.
+/// The hash of a partition key's bytes: MurmurHash3_x64_128 with seed 0, but as Cassandra computes
+/// it.
 ///
-/// Cassandra sign-extends each byte of the tail, which is the last `len % 16` bytes, before it shifts it into place. A key whose
-/// tail has a byte of 0x80 or more hashes differently under other implementations of MurmurHash3; every other key does not.
+/// Cassandra sign-extends each byte of the tail, which is the last `len % 16` bytes, before it
+/// shifts it into place. A key whose tail has a byte of 0x80 or more hashes differently under other
+/// implementations of MurmurHash3; every other key does not.
 ///
 /// Cost: about one nanosecond per four bytes and a few more.
 ///

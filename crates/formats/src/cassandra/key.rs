@@ -4,10 +4,12 @@ use alloc::vec::Vec;
 
 use super::error::CassandraError;
 
-/// The bytes of a partition key of several columns: each component's length in two big-endian bytes, the component, a zero byte.
+/// The bytes of a partition key of several columns: each component's length in two big-endian
+/// bytes, the component, a zero byte.
 ///
-/// Components are in the order of the table's `PRIMARY KEY ((a, b), …)`, each in the serialized form of its type. A partition key of
-/// one column needs no function: it is that column's serialized form as it is. Serialized forms:
+/// Components are in the order of the table's `PRIMARY KEY ((a, b), …)`, each in the serialized
+/// form of its type. A partition key of one column needs no function: it is that column's
+/// serialized form as it is. Serialized forms:
 ///
 /// | type | bytes |
 /// |---|---|

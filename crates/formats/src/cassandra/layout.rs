@@ -1,5 +1,5 @@
-//! How a `Filter.db` is to be read: nothing in its bytes tells, only the version in its file name. A version that is not known is an
-//! error, never a guess.
+//! How a `Filter.db` is to be read: nothing in its bytes tells, only the version in its file name.
+//! A version that is not known is an error, never a guess.
 
 use alloc::string::String;
 
@@ -13,8 +13,9 @@ use super::error::CassandraError;
 /// | [`Since3`](Self::Since3) | `ma` to `me` | 3.0 to 3.11 | reversed | `h2`, `h1` |
 /// | [`Since4`](Self::Since4) | `na` to `oa`, and `da` of the `bti` format | 4.0 onward | in order | `h2`, `h1` |
 ///
-/// Read in the wrong layout, a filter answers "absent" for nearly every key that is there, and no check can tell: take the layout
-/// from the file name, and try [`diagnose`](super::diagnose) with known keys where names are in doubt.
+/// Read in the wrong layout, a filter answers "absent" for nearly every key that is there, and no
+/// check can tell: take the layout from the file name, and try [`diagnose`](super::diagnose) with
+/// known keys where names are in doubt.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::Layout;
@@ -39,12 +40,14 @@ impl Layout {
 
     /// The layout of an SSTable version such as `nb`.
     ///
-    /// The first letter is the major version, which is what the layout depends on; the second may be any letter, so that a minor
-    /// version unknown to this crate is read like its siblings. `ic` is the first version of its major one that is known.
+    /// The first letter is the major version, which is what the layout depends on; the second may
+    /// be any letter, so that a minor version unknown to this crate is read like its siblings. `ic`
+    /// is the first version of its major one that is known.
     ///
     /// # Errors
     ///
-    /// [`CassandraError::Version`] for anything else: older than `ic`, a major version unknown to this crate, other text.
+    /// [`CassandraError::Version`] for anything else: older than `ic`, a major version unknown to
+    /// this crate, other text.
     pub fn of_version(version: &str) -> Result<Self, CassandraError> {
         match version.as_bytes() {
             [b'i', b'c'..=b'z'] | [b'j'..=b'l', b'a'..=b'z'] => Ok(Layout::UpTo2),
@@ -56,13 +59,14 @@ impl Layout {
 
     /// The layout of a filter from its file name, with or without a path (separated by `/` or `\`).
     ///
-    /// Two forms are known: `nb-1-big-Filter.db` (the format is `big` or `bti`, the identifier anything) and, up to Cassandra
-    /// 2.1, `Keyspace-table-jb-1-Filter.db`. Words before them, such as `tmp-`, are ignored.
+    /// Two forms are known: `nb-1-big-Filter.db` (the format is `big` or `bti`, the identifier
+    /// anything) and, up to Cassandra 2.1, `Keyspace-table-jb-1-Filter.db`. Words before them, such
+    /// as `tmp-`, are ignored.
     ///
     /// # Errors
     ///
-    /// [`CassandraError::FileName`] if the name has neither form; [`CassandraError::Version`] if its version is not known, or not
-    /// of the format named.
+    /// [`CassandraError::FileName`] if the name has neither form; [`CassandraError::Version`] if
+    /// its version is not known, or not of the format named.
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::Layout;
@@ -78,7 +82,8 @@ impl Layout {
         let (component, format, id) = (word(), word(), word());
         let version = match format {
             "big" | "bti" if !id.is_empty() => word(),
-            // What stands third from the end is the version; the keyspace and the table come before it.
+            // What stands third from the end is the version; the keyspace and the table come before
+            // it.
             _ if is_number(format) && !word().is_empty() && !word().is_empty() => id,
             _ => "",
         };

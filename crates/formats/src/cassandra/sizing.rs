@@ -1,5 +1,5 @@
-//! The size of a filter: how Cassandra gets from an estimated number of partitions and a chance to probes and words. Its table of
-//! probabilities is computed here, not listed.
+//! The size of a filter: how Cassandra gets from an estimated number of partitions and a chance to
+//! probes and words. Its table of probabilities is computed here, not listed.
 
 use super::layout::Layout;
 use crate::classical::{Number, check_rate};
@@ -10,7 +10,8 @@ const MAX_BITS_PER_KEY: u32 = 20;
 /// Bits beyond those per key.
 const EXCESS_BITS: u64 = 20;
 
-/// The lowest chance: the entry of Cassandra's table for the most bits per key and their best number of probes.
+/// The lowest chance: the entry of Cassandra's table for the most bits per key and their best
+/// number of probes.
 const LOWEST_CHANCE: f64 = 6.71e-5;
 
 /// Layout, probes (1 to 21) and words of a filter.
@@ -23,17 +24,20 @@ const LOWEST_CHANCE: f64 = 6.71e-5;
 pub type Shape = ClassicalShape<Layout>;
 
 impl Shape {
-    /// The shape that Cassandra gives a filter of this many partitions and a table's `bloom_filter_fp_chance` (0.01 unless set).
-    /// That of no bytes at a chance of 1: such a table has no filter.
+    /// The shape that Cassandra gives a filter of this many partitions and a table's
+    /// `bloom_filter_fp_chance` (0.01 unless set). That of no bytes at a chance of 1: such a table
+    /// has no filter.
     ///
-    /// Cassandra takes the number of partitions from an estimate, so its own files are often larger than the partitions in them
-    /// need. The rate that a shape really has is [`false_positive_rate`](Self::false_positive_rate); it is mostly lower than the
-    /// chance given, but higher above 0.4, where Cassandra gives one bit per key and two probes.
+    /// Cassandra takes the number of partitions from an estimate, so its own files are often larger
+    /// than the partitions in them need. The rate that a shape really has is
+    /// [`false_positive_rate`](Self::false_positive_rate); it is mostly lower than the chance
+    /// given, but higher above 0.4, where Cassandra gives one bit per key and two probes.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::RateOutOfRange`] unless the chance is above 0 and up to 1; [`ClassicalError::RateTooLow`] below
-    /// 0.0000671; [`ClassicalError::OutOfRange`] if more than 2^31 - 1 words would be needed.
+    /// [`ClassicalError::RateOutOfRange`] unless the chance is above 0 and up to 1;
+    /// [`ClassicalError::RateTooLow`] below 0.0000671; [`ClassicalError::OutOfRange`] if more than
+    /// 2^31 - 1 words would be needed.
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{Layout, Shape};
@@ -61,7 +65,8 @@ impl Shape {
     }
 }
 
-/// The probes and bits per key of the first row of the table that is good enough, with as few probes as will do.
+/// The probes and bits per key of the first row of the table that is good enough, with as few
+/// probes as will do.
 fn probes_and_bits(fp_chance: f64) -> (u32, u32) {
     if fp_chance >= table(2, best(2)) {
         // Where Cassandra means two bits and one probe, it passes them in the wrong order.
@@ -83,8 +88,8 @@ fn best(bits_per_key: u32) -> u32 {
     libm::round(f64::from(bits_per_key) * core::f64::consts::LN_2) as u32
 }
 
-/// Cassandra's table, which lists the chance of a classical filter to three significant digits: `(1 - e^(-k/b))^k`. One of its 157
-/// entries is rounded further.
+/// Cassandra's table, which lists the chance of a classical filter to three significant digits: `(1
+/// - e^(-k/b))^k`. One of its 157 entries is rounded further.
 fn table(bits_per_key: u32, probes: u32) -> f64 {
     if (bits_per_key, probes) == (5, 3) {
         return 0.092;
@@ -95,6 +100,7 @@ fn table(bits_per_key: u32, probes: u32) -> f64 {
     while exact * scale < 100.0 {
         scale *= 10.0;
     }
-    // A whole number divided by a power of ten is the very number that the decimal digits stand for.
+    // A whole number divided by a power of ten is the very number that the decimal digits stand
+    // for.
     libm::round(exact * scale) / scale
 }

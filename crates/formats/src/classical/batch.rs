@@ -1,4 +1,5 @@
-//! Batches over filters that outgrow the cache: when which cache lines of which key are prefetched and tested.
+//! Batches over filters that outgrow the cache: when which cache lines of which key are prefetched
+//! and tested.
 
 use super::bit_array::BitArray;
 use super::scheme::{Scheme, Walk};
@@ -74,9 +75,10 @@ impl Group {
 
 /// Writes bit `i % 64` of `words[i / 64]` for hash `i`; there is one word per 64 hashes.
 ///
-/// Half of all probes for absent keys meet a zero, and a line that is prefetched in vain costs as much as one that is needed. So a
-/// key's first two lines are prefetched when it is hashed, the others a group later if both bits are set, and those are tested when
-/// one more group has passed. Prefetching all lines at once takes twice as long for absent keys, and no less for present ones.
+/// Half of all probes for absent keys meet a zero, and a line that is prefetched in vain costs as
+/// much as one that is needed. So a key's first two lines are prefetched when it is hashed, the
+/// others a group later if both bits are set, and those are tested when one more group has passed.
+/// Prefetching all lines at once takes twice as long for absent keys, and no less for present ones.
 pub(super) fn contains_all<S: Scheme>(
     array: BitArray<'_, S>,
     hashes: impl Iterator<Item = S::Hash>,

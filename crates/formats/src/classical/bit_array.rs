@@ -31,8 +31,9 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         self.shape.scheme().walk(hash)
     }
 
-    /// One probe after the other. Testing the first two at once took present keys in cache 1.4 times as long, and gained a tenth for absent
-    /// ones from memory, which a batch looks up five times as fast.
+    /// One probe after the other. Testing the first two at once took present keys in cache 1.4
+    /// times as long, and gained a tenth for absent ones from memory, which a batch looks up five
+    /// times as fast.
     #[inline]
     pub(super) fn contains(self, hash: S::Hash) -> bool {
         let mut walk = self.walk(hash);
@@ -57,7 +58,8 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         self.shape.position(walk.advance())
     }
 
-    /// The positions of the first two probes, taken off the walk; twice the same where a key has one.
+    /// The positions of the first two probes, taken off the walk; twice the same where a key has
+    /// one.
     #[inline]
     pub(super) fn first(self, walk: &mut Walk) -> [u64; 2] {
         let first = self.next(walk);

@@ -1,4 +1,5 @@
-//! Why a classical filter cannot be read, sized or merged; the numbers of a header, and the check of their ranges.
+//! Why a classical filter cannot be read, sized or merged; the numbers of a header, and the check
+//! of their ranges.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -54,7 +55,8 @@ pub enum ClassicalError {
         /// The lowest.
         least: f64,
     },
-    /// The other filter has another strategy, version, seed or layout, or other numbers of probes or words.
+    /// The other filter has another strategy, version, seed or layout, or other numbers of probes
+    /// or words.
     Mismatch {
         /// Which of these.
         field: &'static str,

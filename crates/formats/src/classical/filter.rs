@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Formatter};
 
+use blocked_bloom::parts::fill_with_hits;
 use blocked_bloom::{AllocError, Bitmask};
 
 use super::bit_array::{BitArray, PREFETCH_THRESHOLD};
 use super::error::ClassicalError;
 use super::scheme::{ClassicalShape, Scheme, Words};
-use crate::words::fill_with_maybe;
 
 /// Keys between the prefetch of their lines and the setting of their bits.
 const DISTANCE: usize = 16;
@@ -22,13 +22,16 @@ const DISTANCE: usize = 16;
 /// | `ClassicalFilter<S, D>` | where `D` has them: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]` | `from_bytes` |
 /// | `ClassicalFilter<S, &[u8]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
 ///
-/// All are looked up alike, and their bytes are the stored ones at every moment. `S` is [`guava::Strategy`](crate::guava::Strategy),
-/// [`spark::Version`](crate::spark::Version), [`cassandra::Layout`](crate::cassandra::Layout) or
-/// [`redis::LinkScheme`](crate::redis::LinkScheme), each with names of its own for these types: [`GuavaFilter`](crate::guava::GuavaFilter),
-/// [`SparkFilter`](crate::spark::SparkFilter), [`CassandraFilter`](crate::cassandra::CassandraFilter), [`Link`](crate::redis::Link).
+/// All are looked up alike, and their bytes are the stored ones at every moment. `S` is
+/// [`guava::Strategy`](crate::guava::Strategy), [`spark::Version`](crate::spark::Version),
+/// [`cassandra::Layout`](crate::cassandra::Layout) or
+/// [`redis::LinkScheme`](crate::redis::LinkScheme), each with names of its own for these types:
+/// [`GuavaFilter`](crate::guava::GuavaFilter), [`SparkFilter`](crate::spark::SparkFilter),
+/// [`CassandraFilter`](crate::cassandra::CassandraFilter), [`Link`](crate::redis::Link).
 ///
-/// If the owner of the bytes lends more or fewer than were opened, every answer is "maybe". None of these systems stores a **checksum**: a
-/// bit that was cleared cannot be seen, and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
+/// If the owner of the bytes lends more or fewer than were opened, every answer is "maybe". None of
+/// these systems stores a **checksum**: a bit that was cleared cannot be seen, and makes a key that
+/// is there "absent". Where such bytes travel, keep a checksum of your own.
 ///
 /// ```
 /// # #[cfg(feature = "spark")] {
@@ -78,10 +81,12 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         (bytes.len() as u64 == words).then(|| BitArray::new(bytes, self.shape))
     }
 
-    /// Whether the key may be present: false means certainly absent. A key is bytes: what the program's `Funnel` makes of it (Guava), what
-    /// `putBinary` or, as UTF-8, `putString` took (Spark), a serialized partition key (Cassandra).
+    /// Whether the key may be present: false means certainly absent. A key is bytes: what the
+    /// program's `Funnel` makes of it (Guava), what `putBinary` or, as UTF-8, `putString` took
+    /// (Spark), a serialized partition key (Cassandra).
     ///
-    /// Cost: its hash, and a cache line per probe up to the first zero bit: two on average for an absent key, all of them for a present one.
+    /// Cost: its hash, and a cache line per probe up to the first zero bit: two on average for an
+    /// absent key, all of them for a present one.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.shape.scheme.hash_key(key.as_ref()))
@@ -93,7 +98,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         self.array().is_none_or(|array| array.contains(hash))
     }
 
-    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash, if the filter outgrows the cache.
+    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash,
+    /// if the filter outgrows the cache.
     #[inline]
     pub fn prefetch_hash(&self, hash: S::Hash) {
         if let Some(array) = self.array()
@@ -108,16 +114,19 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         self.shape.bits() / 8 > PREFETCH_THRESHOLD
     }
 
-    /// Looks up every key; `hits` then has one bit per key. Batches may have any length. If a key panics when it is read, the mask is empty.
+    /// Looks up every key; `hits` then has one bit per key. Batches may have any length. If a key
+    /// panics when it is read, the mask is empty.
     ///
-    /// Cost: the hash of each key, and in filters that outgrow the cache the cache lines of its probes, which are prefetched while other
-    /// keys are tested: on a filter of 100 MB a sixth to a third of the time that keys take one by one (`cargo bench --bench classical`).
+    /// Cost: the hash of each key, and in filters that outgrow the cache the cache lines of its
+    /// probes, which are prefetched while other keys are tested: on a filter of 100 MB a sixth to a
+    /// third of the time that keys take one by one (`cargo bench --bench classical`).
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|key| self.shape.scheme.hash_key(key.as_ref()));
         hits.write(keys.len(), |words| self.look_up(hashes, words));
     }
 
-    /// Looks up every hash; `hits` then has one bit per hash: how one batch of keys is looked up in many filters.
+    /// Looks up every hash; `hits` then has one bit per hash: how one batch of keys is looked up in
+    /// many filters.
     pub fn contains_hashes(&self, hashes: &[S::Hash], hits: &mut Bitmask) {
         hits.write(hashes.len(), |words| self.look_up(hashes.iter().copied(), words));
     }
@@ -131,7 +140,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     ) {
         match self.array() {
             Some(array) => array.contains_all(hashes, words),
-            None => fill_with_maybe(words, hashes.len()),
+            None => fill_with_hits(words, hashes.len()),
         }
     }
 
@@ -144,7 +153,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Alloc`] if the memory cannot be had; [`ClassicalError::Length`] if the owner of the bytes lends others than were opened.
+    /// [`ClassicalError::Alloc`] if the memory cannot be had; [`ClassicalError::Length`] if the
+    /// owner of the bytes lends others than were opened.
     pub fn to_filter(&self) -> Result<ClassicalFilter<S>, ClassicalError> {
         let stored = self.check_length()?;
         let mut bytes = Vec::new();
@@ -174,7 +184,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         self.shape
     }
 
-    /// Whether the filter answers "maybe" to everything: there are no bits, or the owner of the bytes lends others than were opened.
+    /// Whether the filter answers "maybe" to everything: there are no bits, or the owner of the
+    /// bytes lends others than were opened.
     pub fn is_pass_all(&self) -> bool {
         self.shape.probes() == 0 || self.array().is_none()
     }
@@ -185,8 +196,9 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         array.map_or(1.0, BitArray::fill_ratio)
     }
 
-    /// Estimate of the distinct keys in the filter, from its bits: `-(m / k) ln(1 - fill)` for `k` probes and `m` bits, Guava's
-    /// `approximateElementCount`. None if no bit is zero: then only "many" is known.
+    /// Estimate of the distinct keys in the filter, from its bits: `-(m / k) ln(1 - fill)` for `k`
+    /// probes and `m` bits, Guava's `approximateElementCount`. None if no bit is zero: then only
+    /// "many" is known.
     ///
     /// Cost: reads every byte.
     pub fn estimated_keys(&self) -> Option<u64> {
@@ -195,8 +207,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         keys.is_finite().then(|| libm::round(keys) as u64)
     }
 
-    /// False-positive rate that the filter really has, from its bits: `fill^k` for `k` probes, `expectedFpp` of Guava and Spark; 1 if every
-    /// key passes.
+    /// False-positive rate that the filter really has, from its bits: `fill^k` for `k` probes,
+    /// `expectedFpp` of Guava and Spark; 1 if every key passes.
     ///
     /// Cost: reads every byte.
     pub fn estimated_false_positive_rate(&self) -> f64 {
@@ -204,7 +216,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     }
 }
 
-/// From this many bytes on the zeros are fresh pages of the system's: writing those of 500 MB takes a quarter of a second.
+/// From this many bytes on the zeros are fresh pages of the system's: writing those of 500 MB takes
+/// a quarter of a second.
 const LAZY: usize = 1 << 20;
 
 /// A header, and this many zeros.
@@ -215,7 +228,8 @@ fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let mut file = Vec::new();
     file.try_reserve_exact(total).map_err(|_| error)?;
     if total >= LAZY {
-        // Only `vec!` takes memory that is zero already, and it ends the program if there is none: what could just be had is given back for it.
+        // Only `vec!` takes memory that is zero already, and it ends the program if there is none:
+        // what could just be had is given back for it.
         drop(file);
         let mut file = vec![0; total];
         file[..header.len()].copy_from_slice(header);
@@ -232,15 +246,16 @@ impl<S: Scheme> ClassicalFilter<S> {
         Ok(ClassicalFilter { shape, bytes: zeroed(header, shape.bits() / 8)? })
     }
 
-    /// Adds a key of bytes, as [`contains`](Self::contains) takes it. Returns true if it was certainly not there before. The order of keys and
-    /// repeated keys make no difference.
+    /// Adds a key of bytes, as [`contains`](Self::contains) takes it. Returns true if it was
+    /// certainly not there before. The order of keys and repeated keys make no difference.
     ///
     /// Cost: its hash and a cache line per probe.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.shape.scheme.hash_key(key.as_ref()))
     }
 
-    /// Adds the key with this hash, of the filter's scheme. Returns true if it was certainly not there before.
+    /// Adds the key with this hash, of the filter's scheme. Returns true if it was certainly not
+    /// there before.
     #[inline]
     pub fn insert_hash(&mut self, hash: S::Hash) -> bool {
         let shape = self.shape;
@@ -261,8 +276,9 @@ impl<S: Scheme> ClassicalFilter<S> {
 
     /// Adds the keys with these hashes.
     ///
-    /// Cost: cache lines of later keys are prefetched while bits are set. In a filter of 100 MB that takes about a third of the time of
-    /// single insertions: hash some thousand keys, then add them.
+    /// Cost: cache lines of later keys are prefetched while bits are set. In a filter of 100 MB
+    /// that takes about a third of the time of single insertions: hash some thousand keys, then add
+    /// them.
     pub fn insert_hashes(&mut self, hashes: &[S::Hash]) {
         if !self.outgrows_cache() {
             return hashes.iter().for_each(|&hash| _ = self.insert_hash(hash));
@@ -287,13 +303,14 @@ impl<S: Words> ClassicalFilter<S> {
         Ok(Self::empty(shape, &shape.header())?)
     }
 
-    /// Adds every key of another filter of the same shape: `putAll` of Guava, `mergeInPlace` of Spark. That both programs make the same bytes
-    /// of a key is for the caller to know.
+    /// Adds every key of another filter of the same shape: `putAll` of Guava, `mergeInPlace` of
+    /// Spark. That both programs make the same bytes of a key is for the caller to know.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Mismatch`] if the scheme, the probes or the words differ; [`ClassicalError::Length`] if the owner of the other's bytes
-    /// lends others than were opened. The filter is then unchanged.
+    /// [`ClassicalError::Mismatch`] if the scheme, the probes or the words differ;
+    /// [`ClassicalError::Length`] if the owner of the other's bytes lends others than were opened.
+    /// The filter is then unchanged.
     ///
     /// ```
     /// # #[cfg(feature = "guava")] {

@@ -22,9 +22,10 @@ impl Modulus {
 
     /// `dividend mod divisor`.
     ///
-    /// With `d = divisor` and `m = (2^64 - 1 - r) / d` for some `0 <= r < d`, `x * m / 2^64` is below `x / d` by
-    /// `x * (1 + r) / (d * 2^64) <= x / 2^64 < 1`. Rounded down it is the quotient or one less, so the remainder is off by nothing or
-    /// by one `d`, and below `2 d <= 2^64`. A 64-bit division takes 10 to 40 cycles, this takes 8.
+    /// With `d = divisor` and `m = (2^64 - 1 - r) / d` for some `0 <= r < d`, `x * m / 2^64` is
+    /// below `x / d` by `x * (1 + r) / (d * 2^64) <= x / 2^64 < 1`. Rounded down it is the quotient
+    /// or one less, so the remainder is off by nothing or by one `d`, and below `2 d <= 2^64`. A
+    /// 64-bit division takes 10 to 40 cycles, this takes 8.
     #[inline]
     pub(super) fn remainder(self, dividend: u64) -> u64 {
         let quotient = ((u128::from(dividend) * u128::from(self.reciprocal)) >> 64) as u64;

@@ -1,4 +1,5 @@
-//! What differs between the systems' classical filters: where a key's bits are, and what is stored before them.
+//! What differs between the systems' classical filters: where a key's bits are, and what is stored
+//! before them.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Debug, Formatter};
@@ -6,8 +7,8 @@ use core::fmt::{self, Debug, Formatter};
 use super::error::{ClassicalError, Number};
 use super::modulus::Modulus;
 
-/// Where the bits of a key are in the filters of a system, and which bytes come before them. Nobody else can implement it, since this module
-/// is private.
+/// Where the bits of a key are in the filters of a system, and which bytes come before them. Nobody
+/// else can implement it, since this module is private.
 ///
 /// ```
 /// use blocked_bloom_formats::ClassicalFilter;
@@ -31,11 +32,12 @@ pub trait Scheme: Copy + Debug + PartialEq {
     /// The numbers that the positions of a key are computed from.
     fn walk(self, hash: Self::Hash) -> Walk;
 
-    /// What of a number of the walk is divided by the number of bits; the remainder is the position.
+    /// Maps a number of the walk to the one whose remainder, divided by the number of bits, is the
+    /// position of a bit.
     fn dividend(self, number: u64) -> u64;
 
-    /// What to exclusive-or a position with, to have bit `position % 8` of byte `position / 8`: 56, which reverses the bytes of each word,
-    /// where words are big-endian, or 0.
+    /// Exclusive-or a position with this, and its bit is bit `position % 8` of byte `position / 8`:
+    /// 56, which reverses the bytes of each word, where words are big-endian, else 0.
     #[inline]
     fn byte_flip(self) -> u64 {
         56
@@ -46,8 +48,8 @@ pub trait Scheme: Copy + Debug + PartialEq {
     fn added(&mut self) {}
 }
 
-/// The numbers that the positions of a key are computed from: an arithmetic sequence modulo 2^64. All these formats use double hashing
-/// (Kirsch and Mitzenmacher 2006).
+/// The numbers that the positions of a key are computed from: an arithmetic sequence modulo 2^64.
+/// All these formats use double hashing (Kirsch and Mitzenmacher 2006).
 ///
 /// ```
 /// # #[cfg(feature = "guava")] {
@@ -119,7 +121,8 @@ impl<S: Words> ClassicalShape<S> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::OutOfRange`] for other numbers of words, or of probes than 1 to 255 (Guava), 1,074 (Spark) or 21 (Cassandra).
+    /// [`ClassicalError::OutOfRange`] for other numbers of words, or of probes than 1 to 255
+    /// (Guava), 1,074 (Spark) or 21 (Cassandra).
     pub fn new(scheme: S, probes: u32, words: u32) -> Result<Self, ClassicalError> {
         Self::checked(scheme, Number::given(probes), Number::given(words))
     }
@@ -167,7 +170,8 @@ impl<S: Scheme> ClassicalShape<S> {
         self.probes
     }
 
-    /// Bits of the filter. Probes may fall on all of them, but in old links of RedisBloom's on the largest power of two that the link says.
+    /// Bits of the filter. Probes may fall on all of them, but in old links of RedisBloom's on the
+    /// largest power of two that the link says.
     #[inline]
     pub fn bits(self) -> u64 {
         self.bits
@@ -184,15 +188,17 @@ impl<S: Scheme> ClassicalShape<S> {
         if self.bits == 0 { 0 } else { self.scheme.header_bytes() }
     }
 
-    /// Bytes of a stored filter of this shape: the header and the bits, at most 16 GiB but for RedisBloom's links, which have no header.
+    /// Bytes of a stored filter of this shape: the header and the bits, at most 16 GiB but for
+    /// RedisBloom's links, which have no header.
     #[inline]
     pub fn stored_bytes(self) -> u64 {
         self.start() as u64 + self.bits / 8
     }
 
-    /// The false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k` probes, `n` keys and `m` bits (Bloom 1970,
-    /// with the usual approximation). Filters of a few words have more, and so have those of Spark's version 1 with many millions of
-    /// keys, whose positions come from 32 bits.
+    /// The false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k`
+    /// probes, `n` keys and `m` bits (Bloom 1970, with the usual approximation). Filters of a few
+    /// words have more, and so have those of Spark's version 1 with many millions of keys, whose
+    /// positions come from 32 bits.
     pub fn false_positive_rate(self, keys: u64) -> f64 {
         let set = f64::from(self.probes) * keys as f64;
         let fill = -libm::expm1(-set / self.used_bits() as f64);

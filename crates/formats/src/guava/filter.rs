@@ -6,7 +6,8 @@ use super::hash::{GuavaHash, hash_key};
 use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter of Guava's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the same insertions.
+/// A filter of Guava's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the
+/// same insertions.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::GuavaFilter;
@@ -36,8 +37,8 @@ pub type Shape = ClassicalShape<Strategy>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// `MURMUR128_MITZ_32`, 0: the halves of the first half, as numbers of 32 bits. Guava's before 17.0; such filters have a usable
-    /// range of 2^31 bits.
+    /// `MURMUR128_MITZ_32`, 0: the halves of the first half, as numbers of 32 bits. Guava's before
+    /// 17.0; such filters have a usable range of 2^31 bits.
     Mitz32,
     /// `MURMUR128_MITZ_64`, 1: both halves, as numbers of 64 bits.
     Mitz64,
@@ -56,7 +57,8 @@ impl Scheme for Strategy {
         hash_key(key)
     }
 
-    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` does so with the halves of the first half, one step ahead.
+    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` does so with the
+    /// halves of the first half, one step ahead.
     #[inline]
     fn walk(self, hash: GuavaHash) -> Walk {
         match self {
@@ -68,7 +70,8 @@ impl Scheme for Strategy {
         }
     }
 
-    /// `Mitz64` clears the sign bit; `Mitz32`, of whose numbers the lowest 32 bits count, inverts negative ones.
+    /// `Mitz64` clears the sign bit; `Mitz32`, of whose numbers the lowest 32 bits count, inverts
+    /// negative ones.
     #[inline]
     fn dividend(self, number: u64) -> u64 {
         match self {
@@ -94,18 +97,20 @@ impl Words for Strategy {
 }
 
 impl Shape {
-    /// The shape that `BloomFilter.create` gives a filter for this many insertions and this `fpp` (0.03 unless the program gives one):
-    /// `-n ln(p) / ln(2)^2` bits, cut to a whole number and then rounded up to words, and `-log2(p)` hash functions, rounded. No
-    /// insertions are taken for one, as Guava does.
+    /// The shape that `BloomFilter.create` gives a filter for this many insertions and this `fpp`
+    /// (0.03 unless the program gives one): `-n ln(p) / ln(2)^2` bits, cut to a whole number and
+    /// then rounded up to words, and `-log2(p)` hash functions, rounded. No insertions are taken
+    /// for one, as Guava does.
     ///
-    /// Guava up to 31 computed the hash functions from the cut number of bits: of filters for up to 152 keys, some have one more or less
-    /// (65 of 3,000 shapes), and its `isCompatible` is then false. For the shape of a filter that is there, take
-    /// [its own](ClassicalFilter::shape).
+    /// Guava up to 31 computed the hash functions from the cut number of bits: of filters for up to
+    /// 152 keys, some have one more or less (65 of 3,000 shapes), and its `isCompatible` is then
+    /// false. For the shape of a filter that is there, take [its own](ClassicalFilter::shape).
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1; [`ClassicalError::OutOfRange`] if there would be no bit, more
-    /// than 2^31 - 1 words, or more than 255 hash functions: Guava throws then.
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1;
+    /// [`ClassicalError::OutOfRange`] if there would be no bit, more than 2^31 - 1 words, or more
+    /// than 255 hash functions: Guava throws then.
     pub fn for_insertions(insertions: u64, fpp: f64) -> Result<Self, ClassicalError> {
         check_rate(fpp)?;
         let ln2 = core::f64::consts::LN_2;
@@ -145,9 +150,10 @@ impl<D: AsRef<[u8]>> GuavaFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`] unless the strategy is 0 or 1, there are 1
-    /// to 255 hash functions, and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the header says and
-    /// nothing follows. Bytes that fail must not be used to answer "absent".
+    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`]
+    /// unless the strategy is 0 or 1, there are 1 to 255 hash functions, and 1 to 2^31 - 1 words;
+    /// [`ClassicalError::Length`] unless the words are as many as the header says and nothing
+    /// follows. Bytes that fail must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;

@@ -4,7 +4,8 @@ use crate::murmur3;
 
 /// Both halves of a key's hash, from [`hash_key`].
 ///
-/// The hash depends neither on the filter nor on its strategy: hash a key once, look it up in many filters.
+/// The hash depends neither on the filter nor on its strategy: hash a key once, look it up in many
+/// filters.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::{GuavaHash, hash_key};

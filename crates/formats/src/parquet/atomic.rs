@@ -1,19 +1,20 @@
-//! A split-block filter that threads fill at the same time: the filter of a join's build side, or of a column that is encoded in parallel.
+//! A split-block filter that threads fill at the same time: the filter of a join's build side, or
+//! of a column that is encoded in parallel.
 //!
-//! The blocks are only ever touched as atomic words, relaxed: a plain load of a word that another thread is writing is undefined
-//! behaviour, so the kernels, which load plainly, answer once nobody fills any more.
+//! The blocks are only ever touched as atomic words, relaxed: a plain load of a word that another
+//! thread is writing is undefined behaviour, so the kernels, which load plainly, answer once nobody
+//! fills any more.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use blocked_bloom::parts::{AtomicBuffer, AtomicWord};
-use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError};
 
 use super::error::ParquetError;
 use super::filter::{SplitBlockFilter, SplitBlocks};
 use super::kernel;
 use super::split_block::{self, SPLIT_BLOCK_BYTES, SplitBlock};
 use super::value::{KEY_HASH, hash_value};
-use crate::words;
 
 /// Words of a split block.
 const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<AtomicWord>();
@@ -22,15 +23,19 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 
 /// A split-block filter that any number of threads fill and query through `&self`, without locks.
 ///
-/// For query engines: the threads of a join's build side add the hashes of their batches, the last one turns the filter into a
-/// [`SplitBlockFilter`], and the probe side looks up batches by the SIMD kernels. Nothing is copied on the way. The bits are those that a
-/// [`SplitBlockFilter`] would have after the same insertions, in any order.
+/// For query engines: the threads of a join's build side add the hashes of their batches, the last
+/// one turns the filter into a [`SplitBlockFilter`], and the probe side looks up batches by the
+/// SIMD kernels. Nothing is copied on the way. The bits are those that a [`SplitBlockFilter`] would
+/// have after the same insertions, in any order.
 ///
-/// A hash is never absent for a thread that learned of its insertion by any synchronisation (joining a thread, a channel, a lock). A query
-/// that races with the insertion may answer either way. All accesses are relaxed: an answer of true makes nothing else visible.
+/// A hash is never absent for a thread that learned of its insertion by any synchronisation
+/// (joining a thread, a channel, a lock). A query that races with the insertion may answer either
+/// way. All accesses are relaxed: an answer of true makes nothing else visible.
 ///
-/// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2 to 5 (AMD EPYC, Zen 5). A filter for each
-/// of a few threads, merged by [`union_with`](SplitBlockFilter::union_with), is faster while it is small; `docs/parquet.md` has figures.
+/// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2
+/// to 5 (AMD EPYC, Zen 5). A filter for each of a few threads, merged by
+/// [`union_with`](SplitBlockFilter::union_with), is faster while it is small; `docs/parquet.md` has
+/// figures.
 ///
 /// Exists on targets with atomic words of 64 or 32 bits (`target_has_atomic`).
 ///
@@ -65,7 +70,8 @@ pub struct AtomicSplitBlockFilter {
 }
 
 impl AtomicSplitBlockFilter {
-    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass: sized as [`SplitBlockFilter::new`] says.
+    /// An empty filter for this many distinct values, that lets this fraction of absent ones pass:
+    /// sized as [`SplitBlockFilter::new`] says.
     ///
     /// # Errors
     ///
@@ -83,11 +89,12 @@ impl AtomicSplitBlockFilter {
         SplitBlockFilter::with_blocks(blocks).map(Self::from)
     }
 
-    /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit that was not set: then the value was
-    /// certainly not there.
+    /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit
+    /// that was not set: then the value was certainly not there.
     ///
-    /// Cost: one cache line. A value whose bits are all set is not written, so that the line stays shared among the cores; another one
-    /// costs an atomic read-modify-write for each word of 64 bits that lacks one, four at most.
+    /// Cost: one cache line. A value whose bits are all set is not written, so that the line stays
+    /// shared among the cores; another one costs an atomic read-modify-write for each word of 64
+    /// bits that lacks one, four at most.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
@@ -104,80 +111,16 @@ impl AtomicSplitBlockFilter {
         is_new
     }
 
-    /// Adds values by their hashes: what each thread calls with its batches. Cost: as [`insert_hash`](Self::insert_hash), with prefetch
-    /// where the filter outgrows the cache.
+    /// Adds values by their hashes: what each thread calls with its batches. Cost: as
+    /// [`insert_hash`](Self::insert_hash), with prefetch where the filter outgrows the cache.
     pub fn insert_hashes(&self, hashes: &[u64]) {
         self.for_each_ahead(hashes, |_, hash| _ = self.insert_hash(hash));
     }
 
-    /// Whether a value with this [`hash`](super::Value::hash) may have been added.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let mut copy: SplitBlock = [0; SPLIT_BLOCK_BYTES];
-        for (bytes, word) in copy.chunks_exact_mut(size_of::<AtomicWord>()).zip(self.words(hash)) {
-            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes()[..bytes.len()]);
-        }
-        split_block::contains(&copy, hash)
-    }
-
-    /// Whether a value with these plain-encoded bytes may have been added.
-    #[inline]
-    pub fn contains(&self, plain: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(hash_value(plain))
-    }
-
-    /// Prefetches the block of this [`hash`](super::Value::hash).
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        let index = split_block::block_index(hash, self.len) as usize;
-        crate::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash. A hash that is added meanwhile may be answered either way.
-    ///
-    /// Cost: as single lookups, with prefetch where the filter outgrows the cache; once nobody adds any more,
-    /// [`into_filter`](Self::into_filter) brings the kernels.
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
-    /// There is one word per 64 hashes.
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        words.fill(0);
-        self.for_each_ahead(hashes, |i, hash| {
-            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
-        });
-    }
-
-    /// Looks up every value by its plain-encoded bytes, as [`contains_hashes`](Self::contains_hashes) by its hash.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, plain: &[K], hits: &mut Bitmask) {
-        let contains = |hashes: &[u64], words: &mut [u64]| self.look_up(hashes, words);
-        hits.write(plain.len(), |words| words::look_up(plain, words, hash_value, contains));
-    }
-
-    /// Parquet's hash of values, XXH64, as one of the caller's.
-    pub fn key_hash(&self) -> KeyHash {
-        KEY_HASH
-    }
-
     /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
     ///
-    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc` gives it up with `Arc::into_inner`.
+    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc`
+    /// gives it up with `Arc::into_inner`.
     #[must_use]
     pub fn into_filter(self) -> SplitBlockFilter {
         let data = SplitBlocks { buffer: self.buffer.into_inner(), len: self.len as usize };
@@ -192,7 +135,8 @@ impl AtomicSplitBlockFilter {
         &halves[index % SPLIT_BLOCKS_PER_BLOCK]
     }
 
-    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was prefetched before.
+    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was
+    /// prefetched before.
     #[inline]
     fn for_each_ahead(&self, hashes: &[u64], visit: impl FnMut(usize, u64)) {
         let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
@@ -201,28 +145,43 @@ impl AtomicSplitBlockFilter {
     }
 }
 
+/// A value that is added meanwhile may be answered either way. Cost of a batch: as single lookups,
+/// with prefetch where the filter outgrows the cache; once nobody adds any more,
+/// [`into_filter`](AtomicSplitBlockFilter::into_filter) brings the kernels.
 impl Filter for AtomicSplitBlockFilter {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        let mut copy: SplitBlock = [0; SPLIT_BLOCK_BYTES];
+        for (bytes, word) in copy.chunks_exact_mut(size_of::<AtomicWord>()).zip(self.words(hash)) {
+            bytes.copy_from_slice(&word.load(Relaxed).to_le_bytes()[..bytes.len()]);
+        }
+        split_block::contains(&copy, hash)
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        words.fill(0);
+        self.for_each_ahead(hashes, |i, hash| {
+            words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
+        });
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        let index = split_block::block_index(hash, self.len) as usize;
+        crate::prefetch(self.buffer.blocks(), index * SPLIT_BLOCK_BYTES);
     }
 
+    /// Parquet's hash of values, XXH64, as one of the caller's.
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        KEY_HASH
     }
 
     #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(hash_value(key))
+    fn hash_key(&self, plain: &[u8]) -> Option<u64> {
+        Some(hash_value(plain))
     }
 }
 

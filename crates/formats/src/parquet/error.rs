@@ -1,4 +1,5 @@
-//! The error of Parquet's filters: one variant per cause, with what was found and what was expected.
+//! The error of Parquet's filters: one variant per cause, with what was found and what was
+//! expected.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -9,8 +10,8 @@ use super::value::PhysicalType;
 /// Most bytes of a filter's bitset, 128 MiB: the limit of Arrow, of arrow-rs and of this package.
 pub const MAX_BITSET_BYTES: u32 = 128 << 20;
 
-/// Why a filter, or the file it is in, cannot be read, made or merged. Offsets count from the start of what was given: the filter's
-/// bytes or the file.
+/// Why a filter, or the file it is in, cannot be read, made or merged. Offsets count from the start
+/// of what was given: the filter's bytes or the file.
 ///
 /// A filter that cannot be read says nothing about any value: the row group must be read.
 ///
@@ -82,7 +83,8 @@ pub enum ParquetError {
         /// Where the footer begins, or the file ends.
         end: u64,
     },
-    /// Two column chunks claim the same bytes as their filters: the offset or length of one is damaged, and nothing says whose.
+    /// Two column chunks claim the same bytes as their filters: the offset or length of one is
+    /// damaged, and nothing says whose.
     Overlapping {
         /// The filter's offset.
         offset: i64,
@@ -119,7 +121,8 @@ pub enum ParquetError {
         /// The column's index.
         column: usize,
     },
-    /// A column of booleans is said to have a filter, which Parquet does not define: there is no value to look up.
+    /// A column of booleans is said to have a filter, which Parquet does not define: there is no
+    /// value to look up.
     BooleanColumn {
         /// The row group's index.
         row_group: usize,
@@ -133,14 +136,16 @@ pub enum ParquetError {
         /// The column's index.
         column: usize,
     },
-    /// A value of another type than the column's: its hash would be "absent" whatever the column holds.
+    /// A value of another type than the column's: its hash would be "absent" whatever the column
+    /// holds.
     ValueType {
         /// The value's type.
         found: PhysicalType,
         /// The column's.
         expected: PhysicalType,
     },
-    /// A value of another length than the column's fixed one: its hash would be "absent" whatever the column holds.
+    /// A value of another length than the column's fixed one: its hash would be "absent" whatever
+    /// the column holds.
     ValueLength {
         /// The value's bytes.
         found: u64,

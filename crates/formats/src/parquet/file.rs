@@ -1,6 +1,7 @@
 //! A Parquet file in memory: where its filters are.
 //!
-//! Of the footer only what leads to filters is read: row groups, columns, offsets, lengths of values.
+//! Of the footer only what leads to filters is read: row groups, columns, offsets, lengths of
+//! values.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,6 +19,7 @@ use crate::ranges::FileRanges;
 /// The filters of a Parquet file that is in memory, or mapped.
 ///
 /// ```no_run
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::parquet::{ParquetFile, Value};
 /// let bytes = std::fs::read("orders.parquet")?;
 /// let file = ParquetFile::open(&bytes)?;
@@ -46,25 +48,28 @@ const TAIL: usize = 8;
 impl<'a> ParquetFile<'a> {
     /// Reads the footer of a whole file.
     ///
-    /// Cost: reads the footer once; allocates a fraction of its length, and where it is hostile at most some 60 times its length.
-    /// Filters are sorted by their offsets, `O(n log n)`.
+    /// Cost: reads the footer once; allocates a fraction of its length, and where it is hostile at
+    /// most some 60 times its length. Filters are sorted by their offsets, `O(n log n)`.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if the bytes are no Parquet file, or the footer is encrypted or damaged. It has no checksum: damage that
-    /// leaves it well formed is not seen.
+    /// [`ParquetError`] if the bytes are no Parquet file, or the footer is encrypted or damaged. It
+    /// has no checksum: damage that leaves it well formed is not seen.
     pub fn open(file: &'a [u8]) -> Result<Self, ParquetError> {
         ParquetFile::open_ranges(FileRanges::from(file))
     }
 
-    /// [`open`](Self::open) of a file of which only parts are in memory: its first four bytes, its footer, and those filters that will be
-    /// looked up. [`filter`](Self::filter) says which bytes it lacks.
+    /// [`open`](Self::open) of a file of which only parts are in memory: its first four bytes, its
+    /// footer, and those filters that will be looked up. [`filter`](Self::filter) says which bytes
+    /// it lacks.
     ///
     /// # Errors
     ///
-    /// As `open`, and [`ParquetError::NotLoaded`], which says what to insert before the next call: up to three times.
+    /// As `open`, and [`ParquetError::NotLoaded`], which says what to insert before the next call:
+    /// up to three times.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// use blocked_bloom_formats::FileRanges;
     /// use blocked_bloom_formats::parquet::{ParquetError, ParquetFile};
     /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
@@ -117,18 +122,22 @@ impl<'a> ParquetFile<'a> {
         &self.row_groups
     }
 
-    /// The filter of a column of a row group, or `None` if it has none: then the row group must be read.
+    /// The filter of a column of a row group, or `None` if it has none: then the row group must be
+    /// read.
     ///
     /// Cost: reads the filter's header.
     ///
     /// # Errors
     ///
-    /// [`ParquetError`] if there is no such column, if it is encrypted, in another file or of booleans, if its filter overlaps that of
-    /// another column chunk (where the footer does not give its length: if it reaches into the next filter), or if the filter is
-    /// damaged. Then, too, the row group must be read. [`ParquetError::NotLoaded`] if the file was opened [by ranges](Self::open_ranges) and
-    /// the filter is not among them: it says which bytes are needed, of a filter whose length is not known its header's first.
+    /// [`ParquetError`] if there is no such column, if it is encrypted, in another file or of
+    /// booleans, if its filter overlaps that of another column chunk (where the footer does not
+    /// give its length: if it reaches into the next filter), or if the filter is damaged. Then,
+    /// too, the row group must be read. [`ParquetError::NotLoaded`] if the file was opened [by
+    /// ranges](Self::open_ranges) and the filter is not among them: it says which bytes are needed,
+    /// of a filter whose length is not known its header's first.
     ///
     /// ```
+    /// use blocked_bloom::Filter;
     /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
     /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
     /// let may_hold_it = match file.filter(0, 3) {
@@ -230,12 +239,14 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The names from the schema's root to the column, without the root's. Empty if the column's metadata is encrypted.
+    /// The names from the schema's root to the column, without the root's. Empty if the column's
+    /// metadata is encrypted.
     pub fn path(&self) -> &[&'a str] {
         &self.path
     }
 
-    /// The [`path`](Self::path) joined by dots. Names may have dots of their own: then only the path is unambiguous.
+    /// The [`path`](Self::path) joined by dots. Names may have dots of their own: then only the
+    /// path is unambiguous.
     pub fn name(&self) -> String {
         self.path.join(".")
     }
@@ -245,8 +256,9 @@ impl<'a> Column<'a> {
         self.physical_type
     }
 
-    /// Bytes of each value of a column of [`FixedLenByteArray`](PhysicalType::FixedLenByteArray), by the schema: `type_length`. `None`
-    /// for every other column, and if the schema does not say it or has other columns than the row group.
+    /// Bytes of each value of a column of [`FixedLenByteArray`](PhysicalType::FixedLenByteArray),
+    /// by the schema: `type_length`. `None` for every other column, and if the schema does not say
+    /// it or has other columns than the row group.
     pub fn type_length(&self) -> Option<u32> {
         self.type_length
     }
@@ -255,8 +267,9 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::ValueType`] if the column stores values of another type, [`ParquetError::ValueLength`] if of another
-    /// [length](Self::type_length): its filter would answer "absent" whatever it holds.
+    /// [`ParquetError::ValueType`] if the column stores values of another type,
+    /// [`ParquetError::ValueLength`] if of another [length](Self::type_length): its filter would
+    /// answer "absent" whatever it holds.
     pub fn hash_value(&self, value: Value<'_>) -> Result<u64, ParquetError> {
         let found = value.physical_type();
         if let Some(expected) = self.physical_type
@@ -272,18 +285,21 @@ impl<'a> Column<'a> {
         Ok(value.hash())
     }
 
-    /// Where the filter's header begins in the file, if there is a filter: `bloom_filter_offset`, unchecked.
+    /// Where the filter's header begins in the file, if there is a filter: `bloom_filter_offset`,
+    /// unchecked.
     pub fn filter_offset(&self) -> Option<i64> {
         self.filter_offset
     }
 
-    /// Bytes of the filter's header and bitset: `bloom_filter_length`, unchecked; files of older writers do not have it.
+    /// Bytes of the filter's header and bitset: `bloom_filter_length`, unchecked; files of older
+    /// writers do not have it.
     pub fn filter_length(&self) -> Option<i32> {
         self.filter_length
     }
 }
 
-/// Compares the filters of all columns by their places; those in other files, or not before `end`, where the footer begins, have none.
+/// Compares the filters of all columns by their places; those in other files, or not before `end`,
+/// where the footer begins, have none.
 fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: u64) -> Result<(), AllocError> {
     let mut claims: Vec<Claim<'_>> = Vec::new();
     for column in row_groups.iter_mut().flat_map(|row_group| &mut row_group.columns) {
@@ -343,8 +359,9 @@ fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError
     Ok(element)
 }
 
-/// The schema's leaves and a row group's columns are in the same order. Where they are not of the same number and types, nothing is
-/// known of any length. Cost: by the columns, however long a hostile schema is.
+/// The schema's leaves and a row group's columns are in the same order. Where they are not of the
+/// same number and types, nothing is known of any length. Cost: by the columns, however long a
+/// hostile schema is.
 fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
         let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
@@ -445,8 +462,8 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
     core::str::from_utf8(name).map_err(|_| ParquetError::Thrift { offset, problem })
 }
 
-/// A list of elements of the type `kind`, of at least `least` bytes each: whatever length is announced, memory is taken for as many as
-/// the bytes that are left can hold, and no more.
+/// A list of elements of the type `kind`, of at least `least` bytes each: whatever length is
+/// announced, memory is taken for as many as the bytes that are left can hold, and no more.
 fn list<'a, T>(
     reader: &mut Reader<'a>,
     field: Field,

@@ -1,11 +1,12 @@
-//! A split-block filter, and where its blocks are. One that owns them: sizing, adding values, and the bytes that go into a file.
+//! A split-block filter, and where its blocks are. One that owns them: sizing, adding values, and
+//! the bytes that go into a file.
 //!
 //! Its number of blocks is a power of two, always: some readers open no others.
 
 use alloc::vec::Vec;
 
 use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::{Block, Kernel};
+use blocked_bloom::{Block, Kernel, Stored};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::header::{self, Written};
@@ -18,13 +19,15 @@ use super::value::hash_value;
 /// | type | where the blocks are | made by |
 /// |---|---|---|
 /// | `SplitBlockFilter` | in memory of its own; it can be added to, folded, merged, written | [`new`](Self::new), [`with_blocks`](Self::with_blocks), [`to_filter`](Self::to_filter) |
-/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, a cache, another filter; `Copy` | [`from_bytes`](SplitBlockFilter::from_bytes), [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
+/// | `SplitBlockFilter<StoredSplitBlocks<B>>` | in the stored filter that `B` holds: a `Vec<u8>`, an `Arc<[u8]>` of a cache | [`from_bytes`](SplitBlockFilter::from_bytes) |
+/// | `SplitBlockFilter<&[SplitBlock]>` | in a file in memory, another filter; `Copy` | [`at`](SplitBlockFilter::at), [`ParquetFile::filter`](super::ParquetFile::filter), [`view`](Self::view) |
 ///
-/// Both are looked up alike. The owner has a power of two of blocks; a borrowed filter any number from 1 to 4,194,304 (128 MiB), at any
-/// alignment: if its bitset starts at a multiple of 32 in memory, which a bitset in a file seldom does, each block is in one cache line, else
-/// some straddle two.
+/// All are looked up alike. The owner has a power of two of blocks; a stored filter any number from
+/// 1 to 4,194,304 (128 MiB), at any alignment: if its bitset starts at a multiple of 32 in memory,
+/// which a bitset in a file seldom does, each block is in one cache line, else some straddle two.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::parquet::SplitBlockFilter;
 /// let mut filter = SplitBlockFilter::new(1_000_000, 0.01)?; // no more rows than that
 /// for word in ["apple", "banana", "apple"] {
@@ -42,7 +45,8 @@ pub struct SplitBlockFilter<D = SplitBlocks> {
     pub(super) kernel: Kernel,
 }
 
-/// The blocks of a filter that owns them, aligned to cache lines and advised to be on huge pages where they are many.
+/// The blocks of a filter that owns them, aligned to cache lines and advised to be on huge pages
+/// where they are many.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlocks};
@@ -63,6 +67,40 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
     fn as_ref(&self) -> &[SplitBlock] {
         let (blocks, _) = self.buffer.as_flattened().as_chunks();
         &blocks[..self.len]
+    }
+}
+
+/// The blocks of a stored filter, whose bytes `B` holds. If it lends fewer or more bytes than were
+/// opened, every answer is "maybe".
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom_formats::parquet::{SplitBlockFilter, StoredSplitBlocks};
+/// struct Cached {
+///     filter: SplitBlockFilter<StoredSplitBlocks<Arc<[u8]>>>,
+/// }
+/// let stored: Arc<[u8]> = SplitBlockFilter::with_blocks(4)?.to_bytes().into();
+/// let cached = Cached { filter: SplitBlockFilter::from_bytes(stored)? };
+/// assert_eq!(cached.filter.blocks().len(), 4);
+/// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct StoredSplitBlocks<B> {
+    pub(super) stored: Stored<B>,
+    /// Where the bitset begins: it ends with the bytes.
+    pub(super) start: usize,
+}
+
+/// The block of a filter that answers "maybe" to everything.
+const FULL: &[SplitBlock] = &[[0xff; SPLIT_BLOCK_BYTES]];
+
+impl<B: AsRef<[u8]>> AsRef<[SplitBlock]> for StoredSplitBlocks<B> {
+    #[inline]
+    fn as_ref(&self) -> &[SplitBlock] {
+        match self.stored.bytes().and_then(|bytes| bytes.get(self.start..)) {
+            Some(bitset) => bitset.as_chunks().0,
+            None => FULL,
+        }
     }
 }
 
@@ -102,8 +140,8 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some readers do not open, and
-    /// [`ParquetError::Alloc`].
+    /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some
+    /// readers do not open, and [`ParquetError::Alloc`].
     pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
         let mut copy = SplitBlockFilter::with_blocks(self.blocks().len() as u32)?;
         copy.blocks_mut().copy_from_slice(self.blocks());
@@ -117,9 +155,10 @@ const SPLIT_BLOCKS_PER_BLOCK: u32 = (size_of::<Block>() / SPLIT_BLOCK_BYTES) as 
 impl SplitBlockFilter {
     /// An empty filter for this many distinct values, that lets this fraction of absent ones pass.
     ///
-    /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, cut to whole bytes, at least 32 bytes and at most 128 MiB, rounded up to a
-    /// power of two. Beyond that, some 104 million values at 1 %, the rate is higher than the one given. The formula is that of a filter
-    /// without blocks: with blocks, and the size not rounded up, 1 % becomes some 1.4 %.
+    /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, cut to whole bytes, at least 32 bytes
+    /// and at most 128 MiB, rounded up to a power of two. Beyond that, some 104 million values at 1
+    /// %, the rate is higher than the one given. The formula is that of a filter without blocks:
+    /// with blocks, and the size not rounded up, 1 % becomes some 1.4 %.
     ///
     /// # Errors
     ///
@@ -129,7 +168,8 @@ impl SplitBlockFilter {
             return Err(ParquetError::RateOutOfRange { rate });
         }
         let bits = -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0));
-        // A rate so small that the logarithm is 0: no size is enough, and only no values need none. Conversion saturates.
+        // A rate so small that the logarithm is 0: no size is enough, and only no values need none.
+        // Conversion saturates.
         let bytes = if bits.is_finite() { bits as u64 / 8 } else { u64::MAX };
         let bytes = if distinct_values == 0 { 0 } else { bytes };
         let bytes = bytes.clamp(SPLIT_BLOCK_BYTES as u64, u64::from(MAX_BITSET_BYTES));
@@ -140,7 +180,8 @@ impl SplitBlockFilter {
     ///
     /// # Errors
     ///
-    /// [`ParquetError::NotAPowerOfTwo`], [`ParquetError::BitsetLength`] for more than 4,194,304, and [`ParquetError::Alloc`].
+    /// [`ParquetError::NotAPowerOfTwo`], [`ParquetError::BitsetLength`] for more than 4,194,304,
+    /// and [`ParquetError::Alloc`].
     pub fn with_blocks(blocks: u32) -> Result<Self, ParquetError> {
         if !blocks.is_power_of_two() {
             return Err(ParquetError::NotAPowerOfTwo { blocks });
@@ -174,12 +215,14 @@ impl SplitBlockFilter {
         split_block::insert(&mut self.blocks_mut()[index], hash)
     }
 
-    /// Adds values by their hashes. Cost: about one cache line per hash, prefetched where the filter outgrows the cache.
+    /// Adds values by their hashes. Cost: about one cache line per hash, prefetched where the
+    /// filter outgrows the cache.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         kernel::insert(self.kernel, self.blocks_mut(), hashes);
     }
 
-    /// The header and the bitset, as all writers write them: what `bloom_filter_offset` points to and `bloom_filter_length` counts.
+    /// The header and the bitset, as all writers write them: what `bloom_filter_offset` points to
+    /// and `bloom_filter_length` counts.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.header().bytes(), self.blocks().as_flattened()].concat()
     }

@@ -1,21 +1,24 @@
-//! Folding and union of split-block filters: exact, because all numbers of blocks are powers of two.
+//! Folding and union of split-block filters: exact, because all numbers of blocks are powers of
+//! two.
 //!
-//! With `n` blocks and a divisor `g`, block `i` of `n` and block `i / g` of `n / g` are that of the same hash, so OR-ing `g` adjacent
-//! blocks gives the bits of a filter that was made with `n / g`.
+//! With `n` blocks and a divisor `g`, block `i` of `n` and block `i / g` of `n / g` are that of the
+//! same hash, so OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g`.
 
 use super::error::ParquetError;
 use super::filter::SplitBlockFilter;
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
-    /// Makes the filter as small as it can be by halving without an estimated rate above `rate`, and returns the divisor it was folded
-    /// by: 1 if no smaller size keeps the rate.
+    /// Makes the filter as small as it can be by halving without an estimated rate above `rate`,
+    /// and returns the divisor it was folded by: 1 if no smaller size keeps the rate.
     ///
-    /// As Arrow and arrow-rs do, so that the size and the bytes are theirs: with the filter's [fill](Self::fill_ratio)
-    /// `f`, halving `i` times is estimated to fill `1 - (1 - f)^(2^i)`, and to let the eighth power of that pass. The [rate of the
-    /// bits](Self::estimated_false_positive_rate) is higher, by half where that is 1 %, since blocks fill unevenly: for
-    /// a rate that must hold, give a lower one. An empty filter becomes one block; a `rate` of 1 or more makes every filter so, and
-    /// one of 0 or NaN none but an empty one.
+    /// As Arrow and arrow-rs do, so that the size and the bytes are theirs: with the filter's
+    /// [fill](Self::fill_ratio) `f`, halving `i` times is estimated to fill `1 - (1 - f)^(2^i)`,
+    /// and to let the eighth power of that pass. The [rate of the
+    /// bits](Self::estimated_false_positive_rate) is higher, by half where that is 1 %, since
+    /// blocks fill unevenly: for a rate that must hold, give a lower one. An empty filter becomes
+    /// one block; a `rate` of 1 or more makes every filter so, and one of 0 or NaN none but an
+    /// empty one.
     ///
     /// Cost: reads every block once.
     ///
@@ -52,15 +55,17 @@ impl SplitBlockFilter {
         group as u32
     }
 
-    /// Adds every value of another filter: of another row group's, or of a part's that another thread made.
+    /// Adds every value of another filter: of another row group's, or of a part's that another
+    /// thread made.
     ///
-    /// The other filter may have more blocks, by a factor of a power of two, and is folded to as many as this one has. The rate grows
-    /// with what is added.
+    /// The other filter may have more blocks, by a factor of a power of two, and is folded to as
+    /// many as this one has. The rate grows with what is added.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::TooFewBlocks`] if the other has fewer, whose values then cannot be told apart as finely;
-    /// [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter is then unchanged.
+    /// [`ParquetError::TooFewBlocks`] if the other has fewer, whose values then cannot be told
+    /// apart as finely; [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter
+    /// is then unchanged.
     pub fn union_with<D: AsRef<[SplitBlock]>>(
         &mut self,
         other: &SplitBlockFilter<D>,

@@ -1,4 +1,5 @@
-//! The header that precedes a filter's bitset, `BloomFilterHeader` of `parquet.thrift`, and the rules of the bitset's length.
+//! The header that precedes a filter's bitset, `BloomFilterHeader` of `parquet.thrift`, and the
+//! rules of the bitset's length.
 //!
 //! Parquet has one algorithm, one hash and one compression; any other is an error.
 
@@ -72,7 +73,8 @@ pub(super) fn bitset_length(found: i64) -> Result<u32, ParquetError> {
     }
 }
 
-/// The longest header that is written: three unions of four bytes, the end, and one number of up to five bytes.
+/// The longest header that is written: three unions of four bytes, the end, and one number of up to
+/// five bytes.
 const MAX_LENGTH: usize = 19;
 
 /// The header of a bitset of this many bytes, byte for byte as other writers' is.

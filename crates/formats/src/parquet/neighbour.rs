@@ -1,8 +1,9 @@
 //! Which filters of a file overlap, and which comes next.
 //!
-//! Nothing says which of two that overlap is the damaged one, so neither is believed. A filter whose length is not known claims its
-//! first byte: that it reaches into the next shows when its header is read, and makes it alone an error. To find out before the next is
-//! looked up would take reading the headers of all filters in front.
+//! Nothing says which of two that overlap is the damaged one, so neither is believed. A filter
+//! whose length is not known claims its first byte: that it reaches into the next shows when its
+//! header is read, and makes it alone an error. To find out before the next is looked up would take
+//! reading the headers of all filters in front.
 
 /// What limits a filter that has an offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,8 @@ impl Claim<'_> {
 /// Finds the neighbour of each. Cost: one sort.
 pub(super) fn find(claims: &mut [Claim<'_>]) {
     claims.sort_unstable_by_key(|claim| claim.offset);
-    // Of those before, the one that reaches farthest. If any before reaches into a claim, that one does.
+    // Of those before, the one that reaches farthest. If any before reaches into a claim, that one
+    // does.
     let mut farthest = 0;
     for i in 1..claims.len() {
         let (before, offset) = (claims[farthest].offset, claims[i].offset);

@@ -1,5 +1,5 @@
-//! Selection vectors: the answers to a batch as the numbers of the rows that may be present, which is how query engines pass on what a
-//! filter left.
+//! Selection vectors: the answers to a batch as the numbers of the rows that may be present, which
+//! is how query engines pass on what a filter left.
 
 use alloc::vec::Vec;
 
@@ -7,19 +7,22 @@ use super::error::ParquetError;
 use super::filter::SplitBlockFilter;
 use super::split_block::SplitBlock;
 
-/// Rows that a kernel answers at a time: 512 bytes of answers, and the prefetches of the first 64 rows, which nothing overlaps, are few of
-/// all.
+/// Rows that a kernel answers at a time: 512 bytes of answers, and the prefetches of the first 64
+/// rows, which nothing overlaps, are few of all.
 const AT_ONCE: usize = 4096;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
-    /// Looks up every hash; `rows` then has the numbers, from 0 and ascending, of those that may be present, and nothing else.
+    /// Looks up every hash; `rows` then has the numbers, from 0 and ascending, of those that may be
+    /// present, and nothing else.
     ///
-    /// Cost: as a batch, and about a nanosecond per row that may be present. Memory: 4 bytes for each of those; a vector that is used
-    /// again allocates only when more rows are left than ever before.
+    /// Cost: as a batch, and about a nanosecond per row that may be present. Memory: 4 bytes for
+    /// each of those; a vector that is used again allocates only when more rows are left than ever
+    /// before.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::TooManyRows`] for more than 2^32 hashes, which a number of 32 bits cannot count. `rows` is empty then.
+    /// [`ParquetError::TooManyRows`] for more than 2^32 hashes, which a number of 32 bits cannot
+    /// count. `rows` is empty then.
     ///
     /// ```
     /// use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};

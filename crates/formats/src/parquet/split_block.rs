@@ -1,16 +1,16 @@
-//! The probe scheme of split-block filters in plain scalar Rust: which bits of which 32-byte block a hash means. The kernels are compared
-//! with it.
+//! The probe scheme of split-block filters in plain scalar Rust: which bits of which 32-byte block
+//! a hash means. The kernels are compared with it.
 //!
-//! A block is 32 bytes: eight words of 32 bits, little-endian, of which each key sets one bit. With `lo = hash as u32`,
-//! `hi = (hash >> 32) as u32` and `n` blocks:
+//! A block is 32 bytes: eight words of 32 bits, little-endian, of which each key sets one bit. With
+//! `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
 //!
 //! ```text
 //! block_index = (hi * n) >> 32                          product in 64 bits; the core's scheme takes lo
 //! bit(i)      = (lo * SALTS[i] mod 2^32) >> 27          of word i, i = 0 .. 8
 //! ```
 //!
-//! Source: `BloomFilter.md` of the Parquet format; the blocks are those of Putze, Sanders and Singler, "Cache-, Hash- and
-//! Space-Efficient Bloom Filters", 2007.
+//! Source: `BloomFilter.md` of the Parquet format; the blocks are those of Putze, Sanders and
+//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007.
 //!
 //! ```
 //! use blocked_bloom_formats::parquet::split_block::{bits, block_index, contains, insert};
@@ -62,7 +62,8 @@ pub const fn block_index(hash: u64, blocks: u32) -> u32 {
     (((hash >> 32) * blocks as u64) >> 32) as u32
 }
 
-/// The bit positions of `hash`, each `0 .. 32`, one in each word. Depends on the low half of the hash only.
+/// The bit positions of `hash`, each `0 .. 32`, one in each word. Depends on the low half of the
+/// hash only.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::split_block::{SALTS, bits};
@@ -74,9 +75,11 @@ pub fn bits(hash: u64) -> [u32; 8] {
     SALTS.map(|salt| (hash as u32).wrapping_mul(salt) >> 27)
 }
 
-/// Whether every bit of `hash` is set in its block: true means "maybe", false means "certainly absent".
+/// Whether every bit of `hash` is set in its block: true means "maybe", false means "certainly
+/// absent".
 ///
-/// Cost: 32 bytes, which are in one cache line if they are aligned; no branch that depends on the block.
+/// Cost: 32 bytes, which are in one cache line if they are aligned; no branch that depends on the
+/// block.
 #[inline]
 pub fn contains(block: &SplitBlock, hash: u64) -> bool {
     let (words, _) = block.as_chunks();
@@ -101,12 +104,14 @@ pub fn insert(block: &mut SplitBlock, hash: u64) -> bool {
     new != 0
 }
 
-/// The false-positive rate, 0 to 1, of a filter of this many blocks that holds this many distinct values.
+/// The false-positive rate, 0 to 1, of a filter of this many blocks that holds this many distinct
+/// values.
 ///
-/// A block that holds `j` values has a bit of an absent one set in a word with the chance `1 - (31/32)^j`, in all eight with the eighth power of
-/// that, here averaged over `j ~ Binomial(values, 1 / blocks)`: by expanding the power, a sum of nine terms, which is exact but for
-/// rounding, some 1e-14. Writers size filters by `(1 - e^(-8 n / m))^8`, which is lower, 0.85 % instead of 1.26 % at 10 bits per value: it
-/// knows no blocks. Without blocks, every value passes.
+/// A block that holds `j` values has a bit of an absent one set in a word with the chance `1 -
+/// (31/32)^j`, in all eight with the eighth power of that, here averaged over `j ~ Binomial(values,
+/// 1 / blocks)`: by expanding the power, a sum of nine terms, which is exact but for rounding, some
+/// 1e-14. Writers size filters by `(1 - e^(-8 n / m))^8`, which is lower, 0.85 % instead of 1.26 %
+/// at 10 bits per value: it knows no blocks. Without blocks, every value passes.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::split_block::false_positive_rate;

@@ -1,7 +1,8 @@
-//! A reader of Thrift's compact protocol: just enough for Parquet's metadata. Ours, since it is bounded and allocates nothing.
+//! A reader of Thrift's compact protocol: just enough for Parquet's metadata. Ours, since it is
+//! bounded and allocates nothing.
 //!
-//! It allocates nothing and does not recurse deeper than [`MAX_DEPTH`]. Which field means what is its callers' knowledge; fields that they
-//! do not know are skipped.
+//! It allocates nothing and does not recurse deeper than [`MAX_DEPTH`]. Which field means what is
+//! its callers' knowledge; fields that they do not know are skipped.
 //!
 //! Source: `doc/specs/thrift-compact-protocol.md` of Apache Thrift.
 
@@ -75,7 +76,8 @@ impl<'a> Reader<'a> {
         self.start + self.position as u64
     }
 
-    /// Calls `read` with the head of every field of a structure, which must read or [`skip`](Self::skip) its value.
+    /// Calls `read` with the head of every field of a structure, which must read or
+    /// [`skip`](Self::skip) its value.
     pub(super) fn structure(
         &mut self,
         mut read: impl FnMut(&mut Self, Field) -> Result<(), ParquetError>,
@@ -88,7 +90,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The next field's head, after the field with the id `previous`; `None` at the end of the structure.
+    /// The next field's head, after the field with the id `previous`; `None` at the end of the
+    /// structure.
     fn field(&mut self, previous: i16) -> Result<Option<Field>, ParquetError> {
         let offset = self.offset();
         let head = self.byte()?;
@@ -121,7 +124,8 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// The type and the number of a list's elements, which follow. The number is what the bytes say: each takes at least one byte.
+    /// The type and the number of a list's elements, which follow. The number is what the bytes
+    /// say: each takes at least one byte.
     pub(super) fn list(&mut self) -> Result<(u8, u64), ParquetError> {
         let head = self.byte()?;
         let length = match head >> 4 {
@@ -140,7 +144,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a list, set or map's element, or a field that is not a bool, nested up to `depth`.
+    /// Passes over a list, set or map's element, or a field that is not a bool, nested up to
+    /// `depth`.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), ParquetError> {
         let offset = self.offset();
         let error = |problem| ParquetError::Thrift { offset, problem };

@@ -10,8 +10,8 @@ pub(super) const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*
 
 /// XXH64 with seed 0 of a value's plain-encoded bytes: what filters hold.
 ///
-/// The plain bytes: integers and floating-point numbers little-endian in the width of their physical type; byte arrays their bytes
-/// without the length. Cost: 1 to 2 ns for numbers.
+/// The plain bytes: integers and floating-point numbers little-endian in the width of their
+/// physical type; byte arrays their bytes without the length. Cost: 1 to 2 ns for numbers.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::{Value, hash_value};
@@ -84,10 +84,11 @@ impl core::fmt::Display for PhysicalType {
 
 /// A value in the physical type of its column.
 ///
-/// The type is part of what is looked up: 5 as `Int32` and as `Int64` are other bytes, and a filter of the one says "absent" to the
-/// other. [`Column::hash_value`](super::Column::hash_value) checks it. Narrow and unsigned integers widen first: the `i8` -1 is
-/// `Int32(-1)`, the `u32` 4,294,967,295 as well. Floating-point numbers are compared by their bits: look up 0.0 **and** -0.0 where a
-/// query means both, and never skip a row group for a NaN. Null is never in a filter.
+/// The type is part of what is looked up: 5 as `Int32` and as `Int64` are other bytes, and a filter
+/// of the one says "absent" to the other. [`Column::hash_value`](super::Column::hash_value) checks
+/// it. Narrow and unsigned integers widen first: the `i8` -1 is `Int32(-1)`, the `u32`
+/// 4,294,967,295 as well. Floating-point numbers are compared by their bits: look up 0.0 **and**
+/// -0.0 where a query means both, and never skip a row group for a NaN. Null is never in a filter.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::{Value, hash_value};

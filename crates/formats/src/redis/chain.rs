@@ -17,8 +17,9 @@ const AT_ONCE: usize = 1024;
 
 /// A filter of RedisBloom's: a chain of links, in memory of its own.
 ///
-/// It answers and grows as `BF.EXISTS` and `BF.ADD` do, and its dump is RedisBloom's, byte for byte, after the same keys in the same
-/// order (the order decides which key is the first of the next link).
+/// It answers and grows as `BF.EXISTS` and `BF.ADD` do, and its dump is RedisBloom's, byte for
+/// byte, after the same keys in the same order (the order decides which key is the first of the
+/// next link).
 ///
 /// ```
 /// use blocked_bloom_formats::redis::RedisFilter;
@@ -38,16 +39,17 @@ pub struct RedisFilter {
 }
 
 impl RedisFilter {
-    /// `BF.RESERVE key error_rate capacity EXPANSION expansion`, or `NONSCALING` without expansion. An empty filter; each link beyond the first
-    /// is for `expansion` times as many keys as the one before. RedisBloom's own choice is 0.01, 100, 2.
+    /// `BF.RESERVE key error_rate capacity EXPANSION expansion`, or `NONSCALING` without expansion.
+    /// An empty filter; each link beyond the first is for `expansion` times as many keys as the one
+    /// before. RedisBloom's own choice is 0.01, 100, 2.
     ///
-    /// The first link is made for half the error rate, since the rates of all links add up: 1 / 2 + 1 / 4 + ... of it. Without expansion
-    /// it is made for the whole.
+    /// The first link is made for half the error rate, since the rates of all links add up: 1 / 2 +
+    /// 1 / 4 + ... of it. Without expansion it is made for the whole.
     ///
     /// # Errors
     ///
-    /// [`RedisError::OutOfRange`] for a capacity or an expansion of 0, [`RedisError::Rate`] unless the rate is above 0 and below 1,
-    /// [`RedisError::Alloc`] if the memory cannot be had.
+    /// [`RedisError::OutOfRange`] for a capacity or an expansion of 0, [`RedisError::Rate`] unless
+    /// the rate is above 0 and below 1, [`RedisError::Alloc`] if the memory cannot be had.
     pub fn new(capacity: u64, error_rate: f64, expansion: Option<u32>) -> Result<Self, RedisError> {
         let (scaling, tightened) = match expansion {
             Some(_) => (0, error_rate * 0.5),
@@ -84,11 +86,11 @@ impl RedisFilter {
         self.links.iter().rev().any(|link| link.contains_hash(hash))
     }
 
-    /// `BF.MEXISTS`: looks up every key; `hits` then has one bit per key. Batches may have any length. If a key panics when it is read, the
-    /// mask is empty.
+    /// `BF.MEXISTS`: looks up every key; `hits` then has one bit per key. Batches may have any
+    /// length. If a key panics when it is read, the mask is empty.
     ///
-    /// Cost: the hashes of each key, and in links that outgrow the cache the cache lines of its probes, which are prefetched while other
-    /// keys are tested (`cargo bench --bench classical`).
+    /// Cost: the hashes of each key, and in links that outgrow the cache the cache lines of its
+    /// probes, which are prefetched while other keys are tested (`cargo bench --bench classical`).
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
         let hashes = keys.iter().map(|key| self.hash_key(key));
         hits.write(keys.len(), |words| self.look_up(hashes, words));
@@ -124,14 +126,17 @@ impl RedisFilter {
         }
     }
 
-    /// `BF.ADD`: adds a key. Returns true if it was certainly not there before; otherwise nothing changes.
+    /// `BF.ADD`: adds a key. Returns true if it was certainly not there before; otherwise nothing
+    /// changes.
     ///
-    /// Cost: a lookup, and a cache line per probe. When the newest link holds as many keys as it was made for, another one is made.
+    /// Cost: a lookup, and a cache line per probe. When the newest link holds as many keys as it
+    /// was made for, another one is made.
     ///
     /// # Errors
     ///
-    /// [`RedisError::Full`] if another link is needed and the filter was reserved not to scale; [`RedisError::OutOfRange`],
-    /// [`RedisError::Rate`] or [`RedisError::Alloc`] if the link cannot be made. Nothing is changed then.
+    /// [`RedisError::Full`] if another link is needed and the filter was reserved not to scale;
+    /// [`RedisError::OutOfRange`], [`RedisError::Rate`] or [`RedisError::Alloc`] if the link cannot
+    /// be made. Nothing is changed then.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, RedisError> {
         self.insert_hash(self.hash_key(key))
     }
@@ -211,7 +216,8 @@ impl RedisFilter {
         if self.options & FORCE_64 != 0 { 64 } else { 32 }
     }
 
-    /// False-positive rate that the filter really has, from the bits of all links: one less the product of what each does not let pass.
+    /// False-positive rate that the filter really has, from the bits of all links: one less the
+    /// product of what each does not let pass.
     ///
     /// Cost: reads every byte.
     pub fn estimated_false_positive_rate(&self) -> f64 {

@@ -20,15 +20,17 @@ const FRAME_BYTES: usize = 16;
 const OPTIONS: u32 = NO_ROUND | ENTRIES_IS_BITS | FORCE_64 | NO_SCALING;
 
 impl RedisFilter {
-    /// The filter that `BF.LOADCHUNK` makes of these replies of `BF.SCANDUMP`, iterator and data each: the header with iterator 1, then the
-    /// bits in order. A last reply of iterator 0 without data may follow. No reply goes on behind the end of a link.
+    /// The filter that `BF.LOADCHUNK` makes of these replies of `BF.SCANDUMP`, iterator and data
+    /// each: the header with iterator 1, then the bits in order. A last reply of iterator 0 without
+    /// data may follow. No reply goes on behind the end of a link.
     ///
     /// Cost: copies the data. Memory grows with the data that comes, not with what the header says.
     ///
     /// # Errors
     ///
-    /// [`RedisError`] if the header is not one that RedisBloom loads, if a reply is missing, twice there or out of order, and if the
-    /// memory cannot be had. A dump that fails must not be used to answer "absent".
+    /// [`RedisError`] if the header is not one that RedisBloom loads, if a reply is missing, twice
+    /// there or out of order, and if the memory cannot be had. A dump that fails must not be used
+    /// to answer "absent".
     pub fn load<D: AsRef<[u8]>>(
         replies: impl IntoIterator<Item = (i64, D)>,
     ) -> Result<Self, RedisError> {
@@ -84,7 +86,8 @@ impl RedisFilter {
         Ok(RedisFilter { options, growth, links })
     }
 
-    /// The replies of `BF.SCANDUMP`, iterator and data each, without the last one, of iterator 0 and no data: what `BF.LOADCHUNK` takes.
+    /// The replies of `BF.SCANDUMP`, iterator and data each, without the last one, of iterator 0
+    /// and no data: what `BF.LOADCHUNK` takes.
     ///
     /// The first is the header; the others are the bits, 16 MiB at most and borrowed.
     pub fn dump(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
@@ -106,8 +109,9 @@ impl RedisFilter {
         header
     }
 
-    /// Opens a file of a dump: each reply as its iterator (8 bytes, little-endian, signed), its length (8 bytes) and its data. RedisBloom
-    /// has no file; `docs/foreign.md` shows how to write one with any client.
+    /// Opens a file of a dump: each reply as its iterator (8 bytes, little-endian, signed), its
+    /// length (8 bytes) and its data. RedisBloom has no file; `docs/foreign.md` shows how to write
+    /// one with any client.
     ///
     /// # Errors
     ///

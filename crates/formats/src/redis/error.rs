@@ -33,8 +33,8 @@ pub enum RedisError {
     },
     /// A number, of the header or given, is out of its range, or contradicts another.
     OutOfRange {
-        /// Where the header has it, from the header's first byte. None for an argument, or for the capacity of a loaded link that is checked
-        /// when the chain grows.
+        /// Where the header has it, from the header's first byte. None for an argument, or for the
+        /// capacity of a loaded link that is checked when the chain grows.
         offset: Option<u64>,
         /// Its name, as in RedisBloom.
         field: &'static str,
@@ -77,7 +77,8 @@ pub enum RedisError {
         /// Bytes by the header.
         expected: u64,
     },
-    /// The filter was reserved not to scale, and holds as many keys as it was made for. Nothing was added.
+    /// The filter was reserved not to scale, and holds as many keys as it was made for. Nothing was
+    /// added.
     Full {
         /// Keys that it was made for.
         capacity: u64,

@@ -1,8 +1,10 @@
 //! The hashes of a key: MurmurHash64A or MurmurHash2 (Appleby 2008), twice.
 
-/// Both hashes of a key, from [`RedisFilter::hash_key`](super::RedisFilter::hash_key): the second has the first for a seed.
+/// Both hashes of a key, from [`RedisFilter::hash_key`](super::RedisFilter::hash_key): the second
+/// has the first for a seed.
 ///
-/// It depends on the filter only by the width of the hash. All that current versions of RedisBloom make has 64 bits.
+/// It depends on the filter only by the width of the hash. All that current versions of RedisBloom
+/// make has 64 bits.
 ///
 /// ```
 /// use blocked_bloom_formats::redis::RedisFilter;
@@ -90,7 +92,8 @@ mod tests {
 
     use super::{murmur2_32, murmur2_64};
 
-    /// The values by which the author's test program recognises the hashes: of the hashes of the keys `0..n`, each with the seed `256 - n`.
+    /// The values by which the author's test program recognises the hashes: of the hashes of the
+    /// keys `0..n`, each with the seed `256 - n`.
     #[test]
     fn the_hashes_are_the_authors() {
         let key: Vec<u8> = (0..=255).collect();

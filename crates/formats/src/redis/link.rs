@@ -1,4 +1,5 @@
-//! A link: one classical filter of a chain. Sizing, what a header says of it, and where the bits of a key are.
+//! A link: one classical filter of a chain. Sizing, what a header says of it, and where the bits of
+//! a key are.
 
 use alloc::vec::Vec;
 
@@ -13,8 +14,8 @@ use crate::{ClassicalFilter, ClassicalShape};
 /// Bytes that a header has for a link.
 pub(super) const LINK_BYTES: usize = 53;
 
-/// Flags of a chain: the size of a link is not rounded up to a power of two; its entries are the logarithm of its bits; hashes have 64
-/// bits; there is no second link.
+/// Flags of a chain: the size of a link is not rounded up to a power of two; its entries are the
+/// logarithm of its bits; hashes have 64 bits; there is no second link.
 pub(super) const NO_ROUND: u32 = 1;
 pub(super) const ENTRIES_IS_BITS: u32 = 2;
 pub(super) const FORCE_64: u32 = 4;
@@ -25,7 +26,8 @@ pub(super) const NO_SCALING: u32 = 8;
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Bits per entry are below this: the smallest error rate that a number of 64 bits can be takes 1,551.
+/// Bits per entry are below this: the smallest error rate that a number of 64 bits can be takes
+/// 1,551.
 const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 
 /// One filter of a chain.
@@ -101,8 +103,9 @@ impl Facts {
         Ok(scheme.with_bits(bits.next_multiple_of(64)))
     }
 
-    /// What the bytes of a header with these options say of a link, which begin at this offset of it. The conditions are RedisBloom's, and that the numbers of
-    /// bits per entry and of bits are such as can be.
+    /// What the bytes of a header with these options say of a link, which begin at this offset of
+    /// it. The conditions are RedisBloom's, and that the numbers of bits per entry and of bits are
+    /// such as can be.
     pub(super) fn read(
         bytes: &[u8; LINK_BYTES],
         offset: u64,
@@ -172,8 +175,9 @@ impl LinkScheme {
     }
 }
 
-/// The sum of a key's two hashes, the second as often as there were probes before, modulo the bits. RedisBloom computes it in 32 bits for
-/// some links, and that is the same: those have a power of two of bits below 2^32.
+/// The sum of a key's two hashes, the second as often as there were probes before, modulo the bits.
+/// RedisBloom computes it in 32 bits for some links, and that is the same: those have a power of
+/// two of bits below 2^32.
 impl Scheme for LinkScheme {
     type Hash = RedisHash;
 
@@ -215,8 +219,8 @@ impl Link {
 }
 
 impl<D> Link<D> {
-    /// Checks that the bits are as many as the entries take: a dump may say otherwise, and a link that is a multiple of such would claim memory
-    /// that nothing has come for.
+    /// Checks that the bits are as many as the entries take: a dump may say otherwise, and a link
+    /// that is a multiple of such would claim memory that nothing has come for.
     pub(super) fn check_entries(&self) -> Result<(), RedisError> {
         let LinkScheme { entries, bits_per_entry, .. } = self.shape.scheme;
         let most = ((self.shape.bits() as f64 + 64.0) / bits_per_entry) as u64;
@@ -238,8 +242,8 @@ impl<D> Link<D> {
         self.shape.scheme.entries
     }
 
-    /// The false-positive rate that it was made for: half of the one before's. That of the first is half of what was reserved, unless the
-    /// filter does not scale.
+    /// The false-positive rate that it was made for: half of the one before's. That of the first is
+    /// half of what was reserved, unless the filter does not scale.
     pub fn error_rate(&self) -> f64 {
         self.shape.scheme.error
     }

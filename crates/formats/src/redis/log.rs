@@ -1,7 +1,9 @@
-//! The natural logarithm, rounded correctly but for one argument in a million million: a header has the bits per entry to the last bit of a
-//! number of 64, and `libm`'s logarithm has another one for every fourteenth argument.
+//! The natural logarithm, rounded correctly but for one argument in a million million: a header has
+//! the bits per entry to the last bit of a number of 64, and `libm`'s logarithm has another one for
+//! every fourteenth argument.
 
-/// A number as the sum of two, of which the second is half a unit in the last place of the first at most.
+/// A number as the sum of two, of which the second is half a unit in the last place of the first at
+/// most.
 #[derive(Clone, Copy)]
 struct Double(f64, f64);
 
@@ -42,7 +44,8 @@ pub(super) fn ln(x: f64) -> f64 {
     if mantissa < core::f64::consts::FRAC_1_SQRT_2 {
         (mantissa, exponent) = (mantissa * 2.0, exponent - 1);
     }
-    // ln m = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), which is 0.172 at most: 21 terms leave less than 2^-107.
+    // ln m = 2 (s + s^3 / 3 + s^5 / 5 + ...) with s = (m - 1) / (m + 1), which is 0.172 at most: 21
+    // terms leave less than 2^-107.
     let s = Double::quotient(mantissa - 1.0, Double::sum(mantissa, 1.0));
     let square = s.times(s);
     let term = |odd: u32| Double::quotient(1.0, Double(odd.into(), 0.0));

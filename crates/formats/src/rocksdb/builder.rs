@@ -1,10 +1,12 @@
-//! Writing filter blocks as RocksDB writes them: the list of hashes, RocksDB's rules for dropping equal ones, and its sizing.
+//! Writing filter blocks as RocksDB writes them: the list of hashes, RocksDB's rules for dropping
+//! equal ones, and its sizing.
 //!
-//! Sizes are those without `optimize_filters_for_memory`, with which the size of a block depends on the allocator of the machine.
-//! RocksDB reads either.
+//! Sizes are those without `optimize_filters_for_memory`, with which the size of a block depends on
+//! the allocator of the machine. RocksDB reads either.
 //!
-//! Source: `XXPH3FilterBitsBuilder`, `FastLocalBloomBitsBuilder` and `LegacyBloomBitsBuilder` in RocksDB's
-//! `table/block_based/filter_policy.cc`, `FullFilterBlockBuilder` in `table/block_based/full_filter_block.cc`.
+//! Source: `XXPH3FilterBitsBuilder`, `FastLocalBloomBitsBuilder` and `LegacyBloomBitsBuilder` in
+//! RocksDB's `table/block_based/filter_policy.cc`, `FullFilterBlockBuilder` in
+//! `table/block_based/full_filter_block.cc`.
 
 use alloc::vec::Vec;
 
@@ -16,13 +18,14 @@ use super::error::RocksdbError;
 use super::hash::{KEY_HASH, hash_key, legacy_hash_key};
 use super::legacy::Lines;
 
-/// Collects the keys of a table and writes its filter block: byte for byte what RocksDB 7 and 8 write for the same keys in the same
-/// order, with `optimize_filters_for_memory` off.
+/// Collects the keys of a table and writes its filter block: byte for byte what RocksDB 7 and 8
+/// write for the same keys in the same order, with `optimize_filters_for_memory` off.
 ///
-/// `format_version` 5 and 6 (and 7) have the same blocks. Memory: 8 bytes per key, up to 16 while the list grows; the block beside
-/// it. A key whose hash equals the one before it is dropped.
+/// `format_version` 5 and 6 (and 7) have the same blocks. Memory: 8 bytes per key, up to 16 while
+/// the list grows; the block beside it. A key whose hash equals the one before it is dropped.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, FilterKind};
 /// let mut builder = FilterBlockBuilder::new(10.0)?;
 /// builder.extend(["apple", "apple", "banana"]);
@@ -47,7 +50,8 @@ pub struct FilterBlockBuilder {
 impl FilterBlockBuilder {
     /// A builder of FastLocalBloom blocks (`format_version` 5 and later, RocksDB 6.6 and later).
     ///
-    /// As in RocksDB, bits per key are rounded to thousandths, less than 1 becomes 1, and more than 100 becomes 100.
+    /// As in RocksDB, bits per key are rounded to thousandths, less than 1 becomes 1, and more than
+    /// 100 becomes 100.
     ///
     /// # Errors
     ///
@@ -66,7 +70,8 @@ impl FilterBlockBuilder {
         })
     }
 
-    /// A builder of LegacyBloom blocks (`format_version` 4 and earlier), for tables that RocksDB before 6.6 shall read.
+    /// A builder of LegacyBloom blocks (`format_version` 4 and earlier), for tables that RocksDB
+    /// before 6.6 shall read.
     ///
     /// Bits per key are rounded to whole ones. Lines are of 64 bytes.
     ///
@@ -87,15 +92,18 @@ impl FilterBlockBuilder {
         Ok(FilterBlockBuilder { legacy: true, ..FilterBlockBuilder::new(bits_per_key)? })
     }
 
-    /// Adds a user key (without sequence number, type and timestamp), or, for a filter of prefixes only, a prefix.
+    /// Adds a user key (without sequence number, type and timestamp), or, for a filter of prefixes
+    /// only, a prefix.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) {
         self.push(self.hash(key.as_ref()));
     }
 
-    /// Adds a key and its prefix, for a table whose filter holds both (`whole_key_filtering` with a `prefix_extractor`).
+    /// Adds a key and its prefix, for a table whose filter holds both (`whole_key_filtering` with a
+    /// `prefix_extractor`).
     ///
-    /// Add a key that has no prefix (one out of the extractor's domain) with [`insert`](Self::insert). A key equal to the last that
-    /// was added so is dropped, and so is a prefix, whatever came between. Later releases of RocksDB drop some more hashes, so that
+    /// Add a key that has no prefix (one out of the extractor's domain) with
+    /// [`insert`](Self::insert). A key equal to the last that was added so is dropped, and so is a
+    /// prefix, whatever came between. Later releases of RocksDB drop some more hashes, so that
     /// their block can be a line shorter.
     ///
     /// ```
@@ -140,8 +148,8 @@ impl FilterBlockBuilder {
         self.failed.map_or(Ok(&self.hashes), |error| Err(error.into()))
     }
 
-    /// Hashes that the filter will hold: keys and prefixes, without those that were dropped. RocksDB's property
-    /// `rocksdb.num.filter_entries`.
+    /// Hashes that the filter will hold: keys and prefixes, without those that were dropped.
+    /// RocksDB's property `rocksdb.num.filter_entries`.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
@@ -151,10 +159,12 @@ impl FilterBlockBuilder {
         self.hashes.is_empty()
     }
 
-    /// The filter block, without the five bytes of compression type and checksum that follow it in an SST file.
+    /// The filter block, without the five bytes of compression type and checksum that follow it in
+    /// an SST file.
     ///
-    /// Without keys it is five bytes, which RocksDB reads as "no keys"; store no filter then, as RocksDB does. Above 4 GiB (3.4
-    /// billion keys at 10 bits) the block stops growing and the rate rises, as in RocksDB: cut the table before.
+    /// Without keys it is five bytes, which RocksDB reads as "no keys"; store no filter then, as
+    /// RocksDB does. Above 4 GiB (3.4 billion keys at 10 bits) the block stops growing and the rate
+    /// rises, as in RocksDB: cut the table before.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! The checksums of an SST file's blocks: five kinds, and the bytes that each covers.
 //!
-//! A kind that is not known is an error, since a block that cannot be verified must not answer "absent".
+//! A kind that is not known is an error, since a block that cannot be verified must not answer
+//! "absent".
 
 use core::fmt::{self, Display, Formatter};
 
@@ -62,7 +63,8 @@ impl Display for ChecksumKind {
     }
 }
 
-/// Sixteen bytes at a time; in WebAssembly one at a time, whose table is 1 KB of a page instead of 16.
+/// Sixteen bytes at a time; in WebAssembly one at a time, whose table is 1 KB of a page instead of
+/// 16.
 const LANES: usize = if cfg!(target_family = "wasm") { 1 } else { 16 };
 
 /// CRC-32C (Castagnoli): files of older releases need it.

@@ -1,4 +1,5 @@
-//! Why bytes are not a RocksDB filter or SST file, and why none can be written: what was found where, what was expected, what to do.
+//! Why bytes are not a RocksDB filter or SST file, and why none can be written: what was found
+//! where, what was expected, what to do.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -6,8 +7,8 @@ use blocked_bloom::AllocError;
 
 use super::checksum::ChecksumKind;
 
-/// Why a filter cannot be read or written. Bytes that fail must not be used to answer "absent": go on with
-/// [`FilterBlock::pass_all`](super::FilterBlock::pass_all).
+/// Why a filter cannot be read or written. Bytes that fail must not be used to answer "absent": go
+/// on with [`FilterBlock::pass_all`](super::FilterBlock::pass_all).
 ///
 /// Offsets are bytes from the start of the file, or of the block where a block alone was given.
 ///
@@ -20,7 +21,8 @@ use super::checksum::ChecksumKind;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RocksdbError {
-    /// A block of five bytes or fewer: RocksDB writes that for a filter without keys, and a truncation leaves the same.
+    /// A block of five bytes or fewer: RocksDB writes that for a filter without keys, and a
+    /// truncation leaves the same.
     NoKeys {
         /// Length of the block in bytes.
         found: u64,

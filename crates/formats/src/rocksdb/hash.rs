@@ -1,14 +1,16 @@
-//! From keys to the hashes of RocksDB's filters: XXPH3, an unreleased form of XXH3-64 that RocksDB froze from xxHash 0.7.2, and the
-//! 32-bit hash of filters before `format_version` 5. Filters have no seed.
+//! From keys to the hashes of RocksDB's filters: XXPH3, an unreleased form of XXH3-64 that RocksDB
+//! froze from xxHash 0.7.2, and the 32-bit hash of filters before `format_version` 5. Filters have
+//! no seed.
 //!
-//! XXH3-64 of xxHash 0.8 and later gives other values at every length, so the core's [`KeyHasher`](blocked_bloom::KeyHasher) cannot
-//! stand in.
+//! XXH3-64 of xxHash 0.8 and later gives other values at every length, so the core's
+//! [`KeyHasher`](blocked_bloom::KeyHasher) cannot stand in.
 //!
 //! Source: RocksDB `util/xxph3.h`, `util/hash.cc`.
 
 use blocked_bloom::KeyHash;
 
-/// The identity of [`hash_key`] in a [`BloomFilter`](blocked_bloom::BloomFilter), so that an engine can keep one hash for both formats.
+/// The identity of [`hash_key`] in a [`BloomFilter`](blocked_bloom::BloomFilter), so that an engine
+/// can keep one hash for both formats.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, Sizing};
@@ -55,8 +57,9 @@ const SECRET: [u8; 192] = [
 
 /// RocksDB's 64-bit key hash (XXPH3-64, seed 0): what filters of `format_version` 5 and later hold.
 ///
-/// The low half picks the block and the high half the bits, as in the core's filters: a batch that is hashed once with this can be
-/// looked up in both ([`KEY_HASH`]). Cost: as XXH3-64, some 2 ns for keys up to 16 bytes and 8 ns at 128.
+/// The low half picks the block and the high half the bits, as in the core's filters: a batch that
+/// is hashed once with this can be looked up in both ([`KEY_HASH`]). Cost: as XXH3-64, some 2 ns
+/// for keys up to 16 bytes and 8 ns at 128.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::hash_key;
@@ -69,7 +72,8 @@ pub fn hash_key(key: impl AsRef<[u8]>) -> u64 {
 
 /// RocksDB's 32-bit key hash: what filters before `format_version` 5 hold.
 ///
-/// Bytes of an incomplete last word are taken as signed, as RocksDB does on every machine. Cost: one multiplication per 4 bytes.
+/// Bytes of an incomplete last word are taken as signed, as RocksDB does on every machine. Cost:
+/// one multiplication per 4 bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::rocksdb::legacy_hash_key;
@@ -200,7 +204,8 @@ fn rows(key: &[u8]) -> u64 {
     sum.wrapping_add(mix(key, length - 16, 136 - 17))
 }
 
-/// More than 240 bytes: eight lanes that take up a stripe at a time and are scrambled after every 16.
+/// More than 240 bytes: eight lanes that take up a stripe at a time and are scrambled after every
+/// 16.
 fn long(key: &[u8]) -> u64 {
     let mut lanes = [P32_3, P1, P2, P3, P4, P32_2, P5, P32_1];
     let (stripes, rest) = key.as_chunks::<STRIPE>();

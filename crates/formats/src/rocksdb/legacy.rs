@@ -1,8 +1,10 @@
-//! The probe scheme of LegacyBloom, RocksDB's filter before `format_version` 5, and the shape of its blocks.
+//! The probe scheme of LegacyBloom, RocksDB's filter before `format_version` 5, and the shape of
+//! its blocks.
 //!
-//! In plain scalar Rust: such filters die out with compaction. A key's probes fall in one line, as in FastLocalBloom, but 32 bits of
-//! hash choose both, so that large filters let more keys pass. The line is a cache line of the machine that wrote the filter: 64
-//! bytes, 128 on POWER, 256 on IBM Z.
+//! In plain scalar Rust: such filters die out with compaction. A key's probes fall in one line, as
+//! in FastLocalBloom, but 32 bits of hash choose both, so that large filters let more keys pass.
+//! The line is a cache line of the machine that wrote the filter: 64 bytes, 128 on POWER, 256 on
+//! IBM Z.
 //!
 //! Source: `LegacyLocalityBloomImpl` in RocksDB's `util/bloom_impl.h`.
 
@@ -19,7 +21,8 @@ pub(super) struct Lines<B> {
 }
 
 impl<B: AsRef<[u8]>> Lines<B> {
-    /// `None` where RocksDB's reader gives up and answers "maybe": no lines, or lines whose length is not a power of two.
+    /// `None` where RocksDB's reader gives up and answers "maybe": no lines, or lines whose length
+    /// is not a power of two.
     pub(super) fn new(bits: B, lines: u32, probes: u8) -> Option<Self> {
         let bytes = u32::try_from(bits.as_ref().len()).ok()?;
         let line_bytes = bytes.checked_div(lines)?;
@@ -27,13 +30,24 @@ impl<B: AsRef<[u8]>> Lines<B> {
         fits.then_some(Lines { bits, lines, line_bytes, probes })
     }
 
+    /// Of bits that [`new`](Self::new) has found to be this many lines of so many bytes.
+    pub(super) fn of(bits: B, lines: u32, line_bytes: u32, probes: u8) -> Self {
+        Lines { bits, lines, line_bytes, probes }
+    }
+
     pub(super) fn line_bytes(&self) -> u32 {
         self.line_bytes
     }
 
+    pub(super) fn bits(&self) -> &B {
+        &self.bits
+    }
+
+    /// "Maybe" if the owner of the bits lends fewer than at first.
     pub(super) fn contains(&self, hash: u32) -> bool {
         let bits = self.bits.as_ref();
-        self.probes_of(hash).all(|(byte, mask)| bits[byte] & mask != 0)
+        let is_set = |(byte, mask)| bits.get(byte).is_none_or(|bits: &u8| bits & mask != 0);
+        self.probes_of(hash).all(is_set)
     }
 
     pub(super) fn insert(&mut self, hash: u32)

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::RibbonError;
 use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlockOptions};
 
@@ -13,16 +13,20 @@ use super::error::RocksdbError;
 /// Hashes that are looked up at a time to verify a block.
 const BATCH: usize = 4_096;
 
-/// Collects the keys of a table and writes its Ribbon block: byte for byte what RocksDB 7 and 8 write with `NewRibbonFilterPolicy` for the
-/// same keys in the same order, with `optimize_filters_for_memory` off.
+/// Collects the keys of a table and writes its Ribbon block: byte for byte what RocksDB 7 and 8
+/// write with `NewRibbonFilterPolicy` for the same keys in the same order, with
+/// `optimize_filters_for_memory` off.
 ///
-/// As RocksDB does, it writes a FastLocalBloom block where that is smaller (up to some 400 keys at 10 bits per key), above 950 million
-/// keys, and in the one case of about 10^300 where no seed has a solution. RocksDB's policy by default also writes Bloom at
-/// flush, so that its databases mix both; [`FilterBlock`] reads either.
+/// As RocksDB does, it writes a FastLocalBloom block where that is smaller (up to some 400 keys at
+/// 10 bits per key), above 950 million keys, and in the one case of about 10^300 where no seed has
+/// a solution. RocksDB's policy by default also writes Bloom at flush, so that its databases mix
+/// both; [`FilterBlock`] reads either.
 ///
-/// Memory: 8 bytes per key, up to 16 while the list grows; when building, some 32 more and the block.
+/// Memory: 8 bytes per key, up to 16 while the list grows; when building, some 32 more and the
+/// block.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder};
 /// let keys = || (0..20_000_u32).map(u32::to_le_bytes);
 /// let mut builder = RibbonBlockBuilder::new(10.0)?;
@@ -46,7 +50,8 @@ pub struct RibbonBlockBuilder {
 }
 
 impl RibbonBlockBuilder {
-    /// A builder of blocks with the rate of a Bloom filter of this many bits per key, which then take some 28 % fewer.
+    /// A builder of blocks with the rate of a Bloom filter of this many bits per key, which then
+    /// take some 28 % fewer.
     ///
     /// # Errors
     ///
@@ -57,7 +62,8 @@ impl RibbonBlockBuilder {
         Ok(RibbonBlockBuilder { options, keys })
     }
 
-    /// Adds a user key (without sequence number, type and timestamp), or, for a filter of prefixes only, a prefix.
+    /// Adds a user key (without sequence number, type and timestamp), or, for a filter of prefixes
+    /// only, a prefix.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) {
         self.keys.insert(key);
     }
@@ -77,9 +83,11 @@ impl RibbonBlockBuilder {
         self.keys.is_empty()
     }
 
-    /// The filter block, without the five bytes of compression type and checksum that follow it in an SST file.
+    /// The filter block, without the five bytes of compression type and checksum that follow it in
+    /// an SST file.
     ///
-    /// Without keys it has no bytes, as in RocksDB: store no filter then. Cost: 46 to 58 ns per key (Zen 5).
+    /// Without keys it has no bytes, as in RocksDB: store no filter then. Cost: 46 to 58 ns per key
+    /// (Zen 5).
     ///
     /// # Errors
     ///
@@ -110,7 +118,8 @@ impl RibbonBlockBuilder {
         }
     }
 
-    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend on their number.
+    /// [`finish`](Self::finish) by the threads of the current rayon pool; the bytes do not depend
+    /// on their number.
     ///
     /// # Errors
     ///

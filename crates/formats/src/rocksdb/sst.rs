@@ -1,7 +1,9 @@
-//! The filter of an SST file: found by way of footer, metaindex and properties, verified, and queried.
+//! The filter of an SST file: found by way of footer, metaindex and properties, verified, and
+//! queried.
 //!
-//! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the extractor it was built with. Every other
-//! query is answered "maybe". A damaged file is an error that says where.
+//! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the
+//! extractor it was built with. Every other query is answered "maybe". A damaged file is an error
+//! that says where.
 
 mod block;
 mod entries;
@@ -10,35 +12,36 @@ mod partitions;
 mod properties;
 mod table;
 
-use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 pub use self::metaindex::FilterLayout;
 use self::metaindex::Metaindex;
 use self::partitions::Partitions;
 use self::properties::Properties;
 use self::table::Table;
-use super::block::FilterBlock;
+use super::block::{BytesOf, FilterBlock, LittleEndian, Plain};
 use super::checksum::ChecksumKind;
 use super::error::RocksdbError;
-use super::hash::KEY_HASH;
+use super::hash::{KEY_HASH, hash_key};
 use crate::ranges::FileRanges;
-use crate::words::fill_with_maybe;
 
 #[derive(Clone, PartialEq, Eq)]
 enum Filters<'a> {
     /// No filter that is read; every answer is "maybe".
     Unread(FilterLayout),
-    Full(FilterBlock<'a>),
+    Full(FilterBlock<&'a [u8]>),
     Partitioned(Partitions<'a>),
 }
 
 /// The filter of a block-based SST file, borrowed from the file's bytes.
 ///
-/// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range deletions are not in the filter:
-/// a file with [`range_deletions`](Self::range_deletions) may delete the key all the same. Keys are user keys, without sequence
-/// number, type and timestamp.
+/// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range
+/// deletions are not in the filter: a file with [`range_deletions`](Self::range_deletions) may
+/// delete the key all the same. Keys are user keys, without sequence number, type and timestamp.
 ///
 /// ```
+/// use blocked_bloom::Filter;
 /// use blocked_bloom_formats::rocksdb::SstFilter;
 /// # if cfg!(not(target_family = "wasm")) {
 /// let file = std::fs::read("tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst")?;
@@ -57,10 +60,12 @@ pub struct SstFilter<'a> {
 }
 
 impl<'a> SstFilter<'a> {
-    /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every block on the way.
+    /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every
+    /// block on the way.
     ///
-    /// Allocates nothing for a full filter, some 120 bytes per partition for a partitioned one. Data blocks and their index are
-    /// not read. A filter block of five bytes or fewer, which RocksDB writes where there is no key, is answered "maybe".
+    /// Allocates nothing for a full filter, some 120 bytes per partition for a partitioned one.
+    /// Data blocks and their index are not read. A filter block of five bytes or fewer, which
+    /// RocksDB writes where there is no key, is answered "maybe".
     ///
     /// Cost: one pass over the filter's bytes.
     ///
@@ -71,13 +76,14 @@ impl<'a> SstFilter<'a> {
         SstFilter::open_ranges(&FileRanges::from(file))
     }
 
-    /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex, properties, and the filter with its index. The
-    /// example is at [`FileRanges`].
+    /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex,
+    /// properties, and the filter with its index. The example is at [`FileRanges`].
     ///
     /// # Errors
     ///
-    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call: five times or so, for a partitioned filter
-    /// up to 64 MiB of partitions at once. What was loaded is parsed again each time, and partitions are verified again.
+    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call:
+    /// five times or so, for a partitioned filter up to 64 MiB of partitions at once. What was
+    /// loaded is parsed again each time, and partitions are verified again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         let table = Table::open(file)?;
         let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
@@ -103,120 +109,21 @@ impl<'a> SstFilter<'a> {
         Ok(SstFilter { format_version, checksum, properties, filters })
     }
 
-    /// Whether the file may hold this user key: false means certainly not.
-    ///
-    /// A file whose filter is of prefixes only, or that does not say, answers "maybe": give the key to
-    /// [`contains_prefix`](Self::contains_prefix).
-    ///
-    /// Cost: one hash, one cache line, and for a partitioned filter a binary search.
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match self.of_whole_keys() {
-            Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains(key),
-            Filters::Partitioned(partitions) => partitions.contains(key.as_ref()),
-        }
-    }
-
-    /// Whether the file may hold the key with this hash, by [`hash_key`](super::hash_key). A file whose filter is of prefixes only, and a
-    /// LegacyBloom filter, which has another hash, answer "maybe". Of a partitioned filter every partition is looked up, since a hash does
-    /// not tell which one its key is in: the false positives of all partitions add up, so give it keys instead.
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        match self.of_whole_keys() {
-            Filters::Unread(_) => true,
-            Filters::Full(filter) => filter.contains_hash(hash),
-            Filters::Partitioned(partitions) => {
-                partitions.filters().any(|filter| filter.contains_hash(hash))
-            }
-        }
-    }
-
-    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash: in each partition.
-    pub fn prefetch_hash(&self, hash: u64) {
-        if let Filters::Full(_) | Filters::Partitioned(_) = self.of_whole_keys() {
-            self.filter_blocks().for_each(|filter| filter.prefetch_hash(hash));
-        }
-    }
-
-    /// Looks up every hash, as [`contains_hash`](Self::contains_hash); `hits` then has one bit per hash.
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| _ = self.contains_hashes_into(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        match self.of_whole_keys() {
-            Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
-            Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
-            Filters::Unread(_) => fill_with_maybe(words, hashes.len()),
-        }
-        Ok(())
-    }
-
-    /// Looks up every key; `hits` then has one bit per key. Batches may have any length.
-    ///
-    /// A file whose filter is of prefixes only answers "maybe" to each. For a partitioned filter the keys are grouped by partition first,
-    /// which allocates 16 bytes per key.
-    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| self.look_up(keys, words, K::as_ref));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_batch_into<K: AsRef<[u8]>>(
+    /// Looks up keys of these bytes, with the errors of
+    /// [`contains_hashes_into`](Filter::contains_hashes_into).
+    fn look_up<K>(
         &self,
         keys: &[K],
         words: &mut [u64],
+        bytes: impl BytesOf<K> + Copy,
     ) -> Result<(), LengthError> {
         LengthError::check(keys.len(), words)?;
-        self.look_up(keys, words, K::as_ref);
-        Ok(())
-    }
-
-    /// Looks up integers whose keys are their little-endian bytes, as [`contains_batch`](Self::contains_batch).
-    pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-        hits.write(keys.len(), |words| self.look_up(keys, words, |key| key.to_le_bytes()));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written then.
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up(keys, words, |key| key.to_le_bytes());
-        Ok(())
-    }
-
-    /// Looks up keys of these bytes. There is one word per 64 of them.
-    fn look_up<'k, K, B: AsRef<[u8]>>(
-        &self,
-        keys: &'k [K],
-        words: &mut [u64],
-        bytes: impl Fn(&'k K) -> B,
-    ) {
         match self.of_whole_keys() {
-            Filters::Full(filter) => filter.look_up(keys, words, bytes),
+            Filters::Full(filter) => return filter.look_up(keys, words, bytes),
             Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
-            Filters::Unread(_) => fill_with_maybe(words, keys.len()),
+            Filters::Unread(_) => fill_with_hits(words, keys.len()),
         }
-    }
-
-    /// [`KEY_HASH`](super::KEY_HASH).
-    pub fn key_hash(&self) -> KeyHash {
-        KEY_HASH
+        Ok(())
     }
 
     /// The filters, if whole keys are in them.
@@ -229,11 +136,13 @@ impl<'a> SstFilter<'a> {
 
     /// Whether the file may hold a key that begins with these bytes: false means certainly not.
     ///
-    /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and `rocksdb.CappedPrefix.N`: the first `N`
-    /// bytes are looked up. "Maybe" is the answer where fewer are given, of filters without prefixes, and under other extractors,
-    /// for which there is [`contains_extracted`](Self::contains_extracted).
+    /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and
+    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. "Maybe" is the answer where
+    /// fewer are given, of filters without prefixes, and under other extractors, for which there is
+    /// [`contains_extracted`](Self::contains_extracted).
     ///
-    /// Cost: as [`contains`](Self::contains); in a partitioned filter each partition that may hold such keys is looked up.
+    /// Cost: as [`contains`](Filter::contains); in a partitioned filter each partition that may
+    /// hold such keys is looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -260,10 +169,12 @@ impl<'a> SstFilter<'a> {
         }
     }
 
-    /// Whether the file may hold a key from which the extractor of this name makes this prefix: false means certainly not.
+    /// Whether the file may hold a key from which the extractor of this name makes this prefix:
+    /// false means certainly not.
     ///
-    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with another, and of filters without
-    /// prefixes. Cost: in a partitioned filter, every partition is looked up.
+    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with
+    /// another, and of filters without prefixes. Cost: in a partitioned filter, every partition is
+    /// looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -293,18 +204,20 @@ impl<'a> SstFilter<'a> {
         }
     }
 
-    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none without a filter.
-    pub fn filter_blocks(&self) -> impl Iterator<Item = FilterBlock<'a>> {
+    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none
+    /// without a filter.
+    pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<&'a [u8]>> {
         let (full, partitions) = match &self.filters {
             Filters::Unread(_) => (None, None),
-            Filters::Full(filter) => (Some(*filter), None),
+            Filters::Full(filter) => (Some(filter), None),
             Filters::Partitioned(partitions) => (None, Some(partitions.filters())),
         };
         full.into_iter().chain(partitions.into_iter().flatten())
     }
 
-    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if every one is looked up, since the keys are
-    /// ordered by more than their bytes, and without a filter.
+    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if
+    /// every one is looked up, since the keys are ordered by more than their bytes, and without a
+    /// filter.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -334,8 +247,9 @@ impl<'a> SstFilter<'a> {
         self.checksum
     }
 
-    /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it wrote (see
-    /// [`FilterBlock::kind`]). `None` if there is no such property, or it is no text, here and in those below.
+    /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it
+    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property, or it is no text,
+    /// here and in those below.
     pub fn filter_policy(&self) -> Option<&'a str> {
         self.properties.policy
     }
@@ -345,13 +259,15 @@ impl<'a> SstFilter<'a> {
         self.properties.filter_entries
     }
 
-    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a key of which its filter says "absent":
-    /// `None` if the file does not have the property, so that nothing is known.
+    /// The property `rocksdb.num.range-deletions`. If it is not `Some(0)`, the file may delete a
+    /// key of which its filter says "absent": `None` if the file does not have the property, so
+    /// that nothing is known.
     pub fn range_deletions(&self) -> Option<u64> {
         self.properties.range_deletions
     }
 
-    /// The property `rocksdb.block.based.table.whole.key.filtering`: whether whole keys are in the filter.
+    /// The property `rocksdb.block.based.table.whole.key.filtering`: whether whole keys are in the
+    /// filter.
     pub fn whole_keys(&self) -> Option<bool> {
         self.properties.whole_keys
     }
@@ -361,8 +277,9 @@ impl<'a> SstFilter<'a> {
         if self.properties.prefixes == Some(true) { self.properties.extractor } else { None }
     }
 
-    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor: `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`,
-    /// with `N` in decimal digits. If not, or if there is none, its every answer is "maybe".
+    /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
+    /// `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`, with `N` in decimal digits. If not, or
+    /// if there is none, its every answer is "maybe".
     pub fn knows_its_extractor(&self) -> bool {
         self.prefix_length().is_some()
     }
@@ -376,8 +293,9 @@ impl<'a> SstFilter<'a> {
         digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
     }
 
-    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than `leveldb.BytewiseComparator` every
-    /// partition is looked up, since here only the order of bytes is known: its false positives add up.
+    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than
+    /// `leveldb.BytewiseComparator` every partition is looked up, since here only the order of
+    /// bytes is known: its false positives add up.
     pub fn comparator(&self) -> Option<&'a str> {
         self.properties.comparator
     }
@@ -396,26 +314,70 @@ impl<'a> SstFilter<'a> {
     }
 }
 
+/// A file whose filter is of prefixes only, or that does not say, answers "maybe" to whole keys:
+/// give those to [`contains_prefix`](SstFilter::contains_prefix).
+///
+/// Look up keys where the filter is in partitions: a hash, by [`hash_key`](super::hash_key), does
+/// not tell which partition its key is in, so that it is looked up in every one, and the false
+/// positives of all partitions add up. A LegacyBloom filter, which has another hash, answers
+/// "maybe" to hashes.
+///
+/// Cost of a lookup: that of a [`FilterBlock`], and for a partitioned filter a binary search;
+/// batches of keys are grouped by partition first, which allocates 16 bytes per key.
 impl Filter for SstFilter<'_> {
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        match self.of_whole_keys() {
+            Filters::Unread(_) => true,
+            Filters::Full(filter) => filter.contains_hash(hash),
+            Filters::Partitioned(partitions) => {
+                partitions.filters().any(|filter| filter.contains_hash(hash))
+            }
+        }
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        match self.of_whole_keys() {
+            Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
+            Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
+            Filters::Unread(_) => fill_with_hits(words, hashes.len()),
+        }
+        Ok(())
     }
 
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        if let Filters::Full(_) | Filters::Partitioned(_) = self.of_whole_keys() {
+            self.filter_blocks().for_each(|filter| filter.prefetch_hash(hash));
+        }
     }
 
+    /// [`KEY_HASH`](super::KEY_HASH).
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        KEY_HASH
     }
 
-    #[inline]
     fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(super::hash::hash_key(key))
+        Some(hash_key(key))
+    }
+
+    fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        match self.of_whole_keys() {
+            Filters::Unread(_) => true,
+            Filters::Full(filter) => filter.contains(key),
+            Filters::Partitioned(partitions) => partitions.contains(key.as_ref()),
+        }
+    }
+
+    fn contains_batch_into<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        self.look_up(keys, words, Plain)
+    }
+
+    fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
+        self.look_up(keys, words, LittleEndian)
     }
 }
 

@@ -8,7 +8,8 @@ use super::hash::SparkHash;
 use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter of Spark's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the same insertions.
+/// A filter of Spark's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the
+/// same insertions.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -28,7 +29,8 @@ pub type SparkFilter<D = Vec<u8>> = ClassicalFilter<Version, D>;
 /// ```
 pub type Shape = ClassicalShape<Version>;
 
-/// The version of a filter: how keys are hashed and where their bits are. It hands out the hashes of keys.
+/// The version of a filter: how keys are hashed and where their bits are. It hands out the hashes
+/// of keys.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -40,7 +42,8 @@ pub type Shape = ClassicalShape<Version>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and a good deal below, keys crowd.
+    /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and a good deal
+    /// below, keys crowd.
     V1,
     /// The default since 4.1: positions in 64 bits, and a seed.
     V2 {
@@ -84,7 +87,8 @@ impl Scheme for Version {
         self.hash_bytes(key)
     }
 
-    /// The first number is one step from where it begins: from the first hash, in version 2 times 2^31 - 1.
+    /// The first number is one step from where it begins: from the first hash, in version 2 times
+    /// 2^31 - 1.
     #[inline]
     fn walk(self, hash: SparkHash) -> Walk {
         let [h1, h2] = [hash.h1, hash.h2].map(i64::from);
@@ -107,8 +111,8 @@ impl Scheme for Version {
 }
 
 impl Words for Version {
-    /// As many as the smallest rate that a number of 64 bits can be (2^-1074) takes. Spark has no limit; a damaged number would make a lookup
-    /// take seconds.
+    /// As many as the smallest rate that a number of 64 bits can be (2^-1074) takes. Spark has no
+    /// limit; a damaged number would make a lookup take seconds.
     const MAX_PROBES: u32 = 1074;
 
     fn header(self, probes: u32, words: u32) -> Vec<u8> {
@@ -125,12 +129,14 @@ impl Words for Version {
 }
 
 impl Shape {
-    /// The shape that `BloomFilter.create(expectedNumItems, fpp)` gives a filter (`fpp` is 0.03 unless the program gives one):
-    /// `-n ln(p) / ln(2)^2` bits, cut to a whole number, and [of those](Self::for_bits) hash functions and words.
+    /// The shape that `BloomFilter.create(expectedNumItems, fpp)` gives a filter (`fpp` is 0.03
+    /// unless the program gives one): `-n ln(p) / ln(2)^2` bits, cut to a whole number, and [of
+    /// those](Self::for_bits) hash functions and words.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1, and those of [`for_bits`](Self::for_bits).
+    /// [`ClassicalError::RateOutOfRange`] unless the rate is above 0 and below 1, and those of
+    /// [`for_bits`](Self::for_bits).
     pub fn for_items(version: Version, items: u64, fpp: f64) -> Result<Self, ClassicalError> {
         check_rate(fpp)?;
         let ln2 = core::f64::consts::LN_2;
@@ -139,13 +145,13 @@ impl Shape {
         Self::for_bits(version, items, bits)
     }
 
-    /// The shape that `BloomFilter.create(expectedNumItems, numBits)` gives a filter: `m / n ln(2)` hash functions, rounded, at least one,
-    /// and the bits rounded up to words.
+    /// The shape that `BloomFilter.create(expectedNumItems, numBits)` gives a filter: `m / n ln(2)`
+    /// hash functions, rounded, at least one, and the bits rounded up to words.
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and for more than 1,074 hash functions or
-    /// 2^31 - 1 words.
+    /// [`ClassicalError::OutOfRange`] unless there is an item and a bit, as Spark throws then, and
+    /// for more than 1,074 hash functions or 2^31 - 1 words.
     pub fn for_bits(version: Version, items: u64, bits: u64) -> Result<Self, ClassicalError> {
         Number::given(items).within("items", 1, i64::MAX - 1)?;
         Number::given(bits).within("bits", 1, i64::from(i32::MAX) * 64)?;
@@ -186,9 +192,10 @@ impl<D: AsRef<[u8]>> SparkFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`] unless the version is 1 or 2, there are 1
-    /// to 1,074 hash functions (Spark has no limit), and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the
-    /// header says and nothing follows. Bytes that fail must not be used to answer "absent".
+    /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`]
+    /// unless the version is 1 or 2, there are 1 to 1,074 hash functions (Spark has no limit), and
+    /// 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the header
+    /// says and nothing follows. Bytes that fail must not be used to answer "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -209,7 +216,8 @@ impl<D: AsRef<[u8]>> SparkFilter<D> {
         Self::open(Shape::checked(version, header.number(4)?, words)?, bytes)
     }
 
-    /// Whether this number may have been added by `putLong`, or a smaller integral type's: false means certainly not.
+    /// Whether this number may have been added by `putLong`, or a smaller integral type's: false
+    /// means certainly not.
     #[inline]
     pub fn contains_long(&self, key: i64) -> bool {
         self.contains_hash(self.shape.scheme().hash_long(key))

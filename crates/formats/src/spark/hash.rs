@@ -2,7 +2,8 @@
 
 use super::filter::Version;
 
-/// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the second has the first for a seed.
+/// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the second has the
+/// first for a seed.
 ///
 /// Hash a key once, look it up in all filters of the same version and seed.
 ///
@@ -29,7 +30,8 @@ impl SparkHash {
 }
 
 impl Version {
-    /// The hash of a number, as `putLong` and `mightContainLong` compute it, of its eight little-endian bytes.
+    /// The hash of a number, as `putLong` and `mightContainLong` compute it, of its eight
+    /// little-endian bytes.
     #[inline]
     pub fn hash_long(self, key: i64) -> SparkHash {
         self.hash_bytes(key.to_le_bytes())
@@ -51,7 +53,8 @@ fn twice(seed: i32, hash: impl Fn(u32) -> u32) -> SparkHash {
     SparkHash { h1: h1.cast_signed(), h2: hash(h1).cast_signed() }
 }
 
-/// Words of four bytes, little-endian; then, other than the standard, each byte that is left as a word of its own, sign-extended.
+/// Words of four bytes, little-endian; then, other than the standard, each byte that is left as a
+/// word of its own, sign-extended.
 #[inline]
 fn murmur3_bytes(key: &[u8], seed: u32) -> u32 {
     let (words, tail) = key.as_chunks();

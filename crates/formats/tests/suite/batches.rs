@@ -1,20 +1,21 @@
-//! What the batches of all filters have in common: keys are answered as their hashes are, words have one length, and what is left when a
-//! key panics never says "absent".
+//! What the batches of all filters have in common: keys are answered as their hashes are, words
+//! have one length, and what is left when a key panics never says "absent".
 
+use std::cell::Cell;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blocked_bloom::{Bitmask, Filter, KeyHash, LengthError};
+use blocked_bloom::{Bitmask, Filter, KeyHash};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
-use blocked_bloom_formats::parquet::{
-    AtomicSplitBlockFilter, SplitBlock, SplitBlockFilter, hash_value,
-};
+use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, Value, hash_value};
 use blocked_bloom_formats::rocksdb::{
-    FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, SstFilter, hash_key,
+    FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder, RocksdbError,
+    SstFilter, hash_key,
 };
 
 use crate::common::{Random, kernels};
 use crate::fixtures::committed;
+use crate::found::{self, Hashes};
 use crate::sst::{self, Sst};
 
 fn keys(name: &str, count: usize) -> Vec<Vec<u8>> {
@@ -53,7 +54,8 @@ fn file(blocks: &[(Vec<u8>, Vec<u8>)], properties: &[(&str, &[u8])]) -> Vec<u8> 
     file.finish(&[("partitionedfilter.rocksdb.BuiltinBloomFilter", place)], Some(properties))
 }
 
-/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which nothing can be looked up.
+/// Files of 300 keys by name: full filters, partitions under either comparator, a filter of which
+/// nothing can be looked up.
 fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     let all = blocks(keys);
     let full = |which: usize| [(keys[299].clone(), all[which].1.clone())];
@@ -68,49 +70,9 @@ fn files(keys: &[Vec<u8>]) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The methods that every filter has by itself.
-trait Batches: Filter {
-    fn keys<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask);
-    fn keys_into<K: AsRef<[u8]>>(&self, keys: &[K], words: &mut [u64]) -> Result<(), LengthError>;
-    fn u64s(&self, keys: &[u64], hits: &mut Bitmask);
-    fn u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
-    fn hashes(&self, hashes: &[u64], hits: &mut Bitmask);
-}
-
-macro_rules! batches {
-    ($($filter:ty),*) => {$(
-        impl Batches for $filter {
-            fn keys<K: AsRef<[u8]>>(&self, keys: &[K], hits: &mut Bitmask) {
-                self.contains_batch(keys, hits);
-            }
-
-            fn keys_into<K: AsRef<[u8]>>(
-                &self,
-                keys: &[K],
-                words: &mut [u64],
-            ) -> Result<(), LengthError> {
-                self.contains_batch_into(keys, words)
-            }
-
-            fn u64s(&self, keys: &[u64], hits: &mut Bitmask) {
-                self.contains_u64s(keys, hits);
-            }
-
-            fn u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-                self.contains_u64s_into(keys, words)
-            }
-
-            fn hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-                self.contains_hashes(hashes, hits);
-            }
-        }
-    )*};
-}
-
-batches!(FilterBlock<'_>, SstFilter<'_>, SplitBlockFilter, SplitBlockFilter<&[SplitBlock]>);
-
-/// Masks and words agree, in every length of batch; other numbers of words are errors that write nothing.
-fn check(filter: &impl Batches, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
+/// Masks and words agree, in every length of batch; other numbers of words are errors that write
+/// nothing.
+fn check(filter: &impl Filter, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
     let (mut hits, mut words) = (Bitmask::new(), vec![0; 64]);
     let numbers: Vec<u64> = (0..keys.len() as u64).map(|i| i % 500).collect();
     let bytes: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
@@ -118,10 +80,10 @@ fn check(filter: &impl Batches, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
         let (keys, hashes) = (&keys[..length], &hashes[..length]);
         let words = &mut words[..length.div_ceil(64)];
         words.fill(0x5555_5555_5555_5555);
-        filter.keys(keys, &mut hits);
-        filter.keys_into(keys, words).unwrap();
+        filter.contains_batch(keys, &mut hits);
+        filter.contains_batch_into(keys, words).unwrap();
         assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} keys");
-        filter.hashes(hashes, &mut hits);
+        filter.contains_hashes(hashes, &mut hits);
         filter.contains_hashes_into(hashes, words).unwrap();
         assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} hashes");
         assert!(hits.hits().all(|i| i < length), "{name}: a bit past the last");
@@ -129,10 +91,10 @@ fn check(filter: &impl Batches, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
             filter.prefetch_hash(hash);
             assert_eq!(hits.get(i), Some(filter.contains_hash(hash)), "{name}: hash {i}");
         }
-        filter.keys(&bytes[..length], &mut hits);
-        filter.u64s_into(&numbers[..length], words).unwrap();
+        filter.contains_batch(&bytes[..length], &mut hits);
+        filter.contains_u64s_into(&numbers[..length], words).unwrap();
         assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} numbers");
-        filter.u64s(&numbers[..length], &mut hits);
+        filter.contains_u64s(&numbers[..length], &mut hits);
         assert_eq!((hits.words(), hits.len()), (&*words, length), "{name}: {length} numbers");
     }
     // The core cannot hash keys as these filters do, and knows it.
@@ -140,9 +102,9 @@ fn check(filter: &impl Batches, keys: &[Vec<u8>], hashes: &[u64], name: &str) {
     assert!(filter.hasher().is_err(), "{name}");
     for count in [0, 1, 3] {
         let mut words = vec![7; count];
-        let error = filter.keys_into(&keys[..65], &mut words).unwrap_err();
+        let error = filter.contains_batch_into(&keys[..65], &mut words).unwrap_err();
         assert_eq!((error.words, error.expected), (count, 2), "{name}");
-        let error = filter.u64s_into(&numbers[..65], &mut words).unwrap_err();
+        let error = filter.contains_u64s_into(&numbers[..65], &mut words).unwrap_err();
         assert_eq!((error.words, error.expected), (count, 2), "{name}");
         let error = filter.contains_hashes_into(&hashes[..65], &mut words).unwrap_err();
         assert_eq!((error.words, error.expected), (count, 2), "{name}");
@@ -247,14 +209,14 @@ impl AsRef<[u8]> for Key {
 }
 
 /// What is left of a batch whose key `at` panics: no key that may be present is absent.
-fn check_panic(filter: &impl Batches, keys: &[Vec<u8>], at: usize, name: &str) {
+fn check_panic(filter: &impl Filter, keys: &[Vec<u8>], at: usize, name: &str) {
     let mut expected = Bitmask::new();
-    filter.keys(keys, &mut expected);
+    filter.contains_batch(keys, &mut expected);
     let mut hostile: Vec<Key> = keys.iter().cloned().map(Some).map(Key).collect();
     hostile[at] = Key(None);
     let mut words = vec![0; keys.len().div_ceil(64)];
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        filter.keys_into(&hostile, &mut words).unwrap();
+        filter.contains_batch_into(&hostile, &mut words).unwrap();
     }));
     // Where the answer does not depend on keys, they are not read.
     if outcome.is_ok() {
@@ -294,4 +256,137 @@ fn keys_that_panic_leave_maybe() {
         let outcome = catch_unwind(AssertUnwindSafe(|| view.contains_batch(&hostile, &mut hits)));
         assert!(outcome.is_err() && hits.is_empty() && hits.get(0).is_none());
     }
+}
+
+/// Blocks of what [`found`] looks up, by name.
+fn blocks_of(keys: &[Vec<u8>]) -> [(&'static str, Vec<u8>, Hashes); 3] {
+    let mut fast = FilterBlockBuilder::new(10.0).unwrap();
+    let mut legacy = FilterBlockBuilder::legacy(10.0).unwrap();
+    let mut ribbon = RibbonBlockBuilder::new(10.0).unwrap();
+    fast.extend(keys);
+    legacy.extend(keys);
+    ribbon.extend(keys);
+    [
+        ("fast", fast.finish().unwrap(), Hashes::AsKeys),
+        ("legacy", legacy.finish().unwrap(), Hashes::LessThanKeys),
+        ("ribbon", ribbon.finish().unwrap(), Hashes::AsKeys),
+    ]
+}
+
+#[test]
+fn what_was_inserted_is_found_in_rocksdb_filters() {
+    let sorted = found::sorted();
+    for (name, block, hashes) in blocks_of(&sorted) {
+        let filter = FilterBlock::from_bytes(&block).unwrap();
+        assert_eq!(name == "ribbon", matches!(filter.kind(), FilterKind::Ribbon { .. }));
+        found::check(name, &filter, hashes);
+        let bytes = file(&[(sorted.last().unwrap().clone(), block)], &[WHOLE, BYTEWISE]);
+        found::check(name, &SstFilter::open(&bytes).unwrap(), hashes);
+    }
+    for which in 0..2 {
+        let partition =
+            |keys: &[Vec<u8>]| (keys.last().unwrap().clone(), blocks_of(keys)[which].1.clone());
+        let partitions: Vec<_> = sorted.chunks(300).map(partition).collect();
+        for properties in [&[WHOLE, USER_KEYS, BYTEWISE][..], &[WHOLE, USER_KEYS]] {
+            let bytes = file(&partitions, properties);
+            let filter = SstFilter::open(&bytes).unwrap();
+            assert_eq!(filter.layout(), FilterLayout::Partitioned);
+            found::check("partitions", &filter, Hashes::LessThanKeys);
+        }
+    }
+}
+
+#[test]
+fn what_was_inserted_is_found_in_parquet_filters() {
+    let large = SplitBlockFilter::with_blocks(1 << 20).unwrap();
+    for mut filter in [SplitBlockFilter::new(1_400, 0.01).unwrap(), large] {
+        found::keys().iter().for_each(|key| assert!(filter.insert(key) || filter.contains(key)));
+        for integer in found::integers() {
+            filter.insert_hash(Value::Int64(integer.cast_signed()).hash());
+        }
+        for kernel in kernels() {
+            filter = filter.with_kernel(kernel);
+            found::check("owned", &filter, Hashes::AsKeys);
+            found::check("borrowed", &filter.view(), Hashes::AsKeys);
+        }
+        let stored = [&[0][..], &filter.to_bytes()].concat();
+        let opened = SplitBlockFilter::from_bytes(&stored[1..]).unwrap();
+        found::check("stored", &opened, Hashes::AsKeys);
+    }
+    let filter = AtomicSplitBlockFilter::new(1_400, 0.01).unwrap();
+    for key in found::keys() {
+        filter.insert_hash(Value::ByteArray(&key).hash());
+    }
+    let integers = found::integers();
+    let hashes: Vec<u64> = integers.iter().map(|i| hash_value(i.to_le_bytes())).collect();
+    filter.insert_hashes(&hashes);
+    found::check("atomic", &filter, Hashes::AsKeys);
+}
+
+/// Bytes that get shorter or longer when their owner is told to.
+struct Fickle {
+    bytes: Vec<u8>,
+    lent: Cell<usize>,
+}
+
+impl AsRef<[u8]> for &Fickle {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.lent.get()]
+    }
+}
+
+macro_rules! check_owner {
+    ($name:expr, $stored:expr, $hash:expr, $open:expr) => {{
+        let length = $stored.len();
+        let bytes = [$stored.to_vec(), vec![0; 70]].concat();
+        let fickle = Fickle { bytes, lent: Cell::new(length) };
+        let filter = $open(&fickle);
+        let looked_up = [keys("a", 300), keys("n", 500)].concat();
+        let hashes: Vec<u64> = looked_up.iter().map($hash).collect();
+        let answers = |hits: &mut Bitmask| {
+            filter.contains_batch(&looked_up, hits);
+            hashes.iter().for_each(|&hash| filter.prefetch_hash(hash));
+            let singles: Vec<bool> = looked_up.iter().map(|key| filter.contains(key)).collect();
+            assert!(hits.iter().eq(singles), "{}", $name);
+            let by_hash: Vec<bool> =
+                hashes.iter().map(|&hash| filter.contains_hash(hash)).collect();
+            let mut of_hashes = Bitmask::new();
+            filter.contains_hashes(&hashes, &mut of_hashes);
+            assert!(of_hashes.iter().eq(by_hash), "{}", $name);
+        };
+        let (mut before, mut hits) = (Bitmask::new(), Bitmask::new());
+        answers(&mut before);
+        assert!(before.count_misses() > 400, "{}", $name);
+        for lent in [0, 1, 5, 6, length - 64, length - 1, length + 1, length + 70] {
+            fickle.lent.set(lent);
+            answers(&mut hits);
+            assert_eq!(hits.count_misses(), 0, "{}: {lent} of {length} bytes", $name);
+        }
+        fickle.lent.set(length);
+        answers(&mut hits);
+        assert_eq!(hits, before, "{}", $name);
+    }};
+}
+
+#[test]
+fn owners_that_lend_other_bytes() {
+    let added = keys("a", 300);
+    for (name, block, _) in blocks_of(&added) {
+        check_owner!(name, block, hash_key, |bytes| FilterBlock::from_bytes(bytes).unwrap());
+    }
+    let mut filter = SplitBlockFilter::new(300, 0.01).unwrap();
+    added.iter().for_each(|key| _ = filter.insert(key));
+    let stored = filter.to_bytes();
+    check_owner!("parquet", stored, hash_value, |bytes| SplitBlockFilter::from_bytes(bytes)
+        .unwrap());
+}
+
+#[test]
+fn damaged_blocks_that_pass_all() {
+    let (filter, error) = FilterBlock::open_or_pass_all(vec![1, 2, 3]);
+    assert_eq!(error, Some(RocksdbError::NoKeys { found: 3 }));
+    assert!(filter.contains("apple") && filter.as_bytes() == [1, 2, 3]);
+    let block = blocks_of(&keys("a", 300))[0].1.clone();
+    let (filter, error) = FilterBlock::open_or_pass_all(block);
+    assert!(error.is_none() && filter.contains("a00001") && !filter.contains("apple"));
 }

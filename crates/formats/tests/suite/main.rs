@@ -5,6 +5,8 @@
 mod common;
 #[path = "common/fixtures.rs"]
 mod fixtures;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 mod sst;
 
 mod batches;

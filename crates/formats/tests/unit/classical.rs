@@ -1,4 +1,5 @@
-//! Unit tests of `src/classical/`, which includes this file: which cache lines batches prefetch, and how long before they read them.
+//! Unit tests of `src/classical/`, which includes this file: which cache lines batches prefetch,
+//! and how long before they read them.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,7 +8,8 @@ use super::bit_array::BitArray;
 use super::{ClassicalFilter, ClassicalShape, Scheme, Walk};
 use crate::watch::{Event, events, lines, note};
 
-/// Eight bits for a byte, and an event for each position that is computed: where a line is prefetched, and where a bit is read or set.
+/// Eight bits for a byte, and an event for each position that is computed: where a line is
+/// prefetched, and where a bit is read or set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Watched;
 
@@ -59,7 +61,8 @@ fn of_key(bytes: &[u8], probes: u32, hash: u64) -> Vec<usize> {
 const LARGE: usize = (256 << 10) + 1;
 const SMALL: usize = 256 << 10;
 
-/// A group's first lines, the other lines of the group before it, and the bits of the one before that.
+/// A group's first lines, the other lines of the group before it, and the bits of the one before
+/// that.
 #[test]
 fn batches_prefetch_group_by_group() {
     for probes in [1, 2, 3, 7] {

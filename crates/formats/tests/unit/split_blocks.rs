@@ -1,12 +1,12 @@
-//! Unit tests of `src/parquet/kernel/mod.rs`, which includes this file: which kernel each operation runs in, and that what it prefetches are the
-//! blocks that it reads some keys later.
+//! Unit tests of `src/parquet/kernel.rs`, which includes this file: which kernel each operation
+//! runs in, and that what it prefetches are the blocks that it reads some keys later.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use std::format;
 
 use blocked_bloom::parts::PrefetchAhead;
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 
 use super::super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 use super::{NEAR, contains, for_each_ahead, for_each_block, for_each_word, insert};
@@ -71,8 +71,8 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
     }
 }
 
-/// Checks that when key `i` is worked on, as many are prefetched as the distance says: at most `at_once` more than that, and no fewer. What
-/// works on keys notes the event.
+/// Checks that when key `i` is worked on, as many are prefetched as the distance says: at most
+/// `at_once` more than that, and no fewer. What works on keys notes the event.
 fn check_distance(all: &[Event], hashes: usize, at_once: usize, distance: usize, about: &str) {
     let worked = all.iter().enumerate().filter(|(_, event)| **event == Event::Ran("key"));
     assert_eq!(worked.clone().count(), hashes, "{about}");
@@ -108,7 +108,8 @@ fn check_distances(blocks: &mut [SplitBlock], distance: usize) {
             };
             for_each_word::<8, 1>(blocks, &hashes, &mut words, test, rest);
         });
-        // The rest of a word is fewer than eight: they are at the end of the batch, where all are prefetched.
+        // The rest of a word is fewer than eight: they are at the end of the batch, where all are
+        // prefetched.
         let whole = hashes.len() - hashes.len() % 8;
         let at_end = lines(&eights).len();
         let worked = eights.iter().enumerate().filter(|(_, event)| **event == Event::Ran("key"));

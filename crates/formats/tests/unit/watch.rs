@@ -1,4 +1,5 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, and which loops of which kernel run.
+//! What unit tests see of the code that they run: which cache lines are prefetched, and which loops
+//! of which kernel run.
 
 use std::cell::RefCell;
 use std::vec::Vec;

@@ -1,6 +1,6 @@
 //! The growing filter of `blocked-bloom-scalable`, a chain of native filters: `docs/format.md`.
 
-use blocked_bloom::{Kernel, Stored as Blocks};
+use blocked_bloom::{Filter as _, Kernel, Stored as Blocks};
 use blocked_bloom_scalable::ScalableBloomFilter;
 
 use crate::facts::{Facts, List, hash_parts, kernel, kernels, percent, sizes};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter as _, Kernel};
 use blocked_bloom_formats::parquet::{
     Column, ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value as Typed,
 };

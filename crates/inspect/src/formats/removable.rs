@@ -1,6 +1,6 @@
 //! The removable filter of `blocked-bloom-removable`: `docs/format.md`.
 
-use blocked_bloom::{Kernel, Stored};
+use blocked_bloom::{Filter as _, Kernel, Stored};
 use blocked_bloom_removable::RemovableFilter;
 
 use super::native::{BODY_CHECKSUM, HEADER_CHECKSUM, hex, u64_at};

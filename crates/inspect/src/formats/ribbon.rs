@@ -1,5 +1,6 @@
 //! This project's own static filter, sharded Ribbon: `docs/format.md`.
 
+use blocked_bloom::Filter as _;
 use blocked_bloom_ribbon::RibbonFilter;
 
 use crate::facts::{Facts, hash_parts, kernel, kernels, percent, sizes};

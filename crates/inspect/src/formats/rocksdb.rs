@@ -59,8 +59,8 @@ fn name_in_rocksdb(rule: &str) -> Option<String> {
 }
 
 /// The warning for blocks that answer "maybe" for every key, if there are any.
-pub(crate) fn without_answers<'a>(
-    filters: impl Iterator<Item = FilterBlock<'a>>,
+pub(crate) fn without_answers<'a, 'b: 'a>(
+    filters: impl Iterator<Item = &'a FilterBlock<&'b [u8]>>,
 ) -> Option<Warning> {
     use FilterKind::{FastLocalBloom, LegacyBloom, NoKeys};
     let (mut all, mut blocks, mut kind) = (0, 0, "");
@@ -91,7 +91,7 @@ struct Block {
 }
 
 impl Block {
-    fn of(block: FilterBlock<'_>) -> Self {
+    fn of(block: &FilterBlock<&[u8]>) -> Self {
         let kind = |kind| Block {
             kind,
             bytes: block.as_bytes().len() as u64,
@@ -223,8 +223,8 @@ fn legacy_bits(block: &[u8], probes: u8, line_bytes: usize) -> Bits {
     }
 }
 
-pub(crate) fn describe_block(about: &About, block: FilterBlock<'_>) -> Facts {
-    let block = Block::of(block);
+pub(crate) fn describe_block(about: &About, block: FilterBlock<&[u8]>) -> Facts {
+    let block = Block::of(&block);
     let mut fields =
         vec![("file", about.name.clone().into()), ("format", about.format.name().into())];
     if let Value::Object(own) = block.json() {
@@ -379,9 +379,9 @@ mod tests {
         let mut builder = FilterBlockBuilder::new(10.0).unwrap();
         (0..1_000_u32).for_each(|key| builder.insert(key.to_le_bytes()));
         let bytes = builder.finish().unwrap();
-        let block = FilterBlock::from_bytes(&bytes).unwrap();
-        let rows = |blocks: &[FilterBlock<'_>]| {
-            let blocks: Vec<Block> = blocks.iter().copied().map(Block::of).collect();
+        let block = FilterBlock::from_bytes(bytes.as_slice()).unwrap();
+        let rows = |blocks: &[FilterBlock<&[u8]>]| {
+            let blocks: Vec<Block> = blocks.iter().map(Block::of).collect();
             summary(&blocks).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
         };
         let keys = block.view().unwrap().estimated_keys().unwrap();

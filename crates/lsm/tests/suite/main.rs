@@ -2,6 +2,8 @@
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 mod partitions;
 
 mod damage;

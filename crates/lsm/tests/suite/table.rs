@@ -9,6 +9,7 @@ use blocked_bloom_lsm::{
 use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
 
 use crate::common::Random;
+use crate::found::{self, Hashes};
 
 const KEYS: u32 = 3_000;
 
@@ -23,7 +24,7 @@ fn bloom(options: &FilterOptions) -> BloomFilter {
 }
 
 fn ribbon(options: &FilterOptions) -> Vec<u8> {
-    let mut builder = RibbonOptions::from(options).builder();
+    let mut builder = RibbonOptions::for_filters(options).builder();
     builder.extend((0..KEYS).map(u32::to_be_bytes)).unwrap();
     builder.finish().unwrap().as_bytes().to_vec()
 }
@@ -203,5 +204,53 @@ fn blocks_of_rocksdb_answer_as_themselves() {
     assert!(matches!(owned, TableFilter::Owned(_)));
     assert_answers(&owned, &hashes, |hash| direct.contains_hash(hash));
     assert!(TableFilter::from_rocksdb_block(Vec::new()).is_err());
-    assert_answers(&TableFilter::Rocksdb(vec![1]), &hashes, |_| true);
+}
+
+/// Of each kind that answers, what its builder was given is found by every lookup.
+#[test]
+fn what_was_inserted_is_found() {
+    for seed in [0, 7] {
+        let options = options().with_key_hash(KeyHash::Xxh3 { seed });
+        let integers = found::integers();
+        let mut builder = options.builder();
+        builder.insert_batch(&found::keys()).unwrap();
+        builder.extend(integers.iter().map(|key| key.to_le_bytes())).unwrap();
+        let bloom = builder.finish().unwrap();
+        let mut builder = RibbonOptions::for_filters(&options).builder();
+        builder.insert_batch(&found::keys()).unwrap();
+        builder.extend(integers.iter().map(|key| key.to_le_bytes())).unwrap();
+        let ribbon = builder.finish().unwrap();
+        let stored = [("bloom", bloom.to_bytes()), ("ribbon", ribbon.as_bytes().to_vec())];
+        for (name, bytes) in stored {
+            let filter = TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
+            found::check(name, &filter, Hashes::AsKeys);
+        }
+        let compact = options.key_hash() == KeyHash::default();
+        if let (true, Ok(bytes)) = (compact, bloom.to_compact_bytes()) {
+            let filter = TableFilter::from_bytes(bytes, options.key_hash()).unwrap();
+            found::check("compact", &filter, Hashes::AsKeys);
+        }
+        found::check("owned", &TableFilter::<Vec<u8>>::from(bloom), Hashes::AsKeys);
+    }
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn what_was_inserted_is_found_in_blocks_of_rocksdb() {
+    use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RibbonBlockBuilder};
+    let keys = found::sorted();
+    let mut fast = FilterBlockBuilder::new(10.0).unwrap();
+    let mut legacy = FilterBlockBuilder::legacy(10.0).unwrap();
+    let mut ribbon = RibbonBlockBuilder::new(10.0).unwrap();
+    fast.extend(&keys);
+    legacy.extend(&keys);
+    ribbon.extend(&keys);
+    for (name, block, hashes) in [
+        ("fast", fast.finish().unwrap(), Hashes::AsKeys),
+        ("legacy", legacy.finish().unwrap(), Hashes::LessThanKeys),
+        ("ribbon", ribbon.finish().unwrap(), Hashes::AsKeys),
+    ] {
+        let filter = TableFilter::from_rocksdb_block(block).unwrap();
+        found::check(name, &filter, hashes);
+    }
 }

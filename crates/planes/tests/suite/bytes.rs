@@ -30,7 +30,8 @@ impl AsMut<[u8]> for Owner {
     }
 }
 
-/// Planes of 1,300 rows without items, of which two were deleted, so that only other bytes can be why a row is found.
+/// Planes of 1,300 rows without items, of which two were deleted, so that only other bytes can be
+/// why a row is found.
 fn empty_rows() -> Vec<u8> {
     let empty = vec![Vec::new(); ROWS];
     let mut model = Model::of(options((1, 40, 2), 512).with_liveness(), &empty);

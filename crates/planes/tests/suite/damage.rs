@@ -119,8 +119,8 @@ fn every_change_of(case: Case) {
         bytes
     });
     assert!(all_refused(case.run("several bytes at random", mutated)));
-    // Planes are verified one by one: between two of them nothing tells files of the same options, rows and tag apart. With tags all
-    // are errors, as the next test shows.
+    // Planes are verified one by one: between two of them nothing tells files of the same options,
+    // rows and tag apart. With tags all are errors, as the next test shows.
     let spliced = (1..bytes.len()).map(|at| [&bytes[..at], &case.other[at..]].concat());
     let counts = case.run("spliced with one of the same tag", spliced);
     assert!(counts.refused > 5_000);
@@ -165,7 +165,8 @@ fn mended_records_of(options: PlanesOptions) {
     assert!(counts.refused > 10_000 && counts.wrong == 0, "{counts:?}");
 }
 
-/// Each field out of its range, in a record whose checksum fits, is an error that names it and says where it is.
+/// Each field out of its range, in a record whose checksum fits, is an error that names it and says
+/// where it is.
 #[test]
 fn records_with_a_field_out_of_range_are_errors_that_name_it() {
     let without = options((1, 40, 2), 512);

@@ -1,4 +1,5 @@
-//! Bytes and answers that never change. A line is never updated: bytes that change break everybody's files.
+//! Bytes and answers that never change. A line is never updated: bytes that change break
+//! everybody's files.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,5 @@
-//! The tests of the package: one binary, a module for each area. `naive` is the scalar definition that all of them compare with.
+//! The tests of the package: one binary, a module for each area. `naive` is the scalar definition
+//! that all of them compare with.
 
 mod build;
 mod bytes;

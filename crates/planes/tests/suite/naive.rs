@@ -1,5 +1,5 @@
-//! The definition of planes, written to be read: a row is a list of `bool`s, a file is written and read bit by bit as `docs/planes.md`
-//! says. Shares with the crate only XXH3, by the core.
+//! The definition of planes, written to be read: a row is a list of `bool`s, a file is written and
+//! read bit by bit as `docs/planes.md` says. Shares with the crate only XXH3, by the core.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -122,7 +122,8 @@ fn any_alignment_will_do() {
     }
 }
 
-/// Rows that are alike keep lines alive, so that planes are read whole to the last; rows of no item end them at once.
+/// Rows that are alike keep lines alive, so that planes are read whole to the last; rows of no item
+/// end them at once.
 #[test]
 fn planes_are_read_as_long_as_rows_are_left() {
     let items: Vec<u64> = Random(5).hashes(12);
@@ -148,8 +149,8 @@ fn planes_are_read_as_long_as_rows_are_left() {
     }
 }
 
-/// A few rows among many without items have the first items of the query, each one item more than the one before: where few lines have
-/// rows left, these are followed plane by plane.
+/// A few rows among many without items have the first items of the query, each one item more than
+/// the one before: where few lines have rows left, these are followed plane by plane.
 #[test]
 fn few_lines_are_followed_to_the_last_plane() {
     let items: Vec<u64> = Random(6).hashes(12);

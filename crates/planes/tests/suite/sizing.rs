@@ -45,7 +45,8 @@ fn bits_per_item_are_what_a_row_gets() {
             let most = wanted + shape.blocks();
             assert!((wanted..most).contains(&shape.planes()), "{items}, {bits}: {shape}");
             assert_eq!(shape.blocks(), wanted.div_ceil(512));
-            // No other number of probes is better by more than a tenth, and no smaller one is as good.
+            // No other number of probes is better by more than a tenth, and no smaller one is as
+            // good.
             let rate = |probes| {
                 let other = Shape::new(shape.blocks(), shape.block_bits(), probes).unwrap();
                 other.false_positive_rate(items.max(1))
@@ -75,10 +76,12 @@ fn a_rate_is_reached_by_no_more_planes_than_necessary() {
     }
 }
 
-/// For one block the chance is a sum over all ways in which bits can be set: counted for small numbers.
+/// For one block the chance is a sum over all ways in which bits can be set: counted for small
+/// numbers.
 #[test]
 fn the_rate_of_small_blocks_is_that_of_counting() {
-    // All sequences of `balls` bits and of `probes` bits among four; the rate scales with nothing else.
+    // All sequences of `balls` bits and of `probes` bits among four; the rate scales with nothing
+    // else.
     let (bits, probes, balls) = (16_usize, 2_usize, 3_u32);
     let mut passed = 0_u64;
     for set in 0..bits.pow(balls) {
@@ -94,7 +97,8 @@ fn the_rate_of_small_blocks_is_that_of_counting() {
         }
     }
     let counted = passed as f64 / bits.pow(balls + probes as u32) as f64;
-    // Three items of one probe each, looked up by two probes, is what no shape has: three items of one probe are compared.
+    // Three items of one probe each, looked up by two probes, is what no shape has: three items of
+    // one probe are compared.
     let one = Shape::new(1, 16, 1).unwrap().false_positive_rate(3);
     assert!((one - (1.0 - (15.0_f64 / 16.0).powi(3))).abs() < 1e-8);
     // Two probes and one item, then two: sequences of two and of four bits.

@@ -1,4 +1,5 @@
-//! Unit tests of `src/evaluate.rs`, which includes this file: what a query prefetches is what it reads next.
+//! Unit tests of `src/evaluate.rs`, which includes this file: what a query prefetches is what it
+//! reads next.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,8 +35,8 @@ impl Memory {
     }
 }
 
-/// Of every plane that is read in every window, each line from the second 4 KiB on is prefetched once while the line 4 KiB before it is
-/// read, in whatever group that is; nothing else is.
+/// Of every plane that is read in every window, each line from the second 4 KiB on is prefetched
+/// once while the line 4 KiB before it is read, in whatever group that is; nothing else is.
 #[test]
 fn windows_prefetch_what_is_read_next() {
     for (groups, plane_words) in [(1, 2_048), (3, 1_024), (5, 512), (9, 64), (80, 8)] {
@@ -46,7 +47,8 @@ fn windows_prefetch_what_is_read_next() {
             let mut answers = vec![0; words];
             let read = |plane, window: &Window| {
                 let found = memory.window(plane, window);
-                // The first plane is asked for twice in each window: to be read, and to be prefetched.
+                // The first plane is asked for twice in each window: to be read, and to be
+                // prefetched.
                 if plane == 0 {
                     note(Event::Window);
                 }

@@ -1,6 +1,7 @@
-//! AVX-512: a line in one register, the places of eight keys computed at a time. Adding and removing are AVX2's, which AVX-512 contains:
-//! additions to a filter of a million keys took 4.7 ns with a line in one register and 3.6 with it in two, removals 3.9 to 5.1 with
-//! either (AMD EPYC, Zen 5).
+//! AVX-512: a line in one register, the places of eight keys computed at a time. Adding and
+//! removing are AVX2's, which AVX-512 contains: additions to a filter of a million keys took 4.7 ns
+//! with a line in one register and 3.6 with it in two, removals 3.9 to 5.1 with either (AMD EPYC,
+//! Zen 5).
 
 use core::arch::x86_64::*;
 

@@ -1,7 +1,9 @@
-//! What all batches have in common: places of eight keys at a time, their lines prefetched some iterations before they are needed, and
-//! what is done with the lanes that were found. Comparing lanes is each instruction set's own.
+//! What all batches have in common: places of eight keys at a time, their lines prefetched some
+//! iterations before they are needed, and what is done with the lanes that were found. Comparing
+//! lanes is each instruction set's own.
 //!
-//! All functions are always inlined, so that the closures are compiled for the instruction set of the caller.
+//! All functions are always inlined, so that the closures are compiled for the instruction set of
+//! the caller.
 
 use core::hint::select_unpredictable;
 use core::ops::Deref;
@@ -13,22 +15,26 @@ use crate::tags::{KEEP_EMPTY, LANES, Place};
 /// Keys an iteration: their hashes fill an AVX-512 register.
 pub(super) const KEYS: usize = 8;
 
-/// Iterations between the prefetch of a line and its use: 32 keys, 64 lines, as many as the core prefetches. Twice as many cost additions
-/// to a filter of a million keys 40 % more and queries 3 %; at 100 million keys both take the same, and half as many make removals from a
-/// filter of a million keys 30 % slower (AMD EPYC, Zen 5).
+/// Iterations between the prefetch of a line and its use: 32 keys, 64 lines, as many as the core
+/// prefetches. Twice as many cost additions to a filter of a million keys 40 % more and queries 3
+/// %; at 100 million keys both take the same, and half as many make removals from a filter of a
+/// million keys 30 % slower (AMD EPYC, Zen 5).
 ///
-/// Places wait in a ring, since both the prefetch and the use need them. With the core's `PrefetchAhead`, which is given hashes and computes
-/// each place a second time, 64 keys ahead, queries took 1.1 to 1.2 times as long from a million keys on, additions and removals 1.1 to 1.3
+/// Places wait in a ring, since both the prefetch and the use need them. With the core's
+/// `PrefetchAhead`, which is given hashes and computes each place a second time, 64 keys ahead,
+/// queries took 1.1 to 1.2 times as long from a million keys on, additions and removals 1.1 to 1.3
 /// times (Zen 5, AVX2 and AVX-512).
 const DISTANCE: usize = 4;
 
-/// The places of eight keys. On boundaries of cache lines, since a load waits for a store that crosses one.
+/// The places of eight keys. On boundaries of cache lines, since a load waits for a store that
+/// crosses one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Places {
     pub(super) first: [u32; KEYS],
     pub(super) second: [u32; KEYS],
-    /// Four times in each word, as the lanes are compared: a load that broadcasts takes 64 bits as easily as 16 only with help.
+    /// Four times in each word, as the lanes are compared: a load that broadcasts takes 64 bits as
+    /// easily as 16 only with help.
     pub(super) tags: [u64; KEYS],
 }
 
@@ -60,8 +66,9 @@ fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
     (keys, rest.len())
 }
 
-/// Calls `visit` with the places of every eight hashes, the index of the first, and how many are real, until it returns false. The lines of
-/// later hashes were prefetched, `AHEAD` cache lines for each line.
+/// Calls `visit` with the places of every eight hashes, the index of the first, and how many are
+/// real, until it returns false. The lines of later hashes were prefetched, `AHEAD` cache lines for
+/// each line.
 #[inline(always)]
 pub(super) fn for_each_eight<const AHEAD: usize, L: Deref<Target = [Block]>>(
     mut lines: L,
@@ -113,7 +120,8 @@ fn prefetch<const AHEAD: usize>(lines: &[Block], places: &Places) {
     }
 }
 
-/// Tests every hash: `either(first, second, tags)` says whether a lane of one of both lines equals the tag.
+/// Tests every hash: `either(first, second, tags)` says whether a lane of one of both lines equals
+/// the tag.
 #[inline(always)]
 pub(super) fn contains<const AHEAD: usize>(
     lines: &[Block],
@@ -145,8 +153,8 @@ pub(super) fn contains<const AHEAD: usize>(
     });
 }
 
-/// Adds the hashes in order up to the first that both lines are full for, and returns how many. `equal(line, tags)` gives a bit for each
-/// lane, set if it equals the tag.
+/// Adds the hashes in order up to the first that both lines are full for, and returns how many.
+/// `equal(line, tags)` gives a bit for each lane, set if it equals the tag.
 #[inline(always)]
 pub(super) fn insert<const AHEAD: usize>(
     lines: &mut [Block],
@@ -178,10 +186,11 @@ pub(super) fn insert_one(
 ) -> bool {
     let in_first = equal(&lines[first as usize], 0);
     let in_second = equal(&lines[second as usize], 0);
-    // Without a branch: where the first line has about 24 tags, none could be predicted, and in a filter at its load that is most of the
-    // time. Additions to one of a million keys take 3.6 ns with AVX2 where a branch takes 10; to an empty one that fits the cache 3.8 where
-    // a branch takes 2.9 (AMD EPYC, Zen 5). Nor is the second line spared where the first has space: deciding that before it is prefetched
-    // took 4.5 ns.
+    // Without a branch: where the first line has about 24 tags, none could be predicted, and in a
+    // filter at its load that is most of the time. Additions to one of a million keys take 3.6 ns
+    // with AVX2 where a branch takes 10; to an empty one that fits the cache 3.8 where a branch
+    // takes 2.9 (AMD EPYC, Zen 5). Nor is the second line spared where the first has space:
+    // deciding that before it is prefetched took 4.5 ns.
     let free = in_first.count_ones();
     let keep = (free > KEEP_EMPTY) | (free >= in_second.count_ones());
     let line = select_unpredictable(keep, first, second);
@@ -216,7 +225,8 @@ pub(super) fn remove<const AHEAD: usize>(
     removed
 }
 
-/// Removes a copy of a tag from the line with the lower number, or from the other. False if neither has it.
+/// Removes a copy of a tag from the line with the lower number, or from the other. False if neither
+/// has it.
 #[inline(always)]
 pub(super) fn remove_one(
     lines: &mut [Block],

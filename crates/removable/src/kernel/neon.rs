@@ -1,4 +1,5 @@
-//! NEON: a line in four registers. Adding and removing are the portable ones: NEON has no instruction that gathers a bit of each lane.
+//! NEON: a line in four registers. Adding and removing are the portable ones: NEON has no
+//! instruction that gathers a bit of each lane.
 
 use core::arch::aarch64::*;
 

@@ -1,5 +1,5 @@
-//! Plain Rust without a branch that depends on a lane, which the compiler vectorises with what the target always has: eight lanes a
-//! register for SSE2 and WebAssembly, else four lanes a word.
+//! Plain Rust without a branch that depends on a lane, which the compiler vectorises with what the
+//! target always has: eight lanes a register for SSE2 and WebAssembly, else four lanes a word.
 
 use blocked_bloom::Block;
 

@@ -1,4 +1,5 @@
-//! The tag scheme one key at a time: runs everywhere, and is what the other kernels are compared with. Prefetches nothing.
+//! The tag scheme one key at a time: runs everywhere, and is what the other kernels are compared
+//! with. Prefetches nothing.
 
 use blocked_bloom::Block;
 

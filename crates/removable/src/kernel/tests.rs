@@ -1,10 +1,11 @@
-//! Which kernel each operation runs in, and that what it prefetches are the lines that it reads some keys later.
+//! Which kernel each operation runs in, and that what it prefetches are the lines that it reads
+//! some keys later.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use std::format;
 
-use blocked_bloom::{Block, Kernel, KeyHasher};
+use blocked_bloom::{Block, Filter, Kernel, KeyHasher};
 
 use super::driver::{KEYS, Places, for_each_eight};
 use super::{contains, insert, remove};
@@ -32,7 +33,8 @@ fn expected(kernel: Kernel) -> [&'static [&'static str]; 2] {
     }
 }
 
-/// The cache lines of both lines of each hash, and of the last again to fill eight; of two each where they straddle.
+/// The cache lines of both lines of each hash, and of the last again to fill eight; of two each
+/// where they straddle.
 fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
     let start = memory.as_ptr().addr();
     let last = hashes[hashes.len() - 1];
@@ -51,8 +53,8 @@ fn read(memory: &[Block], hashes: &[u64]) -> Vec<usize> {
     read
 }
 
-/// Every operation runs in the loops of its kernel; where the filter outgrows the cache it prefetches what it reads, in the order of the keys, else
-/// nothing.
+/// Every operation runs in the loops of its kernel; where the filter outgrows the cache it
+/// prefetches what it reads, in the order of the keys, else nothing.
 #[test]
 fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
     for kernel in Kernel::supported() {
@@ -68,7 +70,8 @@ fn operations_run_in_their_kernel_and_prefetch_what_they_read() {
                     let blocks = &mut bytes.as_flattened_mut()[shift..][..64 * count];
                     let blocks: &mut [Block] = blocks.as_chunks_mut().0;
                     let prefetched = |ran: &[Event], kernels: &[&str]| {
-                        // The scalar kernel prefetches nothing, nor do calls that the CPU overlaps by itself.
+                        // The scalar kernel prefetches nothing, nor do calls that the CPU overlaps
+                        // by itself.
                         outgrows && !kernels.is_empty() && {
                             assert!(keys <= 8 || !lines(ran).is_empty(), "{about}");
                             keys > 8

@@ -1,27 +1,33 @@
-//! One word of tags that one thread writes while others read it, and what lines of them are made of.
+//! One word of tags that one thread writes while others read it, and what lines of them are made
+//! of.
 //!
-//! Written once over the word's type and without anything else of this crate, so that a model checker can run a miniature of it:
-//! `tests/loom` includes this file. Every order that a reader relies on, of memory and of lines, is chosen here.
+//! Written once over the word's type and without anything else of this crate, so that a model
+//! checker can run a miniature of it: `tests/loom` includes this file. Every order that a reader
+//! relies on, of memory and of lines, is chosen here.
 
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
-/// A word of lanes, the lowest lane in the lowest bits. A trait, so that a model checker's words can stand in for the machine's.
+/// A word of lanes, the lowest lane in the lowest bits. A trait, so that a model checker's words
+/// can stand in for the machine's.
 ///
-/// **Why a reader misses no key that is there.** There is one writer, so the states of all words are a sequence. Readers' loads acquire and
-/// stores release: a reader that has seen one state never sees an older one in a later load, and its loads, one word after the other, are
-/// the words of states in ascending order, as if it had looked at each in turn. Call a lane's place in that order its position, and take
-/// a tag of which at least one copy is there as long as the reader looks. When it has come to position `p` without having found any, a
-/// copy is at `p` or behind it:
+/// **Why a reader misses no key that is there.** There is one writer, so the states of all words
+/// are a sequence. Readers' loads acquire and stores release: a reader that has seen one state
+/// never sees an older one in a later load, and its loads, one word after the other, are the words
+/// of states in ascending order, as if it had looked at each in turn. Call a lane's place in that
+/// order its position, and take a tag of which at least one copy is there as long as the reader
+/// looks. When it has come to position `p` without having found any, a copy is at `p` or behind it:
 ///
 /// - At the start this says that a copy is somewhere.
-/// - When the reader goes on from `p`, where it found none, the copy at `p` or behind is behind `p`.
+/// - When the reader goes on from `p`, where it found none, the copy at `p` or behind is behind
+///   `p`.
 /// - A copy that is added takes none away.
-/// - [`remove`] empties the lowest position of all copies. If that is before `p`, a copy at `p` or behind stays; if not, all copies are at
-///   `p` or behind, and one stays.
+/// - [`remove`] empties the lowest position of all copies. If that is before `p`, a copy at `p` or
+///   behind stays; if not, all copies are at `p` or behind, and one stays.
 ///
-/// So it finds one at the latest at the last position. It rests on one order for all: of two keys that share a tag and both lines, the
-/// first line of one may be the second of the other, so the order is that of the lines' numbers. With relaxed loads, or an order of lines
-/// that depends on the key, loom finds an execution in which a reader misses a key (`tests/loom`).
+/// So it finds one at the latest at the last position. It rests on one order for all: of two keys
+/// that share a tag and both lines, the first line of one may be the second of the other, so the
+/// order is that of the lines' numbers. With relaxed loads, or an order of lines that depends on
+/// the key, loom finds an execution in which a reader misses a key (`tests/loom`).
 pub(super) trait Word {
     /// Lanes of a word: 2 or 4.
     const LANES: usize;
@@ -37,7 +43,8 @@ const LOW: u64 = 0x7fff * ONES;
 #[inline]
 fn equal<W: Word>(word: u64, tag: u16) -> u64 {
     let differing = word ^ (u64::from(tag) * ONES);
-    // Adding carries into the highest bit of a lane unless its low bits are zero, and never out of the lane.
+    // Adding carries into the highest bit of a lane unless its low bits are zero, and never out of
+    // the lane.
     !(((differing & LOW) + LOW) | differing | LOW) & (u64::MAX >> (64 - 16 * W::LANES))
 }
 
@@ -58,8 +65,8 @@ pub(super) fn contains<W: Word, const N: usize>(
     words.fold(0, |found, word| found | equal::<W>(word.load(Acquire), tag)) != 0
 }
 
-/// Puts `tag` into the lowest empty lane of the first line if that has more than `keep_empty`, else of the emptier one. False if there is
-/// none. Only the writer calls it.
+/// Puts `tag` into the lowest empty lane of the first line if that has more than `keep_empty`, else
+/// of the emptier one. False if there is none. Only the writer calls it.
 #[inline]
 pub(super) fn insert<W: Word, const N: usize>(
     lines: &[[W; N]],
@@ -76,14 +83,15 @@ pub(super) fn insert<W: Word, const N: usize>(
     replace(if keep { first } else { second }, 0, tag)
 }
 
-/// Empties the lowest lane that equals `tag`, of the line with the lower number if it has one. False if neither has. Only the writer calls
-/// it.
+/// Empties the lowest lane that equals `tag`, of the line with the lower number if it has one.
+/// False if neither has. Only the writer calls it.
 #[inline]
 pub(super) fn remove<W: Word, const N: usize>(lines: &[[W; N]], place: [u32; 2], tag: u16) -> bool {
     replace(ascending(lines, place).into_iter().flatten(), tag, 0)
 }
 
-/// Replaces `from` in the lowest lane that has it, of the first word that does, by `to`. False if none has.
+/// Replaces `from` in the lowest lane that has it, of the first word that does, by `to`. False if
+/// none has.
 #[inline]
 fn replace<'a, W: Word + 'a>(words: impl IntoIterator<Item = &'a W>, from: u16, to: u16) -> bool {
     for word in words {

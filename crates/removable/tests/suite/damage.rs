@@ -1,7 +1,7 @@
-//! A campaign of damage: whatever is done to stored bytes, they are refused, unless checksums were mended; then they answer as a naive
-//! reading of what they say. Nothing panics.
+//! A campaign of damage: whatever is done to stored bytes, they are refused, unless checksums were
+//! mended; then they answer as a naive reading of what they say. Nothing panics.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 
 use crate::common::Random;
@@ -14,7 +14,8 @@ fn stored(keys: u64, added: usize) -> Vec<u8> {
     filter.to_bytes()
 }
 
-/// What is opened must answer as its bytes say, whoever wrote them. Returns whether the lines were verified.
+/// What is opened must answer as its bytes say, whoever wrote them. Returns whether the lines were
+/// verified.
 fn check(bytes: &[u8]) -> bool {
     let verified = RemovableFilter::from_bytes(bytes);
     if let Ok(view) = RemovableFilter::from_bytes_trusted(bytes) {

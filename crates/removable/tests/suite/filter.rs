@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blocked_bloom::{Bitmask, FilterOptions, FormatError, KeyError, KeyHash};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyError, KeyHash};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
 use crate::common::{Random, kernels};
@@ -43,7 +43,8 @@ fn copies_of_a_key() {
     assert!((40..=95).contains(&one_line), "{one_line}");
 }
 
-/// Random additions and removals of few keys, several copies of each, against a multiset; from time to time stored and read back.
+/// Random additions and removals of few keys, several copies of each, against a multiset; from time
+/// to time stored and read back.
 #[test]
 fn a_multiset_says_what_must_be_there() {
     for (lines, keys, seed) in [(1, 20, 1), (2, 40, 2), (3, 50, 3), (40, 1_000, 4)] {
@@ -59,7 +60,7 @@ fn a_multiset_says_what_must_be_there() {
             if random.next() % 5 < 3 {
                 let before = filter.clone();
                 match filter.insert_hash(hash) {
-                    Ok(()) => {
+                    Ok(_) => {
                         *copies.entry(hash).or_insert(0) += 1;
                         added += 1;
                     }
@@ -102,7 +103,8 @@ fn a_batch_that_does_not_fit_is_added_up_to_there() {
         let options = RemovableOptions::new(64).with_slack(0.0);
         let options = options.with_key_hash(KeyHash::Caller { tag: 1 });
         let empty = options.empty_filter().unwrap().with_kernel(kernel);
-        // One key, which 64 or 32 copies of fit, then another that has space where the first has none.
+        // One key, which 64 or 32 copies of fit, then another that has space where the first has
+        // none.
         let naive = Naive::new(2);
         let apart = (1..).map(|i| Random(i).next());
         let hash = apart.clone().find(|&hash| naive.place(hash).0 == naive.place(hash).1).unwrap();
@@ -222,7 +224,7 @@ fn filters_tell_what_they_are() {
     let options = RemovableOptions::new(1_000).with_key_hash(KeyHash::Xxh3 { seed: 4 });
     let mut filter = options.empty_filter().unwrap();
     assert!(filter.is_empty() && filter.view().is_empty() && filter.load() == 0.0);
-    (0..500_u32).for_each(|key| filter.insert(key.to_le_bytes()).unwrap());
+    (0..500_u32).for_each(|key| _ = filter.insert(key.to_le_bytes()).unwrap());
     let view = filter.view();
     assert_eq!((view.keys_inserted(), view.capacity()), (500, 36 * 32));
     assert!((view.load() - 500.0 / 1_152.0).abs() < 1e-12 && filter.load() == view.load());
@@ -288,9 +290,12 @@ fn errors_say_which_key_it_was() {
         text(filter.insert_hashes(&hashes)),
         format!("no space for the key at index 32 of the batch: {full}")
     );
-    assert_eq!(text(filter.insert("a")), format!("no space for the key: {full}"));
+    assert_eq!(text(filter.insert("a").map(drop)), format!("no space for the key: {full}"));
     assert_eq!(text(filter.insert_hashes(&hashes[32..])), format!("no space for the key: {full}"));
-    assert_eq!(text(filter.into_writer().insert("a")), format!("no space for the key: {full}"));
+    assert_eq!(
+        text(filter.into_writer().insert("a").map(drop)),
+        format!("no space for the key: {full}")
+    );
     // From the start of all keys, not of those that are hashed at a time.
     let mut filter = RemovableOptions::new(1_500).with_slack(0.0).empty_filter().unwrap();
     let keys: Vec<[u8; 4]> = (0..3_000_u32).map(u32::to_le_bytes).collect();
@@ -346,4 +351,21 @@ fn copies_are_not_on_huge_pages_if_the_original_must_not_be() {
         filters.each_ref().map(|filter| filter.lines().as_ptr().cast::<u8>())
     };
     crate::huge_pages::check_advice(&starts(&advised), &starts(&not_advised));
+}
+
+/// True says that no copy of the key was there, also to the writer beside readers.
+#[test]
+fn what_is_new() {
+    let mut filter = RemovableOptions::new(1_000).empty_filter().unwrap();
+    let hashes = Random(21).hashes(1_000);
+    let new = hashes.iter().filter(|&&hash| filter.insert_hash(hash).unwrap()).count();
+    // Some are taken for present by chance.
+    assert!((990..=1_000).contains(&new), "{new}");
+    assert_eq!(filter.insert("apple"), Ok(true));
+    assert_eq!(filter.insert("apple"), Ok(false));
+    let mut writer = filter.into_writer();
+    assert_eq!(writer.insert("apple"), Ok(false));
+    (0..3).for_each(|_| assert!(writer.remove("apple").unwrap()));
+    assert_eq!(writer.insert("apple"), Ok(true));
+    assert_eq!(writer.insert_hash(hashes[0]), Ok(false));
 }

@@ -1,7 +1,8 @@
-//! The stored form: the document's table and the code agree, every check is made, and views of it are the filter.
+//! The stored form: the document's table and the code agree, every check is made, and views of it
+//! are the filter.
 
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{FormatError, KeyHash, KeyHasher};
+use blocked_bloom::{Filter, FormatError, KeyHash, KeyHasher};
 use blocked_bloom_removable::{MAGIC, RemovableFilter, RemovableOptions};
 
 use crate::common::Random;

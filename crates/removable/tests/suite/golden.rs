@@ -1,10 +1,12 @@
-//! Pins the bytes. A change here breaks the files of everyone who stored a filter: never update a line, add a tag scheme.
+//! Pins the bytes. A change here breaks the files of everyone who stored a filter: never update a
+//! line, add a tag scheme.
 //!
-//! `tests/golden/goldens.txt` has a line for each filter: keys that it is for, slack, hash, what was done (keys added, those removed
-//! again), and the length and XXH3-64 of the stored bytes. Keys are the integers from 0 as 8 little-endian bytes. Where
-//! `tests/golden/NAME.tags` exists, it has those very bytes.
+//! `tests/golden/goldens.txt` has a line for each filter: keys that it is for, slack, hash, what
+//! was done (keys added, those removed again), and the length and XXH3-64 of the stored bytes. Keys
+//! are the integers from 0 as 8 little-endian bytes. Where `tests/golden/NAME.tags` exists, it has
+//! those very bytes.
 
-use blocked_bloom::{KeyHash, KeyHasher};
+use blocked_bloom::{Filter, KeyHash, KeyHasher};
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 
 use crate::common::kernels;
@@ -15,7 +17,8 @@ struct Golden {
     keys: u64,
     slack: f64,
     key_hash: KeyHash,
-    /// Keys `0 .. added` are added, then each third of them removed, then key 0 added this many times.
+    /// Keys `0 .. added` are added, then each third of them removed, then key 0 added this many
+    /// times.
     added: u64,
     copies: u64,
 }
@@ -59,7 +62,7 @@ fn build(golden: &Golden, mut filter: RemovableFilter) -> RemovableFilter {
     let removed: Vec<u64> = hashes.iter().step_by(3).copied().collect();
     let mut found = blocked_bloom::Bitmask::new();
     assert_eq!(filter.remove_hashes(&removed, &mut found), removed.len());
-    (0..golden.copies).for_each(|_| filter.insert_hash(hash_of(golden, 0)).unwrap());
+    (0..golden.copies).for_each(|_| _ = filter.insert_hash(hash_of(golden, 0)).unwrap());
     filter
 }
 

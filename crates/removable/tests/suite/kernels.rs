@@ -1,6 +1,7 @@
-//! Every kernel gives the answers of the definition and leaves its lines, for every length, number of lines and alignment.
+//! Every kernel gives the answers of the definition and leaves its lines, for every length, number
+//! of lines and alignment.
 
-use blocked_bloom::{Bitmask, Block, Kernel, KeyHash, LengthError};
+use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyHash, LengthError};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions, tags};
 
 use crate::common::{Random, kernels};
@@ -135,7 +136,8 @@ fn long_batches_and_the_edges_of_every_range() {
     }
 }
 
-/// Batches of every length, into lines that fill up and empty again: the lines, the number added, and the bits of what was removed.
+/// Batches of every length, into lines that fill up and empty again: the lines, the number added,
+/// and the bits of what was removed.
 #[test]
 fn every_kernel_adds_and_removes_as_the_definition() {
     let kernels = kernels();
@@ -226,7 +228,8 @@ fn keys_are_the_hashes_of_their_bytes() {
     }
 }
 
-/// A tag in one lane alone, and a line full of tags that differ from it by little: no lane is overlooked, and none mistaken.
+/// A tag in one lane alone, and a line full of tags that differ from it by little: no lane is
+/// overlooked, and none mistaken.
 #[test]
 fn every_lane_of_both_lines_is_compared() {
     let lines = 5;

@@ -1,7 +1,8 @@
-//! How full a filter gets, what churn does to it, and how many absent keys pass: the figures of docs/removable.md, in small. In large:
-//! `cargo run --release -p blocked-bloom-removable --example churn`.
+//! How full a filter gets, what churn does to it, and how many absent keys pass: the figures of
+//! docs/removable.md, in small. In large: `cargo run --release -p blocked-bloom-removable --example
+//! churn`.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
 
 use crate::common::Random;
@@ -36,7 +37,8 @@ fn all_keys_of_a_small_filter_fit_nearly_always() {
     }
 }
 
-/// At its full number of keys, additions and removals change nothing about it: nothing is refused, nothing lost.
+/// At its full number of keys, additions and removals change nothing about it: nothing is refused,
+/// nothing lost.
 #[test]
 fn churn_at_full_load_refuses_nothing_and_loses_nothing() {
     let keys = 28_000;

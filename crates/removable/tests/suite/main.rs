@@ -1,7 +1,10 @@
-//! The tests of the removable filter: one binary. `cargo test -p blocked-bloom-removable --test suite kernels::` runs one module.
+//! The tests of the removable filter: one binary. `cargo test -p blocked-bloom-removable --test
+//! suite kernels::` runs one module.
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 #[cfg(target_os = "linux")]
 #[path = "../../../../tests/suite/common/huge_pages.rs"]
 mod huge_pages;
@@ -13,5 +16,6 @@ mod format;
 mod golden;
 mod kernels;
 mod load;
+mod lookups;
 mod owners;
 mod shared;

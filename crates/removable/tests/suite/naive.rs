@@ -1,5 +1,5 @@
-//! A second reader and writer of lines, in arithmetic and data that share nothing with the crate: lists of tags, found by the text of
-//! `docs/format.md`.
+//! A second reader and writer of lines, in arithmetic and data that share nothing with the crate:
+//! lists of tags, found by the text of `docs/format.md`.
 
 /// Lines as lists of 32 tags, 0 where a lane is empty.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,5 @@
-//! Filters in bytes that somebody else owns: an owner that lends others than were opened, and bytes that are damaged. None may say "absent".
+//! Filters in bytes that somebody else owns: an owner that lends others than were opened, and bytes
+//! that are damaged. None may say "absent".
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The writer and its readers: the lines and answers of the owned filter, and no key missed while others come and go. Orders that this
-//! machine does not show are for loom: tests/loom.
+//! The writer and its readers: the lines and answers of the owned filter, and no key missed while
+//! others come and go. Orders that this machine does not show are for loom: tests/loom.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -98,13 +98,14 @@ fn keys_are_hashed_as_by_the_filter() {
     assert!(!reader.contains("apple"));
 }
 
-/// One line of copies that come and go around keys that always have one: a reader that misses one fails. With few lines all meet.
+/// One line of copies that come and go around keys that always have one: a reader that misses one
+/// fails. With few lines all meet.
 #[test]
 fn no_reader_misses_a_key_that_is_always_there() {
     for keys in [28, 56, 84] {
         let mut writer = RemovableOptions::new(keys).empty_filter().unwrap().into_writer();
         let always = Random(1).hashes(6);
-        always.iter().for_each(|&hash| writer.insert_hash(hash).unwrap());
+        always.iter().for_each(|&hash| _ = writer.insert_hash(hash).unwrap());
         let (done, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|threads| {
             for _ in 0..2 {
@@ -126,7 +127,7 @@ fn no_reader_misses_a_key_that_is_always_there() {
                 steps += 1;
                 let i = random.next() as usize % always.len();
                 match writer.insert_hash(always[i]) {
-                    Ok(()) => extra[i] += 1,
+                    Ok(_) => extra[i] += 1,
                     Err(RemovableError::Full { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }

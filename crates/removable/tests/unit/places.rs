@@ -1,4 +1,5 @@
-//! The vectors' places are those of the definition, for numbers of lines that no test could allocate.
+//! The vectors' places are those of the definition, for numbers of lines that no test could
+//! allocate.
 
 use alloc::vec::Vec;
 

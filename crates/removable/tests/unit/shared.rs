@@ -1,5 +1,6 @@
-//! A reader beside a writer, whose steps fall between any two of the reader's loads: every interleaving, one after the other. Those that only
-//! a weaker memory shows are for loom: tests/loom.
+//! A reader beside a writer, whose steps fall between any two of the reader's loads: every
+//! interleaving, one after the other. Those that only a weaker memory shows are for loom:
+//! tests/loom.
 
 use core::array::from_fn;
 use core::cell::Cell;
@@ -82,8 +83,9 @@ impl Word for Watched<'_> {
     }
 }
 
-/// There is a copy all the time, and it changes its line twice. Fails if a lookup or a removal begins with the key's first line, or with the
-/// line of the higher number, or at the end of a line.
+/// There is a copy all the time, and it changes its line twice. Fails if a lookup or a removal
+/// begins with the key's first line, or with the line of the higher number, or at the end of a
+/// line.
 #[test]
 fn a_reader_finds_a_copy_wherever_the_writer_is() {
     let mut interleavings = 0;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_lsm::{TableFilter, TableFilterError};
 use blocked_bloom_resident::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
@@ -315,7 +315,7 @@ fn filters_that_say_maybe_are_not_kept() {
 
 #[test]
 fn ribbon_filters_are_resident_too() {
-    let mut builder = RibbonOptions::from(&filters()).builder();
+    let mut builder = RibbonOptions::for_filters(&filters()).builder();
     builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
     let bytes = builder.finish().unwrap().as_bytes().to_vec();
     let set = set(1 << 20);

@@ -1,4 +1,5 @@
-//! AVX2: four columns of 64 bits in a register, of 128 in two; parities of half bytes from a table, added up by bytes.
+//! AVX2: four columns of 64 bits in a register, of 128 in two; parities of half bytes from a table,
+//! added up by bytes.
 
 use core::arch::x86_64::*;
 
@@ -59,7 +60,10 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
     ran!("avx2");
     let bytes = shards.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_64(shards, ring, keys, slot);
-    // SAFETY: called where there are four columns, which `prepare_64` says are among the bytes.
+    // SAFETY: both callers below give it an equation of the ring, which only `prepare_64` fills,
+    // with equations whose columns are all among the bytes of these shards; and four columns that
+    // the equation has. `holds` is given such columns, as `Holds` says; `first` takes the first
+    // four and the last, and only where every equation has at least four.
     let sums = |equation: &Equation<&_>, column| unsafe { sums_64(bytes, equation, column) };
     // A block has at most one column less.
     let has_four = shards.columns > 4;
@@ -85,7 +89,10 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
     ran!("avx2");
     let bytes = segments.bytes();
     let prepare = |ring: &mut _, keys: &_, slot| prepare_128(segments, ring, keys, slot);
-    // SAFETY: called where there are four columns, which `prepare_128` says are among the bytes.
+    // SAFETY: both callers below give it an equation of the ring, which only `prepare_128` fills,
+    // with equations whose columns are all among the bytes of these segments; and four columns that
+    // the equation has. `holds` is given such columns, as `Holds` says; `first` takes the first
+    // four and the last, and only where every equation has at least four.
     let sums = |equation: &Equation<&_>, column| unsafe { sums_128(bytes, equation, column) };
     // A block has at most one column less.
     let has_four = segments.shape().columns() > 4;
@@ -112,7 +119,8 @@ unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) ->
     let shards = Shards { directory, words, columns };
     let bytes = shards.bytes();
     one(&shards, hash, |equation: &Equation<&u64>, [first, second]: [usize; 2], results| {
-        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among the bytes.
+        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among
+        // the bytes.
         let first = unsafe { sums_64(bytes, equation, first) };
         // SAFETY: as above.
         let second = unsafe { sums_64(bytes, equation, second) };
@@ -128,7 +136,8 @@ unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
     ran!("avx2");
     let bytes = segments.bytes();
     one(segments, hash, |equation: &Equation<&u128>, [first, second]: [usize; 2], results| {
-        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among the bytes.
+        // SAFETY: `one` calls where there are four columns, which `Source::equation` says are among
+        // the bytes.
         let first = unsafe { sums_128(bytes, equation, first) };
         // SAFETY: as above.
         let second = unsafe { sums_128(bytes, equation, second) };
@@ -188,7 +197,8 @@ fn in_order_128() -> __m256i {
     _mm256_setr_epi32(31, 31, 29, 29, 30, 30, 28, 28)
 }
 
-/// The words of both, each folded to half: in each half of the result two of the first and two of the second.
+/// The words of both, each folded to half: in each half of the result two of the first and two of
+/// the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fold(first: __m256i, second: __m256i) -> __m256i {
@@ -198,9 +208,9 @@ fn fold(first: __m256i, second: __m256i) -> __m256i {
     _mm256_castps_si256(_mm256_xor_ps(low, high))
 }
 
-/// Which of eight keys pass, four together. `words(equation)` has 32 bits of each column's sum: of the first four columns in the lanes 0, 1, 4
-/// and 5, of the last four in the others. `order` has for each lane how far up its column's bit of the result is shifted to be the highest
-/// of eight.
+/// Which of eight keys pass, four together. `words(equation)` has 32 bits of each column's sum: of
+/// the first four columns in the lanes 0, 1, 4 and 5, of the last four in the others. `order` has
+/// for each lane how far up its column's bit of the result is shifted to be the highest of eight.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn by_fours<W: Copy + Default>(
@@ -243,7 +253,8 @@ fn by_fours<W: Copy + Default>(
     !(wrong & 15 | wrong >> 28 & 0xf0) & 0xff
 }
 
-/// Bit `4 * lane + key` for the column of each lane whose parity is not the bit of the key's result.
+/// Bit `4 * lane + key` for the column of each lane whose parity is not the bit of the key's
+/// result.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -> u32 {
@@ -262,7 +273,8 @@ fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -
     let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
     // The parity of a half byte as the highest bit of eight.
     let parity = _mm256_shuffle_epi8(_mm256_slli_epi64::<7>(parities()), halves);
-    // The byte of each key's result, from the first columns on and from the last four on, in the lanes of these.
+    // The byte of each key's result, from the first columns on and from the last four on, in the
+    // lanes of these.
     let order_of_bytes = _mm256_setr_epi8(
         0, 8, -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, 4, 12, -1, -1, //
         -1, -1, 0, 8, -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, 4, 12,
@@ -273,7 +285,8 @@ fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -
     _mm256_movemask_epi8(_mm256_xor_si256(parity, expected)).cast_unsigned()
 }
 
-/// Halves of one key's lanes and the other halves of another's, added to the rest of both, which is where `swap` takes it from.
+/// Halves of one key's lanes and the other halves of another's, added to the rest of both, which is
+/// where `swap` takes it from.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fold_two(halves: __m256i, others: __m256i, swap: __m256i) -> __m256i {
@@ -293,8 +306,8 @@ fn broadcast(bytes: __m128i) -> __m256i {
     _mm256_broadcastsi128_si256(bytes)
 }
 
-/// Whether the parities of the words are the bits of the results, four in each half. `order` has, in pairs, how far up the bit of each
-/// word's column is shifted to be the highest of 32.
+/// Whether the parities of the words are the bits of the results, four in each half. `order` has,
+/// in pairs, how far up the bit of each word's column is shifted to be the highest of 32.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
@@ -303,7 +316,8 @@ fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
         let halves = _mm256_and_si256(halves, _mm256_set1_epi8(15));
         _mm256_sad_epu8(_mm256_shuffle_epi8(parities(), halves), _mm256_setzero_si256())
     });
-    // The count of each word of the first four in the low 32 bits, of each of the others in the high ones; the lowest bit is the parity.
+    // The count of each word of the first four in the low 32 bits, of each of the others in the
+    // high ones; the lowest bit is the parity.
     let counts = _mm256_or_si256(low, _mm256_slli_epi64::<32>(high));
     let expected = _mm256_sllv_epi32(splat(results), order);
     let wrong = _mm256_xor_si256(_mm256_slli_epi32::<31>(counts), expected);
@@ -311,8 +325,8 @@ fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
     _mm256_testz_ps(wrong, wrong) == 1
 }
 
-/// The equations of eight keys, four at a time, as [`Source::equation`] has them. But where the directory leads beyond the last word, they are
-/// zeros at the first word, which hold.
+/// The equations of eight keys, four at a time, as [`Source::equation`] has them. But where the
+/// directory leads beyond the last word, they are zeros at the first word, which hold.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slot: usize) {
@@ -387,7 +401,8 @@ fn prepare_128(segments: &Segments<'_>, ring: &mut Ring<u128>, keys: &[u64; KEYS
         let a = multiply(seeded, COEFFICIENTS);
         let low = _mm256_or_si256(_mm256_xor_si256(a, splat(LOW_HALF)), splat(1));
         store(&mut ring.result, slot, results(a, columns));
-        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give 0, those by less than 0 too.
+        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give
+        // 0, those by less than 0 too.
         let [over, under, rest] = [
             _mm256_sub_epi64(bit, splat(64)),
             _mm256_sub_epi64(splat(64), bit),
@@ -427,7 +442,8 @@ fn multiply(words: __m256i, by: u64) -> __m256i {
     _mm256_add_epi64(_mm256_mul_epu32(words, low), _mm256_slli_epi64::<32>(across))
 }
 
-/// The result, and in the high half its bits from the last four columns on; of fewer columns anything.
+/// The result, and in the high half its bits from the last four columns on; of fewer columns
+/// anything.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn results(a: __m256i, columns: __m256i) -> __m256i {
@@ -484,7 +500,8 @@ unsafe fn load(at: *const u8) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn of_128(word: &u128) -> __m256i {
-    // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's; the load has no alignment to respect.
+    // SAFETY: the 16 bytes of the reference, in memory's order, which is the register's; the load
+    // has no alignment to respect.
     let word = unsafe { _mm_loadu_si128(core::ptr::from_ref(word).cast()) };
     _mm256_broadcastsi128_si256(word)
 }

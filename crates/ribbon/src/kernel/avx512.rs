@@ -1,8 +1,9 @@
-//! AVX-512: eight keys are prepared together in registers, then tested one by one, eight words at a time: eight columns of a shard, or four
-//! of RocksDB's twice as wide ones.
+//! AVX-512: eight keys are prepared together in registers, then tested one by one, eight words at a
+//! time: eight columns of a shard, or four of RocksDB's twice as wide ones.
 //!
-//! What is not a column of the key's equation is masked, in loads too: nothing is read beyond the filter. Needs VPOPCNTDQ beside what the
-//! core's kernel asks for; every CPU that has that has both, Ice Lake, Zen 4 and later.
+//! What is not a column of the key's equation is masked, in loads too: nothing is read beyond the
+//! filter. Needs VPOPCNTDQ beside what the core's kernel asks for; every CPU that has that has
+//! both, Ice Lake, Zen 4 and later.
 
 mod substitute;
 
@@ -66,7 +67,8 @@ unsafe fn contains_128(segments: &Segments<'_>, lines: usize, hashes: &[u64], hi
     unsafe { batch(segments, hashes, hits) }
 }
 
-/// Equations that are prepared, of `WORDS` words a column. Aligned, since what straddles two lines of the stack is stored and loaded twice.
+/// Equations that are prepared, of `WORDS` words a column. Aligned, since what straddles two lines
+/// of the stack is stored and loaded twice.
 #[repr(C, align(64))]
 struct Ring<const WORDS: usize> {
     /// The bits in the first block and in the next.
@@ -77,7 +79,8 @@ struct Ring<const WORDS: usize> {
     columns: [u64; RING],
     /// Zeros beyond the columns.
     result: [u64; RING],
-    /// The words that are the equation's in its first block, of the first eight and of the eight behind.
+    /// The words that are the equation's in its first block, of the first eight and of the eight
+    /// behind.
     masks: [[u8; RING]; WORDS],
     /// The same in the next block.
     next_masks: [[u8; RING]; WORDS],
@@ -158,8 +161,8 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
         let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 8 * column as usize);
         let next = at.wrapping_add(8 * ring.columns[slot] as usize);
         let [left, right] = [splat(ring.left[slot][0]), splat(ring.right[slot][0])];
-        // SAFETY: `prepare` found that the words of all columns are within the filter, in the first block and, if there is a mask for it,
-        // in the next.
+        // SAFETY: `prepare` found that the words of all columns are within the filter, in the first
+        // block and, if there is a mask for it, in the next.
         let parities = unsafe { parities_64([at, next], [mask, next_mask], [left, right]) };
         _mm512_test_epi64_mask(differ_64(parities, ring.result[slot] >> column), splat(1)) == 0
     };
@@ -223,7 +226,8 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             store_bytes(&mut ring.masks[i], slot, mask);
             store_bytes(&mut ring.next_masks[i], slot, _mm512_maskz_mov_epi64(has_next, mask));
         }
-        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give 0, those by less than 0 too.
+        // 128 bits `a, low` shifted up by `bit` and down by `128 - bit`: shifts by 64 or more give
+        // 0, those by less than 0 too.
         let [over, under, rest] = [
             _mm512_sub_epi64(bit, splat(64)),
             _mm512_sub_epi64(splat(64), bit),
@@ -248,8 +252,8 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
         let at = bytes.as_ptr().wrapping_add(ring.at[slot] as usize + 16 * column as usize);
         let next = at.wrapping_add(16 * ring.columns[slot] as usize);
         let bits = [broadcast(&ring.left[slot]), broadcast(&ring.right[slot])];
-        // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns are within the filter, in the first
-        // block and, if there is a mask for it, in the next.
+        // SAFETY: `Shape::place`, which `prepare` computes, says that the segments of all columns
+        // are within the filter, in the first block and, if there is a mask for it, in the next.
         let parities = unsafe { parities_128([at, next], [masks, next_masks], bits) };
         _mm512_test_epi64_mask(differ_128(parities, ring.result[slot] >> column), splat(1)) == 0
     };
@@ -292,7 +296,8 @@ unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) ->
         let mask = _bzhi_u32(0xff, placed.columns - column) as u8;
         let first = at.wrapping_add(8 * column as usize);
         let both = [first, first.wrapping_add(8 * placed.next)];
-        // SAFETY: the words of all columns from `word` and from `word + next` on are within the filter, as `Placed` says.
+        // SAFETY: the words of all columns from `word` and from `word + next` on are within the
+        // filter, as `Placed` says.
         let parities = unsafe { parities_64(both, [mask; 2], bits) };
         let odd = _mm512_test_epi64_mask(parities, splat(1));
         (odd ^ (placed.result >> column) as u8) & mask == 0
@@ -327,9 +332,11 @@ unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
         let masks = [_bzhi_u32(0xff, masks[0]) as u8, _bzhi_u32(0xff, masks[1]) as u8];
         let first = at.wrapping_add(16 * column as usize);
         let both = [first, first.wrapping_add(16 * placed.next)];
-        // SAFETY: the segments of all columns from `segment` and from `segment + next` on are within the filter, as `Placed` says.
+        // SAFETY: the segments of all columns from `segment` and from `segment + next` on are
+        // within the filter, as `Placed` says.
         let parities = unsafe { parities_128(both, [masks; 2], bits) };
-        // The bits of the result belong to columns in the order of the lanes: those without a column are none of a mask.
+        // The bits of the result belong to columns in the order of the lanes: those without a
+        // column are none of a mask.
         let result = u64::from(placed.result >> column) & u64::from(_bzhi_u32(0xff, columns));
         _mm512_test_epi64_mask(differ_128(parities, result), splat(1)) == 0
     };
@@ -345,7 +352,8 @@ unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
     }
 }
 
-/// The bits that are an equation's in the words of these masks, in its first block and in the next, added up: their number in each word.
+/// The bits that are an equation's in the words of these masks, in its first block and in the next,
+/// added up: their number in each word.
 ///
 /// # Safety
 ///
@@ -405,8 +413,9 @@ fn differ_128(parities: __m512i, result: u64) -> __m512i {
 const XOR_AND: i32 = 0x78;
 const OR: i32 = 0xfe;
 
-/// What to prefetch of an equation with this many bytes in each of two blocks: registers that are loaded as a whole, since words that are masked
-/// are waited for too. Without the last of them, a batch took a quarter to two fifths longer from memory (Zen 5, 100 M keys).
+/// What to prefetch of an equation with this many bytes in each of two blocks: registers that are
+/// loaded as a whole, since words that are masked are waited for too. Without the last of them, a
+/// batch took a quarter to two fifths longer from memory (Zen 5, 100 M keys).
 fn span(bytes: usize) -> usize {
     bytes + bytes.next_multiple_of(64)
 }
@@ -460,7 +469,8 @@ fn load(keys: &[u64; KEYS]) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load_words(mask: u8, at: *const u8) -> __m512i {
-    // SAFETY: the caller's promise; words that are masked are not read, and the load has no alignment to respect.
+    // SAFETY: the caller's promise; words that are masked are not read, and the load has no
+    // alignment to respect.
     unsafe { _mm512_maskz_loadu_epi64(mask, at.cast()) }
 }
 

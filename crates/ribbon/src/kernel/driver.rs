@@ -1,5 +1,6 @@
-//! What the kernels share: keys are prepared eight at a time, some iterations before they are tested, so that their lines are in the cache
-//! by then; and for those that prepare keys one by one, the test of four columns at a time.
+//! What the kernels share: keys are prepared eight at a time, some iterations before they are
+//! tested, so that their lines are in the cache by then; and for those that prepare keys one by
+//! one, the test of four columns at a time.
 
 use crate::prefetch;
 use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments};
@@ -11,12 +12,13 @@ pub(super) const KEYS: usize = 8;
 /// Prefetch distance, in keys: 32 keys of seven columns are some 150 lines.
 pub(super) const RING: usize = 32;
 
-/// Looks up a batch. `prepare(ring, keys, slot)` prepares eight keys and prefetches their lines; `first(ring, slot)` tests the first columns of
-/// these eight later, a bit for each and without a branch between them, and, if there are `more`, `rest(ring, slot)` the others of a key
-/// that passed. Slots are below [`RING`]; `ring` is what the three share.
+/// Looks up a batch. `prepare(ring, keys, slot)` prepares eight keys and prefetches their lines;
+/// `first(ring, slot)` tests the first columns of these eight later, a bit for each and without a
+/// branch between them, and, if there are `more`, `rest(ring, slot)` the others of a key that
+/// passed. Slots are below [`RING`]; `ring` is what the three share.
 ///
-/// Each is called at one place: with a loop over columns in place of `first` a batch took a fifth longer (Zen 5). Always inlined, so that all
-/// are compiled for the instruction set of the caller.
+/// Each is called at one place: with a loop over columns in place of `first` a batch took a fifth
+/// longer (Zen 5). Always inlined, so that all are compiled for the instruction set of the caller.
 #[inline(always)]
 pub(super) fn batch<R>(
     ring: &mut R,
@@ -74,7 +76,8 @@ pub(super) fn each(slot: usize, test: impl Fn(usize) -> bool) -> u64 {
     passed
 }
 
-/// Prefetches `LINES` cache lines from the offset on, and the one of the last of `span` bytes; nothing if `LINES` is 0.
+/// Prefetches `LINES` cache lines from the offset on, and the one of the last of `span` bytes;
+/// nothing if `LINES` is 0.
 #[inline(always)]
 pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, span: usize) {
     if LINES > 0 {
@@ -85,7 +88,8 @@ pub(super) fn prefetch_span<const LINES: usize>(bytes: &[u8], offset: usize, spa
     }
 }
 
-/// `$function::<LINES>`, for at least this many lines. Few variants, since each is a loop of its own in the binary.
+/// `$function::<LINES>`, for at least this many lines. Few variants, since each is a loop of its
+/// own in the binary.
 macro_rules! with_lines {
     ($function:ident, $lines:expr) => {
         match $lines {
@@ -102,7 +106,8 @@ pub(super) use with_lines;
 /// An equation and where its bytes are.
 #[derive(Clone, Copy)]
 pub(super) struct Equation<W> {
-    /// The first byte of column 0 in its first block, and how many further on that column is in the next; 0 if it is in one block.
+    /// The first byte of column 0 in its first block, and how many further on that column is in the
+    /// next; 0 if it is in one block.
     pub(super) at: usize,
     pub(super) next: usize,
     pub(super) columns: usize,
@@ -121,7 +126,8 @@ impl<W> Equation<W> {
     }
 }
 
-/// Equations that are prepared. Aligned, since what straddles two lines of the stack is stored and loaded twice.
+/// Equations that are prepared. Aligned, since what straddles two lines of the stack is stored and
+/// loaded twice.
 #[repr(C, align(64))]
 pub(super) struct Ring<W> {
     pub(super) left: [W; RING],
@@ -173,8 +179,8 @@ pub(super) trait Source {
     /// Bytes of a column of a block.
     const WORD_BYTES: usize;
 
-    /// The hash's equation. All of its bytes, `WORD_BYTES * columns` from `at` and as many from `at + next`, are among
-    /// [`bytes`](Self::bytes).
+    /// The hash's equation. All of its bytes, `WORD_BYTES * columns` from `at` and as many from `at
+    /// + next`, are among [`bytes`](Self::bytes).
     fn equation(&self, hash: u64) -> Equation<Self::Word>;
 
     fn bytes(&self) -> &[u8];
@@ -284,12 +290,13 @@ pub(super) fn prepare_each<S: Source>(
     }
 }
 
-/// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of eight keys, each as
-/// [`Source::equation`] has it; `first(ring, slot)` tests the first four columns and the last four of eight keys, as [`one_by_one`] does;
-/// `holds` says so of others.
+/// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of
+/// eight keys, each as [`Source::equation`] has it; `first(ring, slot)` tests the first four
+/// columns and the last four of eight keys, as [`one_by_one`] does; `holds` says so of others.
 ///
-/// The first four columns and the last four come first, whether or not they overlap: for five to eight columns nothing else is left.
-/// Always inlined, so that all are compiled for the instruction set of the caller.
+/// The first four columns and the last four come first, whether or not they overlap: for five to
+/// eight columns nothing else is left. Always inlined, so that all are compiled for the instruction
+/// set of the caller.
 #[inline(always)]
 pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     source: &S,
@@ -320,8 +327,9 @@ pub(super) fn batch_by_fours<S: Source, const LINES: usize>(
     batch(&mut Ring::new(), hashes, hits, more, prepare, first, rest);
 }
 
-/// `holds(equation, columns, results)`: whether the equation is fulfilled in the four columns from each of these two on, of which it has four.
-/// The bits of the result from there on are in the halves of `results`.
+/// `holds(equation, columns, results)`: whether the equation is fulfilled in the four columns from
+/// each of these two on, of which it has four. The bits of the result from there on are in the
+/// halves of `results`.
 pub(super) trait Holds<S: Source>: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool {}
 
 impl<S: Source, F: Fn(&Equation<&S::Word>, [usize; 2], u64) -> bool> Holds<S> for F {}
@@ -343,8 +351,8 @@ pub(super) fn one_by_one<S: Source>(
     })
 }
 
-/// Tests one key, eight columns at a time without a branch between them: a loop that ends at the first column that fails is mispredicted
-/// for nearly every key.
+/// Tests one key, eight columns at a time without a branch between them: a loop that ends at the
+/// first column that fails is mispredicted for nearly every key.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "others test by columns"))]
 pub(super) fn one<S: Source>(source: &S, hash: u64, holds: impl Holds<S>) -> bool {
@@ -370,7 +378,8 @@ fn few<S: Source>(source: &S, equation: &Equation<&S::Word>) -> bool {
     (0..equation.columns).all(holds)
 }
 
-/// Whether the parities that `four` gives for the four columns from each of these on, in bits 0 to 3, are those of the results.
+/// Whether the parities that `four` gives for the four columns from each of these on, in bits 0 to
+/// 3, are those of the results.
 #[inline(always)]
 pub(super) fn holds_in(columns: [usize; 2], results: u64, four: impl Fn(usize) -> u32) -> bool {
     (four(columns[0]) ^ results as u32) & 15 == 0

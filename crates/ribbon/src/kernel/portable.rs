@@ -1,4 +1,5 @@
-//! Plain Rust for machines without AVX2, AVX-512 or NEON: four columns at a time, whose parities are folded together in one word.
+//! Plain Rust for machines without AVX2, AVX-512 or NEON: four columns at a time, whose parities
+//! are folded together in one word.
 
 use blocked_bloom::InstructionSet;
 

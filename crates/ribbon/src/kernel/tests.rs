@@ -3,13 +3,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use blocked_bloom::Kernel;
+use blocked_bloom::{Filter, Kernel};
 
 use super::{
     contains_64, contains_128, driver, one_64, one_128, prefetch_64, prefetch_128, substitute_64,
     substitute_128,
 };
-use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, starts};
+use crate::scheme::rocksdb::{SEGMENT_BYTES, Segments, Shape, raw_seed, starts};
 use crate::scheme::{Entry, Shards, Word};
 use crate::solve::rocksdb::{Solver, add_each};
 use crate::solve::{Rows, rocksdb};
@@ -18,6 +18,11 @@ use crate::watch::{Event, events, kernels, lines, note};
 
 fn hashes(count: u64) -> Vec<u64> {
     (1..=count).map(|i| (i << 32 ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+fn segments(data: &[u8], blocks: u32) -> Segments<'_> {
+    let shape = Shape::new(data.len(), blocks).unwrap();
+    Segments::of(data, shape, raw_seed(1)).unwrap()
 }
 
 #[test]
@@ -55,7 +60,8 @@ fn every_kernel_substitutes_alike() {
     }
 }
 
-/// The kernel whose loops run on this CPU for a kernel of the core: found by other means than `table`'s, and none where they are scalar.
+/// The kernel whose loops run on this CPU for a kernel of the core: found by other means than
+/// `table`'s, and none where they are scalar.
 fn expected(kernel: Kernel) -> &'static [&'static str] {
     #[cfg(target_arch = "x86_64")]
     if kernel.name() == "avx512" && !std::is_x86_feature_detected!("avx512vpopcntdq") {
@@ -70,7 +76,8 @@ fn expected(kernel: Kernel) -> &'static [&'static str] {
     }
 }
 
-/// Every operation runs in the loops of its kernel, the fastest by default: catches one that is never used.
+/// Every operation runs in the loops of its kernel, the fastest by default: catches one that is
+/// never used.
 #[test]
 fn each_operation_runs_in_its_kernel() {
     let hashes = hashes(3_000);
@@ -80,7 +87,7 @@ fn each_operation_runs_in_its_kernel() {
             let (directory, words) = directory(4, columns);
             let shards = Shards { directory: &directory, words: &words, columns };
             let data = vec![0x5a; 100 * columns as usize * SEGMENT_BYTES];
-            let segments = Segments::new(&data, 100, 1).unwrap();
+            let segments = segments(&data, 100);
             // The portable kernel's are the scalar definitions, which have no loops of their own.
             let alone = match expected(kernel) {
                 ["avx512" | "avx2"] => expected(kernel),
@@ -147,7 +154,8 @@ fn read<S: driver::Source>(source: &S, hash: u64) -> Vec<usize> {
     lines
 }
 
-/// Checks that what was prefetched, as many lines for each key, are those that its lookup reads, in the order of the keys.
+/// Checks that what was prefetched, as many lines for each key, are those that its lookup reads, in
+/// the order of the keys.
 fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usize], about: &str) {
     // The last eight are completed.
     let keys = hashes.len().next_multiple_of(driver::KEYS);
@@ -170,7 +178,8 @@ fn check_lines<S: driver::Source>(source: &S, hashes: &[u64], prefetched: &[usiz
     }
 }
 
-/// A filter that outgrows the cache is prefetched: the lines that each key's lookup reads, and no others. One that fits is not.
+/// A filter that outgrows the cache is prefetched: the lines that each key's lookup reads, and no
+/// others. One that fits is not.
 #[test]
 fn lookups_prefetch_the_lines_that_they_read() {
     let hashes = hashes(203);
@@ -185,7 +194,7 @@ fn lookups_prefetch_the_lines_that_they_read() {
                 let shards = Shards { directory: &directory, words: &words, columns };
                 let blocks = bytes / (2 * block) + usize::from(outgrows);
                 let data = vec![0x5a; blocks * 2 * block];
-                let segments = Segments::new(&data, blocks as u32, 1).unwrap();
+                let segments = segments(&data, blocks as u32);
                 let mut hits = [0; 4];
                 let about = std::format!("{kernel}, {columns} columns, {outgrows}");
                 let of_64 =
@@ -223,7 +232,8 @@ fn lookups_prefetch_the_lines_that_they_read() {
     }
 }
 
-/// Each eight keys are prepared, and so prefetched, three iterations before they are tested, and each once.
+/// Each eight keys are prepared, and so prefetched, three iterations before they are tested, and
+/// each once.
 #[test]
 fn keys_are_prepared_some_iterations_before_they_are_tested() {
     for count in [1, 8, 9, 31, 32, 33, 64, 200] {
@@ -280,7 +290,8 @@ fn orders_of_insertion() {
     assert!(solution(Some(Threads::Pool)) == expected);
 }
 
-/// The times of constructions, one after the other, which must give the same bytes: `cargo test --release -p blocked-bloom-ribbon --all-features -- --ignored --nocapture times`.
+/// The times of constructions, one after the other, which must give the same bytes: `cargo test
+/// --release -p blocked-bloom-ribbon --all-features -- --ignored --nocapture times`.
 #[cfg(feature = "std")]
 #[test]
 #[ignore = "figures"]

@@ -1,11 +1,13 @@
-//! A Ribbon block of RocksDB, borrowed.
+//! A Ribbon block of RocksDB.
 
-use blocked_bloom::{Bitmask, Filter, Kernel, KeyHash, LengthError};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel::{self, Functions};
-use crate::scheme::rocksdb::Segments;
+use crate::scheme::rocksdb::{Segments, Shape, raw_seed};
 
-/// The bytes that end a filter block: its kind, and for Ribbon the seed and the number of blocks of slots.
+/// The bytes that end a filter block: its kind, and for Ribbon the seed and the number of blocks of
+/// slots.
 const TRAILER_BYTES: usize = 5;
 
 /// The first byte of the trailer.
@@ -14,104 +16,85 @@ const MARKER: u8 = 0xfe;
 /// RocksDB's hash of keys: the same tag as `KEY_HASH` of `blocked-bloom-formats` has.
 const KEY_HASH: KeyHash = KeyHash::Caller { tag: u64::from_be_bytes(*b"XXPH3_64") };
 
-/// A Ribbon filter block of RocksDB, borrowed at any alignment.
+/// A Ribbon filter block of RocksDB, in bytes that `D` holds, at any alignment.
 ///
-/// It is of the 64-bit hashes that RocksDB's other filters are of too; keys are hashed by `blocked-bloom-formats`.
+/// It is of the 64-bit hashes that RocksDB's other filters are of too; keys are hashed by
+/// `blocked-bloom-formats`. If the owner of the bytes lends fewer or more than were opened, every
+/// answer is "maybe".
 ///
 /// ```
-/// use blocked_bloom::Bitmask;
+/// use blocked_bloom::{Bitmask, Filter};
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlock;
 /// // Two blocks of zeros with one column: RocksDB writes more.
 /// let block = [[0; 32].as_slice(), &[0xfe, 0, 2, 0, 0]].concat();
-/// let filter = RibbonBlock::from_bytes(&block).unwrap();
+/// let filter = RibbonBlock::from_bytes(block).unwrap();
 /// let mut hits = Bitmask::new();
 /// filter.contains_hashes(&[0x9c1c_34f1_0a4e_7ab3, 0xb7e1_5162_8aed_2a6a], &mut hits);
 /// assert_eq!(hits.get(0), Some(filter.contains_hash(0x9c1c_34f1_0a4e_7ab3)));
 /// ```
 #[derive(Clone, Copy)]
-pub struct RibbonBlock<'a> {
-    segments: Segments<'a>,
+pub struct RibbonBlock<D> {
+    /// With the trailer.
+    block: Stored<D>,
+    shape: Shape,
     seed: u8,
+    raw_seed: u32,
     functions: Functions,
 }
 
-impl<'a> RibbonBlock<'a> {
-    /// Reads the five bytes that end a block. `None` unless they say that it is a Ribbon filter, and where RocksDB's reader answers "maybe"
-    /// to every key: of fewer than two blocks of slots, fewer than 16 bytes of data, or 4 GiB.
-    ///
-    /// Nothing in a block tells whether it is damaged.
-    pub fn from_bytes(block: &'a [u8]) -> Option<Self> {
-        match block.split_last_chunk::<TRAILER_BYTES>()? {
-            (data, &[MARKER, seed, low, middle, high]) => {
-                RibbonBlock::from_parts(data, seed, u32::from_le_bytes([low, middle, high, 0]))
-            }
-            _ => None,
-        }
-    }
-
-    /// The filter in these data, without the trailer, whose seed and number of blocks of slots these are. `None` as for
-    /// [`from_bytes`](Self::from_bytes).
-    pub fn from_parts(data: &'a [u8], seed: u8, blocks: u32) -> Option<Self> {
-        if data.len() as u64 > u64::from(u32::MAX) {
-            return None;
-        }
-        let segments = Segments::new(data, blocks, seed)?;
-        Some(RibbonBlock { segments, seed, functions: Kernel::default().into() })
-    }
-
-    /// Whether the key with this hash may be present: false means certainly absent.
-    ///
-    /// Cost: some 30 bytes for each bit of the rate, in one to five cache lines.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        kernel::one_128(self.functions, &self.segments, hash)
-    }
-
-    /// Prefetches the cache lines that [`contains_hash`](Self::contains_hash) reads for this hash.
-    #[inline]
-    pub fn prefetch_hash(&self, hash: u64) {
-        kernel::prefetch_128(&self.segments, hash);
-    }
-
-    /// Looks up every hash; `hits` then has one bit per hash. Batches may have any length.
-    #[inline]
-    pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        hits.write(hashes.len(), |words| self.look_up(hashes, words));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's.
+impl<D: AsRef<[u8]>> RibbonBlock<D> {
+    /// Reads the five bytes that end a block. Nothing in a block tells whether it is damaged.
     ///
     /// # Errors
     ///
-    /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is written then.
+    /// The bytes themselves, unless they end as a Ribbon filter does; and where RocksDB's reader
+    /// answers "maybe" to every key: of fewer than two blocks of slots, fewer than 16 bytes of
+    /// data, or 4 GiB.
+    pub fn from_bytes(block: D) -> Result<Self, D> {
+        let block = Stored::new(block);
+        match read(block.bytes().unwrap_or_default()) {
+            Some((shape, seed)) => {
+                let (raw_seed, functions) = (raw_seed(seed), Kernel::default().into());
+                Ok(RibbonBlock { block, shape, seed, raw_seed, functions })
+            }
+            None => Err(block.into_inner()),
+        }
+    }
+
+    /// The block, trailer included; nothing if its owner lends others than were opened.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.block.bytes().unwrap_or_default()
+    }
+
+    /// Nothing if the bytes are not those that were opened.
     #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
+    fn segments(&self) -> Option<Segments<'_>> {
+        let (data, _) = self.block.bytes()?.split_last_chunk::<TRAILER_BYTES>()?;
+        Segments::of(data, self.shape, self.raw_seed)
     }
+}
 
-    fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
-        kernel::contains_128(self.functions, &self.segments, hashes, words);
+/// The shape and the seed of a block.
+fn read(block: &[u8]) -> Option<(Shape, u8)> {
+    match block.split_last_chunk::<TRAILER_BYTES>()? {
+        (data, &[MARKER, seed, low, middle, high]) if u32::try_from(data.len()).is_ok() => {
+            let blocks = u32::from_le_bytes([low, middle, high, 0]);
+            Some((Shape::new(data.len(), blocks)?, seed))
+        }
+        _ => None,
     }
+}
 
-    /// RocksDB's hash of keys, as one of the caller's.
-    pub fn key_hash(&self) -> KeyHash {
-        KEY_HASH
-    }
-
-    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of one half.
+impl<D> RibbonBlock<D> {
+    /// Columns of most blocks of slots, 1 to 32: an absent key passes each with a probability of
+    /// one half.
     pub fn columns(&self) -> u32 {
-        self.segments.shape().columns()
+        self.shape.columns()
     }
 
     /// Blocks of 128 slots, 2 to 2^24 - 1.
     pub fn blocks(&self) -> u32 {
-        self.segments.shape().blocks()
+        self.shape.blocks()
     }
 
     /// Ordinal of the hash seed.
@@ -119,9 +102,10 @@ impl<'a> RibbonBlock<'a> {
         self.seed
     }
 
-    /// The fraction of absent keys that pass, from the shape alone: `2^-columns`, and twice that in blocks with one column less.
+    /// The fraction of absent keys that pass, from the shape alone: `2^-columns`, and twice that in
+    /// blocks with one column less.
     pub fn expected_false_positive_rate(&self) -> f64 {
-        self.segments.shape().rate()
+        self.shape.rate()
     }
 
     /// The kernel that answers lookups.
@@ -136,40 +120,50 @@ impl<'a> RibbonBlock<'a> {
     }
 }
 
-impl Filter for RibbonBlock<'_> {
+/// Of hashes: keys, which `blocked-bloom-formats` hashes, are answered "maybe". Cost of a lookup:
+/// some 30 bytes for each bit of the rate, in one to five cache lines.
+impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        self.segments().is_none_or(|segments| kernel::one_128(self.functions, &segments, hash))
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        match self.segments() {
+            Some(segments) => kernel::contains_128(self.functions, &segments, hashes, words),
+            None => fill_with_hits(words, hashes.len()),
+        }
+        Ok(())
     }
 
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
-        self.prefetch_hash(hash);
+        if let Some(segments) = self.segments() {
+            kernel::prefetch_128(&segments, hash);
+        }
     }
 
+    /// RocksDB's hash of keys, as one of the caller's.
+    #[inline]
     fn key_hash(&self) -> KeyHash {
-        self.key_hash()
+        KEY_HASH
     }
 
     #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        let _ = key;
+    fn hash_key(&self, _: &[u8]) -> Option<u64> {
         None
     }
 }
 
 /// The shape, without the bits.
-impl core::fmt::Debug for RibbonBlock<'_> {
+impl<D> core::fmt::Debug for RibbonBlock<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RibbonBlock")
             .field("blocks", &self.blocks())
             .field("columns", &self.columns())
-            .field("short", &self.segments.shape().short())
+            .field("short", &self.shape.short())
             .field("seed", &self.seed)
             .field("kernel", &self.functions.kernel)
             .finish()

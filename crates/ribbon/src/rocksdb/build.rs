@@ -1,4 +1,5 @@
-//! Writing Ribbon blocks byte for byte as RocksDB does: its policy of sizes, its order of seeds, its fall-backs to Bloom.
+//! Writing Ribbon blocks byte for byte as RocksDB does: its policy of sizes, its order of seeds,
+//! its fall-backs to Bloom.
 //!
 //! Source: `Standard128RibbonBitsBuilder` in RocksDB's `table/block_based/filter_policy.cc`, 7.8.
 
@@ -18,7 +19,8 @@ const ALWAYS_RIBBON_SLOTS: u32 = 1_024;
 
 const TRAILER_BYTES: usize = 5;
 
-/// What RocksDB decides about Ribbon blocks by a number of bits per key: they get the rate of a Bloom filter of this many.
+/// What RocksDB decides about Ribbon blocks by a number of bits per key: they get the rate of a
+/// Bloom filter of this many.
 ///
 /// ```
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlockOptions;
@@ -81,7 +83,8 @@ impl core::fmt::Display for BloomReason {
 }
 
 impl RibbonBlockOptions {
-    /// Blocks with the rate of a Bloom filter of this many bits per key: what is given to RocksDB's `NewRibbonFilterPolicy`.
+    /// Blocks with the rate of a Bloom filter of this many bits per key: what is given to RocksDB's
+    /// `NewRibbonFilterPolicy`.
     ///
     /// As in RocksDB, less than 1 becomes 1, and more than 100 becomes 100.
     ///
@@ -103,8 +106,9 @@ impl RibbonBlockOptions {
         1.0 / self.one_in
     }
 
-    /// Length of a Ribbon block of this many keys, trailer included; above 950 million, where a Bloom block is written instead, that of
-    /// 950 million. The first hash rounds a fraction of a block up or down.
+    /// Length of a Ribbon block of this many keys, trailer included; above 950 million, where a
+    /// Bloom block is written instead, that of 950 million. The first hash rounds a fraction of a
+    /// block up or down.
     pub fn block_bytes(&self, keys: u32, first_hash: u64) -> usize {
         sizing::data_bytes(
             sizing::slots(keys.min(sizing::MAX_KEYS as u32)),
@@ -113,10 +117,11 @@ impl RibbonBlockOptions {
         ) + TRAILER_BYTES
     }
 
-    /// The block of these hashes, of which none equals the one before it (RocksDB drops such); no bytes if there are none, where RocksDB
-    /// stores no filter.
+    /// The block of these hashes, of which none equals the one before it (RocksDB drops such); no
+    /// bytes if there are none, where RocksDB stores no filter.
     ///
-    /// Memory, beside the block: 24 bytes per slot, of which there are 1.02 to 1.1 per key, and 8 per key. Cost: 46 to 58 ns per key (Zen 5).
+    /// Memory, beside the block: 24 bytes per slot, of which there are 1.02 to 1.1 per key, and 8
+    /// per key. Cost: 46 to 58 ns per key (Zen 5).
     ///
     /// # Errors
     ///
@@ -125,7 +130,8 @@ impl RibbonBlockOptions {
         self.build_by(hashes, None, Threads::One)
     }
 
-    /// [`build`](Self::build) by the threads of the current rayon pool; the bytes do not depend on their number.
+    /// [`build`](Self::build) by the threads of the current rayon pool; the bytes do not depend on
+    /// their number.
     ///
     /// # Errors
     ///
@@ -135,8 +141,9 @@ impl RibbonBlockOptions {
         self.build_by(hashes, None, Threads::Pool)
     }
 
-    /// [`build`](Self::build), if it is a Ribbon block of this length, trailer included: RocksDB with `optimize_filters_for_memory` chooses
-    /// the length by what its allocator would waste. The rate follows from the length.
+    /// [`build`](Self::build), if it is a Ribbon block of this length, trailer included: RocksDB
+    /// with `optimize_filters_for_memory` chooses the length by what its allocator would waste. The
+    /// rate follows from the length.
     ///
     /// # Errors
     ///

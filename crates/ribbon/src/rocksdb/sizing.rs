@@ -32,7 +32,8 @@ fn keys_of(log2: u32) -> f64 {
     }
 }
 
-/// Slots for this many keys, a multiple of 128: between powers of two, as many more as there are more keys.
+/// Slots for this many keys, a multiple of 128: between powers of two, as many more as there are
+/// more keys.
 pub(super) fn slots(keys: u32) -> u32 {
     #[expect(clippy::approx_constant, reason = "not to the last digit, but RocksDB's")]
     const LOG2_E: f64 = 1.442_695_040_9;
@@ -52,7 +53,8 @@ pub(super) fn slots(keys: u32) -> u32 {
     slots.next_multiple_of(WIDTH).max(MIN_SLOTS)
 }
 
-/// Bytes of segments for this rate, given as one in this many. The first hash decides how a fraction of a block is rounded.
+/// Bytes of segments for this rate, given as one in this many. The first hash decides how a
+/// fraction of a block is rounded.
 pub(super) fn data_bytes(slots: u32, one_in: f64, first_hash: u64) -> usize {
     let blocks = slots / WIDTH;
     let segments = if !(one_in > 1.0 && 1.0 / one_in < 1.0) {
@@ -70,8 +72,9 @@ pub(super) fn data_bytes(slots: u32, one_in: f64, first_hash: u64) -> usize {
     segments as usize * SEGMENT_BYTES
 }
 
-/// The rate of RocksDB's Bloom filter of this many bits per key, as one in how many: what its Ribbon filter of "Bloom-equivalent bits" is
-/// made for. It is the mean of the rates at the mean load of a line and a standard deviation more, and less.
+/// The rate of RocksDB's Bloom filter of this many bits per key, as one in how many: what its
+/// Ribbon filter of "Bloom-equivalent bits" is made for. It is the mean of the rates at the mean
+/// load of a line and a standard deviation more, and less.
 pub(super) fn one_in(bits_per_key: f64, probes: u32) -> f64 {
     const LINE_BITS: f64 = 512.0;
     let probes = f64::from(probes);

@@ -1,8 +1,10 @@
-//! Standard128Ribbon in plain scalar Rust: which bits of a block a hash means. Kernels and construction are compared with it.
+//! Standard128Ribbon in plain scalar Rust: which bits of a block a hash means. Kernels and
+//! construction are compared with it.
 //!
-//! A Ribbon filter is the solution of a system of linear equations over bits: every key that was added is one equation, over 128
-//! consecutive rows ("slots") of a matrix, whose bits say which of these rows add up to the key's result. A key that was not added fulfils its
-//! equation in each column by chance, half of the time.
+//! A Ribbon filter is the solution of a system of linear equations over bits: every key that was
+//! added is one equation, over 128 consecutive rows ("slots") of a matrix, whose bits say which of
+//! these rows add up to the key's result. A key that was not added fulfils its equation in each
+//! column by chance, half of the time.
 //!
 //! ```text
 //! s            = (hash ^ raw(seed)) * 0x6193d459236a3a0d              mod 2^64
@@ -12,11 +14,12 @@
 //! result       = low 32 bits of a with its bytes reversed             bit c belongs to column c
 //! ```
 //!
-//! Stored are blocks of 128 slots, one behind the other, and in each its columns: 16 bytes, bit i of which belongs to slot i. The first
-//! `short` blocks have a column less than the others, which gives fractional bits per key.
+//! Stored are blocks of 128 slots, one behind the other, and in each its columns: 16 bytes, bit i
+//! of which belongs to slot i. The first `short` blocks have a column less than the others, which
+//! gives fractional bits per key.
 //!
-//! Source: RocksDB `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and
-//! Xor", 2021.
+//! Source: RocksDB `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger, Walzer, "Ribbon filter:
+//! practically smaller than Bloom and Xor", 2021.
 
 /// Bytes of a column of a block: one bit for each of its slots.
 pub(crate) const SEGMENT_BYTES: usize = 16;
@@ -38,8 +41,8 @@ pub(crate) const fn raw_seed(ordinal: u8) -> u32 {
     (product ^ ((product & 0xf0f0_f0f0_f0f0_f0f0) >> 4)) as u32
 }
 
-/// The hash under a seed. Start and coefficients follow from it alone, and the start grows with it: hashes that are ordered by it are
-/// ordered by start.
+/// The hash under a seed. Start and coefficients follow from it alone, and the start grows with it:
+/// hashes that are ordered by it are ordered by start.
 #[inline(always)]
 pub(crate) const fn seeded(hash: u64, raw_seed: u32) -> u64 {
     (hash ^ raw_seed as u64).wrapping_mul(REHASH)
@@ -79,15 +82,17 @@ pub(crate) struct Shape {
 pub(crate) struct Place {
     /// The segment of column 0 in the equation's first block; column c is c segments further on.
     pub(crate) segment: usize,
-    /// 0 to 32. The next block, which has as many columns or one more, begins this many segments after `segment`.
+    /// 0 to 32. The next block, which has as many columns or one more, begins this many segments
+    /// after `segment`.
     pub(crate) columns: u32,
-    /// The first slot's bit in its segments, 0 to 127. At 0 the equation is in one block, which may be the last.
+    /// The first slot's bit in its segments, 0 to 127. At 0 the equation is in one block, which may
+    /// be the last.
     pub(crate) bit: u32,
 }
 
 impl Shape {
-    /// The shape of this many bytes, or `None` where RocksDB's reader answers "maybe": fewer than two blocks, or bytes for less than one
-    /// column of one.
+    /// The shape of this many bytes, or `None` where RocksDB's reader answers "maybe": fewer than
+    /// two blocks, or bytes for less than one column of one.
     ///
     /// The shape's segments are never more than those of the bytes.
     pub(crate) fn new(bytes: usize, blocks: u32) -> Option<Self> {
@@ -129,8 +134,9 @@ impl Shape {
 
     /// Where the equation that starts here is, `start < starts()`.
     ///
-    /// All of it is among [`segments`](Self::segments): a block ends where the next begins. An equation that does not start at bit 0
-    /// ends in the next block, which there is, since starts end with the first slot of the last block.
+    /// All of it is among [`segments`](Self::segments): a block ends where the next begins. An
+    /// equation that does not start at bit 0 ends in the next block, which there is, since starts
+    /// end with the first slot of the last block.
     #[inline(always)]
     pub(crate) fn place(self, start: u32) -> Place {
         let (block, bit) = (start / WIDTH, start % WIDTH);
@@ -172,7 +178,8 @@ pub(crate) struct Placed {
     pub(crate) segment: usize,
     /// Segments from there to the same column of the next block; 0 if the equation is in one block.
     pub(crate) next: usize,
-    /// 0 to 32; the equation's segments end at `segment + next + columns`, which is not beyond the last segment.
+    /// 0 to 32; the equation's segments end at `segment + next + columns`, which is not beyond the
+    /// last segment.
     pub(crate) columns: u32,
     /// The equation's bits in the first block and in the next.
     pub(crate) left: u128,
@@ -181,12 +188,11 @@ pub(crate) struct Placed {
 }
 
 impl<'a> Segments<'a> {
-    /// `None` where RocksDB's reader answers "maybe" to every key.
-    pub(crate) fn new(data: &'a [u8], blocks: u32, seed: u8) -> Option<Self> {
-        let shape = Shape::new(data.len(), blocks)?;
+    /// `None` if the data have fewer segments than the shape.
+    #[inline]
+    pub(crate) fn of(data: &'a [u8], shape: Shape, raw_seed: u32) -> Option<Self> {
         let (segments, _) = data.as_chunks();
-        debug_assert!(shape.segments() <= segments.len());
-        Some(Segments { shape, raw_seed: raw_seed(seed), segments })
+        (shape.segments() <= segments.len()).then_some(Segments { shape, raw_seed, segments })
     }
 
     #[inline(always)]
@@ -219,7 +225,8 @@ impl<'a> Segments<'a> {
         Placed { segment, next, columns, left, right, result }
     }
 
-    /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means "certainly absent".
+    /// Whether the hash's equation is fulfilled in every column: true means "maybe", false means
+    /// "certainly absent".
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let Placed { segment: first, next, columns, left, right, result } = self.place(hash);

@@ -1,8 +1,11 @@
-//! Solving the equations of a block: Gaussian elimination of each key's equation against those before it, then back substitution.
+//! Solving the equations of a block: Gaussian elimination of each key's equation against those
+//! before it, then back substitution.
 //!
-//! A row is the equation whose first coefficient belongs to its slot. An equation is added at the first slot that it is about; if the slot
-//! has a row, their sum begins further on. Which row ends up in which slot depends on the order of the keys, the solution does not: with zeros
-//! in slots without a row it is unique. So keys are brought into buckets of neighbouring slots first, whose rows stay in the cache.
+//! A row is the equation whose first coefficient belongs to its slot. An equation is added at the
+//! first slot that it is about; if the slot has a row, their sum begins further on. Which row ends
+//! up in which slot depends on the order of the keys, the solution does not: with zeros in slots
+//! without a row it is unique. So keys are brought into buckets of neighbouring slots first, whose
+//! rows stay in the cache.
 
 use alloc::vec::Vec;
 
@@ -11,7 +14,8 @@ use blocked_bloom::AllocError;
 use crate::scheme::rocksdb::{MAX_COLUMNS, Segment, WIDTH, equation, seeded, start, starts};
 use crate::threads::Threads;
 
-/// An equation in its slot: bit i of the coefficients belongs to slot i further on. All zeros where there is none.
+/// An equation in its slot: bit i of the coefficients belongs to slot i further on. All zeros where
+/// there is none.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Row {
@@ -35,7 +39,8 @@ pub(crate) struct Solver {
 }
 
 impl Solver {
-    /// Adds all equations under this seed. False if they contradict each other, so that another seed is needed.
+    /// Adds all equations under this seed. False if they contradict each other, so that another
+    /// seed is needed.
     pub(crate) fn add_all(
         &mut self,
         hashes: &[u64],
@@ -65,8 +70,8 @@ impl Solver {
 
 /// Adds an equation to rows of which `slot` is the first it is about. False if it contradicts them.
 ///
-/// A row's coefficients are about slots of the rows: an equation starts 127 slots before the last at the latest, and sums of equations end
-/// where one of them does.
+/// A row's coefficients are about slots of the rows: an equation starts 127 slots before the last
+/// at the latest, and sums of equations end where one of them does.
 #[inline(always)]
 fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u32) -> bool {
     loop {
@@ -87,7 +92,8 @@ fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u3
     }
 }
 
-/// Adds the equations of hashes in their order, as RocksDB does: what the tests compare the rest with.
+/// Adds the equations of hashes in their order, as RocksDB does: what the tests compare the rest
+/// with.
 pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: u32) -> bool {
     hashes.iter().all(|&hash| {
         let seeded = seeded(hash, raw_seed);
@@ -99,8 +105,8 @@ pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: 
 /// An equation that has reached the end of the rows of its task.
 type Spilled = (usize, u128, u32);
 
-/// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`. What would be added beyond the last row is
-/// put off: a task has the rows of its own buckets only.
+/// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`.
+/// What would be added beyond the last row is put off: a task has the rows of its own buckets only.
 fn add_seeded(
     rows: &mut [Row],
     first: usize,
@@ -136,7 +142,8 @@ fn add_seeded(
     })
 }
 
-/// Writes the hashes under a seed in the order of their first `bits` bits, and returns where each bucket ends.
+/// Writes the hashes under a seed in the order of their first `bits` bits, and returns where each
+/// bucket ends.
 fn partition(hashes: &[u64], raw_seed: u32, bits: u32, out: &mut [u64]) -> Vec<usize> {
     let bucket = |seeded: u64| (seeded >> (64 - bits)) as usize;
     let mut ends = alloc::vec![0; 1 << bits];
@@ -156,7 +163,8 @@ fn partition(hashes: &[u64], raw_seed: u32, bits: u32, out: &mut [u64]) -> Vec<u
     ends
 }
 
-/// The scalar definition of back substitution: from the last slot to the first, each column's bit is what makes its row hold.
+/// The scalar definition of back substitution: from the last slot to the first, each column's bit
+/// is what makes its row hold.
 ///
 /// Always inlined, so that it is compiled for the instruction set of the caller.
 #[inline(always)]
@@ -191,8 +199,9 @@ mod pool {
 
     use super::{Row, Solver, Spilled, add, add_seeded, partition, start, starts};
 
-    /// Each thread brings a part of the hashes into buckets; each then adds the equations of neighbouring buckets of all parts to the rows
-    /// that these start in, bucket by bucket. Equations that reach beyond them are added at the end, a few hundred for each border.
+    /// Each thread brings a part of the hashes into buckets; each then adds the equations of
+    /// neighbouring buckets of all parts to the rows that these start in, bucket by bucket.
+    /// Equations that reach beyond them are added at the end, a few hundred for each border.
     pub(super) fn add_all(solver: &mut Solver, hashes: &[u64], raw_seed: u32, bits: u32) -> bool {
         let tasks = (4 * rayon::current_num_threads()).min(1 << bits);
         let part = hashes.len().div_ceil(rayon::current_num_threads());

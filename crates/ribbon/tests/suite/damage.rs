@@ -1,11 +1,11 @@
-//! The campaign of damage of the core's tests, over stored Ribbon filters; and contents that nobody verified, which may give any answer but
-//! never read outside.
+//! The campaign of damage of the core's tests, over stored Ribbon filters; and contents that nobody
+//! verified, which may give any answer but never read outside.
 
 #[path = "../../../../tests/suite/damage/campaign.rs"]
 #[allow(dead_code, reason = "the core's tests use the rest")]
 mod campaign;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_ribbon::RibbonFilter;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{Bitmask, KeyHash};
+use blocked_bloom::{Bitmask, Filter, KeyHash};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -168,7 +168,8 @@ fn the_document_matches_the_code() {
     assert!(words > 900);
 }
 
-/// The same filter with one column more, which all blocks are short of; and with a short block more than there are.
+/// The same filter with one column more, which all blocks are short of; and with a short block more
+/// than there are.
 #[test]
 fn as_many_short_blocks_as_there_are() {
     let stored = golden(0.5_f64.powi(6), 9_000, KeyHash::default());

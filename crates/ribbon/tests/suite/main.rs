@@ -4,10 +4,13 @@
 mod common;
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 
 mod damage;
 mod format;
 mod kernels;
+mod lookups;
 mod naive;
 mod rates;
 mod rocksdb;

@@ -1,6 +1,7 @@
-//! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes are what the documents say, misuse is an error.
+//! The sharded filter: no key is lost, bytes do not depend on order or threads, sizes are what the
+//! documents say, misuse is an error.
 
-use blocked_bloom::{Bitmask, FilterOptions, KeyError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, KeyError, KeyHash, Sizing};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter, RibbonOptions};
 
 use crate::common::Random;
@@ -14,7 +15,7 @@ pub(crate) fn built(rate: f64, hashes: &[u64]) -> RibbonFilter {
 
 pub(crate) fn options(rate: f64, key_hash: KeyHash) -> RibbonOptions {
     let filters = FilterOptions::new(Sizing::FalsePositiveRate(rate)).with_key_hash(key_hash);
-    RibbonOptions::from(&filters)
+    RibbonOptions::for_filters(&filters)
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn keys_and_their_hashes() {
 fn options_of_an_engine() {
     let filters =
         FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
-    let ribbon = RibbonOptions::from(&filters);
+    let ribbon = RibbonOptions::for_filters(&filters);
     assert_eq!(ribbon.key_hash(), filters.key_hash());
     assert_eq!(ribbon.hasher(), filters.hasher());
     let rate = filters.params(1_000_000).unwrap().false_positive_rate();
@@ -146,7 +147,7 @@ fn options_of_an_engine() {
     assert_eq!(hits.count_misses(), 0);
     assert!(hashes.iter().all(|&hash| filter.contains_hash(hash)));
 
-    let with = |sizing: Sizing| RibbonOptions::from(&filters.clone().with_sizing(sizing));
+    let with = |sizing: Sizing| RibbonOptions::for_filters(&filters.clone().with_sizing(sizing));
     assert_eq!(with(Sizing::FalsePositiveRate(0.001)).false_positive_rate(), 0.001);
     for sizing in [
         Sizing::MaxBytes(1 << 20),
@@ -159,7 +160,7 @@ fn options_of_an_engine() {
         assert!(matches!(error, RibbonError::Rate { .. }), "{sizing:?}");
     }
     for huge_pages in [true, false] {
-        let options = RibbonOptions::from(&filters.clone().with_huge_pages(huge_pages));
+        let options = RibbonOptions::for_filters(&filters.clone().with_huge_pages(huge_pages));
         assert_eq!(options == ribbon, huge_pages);
         let filter = options.builder().finish().unwrap();
         for filter in [filter.clone(), filter] {
@@ -168,12 +169,13 @@ fn options_of_an_engine() {
         }
     }
     assert_eq!(
-        RibbonOptions::from(&FilterOptions::new(Sizing::FalsePositiveRate(0.01))),
+        RibbonOptions::for_filters(&FilterOptions::new(Sizing::FalsePositiveRate(0.01))),
         RibbonOptions::new(0.01)
     );
 }
 
-/// What stands in for a filter that cannot be opened or built says "maybe", and is no filter when it is stored.
+/// What stands in for a filter that cannot be opened or built says "maybe", and is no filter when
+/// it is stored.
 #[test]
 fn stand_ins() {
     let absent = Random(7).hashes(130);

@@ -9,7 +9,8 @@ fn hashes(first: u64, count: u64) -> Vec<u64> {
     (first..first + count).map(|key| hasher.hash(key.to_le_bytes())).collect()
 }
 
-/// One seed fails in twenty: the next one is tried before a shard gets more slots, so that no filter is larger than planned.
+/// One seed fails in twenty: the next one is tried before a shard gets more slots, so that no
+/// filter is larger than planned.
 #[test]
 fn seeds_are_tried_before_slots_are_added() {
     let mut rows = Rows::default();
@@ -30,7 +31,8 @@ fn seeds_are_tried_before_slots_are_added() {
     }
 }
 
-/// Of more shards than two for each bucket, four and eight have one bucket: every shard is solved once, from its own hashes.
+/// Of more shards than two for each bucket, four and eight have one bucket: every shard is solved
+/// once, from its own hashes.
 #[test]
 fn buckets_of_several_shards() {
     for (shards, bits) in [(1, 0), (256, 0), (257, 1), (512, 1), (513, 2), (1_025, 3)] {
@@ -57,7 +59,8 @@ fn buckets_of_several_shards() {
     }
 }
 
-/// Whatever the threads do, both of a pool do it: a part that only one of them works at has no name here.
+/// Whatever the threads do, both of a pool do it: a part that only one of them works at has no name
+/// here.
 #[cfg(feature = "rayon")]
 #[test]
 fn threads_of_the_pool_take_part() {

@@ -1,5 +1,5 @@
-//! What unit tests see of the code that they run: which cache lines are prefetched, which loops of which kernel run, and which threads of
-//! a pool share some work.
+//! What unit tests see of the code that they run: which cache lines are prefetched, which loops of
+//! which kernel run, and which threads of a pool share some work.
 
 use std::cell::RefCell;
 use std::vec::Vec;
@@ -78,8 +78,9 @@ mod threads {
         static MEETING: RefCell<Option<Arc<Meeting>>> = const { RefCell::new(None) };
     }
 
-    /// Does `work` in a pool of two threads, and gives the names of what both took part in. The first to begin something waits for the other, so
-    /// that the answer does not depend on how busy the machine is.
+    /// Does `work` in a pool of two threads, and gives the names of what both took part in. The
+    /// first to begin something waits for the other, so that the answer does not depend on how busy
+    /// the machine is.
     pub(crate) fn shared_by_threads(work: impl FnOnce() + Send) -> Vec<&'static str> {
         let meeting = Arc::new(Meeting::default());
         let of_pool = Arc::clone(&meeting);

@@ -1,7 +1,9 @@
-//! The campaign of damage of the core's tests, over a growing filter: checksums cover every byte, so all damage is rejected unless the test
-//! mends them; then the answers are those of a naive reading of the bytes as they stand.
+//! The campaign of damage of the core's tests, over a growing filter: checksums cover every byte,
+//! so all damage is rejected unless the test mends them; then the answers are those of a naive
+//! reading of the bytes as they stand.
 //!
-//! The table is printed: `cargo test -p blocked-bloom-scalable --test suite damage:: -- --nocapture`.
+//! The table is printed: `cargo test -p blocked-bloom-scalable --test suite damage:: --
+//! --nocapture`.
 
 #[path = "../../../../tests/suite/damage/campaign.rs"]
 #[allow(dead_code, reason = "the core's tests use the rest")]
@@ -10,7 +12,7 @@ mod campaign;
 #[allow(dead_code, reason = "the core's tests use the rest")]
 mod naive;
 
-use blocked_bloom::{Bitmask, KeyHash};
+use blocked_bloom::{Bitmask, Filter as _, KeyHash};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -78,7 +80,8 @@ fn made(set: &str) -> ScalableBloomFilter {
 fn growing_filters() {
     let filter = made("a");
     let mut queries = keys("a", 200);
-    // Those that were taken for known when they came are in no link's count, but none was ever absent.
+    // Those that were taken for known when they came are in no link's count, but none was ever
+    // absent.
     queries.retain(|key| filter.contains(key));
     let added = queries.len();
     queries.extend(keys("n", 50));

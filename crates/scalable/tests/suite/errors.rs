@@ -1,5 +1,5 @@
-//! What errors say: the values that they carry, where, and which error they come from. Each is provoked through the public interface,
-//! but for those of failing memory, which are made.
+//! What errors say: the values that they carry, where, and which error they come from. Each is
+//! provoked through the public interface, but for those of failing memory, which are made.
 
 use std::error::Error;
 
@@ -14,7 +14,8 @@ const CALLER: KeyHash = KeyHash::Caller { tag: 5 };
 const NO_MEMORY: &str = "no memory for 640 bytes";
 const SCHEME: &str = "offset 10: unsupported probe scheme 9 (supported: 1)";
 
-/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks off.
+/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
+/// off.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {
     assert_eq!(error.to_string(), text);
     assert_eq!(error.source().map(ToString::to_string), source.map(String::from), "{text}");

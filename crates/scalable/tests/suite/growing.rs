@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::common::{Random, kernels};
 use crate::{filled, new};
-use blocked_bloom::{Bitmask, KeyError, KeyHash, ParamsError, Sizing};
+use blocked_bloom::{Bitmask, Filter, KeyError, KeyHash, ParamsError, Sizing};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 use proptest::prelude::*;
 
@@ -58,7 +58,8 @@ fn links_grow_by_the_factor_and_tighten_by_the_ratio() {
     assert_eq!(sized[..4], [1_000, 2_000, 4_000, 8_000]);
     let rates: Vec<f64> =
         filter.links()[..4].iter().map(|link| link.params().false_positive_rate()).collect();
-    // Each takes 15 % of what those before it left; rounded up to whole blocks, it takes a little less.
+    // Each takes 15 % of what those before it left; rounded up to whole blocks, it takes a little
+    // less.
     let mut left = 0.01;
     for (i, rate) in rates.iter().enumerate() {
         let share = 0.15 * left;

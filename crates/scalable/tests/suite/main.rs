@@ -1,12 +1,16 @@
-//! The tests of growing filters: one binary. `cargo test -p blocked-bloom-scalable --test suite stored::` runs one module.
+//! The tests of growing filters: one binary. `cargo test -p blocked-bloom-scalable --test suite
+//! stored::` runs one module.
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;
+#[path = "../../../../tests/suite/common/found.rs"]
+mod found;
 
 mod batches;
 mod damage;
 mod errors;
 mod growing;
+mod lookups;
 mod options;
 mod stored;
 

@@ -1,6 +1,8 @@
 //! Options: the hash that is decided once, and what is written of them.
 
-use blocked_bloom::{FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing};
+use blocked_bloom::{
+    Filter, FilterOptions, KeyError, KeyHash, ParamsError, PrefixExtractor, Sizing,
+};
 use blocked_bloom_scalable::{ScalableError, ScalableOptions};
 
 const SEEDED: KeyHash = KeyHash::Xxh3 { seed: 42 };
@@ -9,7 +11,8 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// Catches a hasher, a link or a stored filter that falls back to seed 0, which would call keys absent that are there.
+/// Catches a hasher, a link or a stored filter that falls back to seed 0, which would call keys
+/// absent that are there.
 #[test]
 fn a_seed_that_is_stated_once_finds_every_key() {
     let options = FilterOptions::new(Sizing::FalsePositiveRate(0.01)).with_key_hash(SEEDED);

@@ -3,7 +3,7 @@
 use crate::common::Random;
 use crate::{filled, new};
 use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{Bitmask, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_scalable::{
     ScalableBloomFilter, ScalableError, ScalableFormatError, ScalableOptions,
 };
@@ -224,7 +224,8 @@ fn headers_that_make_no_sense_are_refused() {
     // Absurd, and harmless: a first link for 2^64 - 1 keys cannot be made.
     let mut filter = forged(48, &[0xff; 8]).unwrap();
     assert!(matches!(filter.insert("a"), Err(ScalableError::Params(_))));
-    // From 16 GiB on, links are as large as the one before: of 2^33 keys one has 15 GiB, of 2^34 it would have 31.
+    // From 16 GiB on, links are as large as the one before: of 2^33 keys one has 15 GiB, of 2^34 it
+    // would have 31.
     for (items, next) in [(1_u64 << 30, 1_u64 << 31), (1 << 32, 1 << 33), (1 << 33, 1 << 33)] {
         let mut filter = new(0.01, 1_000);
         filter.insert("a").unwrap();

@@ -1,4 +1,5 @@
-//! Unit tests of `src/query.rs`, which includes this file: in which links which hashes are prefetched.
+//! Unit tests of `src/query.rs`, which includes this file: in which links which hashes are
+//! prefetched.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,8 +20,9 @@ fn prefetched(work: impl FnOnce()) -> Vec<(usize, u64)> {
     PREFETCHED.take()
 }
 
-/// Few hashes in links that outgrow the cache, the newest first; not in those that fit it, not in one link alone, whose own lookup prefetches,
-/// and not of many hashes, which links prefetch one after the other.
+/// Few hashes in links that outgrow the cache, the newest first; not in those that fit it, not in
+/// one link alone, whose own lookup prefetches, and not of many hashes, which links prefetch one
+/// after the other.
 #[test]
 fn few_hashes_are_prefetched_in_all_large_links_at_once() {
     let threshold = Kernel::default().prefetch_threshold() as u64 / 64;

@@ -1,4 +1,5 @@
-//! AVX2: one split block in a register; four keys per iteration, whose results are collected together.
+//! AVX2: one split block in a register; four keys per iteration, whose results are collected
+//! together.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -45,7 +46,8 @@ unsafe fn insert<const LINES: usize>(blocks: &mut [SplitBlock], hashes: &[u64]) 
     let masks = Masks::new();
     for_each_block::<LINES>(blocks, hashes, |block, hash| {
         let block = block.as_ptr().cast::<__m256i>();
-        // SAFETY: the 32 bytes of a cell, to whose contents there are no references; the load has no alignment to respect.
+        // SAFETY: the 32 bytes of a cell, to whose contents there are no references; the load has
+        // no alignment to respect.
         let words = unsafe { _mm256_loadu_si256(block) };
         let words = _mm256_or_si256(words, masks.of(hash as u32));
         // SAFETY: as the load; a cell may be written.
@@ -121,8 +123,9 @@ impl Masks {
     }
 }
 
-/// The low and the high half of a hash, each by a load of its own: from one load of both the compiler takes one half through a general
-/// register to a vector's first lane and from there to the others, three instructions in place of a load that broadcasts.
+/// The low and the high half of a hash, each by a load of its own: from one load of both the
+/// compiler takes one half through a general register to a vector's first lane and from there to
+/// the others, three instructions in place of a load that broadcasts.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn halves(hash: &u64) -> [u32; 2] {
@@ -138,8 +141,8 @@ fn halves(hash: &u64) -> [u32; 2] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn which_are_zero(registers: [__m256i; 4]) -> u64 {
-    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each half of the register has four
-    // bytes of each.
+    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each
+    // half of the register has four bytes of each.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
     let high = _mm256_packs_epi32(registers[2], registers[3]);
     let all = _mm256_packs_epi16(low, high);

@@ -1,4 +1,5 @@
-//! AVX-512: the split blocks of two keys in a register; eight keys per iteration, whose results are collected together.
+//! AVX-512: the split blocks of two keys in a register; eight keys per iteration, whose results are
+//! collected together.
 
 use core::arch::x86_64::*;
 
@@ -7,8 +8,8 @@ use blocked_bloom::InstructionSet;
 use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, avx2, for_each_word};
 
-/// AVX-512 contains AVX2, whose way of inserting is as good: a key's mask fills half a register, and the next key may belong to the
-/// same block.
+/// AVX-512 contains AVX2, whose way of inserting is as good: a key's mask fills half a register,
+/// and the next key may belong to the same block.
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     contains: [contains::<0>, contains::<1>, contains::<2>],
@@ -26,7 +27,8 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     ran!("avx512");
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
-    // Through memory, and stored an iteration before they are needed: taking eight numbers out of a register costs twice as much.
+    // Through memory, and stored an iteration before they are needed: taking eight numbers out of a
+    // register costs twice as much.
     let mut offsets = Offsets([[0; KEYS]; 2]);
     let mut following = hashes.as_chunks().0.iter();
     if let Some(keys) = following.next() {
@@ -42,7 +44,8 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
                 offsets.0[1 - current] = test.offsets(load(next));
             }
             let hashes = load(keys);
-            // SAFETY: the offsets of these keys, stored by the iteration before; at worst others of the batch, or 0.
+            // SAFETY: the offsets of these keys, stored by the iteration before; at worst others of
+            // the batch, or 0.
             let bits = unsafe { test.eight(hashes, &offsets.0[current]) };
             current = 1 - current;
             bits
@@ -56,8 +59,9 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     );
 }
 
-/// Where the blocks of this iteration's keys begin and of the next one's. On boundaries of cache lines, since a load waits for a store
-/// that crosses one: in cache, queries took twice as long where the stack happened to be otherwise (AMD EPYC, Zen 5).
+/// Where the blocks of this iteration's keys begin and of the next one's. On boundaries of cache
+/// lines, since a load waits for a store that crosses one: in cache, queries took twice as long
+/// where the stack happened to be otherwise (AMD EPYC, Zen 5).
 #[repr(align(64))]
 struct Offsets([[u64; KEYS]; 2]);
 
@@ -92,8 +96,8 @@ impl<'a> Test<'a> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
     fn offsets(&self, hashes: __m512i) -> [u64; KEYS] {
-        // The upper half of the hash, moved down, times the count. In the loop the compiler takes `vpmullq` for it, two operations more per
-        // eight keys on Intel than `vpmuludq`.
+        // The upper half of the hash, moved down, times the count. In the loop the compiler takes
+        // `vpmullq` for it, two operations more per eight keys on Intel than `vpmuludq`.
         let products = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hashes), self.count);
         store(_mm512_slli_epi64::<5>(_mm512_srli_epi64::<32>(products)))
     }
@@ -119,7 +123,8 @@ impl<'a> Test<'a> {
         u64::from(_mm_testn_epi8_mask(missing, missing) as u8)
     }
 
-    /// Eight bits for each key of pair `PAIR`, set where the bit of a word is not; the second key's above the first's.
+    /// Eight bits for each key of pair `PAIR`, set where the bit of a word is not; the second key's
+    /// above the first's.
     ///
     /// # Safety
     ///
@@ -132,7 +137,8 @@ impl<'a> Test<'a> {
         // SAFETY: the caller promised that the offset is of a block.
         let second = unsafe { self.block(offsets[2 * PAIR + 1]) };
         let words = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second);
-        // Of the register's sixteen words, key `i`'s low half is word `2 i`: for the keys `2 PAIR` and `2 PAIR + 1`.
+        // Of the register's sixteen words, key `i`'s low half is word `2 i`: for the keys `2 PAIR`
+        // and `2 PAIR + 1`.
         let (a, b) = (4 * PAIR as i32, 4 * PAIR as i32 + 2);
         let lanes = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
         let products = _mm512_mullo_epi32(_mm512_permutexvar_epi32(lanes, hashes), self.salts);
@@ -147,7 +153,8 @@ impl<'a> Test<'a> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
     unsafe fn block(&self, offset: u64) -> __m256i {
         let block = self.blocks.as_ptr().wrapping_byte_add(offset as usize);
-        // SAFETY: the caller promised that it is a block of `blocks`; the load has no alignment to respect.
+        // SAFETY: the caller promised that it is a block of `blocks`; the load has no alignment to
+        // respect.
         unsafe { _mm256_loadu_si256(block.cast()) }
     }
 }

@@ -1,5 +1,5 @@
-//! NEON: one split block in two registers; eight keys per iteration, whose results are collected together. Inserting is scalar, which the
-//! compiler turns into the same instructions.
+//! NEON: one split block in two registers; eight keys per iteration, whose results are collected
+//! together. Inserting is scalar, which the compiler turns into the same instructions.
 
 use core::arch::aarch64::*;
 
@@ -82,7 +82,8 @@ impl<'a> Test<'a> {
     fn missing(&self, hash: u64) -> uint32x4_t {
         // SAFETY: `new` was promised the number of blocks.
         let block = unsafe { address(self.blocks, hash) };
-        // SAFETY: the 32 bytes of a block in `blocks`; the load is of bytes and has no alignment to respect.
+        // SAFETY: the 32 bytes of a block in `blocks`; the load is of bytes and has no alignment to
+        // respect.
         let words = unsafe { vld1q_u8_x2(block.cast()) };
         let low = vbicq_u32(self.bits::<0>(hash), vreinterpretq_u32_u8(words.0));
         let high = vbicq_u32(self.bits::<1>(hash), vreinterpretq_u32_u8(words.1));

@@ -1,6 +1,7 @@
 //! Portable SIMD through the crate `wide`: the eight words of one key in a register or two.
 //!
-//! Without a shift by different counts, which SSE2 does not have, the masks take longer than all else. Inserting is scalar.
+//! Without a shift by different counts, which SSE2 does not have, the masks take longer than all
+//! else. Inserting is scalar.
 
 use blocked_bloom::InstructionSet;
 use wide::u32x8;

@@ -1,4 +1,5 @@
-//! The probe scheme one key at a time: runs everywhere, and is what the other kernels are compared with.
+//! The probe scheme one key at a time: runs everywhere, and is what the other kernels are compared
+//! with.
 
 use blocked_bloom::InstructionSet;
 

@@ -30,8 +30,9 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The filter in the block. Five bytes or fewer are what RocksDB wrote, since the block was verified: they answer "maybe".
-    pub(super) fn filter(self) -> Result<FilterBlock<'a>, RocksdbError> {
+    /// The filter in the block. Five bytes or fewer are what RocksDB wrote, since the block was
+    /// verified: they answer "maybe".
+    pub(super) fn filter(self) -> Result<FilterBlock<&'a [u8]>, RocksdbError> {
         match FilterBlock::from_bytes(self.bytes) {
             Err(RocksdbError::NoKeys { .. }) => Ok(FilterBlock::pass_all()),
             other => other,

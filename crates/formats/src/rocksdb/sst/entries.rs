@@ -1,6 +1,8 @@
-//! The entries of a block of keys and values: the metaindex, the properties, the index of filter partitions.
+//! The entries of a block of keys and values: the metaindex, the properties, the index of filter
+//! partitions.
 //!
-//! Varints, handles and keys that share a prefix with the one before. What reaches past the block is an error; no value is copied.
+//! Varints, handles and keys that share a prefix with the one before. What reaches past the block
+//! is an error; no value is copied.
 
 use alloc::vec::Vec;
 
@@ -133,7 +135,8 @@ impl<'a> Entries<'a> {
         Ok((key, Block { offset, bytes, ..self.cursor.block }))
     }
 
-    /// The next entry's key, where the value's length is not stored: the cursor is then at the value.
+    /// The next entry's key, where the value's length is not stored: the cursor is then at the
+    /// value.
     pub(super) fn next_key(&mut self) -> Result<Key<'a>, RocksdbError> {
         let [shared, own] = self.key_lengths()?;
         self.key(shared, own)

@@ -1,4 +1,5 @@
-//! The metaindex of an SST file: which filter there is, and where. Only RocksDB's own are read, and none that is kept per data block.
+//! The metaindex of an SST file: which filter there is, and where. Only RocksDB's own are read, and
+//! none that is kept per data block.
 
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
@@ -29,7 +30,8 @@ pub enum FilterLayout {
     OtherPolicy,
 }
 
-/// Names of RocksDB's own filters in the metaindex: the same for LegacyBloom, FastLocalBloom and Ribbon.
+/// Names of RocksDB's own filters in the metaindex: the same for LegacyBloom, FastLocalBloom and
+/// Ribbon.
 const FULL: &[u8] = b"fullfilter.rocksdb.BuiltinBloomFilter";
 const PARTITIONED: &[u8] = b"partitionedfilter.rocksdb.BuiltinBloomFilter";
 

@@ -1,23 +1,24 @@
 //! A filter in partitions: which of them a key or prefix falls into.
 //!
-//! The partition index has separators, each not below the last key of its partition, and handles. Partitions that overlap or lie in
-//! another order than their keys are errors, and so are long runs of separators that share bytes: a search reads one run. Only keys
-//! that are ordered by their bytes are searched for; under another comparator every partition is looked up.
+//! The partition index has separators, each not below the last key of its partition, and handles.
+//! Partitions that overlap or lie in another order than their keys are errors, and so are long runs
+//! of separators that share bytes: a search reads one run. Only keys that are ordered by their
+//! bytes are searched for; under another comparator every partition is looked up.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::slice;
 
-use blocked_bloom::{AllocError, Kernel};
+use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::{AllocError, Filter, Kernel};
 
-use super::super::block::FilterBlock;
+use super::super::block::{BytesOf, FilterBlock};
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
 use super::entries::{Cursor, Entries, Key};
 use super::properties::Properties;
 use super::table::Table;
-use crate::words::fill_with_maybe;
 
 /// The comparator under which keys are ordered by their bytes.
 const BYTEWISE: &str = "leveldb.BytewiseComparator";
@@ -25,15 +26,16 @@ const BYTEWISE: &str = "leveldb.BytewiseComparator";
 /// Sequence number and type, which follow the user key in an internal key.
 const INTERNAL_BYTES: usize = 8;
 
-/// Most separators from one that shares no bytes with the last to the next such: what a query may cost, whatever the file. RocksDB's
-/// `index_block_restart_interval`, 1 by default.
+/// Most separators from one that shares no bytes with the last to the next such: what a query may
+/// cost, whatever the file. RocksDB's `index_block_restart_interval`, 1 by default.
 const MAX_RUN: usize = 4_096;
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Partitions<'a> {
     /// At least one, in the order of their keys.
     list: Vec<Partition<'a>>,
-    /// The indices of those whose separators share nothing: the first, and one at least every [`MAX_RUN`] if `bytewise`.
+    /// The indices of those whose separators share nothing: the first, and one at least every
+    /// [`MAX_RUN`] if `bytewise`.
     runs: Vec<usize>,
     /// Bytes at the end of a separator that do not belong to the user key.
     suffix: usize,
@@ -41,11 +43,12 @@ pub(super) struct Partitions<'a> {
     bytewise: bool,
 }
 
-/// Separators are kept as they are stored, in terms of the one before: decoded they may be as long as the square of the index.
+/// Separators are kept as they are stored, in terms of the one before: decoded they may be as long
+/// as the square of the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Partition<'a> {
     separator: Key<'a>,
-    filter: FilterBlock<'a>,
+    filter: FilterBlock<&'a [u8]>,
 }
 
 impl<'a> Partitions<'a> {
@@ -85,7 +88,8 @@ impl<'a> Partitions<'a> {
                 );
             }
             separator.follow(&mut last_key)?;
-            // In the order of the file, so that each byte is verified once, whatever the index says.
+            // In the order of the file, so that each byte is verified once, whatever the index
+            // says.
             let first = if partitions.list.is_empty() { 0 } else { last.end() };
             let filter = match table.block("filter partition", handle, first) {
                 Err(RocksdbError::NotLoaded { offset, length }) => {
@@ -106,7 +110,8 @@ impl<'a> Partitions<'a> {
         }
     }
 
-    /// Whether the user key of a separator is at least that of the key before it. Bytes that they share are not read again.
+    /// Whether the user key of a separator is at least that of the key before it. Bytes that they
+    /// share are not read again.
     fn are_in_order(&self, before: &[u8], separator: Key<'_>) -> bool {
         let before = &before[..before.len().saturating_sub(self.suffix)];
         let length = separator.len() - self.suffix;
@@ -120,8 +125,8 @@ impl<'a> Partitions<'a> {
         }
     }
 
-    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = FilterBlock<'a>> {
-        self.list.iter().map(|partition| partition.filter)
+    pub(super) fn filters(&self) -> impl ExactSizeIterator<Item = &FilterBlock<&'a [u8]>> {
+        self.list.iter().map(|partition| &partition.filter)
     }
 
     pub(super) fn with_kernel(mut self, kernel: Kernel) -> Self {
@@ -147,10 +152,11 @@ impl<'a> Partitions<'a> {
         self.list.iter().any(|partition| partition.filter.contains(prefix))
     }
 
-    /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be present.
+    /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be
+    /// present.
     ///
-    /// The partitions whose keys may begin so are looked up, usually one or two: not every release of RocksDB adds a prefix to the
-    /// partition before its keys as well.
+    /// The partitions whose keys may begin so are looked up, usually one or two: not every release
+    /// of RocksDB adds a prefix to the partition before its keys as well.
     pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
         if !self.bytewise {
             return self.contains_prefix(prefix);
@@ -166,25 +172,20 @@ impl<'a> Partitions<'a> {
     }
 
     /// Looks up keys of these bytes. There is one word per 64 of them.
-    pub(super) fn look_up<'k, K, B: AsRef<[u8]>>(
-        &self,
-        keys: &'k [K],
-        words: &mut [u64],
-        bytes: impl Fn(&'k K) -> B,
-    ) {
+    pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl BytesOf<K> + Copy) {
         // If a key panics when it is read, what is left says "maybe".
-        fill_with_maybe(words, keys.len());
+        fill_with_hits(words, keys.len());
         if !self.bytewise {
-            return self.in_any(words, |filter, hits| filter.look_up(keys, hits, &bytes));
+            return self.in_any(words, |filter, hits| _ = filter.look_up(keys, hits, bytes));
         }
-        let place = |(i, key): (usize, &'k K)| (self.of_key(bytes(key).as_ref()), i);
+        let place = |(i, key)| (bytes.with(key, |key| self.of_key(key)), i);
         let mut places: Vec<(usize, usize)> = keys.iter().enumerate().map(place).collect();
         places.sort_unstable();
         let mut hits = Vec::new();
         for places in places.chunk_by(|a, b| a.0 == b.0) {
             hits.resize(places.len().div_ceil(64), 0);
-            let filter = self.list[places[0].0].filter;
-            filter.look_up(places, &mut hits, |&(_, i)| bytes(&keys[i]));
+            // There is a word per 64 places.
+            _ = self.list[places[0].0].filter.look_up(places, &mut hits, Of(keys, bytes));
             for (at, &(_, i)) in places.iter().enumerate() {
                 let miss = !hits[at / 64] >> (at % 64) & 1;
                 words[i / 64] &= !(miss << (i % 64));
@@ -193,7 +194,7 @@ impl<'a> Partitions<'a> {
     }
 
     /// The hits of any partition.
-    fn in_any(&self, words: &mut [u64], look_up: impl Fn(&FilterBlock<'a>, &mut [u64])) {
+    fn in_any(&self, words: &mut [u64], look_up: impl Fn(&FilterBlock<&'a [u8]>, &mut [u64])) {
         let (mut any, mut hits) = (vec![0; words.len()], vec![0; words.len()]);
         for partition in &self.list {
             look_up(&partition.filter, &mut hits);
@@ -207,8 +208,8 @@ impl<'a> Partitions<'a> {
         self.first(key, usize::MAX, |order| order != Ordering::Less)
     }
 
-    /// The first partition of which `holds` is true, or the last of all: of the order of the first `most` bytes of its separator's user
-    /// key and `key`. `holds` is false up to some partition.
+    /// The first partition of which `holds` is true, or the last of all: of the order of the first
+    /// `most` bytes of its separator's user key and `key`. `holds` is false up to some partition.
     ///
     /// Cost: a binary search for the run, then one step for each separator in it.
     fn first(&self, key: &[u8], most: usize, holds: impl Fn(Ordering) -> bool) -> usize {
@@ -226,6 +227,15 @@ impl<'a> Partitions<'a> {
     }
 }
 
+/// The bytes of the keys at some places of a batch: partition and place.
+struct Of<'k, K, B>(&'k [K], B);
+
+impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
+    fn with<R>(&self, &(_, i): &(usize, usize), read: impl FnOnce(&[u8]) -> R) -> R {
+        self.1.with(&self.0[i], read)
+    }
+}
+
 /// Compares separator after separator of a run with a key, without decoding them.
 #[derive(Clone)]
 struct Walk<'k> {
@@ -237,7 +247,8 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// The order of the next separator's first `length` bytes and the key. The first separator shares nothing.
+    /// The order of the next separator's first `length` bytes and the key. The first separator
+    /// shares nothing.
     fn step(&mut self, separator: Key<'_>, length: usize) -> Ordering {
         let Key { shared, suffix } = separator;
         // Where it shares more than is common, what was not common still is not.
@@ -253,11 +264,12 @@ impl Walk<'_> {
     }
 }
 
-/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far the work is.
+/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far
+/// the work is.
 const MAX_RUN_BYTES: u64 = 64 << 20;
 
-/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart, which no writer makes, is not opened
-/// again for each.
+/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart,
+/// which no writer makes, is not opened again for each.
 const MAX_GAP: u64 = 1 << 20;
 
 /// Bytes from the partition at `start` to the end of the last that may be loaded with it.
@@ -295,7 +307,8 @@ fn next<'a>(
     Ok((separator, Cursor::new(value).handle()?))
 }
 
-/// A handle that is stored as the difference from the last one's size, except where its key shares nothing with the last.
+/// A handle that is stored as the difference from the last one's size, except where its key shares
+/// nothing with the last.
 fn delta_handle(
     cursor: &mut Cursor<'_>,
     separator: Key<'_>,

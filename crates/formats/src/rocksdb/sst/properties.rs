@@ -18,7 +18,8 @@ pub(super) struct Properties<'a> {
     pub(super) prefixes: Option<bool>,
     pub(super) filter_entries: Option<u64>,
     pub(super) range_deletions: Option<u64>,
-    /// Whether the separators of the partition index are user keys; without the property they are internal keys.
+    /// Whether the separators of the partition index are user keys; without the property they are
+    /// internal keys.
     pub(super) user_key_separators: bool,
     /// Whether handles of the partition index are stored as differences.
     pub(super) delta_handles: bool,

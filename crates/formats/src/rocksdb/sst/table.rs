@@ -1,6 +1,7 @@
 //! The frame of an SST file: its footer, and blocks with their trailers.
 //!
-//! A block is only lent if its checksum fits, it is not compressed, and it lies between the start of the file and its footer.
+//! A block is only lent if its checksum fits, it is not compressed, and it lies between the start
+//! of the file and its footer.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -127,8 +128,9 @@ impl<'t, 'a> Table<'t, 'a> {
         self.verify(name, handle, bytes, stored)
     }
 
-    /// The properties block. RocksDB writes a sequence number into it when it ingests the file, without mending the checksum, which
-    /// is of zeros in that place: `sequence_number` finds it in the block.
+    /// The properties block. RocksDB writes a sequence number into it when it ingests the file,
+    /// without mending the checksum, which is of zeros in that place: `sequence_number` finds it in
+    /// the block.
     pub(super) fn block_with_sequence_number(
         &self,
         name: &'static str,

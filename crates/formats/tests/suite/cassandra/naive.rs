@@ -1,4 +1,5 @@
-//! The format read once more: a byte, a bit and a step at a time, in signed numbers as Cassandra computes.
+//! The format read once more: a byte, a bit and a step at a time, in signed numbers as Cassandra
+//! computes.
 
 use blocked_bloom_formats::cassandra::Layout;
 
@@ -99,7 +100,8 @@ pub(super) fn write(
     bytes
 }
 
-/// Sizing as Cassandra loops through its table: `table[bits][k - 1]` from 2 bits per key. Gives probes and words.
+/// Sizing as Cassandra loops through its table: `table[bits][k - 1]` from 2 bits per key. Gives
+/// probes and words.
 pub(super) fn size(table: &[Vec<f64>], partitions: u64, fp_chance: f64) -> (u32, u64) {
     let best = |bits: usize| {
         let mut best = 1;

@@ -1,4 +1,5 @@
-//! Files that Cassandra wrote. They are not part of the repository: see `tests/suite/common/fixtures.rs`.
+//! Files that Cassandra wrote. They are not part of the repository: see
+//! `tests/suite/common/fixtures.rs`.
 #![expect(clippy::print_stdout, reason = "a run shows what it covered")]
 
 use std::io::Read;
@@ -36,7 +37,8 @@ fn queries(path: &Path) -> Vec<Query> {
     rows(path).into_iter().map(query).collect()
 }
 
-/// Compares every answer, of single keys and of a batch, and the bytes with the writer's. Returns how many answers.
+/// Compares every answer, of single keys and of a batch, and the bytes with the writer's. Returns
+/// how many answers.
 fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraFilter) -> usize {
     let name = path.display();
     let bytes = std::fs::read(path).unwrap();
@@ -80,7 +82,8 @@ fn every_answer_of_every_fixture() {
         let bytes = std::fs::read(&path).unwrap();
         let diagnosis = diagnose(&bytes, &added).unwrap();
         assert_eq!(diagnosis.found(layout), added.len(), "{name}");
-        // A file of two keys can fit two layouts: then nothing is claimed. No wrong one is ever named.
+        // A file of two keys can fit two layouts: then nothing is claimed. No wrong one is ever
+        // named.
         assert!(diagnosis.layout() == Some(layout) || added.len() < 3, "{name}: {diagnosis:?}");
         if named != layout {
             assert!(diagnosis.found(named) < added.len(), "{name}: {diagnosis:?}");
@@ -182,7 +185,8 @@ fn sizes_are_cassandras() {
     }
     assert_eq!(specs.len(), 102);
 
-    // Every entry of the table, its neighbours, and a sweep between: the computed table and the listed one choose alike.
+    // Every entry of the table, its neighbours, and a sweep between: the computed table and the
+    // listed one choose alike.
     let mut table: Vec<Vec<f64>> = vec![Vec::new(); 21];
     for row in rows(&folder.join("probabilities.csv")) {
         let (bits, k): (usize, usize) = (row[0].parse().unwrap(), row[1].parse().unwrap());

@@ -187,8 +187,8 @@ pub(crate) mod redis {
         (a, murmur2(key, a, width))
     }
 
-    /// The answers of a file of a dump to keys; none if there is something in it that RedisBloom does not load, or that no dump of a whole
-    /// filter has.
+    /// The answers of a file of a dump to keys; none if there is something in it that RedisBloom
+    /// does not load, or that no dump of a whole filter has.
     pub(crate) fn answers(file: &[u8], keys: &[Vec<u8>]) -> Option<Vec<bool>> {
         let mut replies = Vec::new();
         let mut rest = file;

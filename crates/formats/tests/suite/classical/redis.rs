@@ -81,7 +81,8 @@ fn redisblooms_answers_and_bytes() {
     assert_eq!(checked, 6_000);
 }
 
-/// The links and options of filters that current and early versions make, and stranger ones that both load.
+/// The links and options of filters that current and early versions make, and stranger ones that
+/// both load.
 fn chains() -> Vec<(u32, Vec<Facts>)> {
     let one = |bytes, error, n2| vec![(bytes, error, n2)];
     vec![
@@ -191,7 +192,8 @@ fn chains_grow_as_redisblooms_do() {
     }
 }
 
-/// Everything that a header says of a chain, and not only of its links, is kept: the next link is of it.
+/// Everything that a header says of a chain, and not only of its links, is kept: the next link is
+/// of it.
 #[test]
 fn a_loaded_chain_grows_as_the_one_that_was_dumped() {
     for expansion in [Some(1), Some(2), Some(5), Some(16), Some(32_768), None] {
@@ -252,7 +254,8 @@ fn a_loaded_chain_of_an_early_version_grows_by_its_rules() {
     assert_eq!(RedisFilter::from_bytes(&file).unwrap(), filter);
 }
 
-/// As large a next link as before it was stored: by the chain's own factor, whatever RedisBloom's default is.
+/// As large a next link as before it was stored: by the chain's own factor, whatever RedisBloom's
+/// default is.
 #[test]
 fn a_loaded_chain_grows_by_its_own_factor() {
     for growth in [Some(1), Some(2), Some(3), Some(16), None] {
@@ -405,7 +408,8 @@ fn reservations_that_are_errors() {
     assert!(tiny.insert("").unwrap() && tiny.contains(""));
 }
 
-/// Entries that the bits cannot hold would be claimed from memory when the chain grows; a reply after the last is of another dump.
+/// Entries that the bits cannot hold would be claimed from memory when the chain grows; a reply
+/// after the last is of another dump.
 #[test]
 fn entries_beyond_the_bits_and_replies_after_the_last_are_errors() {
     let mut filter = RedisFilter::new(100, 0.01, Some(2)).unwrap();
@@ -414,7 +418,8 @@ fn entries_beyond_the_bits_and_replies_after_the_last_are_errors() {
         filter.dump().map(|(iterator, data)| (iterator, data.to_vec())).collect();
     let mut forged = replies.clone();
     let length = forged[0].1.len();
-    // The size of all links, and of the only one its size and entries, at 16 and 44 of its 53 bytes.
+    // The size of all links, and of the only one its size and entries, at 16 and 44 of its 53
+    // bytes.
     for at in [0, length - 53 + 16, length - 53 + 44] {
         forged[0].1[at..at + 8].copy_from_slice(&(1_u64 << 31).to_le_bytes());
     }

@@ -1,8 +1,9 @@
 //! Filters that other systems wrote, with those systems' own answers.
 //!
-//! Some are in `tests/fixtures`. Others are files of those systems' projects and are not part of this repository: they are read from
-//! the folder that the environment variable `BLOCKED_BLOOM_FIXTURES` names, or from `../shared/fixtures`. A test whose files are
-//! missing says so and passes, unless `BLOCKED_BLOOM_REQUIRE_FIXTURES` is set.
+//! Some are in `tests/fixtures`. Others are files of those systems' projects and are not part of
+//! this repository: they are read from the folder that the environment variable
+//! `BLOCKED_BLOOM_FIXTURES` names, or from `../shared/fixtures`. A test whose files are missing
+//! says so and passes, unless `BLOCKED_BLOOM_REQUIRE_FIXTURES` is set.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The filters of Guava, Spark and RedisBloom. They have no checksums: damage that cannot be seen is answered as it stands, as a naive
-//! reading of the format answers.
+//! The filters of Guava, Spark and RedisBloom. They have no checksums: damage that cannot be seen
+//! is answered as it stands, as a naive reading of the format answers.
 
 use std::fs;
 

@@ -1,9 +1,9 @@
-//! Parquet's and Cassandra's filters. They have no checksums: damage that cannot be seen is answered as it stands, by the format's probe
-//! scheme.
+//! Parquet's and Cassandra's filters. They have no checksums: damage that cannot be seen is
+//! answered as it stands, by the format's probe scheme.
 
 use std::fs;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 use blocked_bloom_formats::parquet::{ParquetFile, SplitBlockFilter, hash_value};
 
@@ -108,7 +108,8 @@ fn parquet_files() {
     let (bytes, other) = (read("mr_n100_ndv100.parquet"), read("pyarrow_special.parquet"));
     let expected: Vec<bool> = queries.iter().map(|&(.., expected)| expected).collect();
     assert_eq!(look_up(&bytes).answers, Some(expected));
-    // The end of the footer, its length and the magic: every value of all of it would take longer than the rest of the campaign.
+    // The end of the footer, its length and the magic: every value of all of it would take longer
+    // than the rest of the campaign.
     let header = bytes.len() - 128..bytes.len();
     let naive = |_: &[u8]| Expected::Unknown;
     let name = "Parquet file";

@@ -1,9 +1,10 @@
-//! RocksDB's filters. An SST file has checksums, and nothing in one may be wrong unless they were mended. A filter block by itself has
-//! none: damage that cannot be seen is answered as it stands, by the format's probe scheme.
+//! RocksDB's filters. An SST file has checksums, and nothing in one may be wrong unless they were
+//! mended. A filter block by itself has none: damage that cannot be seen is answered as it stands,
+//! by the format's probe scheme.
 
 use std::fs;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, SstFilter, hash_key};
 
 use super::campaign::{Case, Expected, Outcome, Seal};
@@ -164,8 +165,8 @@ fn filter_blocks_in_mended_files() {
     assert!(report.header.harmless > 500 && report.flipped.wrong > 100);
 }
 
-/// Varints of one byte, keys that share nothing and ascend, handles of partitions in their order; the separator of each and which
-/// partition it is. Of any other index nothing is said.
+/// Varints of one byte, keys that share nothing and ascend, handles of partitions in their order;
+/// the separator of each and which partition it is. Of any other index nothing is said.
 fn naive_index(mut index: &[u8], places: &[[u64; 2]]) -> Option<Vec<(Vec<u8>, usize)>> {
     let count = index.split_off(index.len().checked_sub(4)?..)?;
     let restarts = u32::from_le_bytes(count.try_into().ok()?) as usize;

@@ -1,5 +1,7 @@
-//! Truncated and changed bytes: an error or an answer, and never "absent" where the damage can be seen.
+//! Truncated and changed bytes: an error or an answer, and never "absent" where the damage can be
+//! seen.
 
+use blocked_bloom::Filter;
 use std::fs;
 
 use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, SplitBlockFilter, hash_value};
@@ -71,7 +73,8 @@ fn every_changed_byte_of_a_filter_is_an_error_or_an_answer() {
             let _ = SplitBlockFilter::at(&damaged, 0, None);
         }
     }
-    // What is left are fields that nobody knows in place of the ends of structures, and zigzag numbers written otherwise.
+    // What is left are fields that nobody knows in place of the ends of structures, and zigzag
+    // numbers written otherwise.
     assert!(failed > 255 * header * 9 / 10, "{failed} of {}", 255 * header);
 }
 

@@ -1,5 +1,7 @@
-//! Footers and headers that are made by hand: encryption, other files, and what hostile metadata may try.
+//! Footers and headers that are made by hand: encryption, other files, and what hostile metadata
+//! may try.
 
+use blocked_bloom::Filter;
 use blocked_bloom_formats::parquet::{
     ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value,
 };
@@ -75,8 +77,8 @@ fn columns_say_what_leads_to_their_filters() {
     filter.insert(5_i64.to_le_bytes());
     let stored = filter.to_bytes();
     let length = stored.len() as i64;
-    // Fields of later versions: a bool has no value behind its type, an empty map no types. The map is the last, so that a byte read
-    // too many is one of a field that is looked at.
+    // Fields of later versions: a bool has no value behind its type, an empty map no types. The map
+    // is the last, so that a byte read too many is one of a field that is looked at.
     let later = [(20, TRUE, vec![]), (33, FALSE, vec![]), (40, MAP, vec![0])];
     let known = [(2, I64, number(0)), (3, STRUCT, metadata(4, length))];
     let plain = structure(&[&later[..], &known].concat());
@@ -355,7 +357,8 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
     assert!(matches!(open(&header(&wide)), Err(ParquetError::Thrift { .. })));
 }
 
-/// A file of filters one after another; their offsets and lengths as `claims` has them for the columns, of the given types.
+/// A file of filters one after another; their offsets and lengths as `claims` has them for the
+/// columns, of the given types.
 fn claiming(stored: &[Vec<u8>], claims: &[(i64, i64, Option<i64>)]) -> Vec<u8> {
     let columns: Vec<Vec<u8>> = claims
         .iter()
@@ -411,7 +414,8 @@ fn filters_that_overlap_are_believed_of_no_column() {
             }
         }
     }
-    // One byte too many, or enough for all that follow: nothing tells whether the length or an offset is damaged.
+    // One byte too many, or enough for all that follow: nothing tells whether the length or an
+    // offset is damaged.
     let mut claims = [0, 1, 2, 3].map(|i| (at(i), Some(length)));
     claims[0].1 = Some(length + 1);
     let others = [overlap(at(0), at(1)), overlap(at(1), at(0)), Ok(true), Ok(true)];
@@ -446,7 +450,8 @@ fn filters_that_overlap_are_believed_of_no_column() {
     );
 }
 
-/// What "What cannot be seen" of `docs/parquet.md` says of filters whose length only their headers have.
+/// What "What cannot be seen" of `docs/parquet.md` says of filters whose length only their headers
+/// have.
 #[test]
 fn a_filter_of_unknown_length_that_reaches_into_the_next_is_alone_not_believed() {
     let own = |value: i64, blocks| {

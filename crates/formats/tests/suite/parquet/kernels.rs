@@ -1,14 +1,15 @@
-//! Every kernel gives the bits and the answers of the probe scheme, for every length, number of blocks and alignment; folding and union
-//! are exact.
+//! Every kernel gives the bits and the answers of the probe scheme, for every length, number of
+//! blocks and alignment; folding and union are exact.
 
-use blocked_bloom::{Bitmask, LengthError};
+use blocked_bloom::{Bitmask, Filter, LengthError};
 use blocked_bloom_formats::parquet::{
     ParquetError, SplitBlock, SplitBlockFilter, hash_value, split_block,
 };
 
 use crate::common::{Random, kernels};
 
-/// The probe scheme as Parquet states it, in arithmetic that shares nothing with `split_block`: bytes and bits of the set of a hash.
+/// The probe scheme as Parquet states it, in arithmetic that shares nothing with `split_block`:
+/// bytes and bits of the set of a hash.
 fn bits(hash: u64, bytes: usize) -> [(usize, u8); 8] {
     const SALTS: [u128; 8] = [
         0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947,

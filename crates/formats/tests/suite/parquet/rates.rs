@@ -1,5 +1,6 @@
 //! The rate by the formula is that of the mixture it stands for, and what filters have.
 
+use blocked_bloom::Filter;
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_formats::parquet::split_block::false_positive_rate;
 

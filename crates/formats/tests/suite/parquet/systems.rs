@@ -1,9 +1,10 @@
-//! Files and filters of pyarrow, arrow-rs, parquet-mr and DuckDB, with the answers of the real readers.
+//! Files and filters of pyarrow, arrow-rs, parquet-mr and DuckDB, with the answers of the real
+//! readers.
 
 use std::fs;
 use std::path::PathBuf;
 
-use blocked_bloom::{Bitmask, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_formats::parquet::{
     ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter, Value, hash_value,
 };
@@ -150,7 +151,8 @@ fn a_value_of_another_type_is_an_error() {
     assert_eq!(error, ParquetError::ValueType { found, expected });
 }
 
-/// The bytes as the writer writes them, of all values of a column: of those columns whose values are a sequence.
+/// The bytes as the writer writes them, of all values of a column: of those columns whose values
+/// are a sequence.
 #[test]
 fn filters_of_sequences_are_written_byte_for_byte() {
     let filters = [
@@ -199,7 +201,8 @@ fn in_sequence(column: &str, i: i64) -> Vec<u8> {
     }
 }
 
-/// Columns all of whose values are in the `.csv`: the same bits in as many blocks. DuckDB and pyarrow chose the size after the values.
+/// Columns all of whose values are in the `.csv`: the same bits in as many blocks. DuckDB and
+/// pyarrow chose the size after the values.
 #[test]
 fn filters_of_listed_values_have_the_same_bits() {
     for name in ["duckdb_n3000", "mr_n100_ndv100", "pyarrow_special"] {
@@ -243,7 +246,7 @@ fn raw_filters_are_answered_and_written_byte_for_byte() {
         let filter = SplitBlockFilter::from_bytes(&bytes).unwrap();
         let keys = [added.clone(), absent.clone()].concat();
         let expected: Vec<bool> = answers.bytes().map(|answer| answer == b'1').collect();
-        check(filter, &keys, &expected, file);
+        check(filter.view(), &keys, &expected, file);
         checked += keys.len();
 
         let shape = file.strip_prefix("arrowrs_ndv").unwrap().strip_suffix(".sbbf").unwrap();
@@ -263,7 +266,8 @@ fn raw_filters_are_answered_and_written_byte_for_byte() {
     assert_eq!(checked, 3 * 1400);
 }
 
-/// What a careful reader says of headers that no writer writes; the answers in `answers.csv` are for 20 keys added and 20 absent.
+/// What a careful reader says of headers that no writer writes; the answers in `answers.csv` are
+/// for 20 keys added and 20 absent.
 #[test]
 fn odd_headers_get_their_verdicts() {
     let (added, absent) = (lines("raw/keys_added.hex"), lines("raw/keys_absent.hex"));
@@ -296,7 +300,7 @@ fn odd_headers_get_their_verdicts() {
                         let error = ParquetError::Length { found: 55, expected: 47 };
                         assert_eq!(exact, Err(error));
                     }
-                    _ => assert_eq!(exact, Ok(filter), "{file}"),
+                    _ => assert!(exact.is_ok_and(|exact| exact == filter), "{file}"),
                 }
                 continue;
             }

@@ -1,8 +1,9 @@
-//! The split-block filter that threads fill, and selection vectors: the bits and rows of the scalar probe scheme.
+//! The split-block filter that threads fill, and selection vectors: the bits and rows of the scalar
+//! probe scheme.
 
 use std::thread;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::parquet::{AtomicSplitBlockFilter, SplitBlockFilter, split_block};
 
 use crate::common::{Random, kernels};
@@ -34,7 +35,8 @@ fn threads_fill_the_bits_of_one_thread() {
             thread::scope(|scope| {
                 for i in 0..threads {
                     let (filter, hashes) = (&filter, &hashes);
-                    // Neighbours overlap by half: the same hashes are added by two threads at the same time.
+                    // Neighbours overlap by half: the same hashes are added by two threads at the
+                    // same time.
                     let part = hashes.len() / threads;
                     let end = (i * part + part + part / 2).min(hashes.len());
                     let end = if i + 1 == threads { hashes.len() } else { end };

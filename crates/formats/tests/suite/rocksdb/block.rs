@@ -1,10 +1,10 @@
-//! RocksDB's filter blocks: its own answers for its own blocks, by every kernel; the bytes it writes; and blocks that are not what
-//! they say.
+//! RocksDB's filter blocks: its own answers for its own blocks, by every kernel; the bytes it
+//! writes; and blocks that are not what they say.
 
 use std::collections::HashMap;
 use std::fs;
 
-use blocked_bloom::{Bitmask, BloomFilter, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, Sizing};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, KEY_HASH, RibbonBlockBuilder, RocksdbError,
     hash_key, legacy_hash_key,
@@ -35,7 +35,12 @@ fn bit(text: &str) -> bool {
 }
 
 /// Looks the keys up one by one and in batches of several lengths; counts the answers.
-fn look_up(filter: FilterBlock<'_>, keys: &[Vec<u8>], expected: &[bool], what: &str) -> usize {
+fn look_up(
+    filter: &FilterBlock<impl AsRef<[u8]>>,
+    keys: &[Vec<u8>],
+    expected: &[bool],
+    what: &str,
+) -> usize {
     let (mut checked, mut hits) = (0, Bitmask::new());
     for (key, &expected) in keys.iter().zip(expected) {
         assert_eq!(filter.contains(key), expected, "{what}, key {key:02x?}");
@@ -59,12 +64,12 @@ fn look_up(filter: FilterBlock<'_>, keys: &[Vec<u8>], expected: &[bool], what: &
 
 /// [`look_up`] by every kernel.
 fn look_up_by_all(
-    filter: FilterBlock<'_>,
+    filter: FilterBlock<impl AsRef<[u8]> + Copy>,
     keys: &[Vec<u8>],
     expected: &[bool],
     what: &str,
 ) -> usize {
-    let by_one = |kernel| look_up(filter.with_kernel(kernel), keys, expected, what);
+    let by_one = |kernel| look_up(&filter.with_kernel(kernel), keys, expected, what);
     kernels().into_iter().map(by_one).sum()
 }
 
@@ -223,7 +228,8 @@ fn sizing_is_that_of_rocksdb() {
 #[test]
 fn keys_and_prefixes_are_dropped_against_their_own_predecessors() {
     let mut builder = FilterBlockBuilder::new(10.0).unwrap();
-    // a, p | p known | b | c without prefix | b again is not next to b, but the last that came with a prefix | q
+    // a, p | p known | b | c without prefix | b again is not next to b, but the last that came with
+    // a prefix | q
     for (key, prefix, entries) in [("a", "p", 2), ("b", "p", 3), ("b", "p", 3), ("b", "q", 4)] {
         builder.insert_with_prefix(key, prefix);
         assert_eq!(builder.len(), entries, "{key} {prefix}");
@@ -249,8 +255,8 @@ fn crafted_blocks_are_decoded_in_the_order_of_rocksdb() {
             let found = block.len() as u64;
             assert_eq!(FilterBlock::from_bytes(&block), Err(RocksdbError::NoKeys { found }));
             if name == "len0" {
-                // The answers are those of RocksDB's innermost reader, to which no file leads: for a block of no bytes a table makes no
-                // reader and answers "maybe".
+                // The answers are those of RocksDB's innermost reader, to which no file leads: for
+                // a block of no bytes a table makes no reader and answers "maybe".
                 let opened = FilterBlock::from_bytes_or_no_keys(&block);
                 assert_eq!(opened, Err(RocksdbError::NoKeys { found: 0 }));
                 continue;
@@ -301,8 +307,8 @@ fn naive_ribbon(block: &[u8], key: &[u8]) -> bool {
     })
 }
 
-/// Section by section what RocksDB's reader does, written a second time and one bit at a time; `None` where it would read past the
-/// block.
+/// Section by section what RocksDB's reader does, written a second time and one bit at a time;
+/// `None` where it would read past the block.
 fn naive(block: &[u8], key: &[u8]) -> Option<bool> {
     let n = block.len();
     assert!(n > 5);
@@ -482,7 +488,8 @@ fn one_hash_serves_both_formats() {
     let keys = keys("raw/keys_mix_added.hex");
     let hashes: Vec<u64> = keys.iter().map(hash_key).collect();
     let block = bytes("raw/raw_n1000mix_b12.filter");
-    let view = FilterBlock::from_bytes(&block).unwrap().view().unwrap();
+    let block = FilterBlock::from_bytes(&block).unwrap();
+    let view = block.view().unwrap();
     let params = Sizing::MaxBytes(64 + 64 * view.params().blocks() as u64).params(1_000).unwrap();
     let params = params.with_probes(view.params().probes()).unwrap();
     let mut filter = BloomFilter::new(params, KEY_HASH).unwrap();
@@ -494,7 +501,8 @@ fn one_hash_serves_both_formats() {
     assert!((900..1_100).contains(&view.estimated_keys().unwrap()));
 }
 
-/// 400 blocks by `NewRibbonFilterPolicy`: those that are Bloom's fall-back too, byte for byte, and their answers.
+/// 400 blocks by `NewRibbonFilterPolicy`: those that are Bloom's fall-back too, byte for byte, and
+/// their answers.
 #[test]
 #[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn blocks_of_the_ribbon_policy() {

@@ -1,5 +1,7 @@
-//! Damaged and absurd SST files: an error that says where, or "maybe"; never a hidden key, a panic or a large allocation.
+//! Damaged and absurd SST files: an error that says where, or "maybe"; never a hidden key, a panic
+//! or a large allocation.
 
+use blocked_bloom::Filter;
 use std::fs;
 
 use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, RocksdbError, SstFilter};
@@ -88,7 +90,8 @@ fn no_damaged_byte_hides_a_key() {
     }
 }
 
-/// RocksDB writes the sequence number of an ingested file into its properties without mending their checksum.
+/// RocksDB writes the sequence number of an ingested file into its properties without mending their
+/// checksum.
 #[test]
 fn a_sequence_number_that_was_written_later_is_no_damage() {
     let mut bytes = file("bloom_b10_n5000_str.sst");
@@ -257,7 +260,8 @@ fn blocks_that_are_not_what_they_say() {
     let place = sst.block(&[1, 2, 3, 0xff, 0, 6, 0, 0]);
     let error = error_of(&sst.finish(&[(BLOOM, place)], Some(&[WHOLE])));
     assert_eq!(error, RocksdbError::NoLine { found: 3 });
-    // A metaindex too short for its restart points, with a hash index, with keys and values that reach too far.
+    // A metaindex too short for its restart points, with a hash index, with keys and values that
+    // reach too far.
     for bytes in [
         &[][..],
         &[0, 0, 1],
@@ -340,7 +344,8 @@ fn partition_indexes_that_cannot_be() {
     assert_eq!(error(&[(version(9), [0, 0]), (version(3), [0, 1])], false, false), None);
 }
 
-/// Whatever is in the blocks, opening ends soon, in little memory, and every kind of query has an answer.
+/// Whatever is in the blocks, opening ends soon, in little memory, and every kind of query has an
+/// answer.
 #[test]
 fn sealed_nonsense_opens_or_not() {
     let keys = numbered(60);
@@ -397,7 +402,8 @@ fn sealed_nonsense_opens_or_not() {
     assert!(opened > 1_000, "{opened} opened");
 }
 
-/// Separators that share nearly all their bytes would be as long as the square of the index, were they decoded.
+/// Separators that share nearly all their bytes would be as long as the square of the index, were
+/// they decoded.
 #[test]
 fn an_index_of_shared_bytes_stays_small() {
     let mut sst = Sst::default();

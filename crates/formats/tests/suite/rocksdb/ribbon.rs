@@ -1,6 +1,7 @@
-//! Ribbon filters in SST files: with prefixes, in full and in partitioned filters, and among files with Bloom filters.
+//! Ribbon filters in SST files: with prefixes, in full and in partitioned filters, and among files
+//! with Bloom filters.
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, KEY_HASH, RibbonBlockBuilder,
     SstFilter, hash_key,
@@ -152,7 +153,7 @@ fn a_batch_over_files_of_both_kinds() {
     let blocks = || filters.iter().flat_map(SstFilter::filter_blocks);
     let ribbons = blocks().filter(|block| block.ribbon().is_some()).count();
     // One hash serves blocks of both kinds.
-    let hashes_of_blocks = blocks().filter_map(|block| block.ribbon()).map(|it| it.key_hash());
+    let hashes_of_blocks = blocks().filter_map(|block| Some(block.ribbon()?.key_hash()));
     assert!(hashes_of_blocks.eq([KEY_HASH; 12]) && filters[0].key_hash() == KEY_HASH);
     assert_eq!((ribbons, blocks().filter(|block| block.view().is_some()).count()), (12, 6));
 

@@ -1,10 +1,10 @@
-//! Filters inside SST files: RocksDB's own answers for its own files, by every kernel; each layout, version and checksum; and
-//! damage, which is an error or "maybe".
+//! Filters inside SST files: RocksDB's own answers for its own files, by every kernel; each layout,
+//! version and checksum; and damage, which is an error or "maybe".
 
 use std::fs;
 use std::path::PathBuf;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_formats::rocksdb::{
     ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder,
     SstFilter,
@@ -160,7 +160,8 @@ fn what_a_file_says_of_itself() {
     }
 }
 
-/// Files of RocksDB 9.8.4 (by rocksdict 0.3.29), whose names say what they are; the keys are 300 numbered ones.
+/// Files of RocksDB 9.8.4 (by rocksdict 0.3.29), whose names say what they are; the keys are 300
+/// numbered ones.
 #[test]
 #[expect(clippy::print_stdout, reason = "figures to be quoted")]
 fn every_checksum_version_and_index_layout_opens() {
@@ -268,7 +269,8 @@ fn block_of(keys: &[Vec<u8>]) -> Vec<u8> {
     builder.finish().unwrap()
 }
 
-/// A block of one kind or the other, as databases with RocksDB's Ribbon policy mix them. At one bit per key few keys are Ribbon too.
+/// A block of one kind or the other, as databases with RocksDB's Ribbon policy mix them. At one bit
+/// per key few keys are Ribbon too.
 fn mixed_block_of(keys: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     if random.next().is_multiple_of(2) {
         return block_of(keys);
@@ -363,7 +365,8 @@ fn prefixes_of_extractors_by_name() {
     }
 }
 
-/// Partitions of random keys in every form of the index, against the first separator that is not below the key.
+/// Partitions of random keys in every form of the index, against the first separator that is not
+/// below the key.
 #[test]
 fn partitions_are_found_in_every_form_of_the_index() {
     let mut random = Random(8);
@@ -406,7 +409,7 @@ fn partitions_are_found_in_every_form_of_the_index() {
         ];
         let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
         let filter = SstFilter::open(&bytes).unwrap();
-        let blocks: Vec<FilterBlock<'_>> = filter.filter_blocks().collect();
+        let blocks: Vec<&FilterBlock<&[u8]>> = filter.filter_blocks().collect();
         assert_eq!(blocks.len(), parts.len());
         let mut queries = keys.clone();
         queries.extend((0..300).map(|_| {
@@ -430,7 +433,8 @@ fn partitions_are_found_in_every_form_of_the_index() {
     }
 }
 
-/// A prefix is found although its keys begin in the partition after the one that its own bytes fall into.
+/// A prefix is found although its keys begin in the partition after the one that its own bytes fall
+/// into.
 #[test]
 fn prefixes_are_found_in_whatever_partition_their_keys_are() {
     let mut random = Random(9);
@@ -462,7 +466,8 @@ fn prefixes_are_found_in_whatever_partition_their_keys_are() {
     }
 }
 
-/// Separators may be any bytes between two keys: here all keys that begin with "a" are behind "a2", and none is behind "a5".
+/// Separators may be any bytes between two keys: here all keys that begin with "a" are behind "a2",
+/// and none is behind "a5".
 #[test]
 fn a_start_is_looked_up_in_each_partition_that_may_have_keys_with_it() {
     let mut sst = Sst::default();
@@ -484,7 +489,8 @@ fn a_start_is_looked_up_in_each_partition_that_may_have_keys_with_it() {
         ("a2", true, "in the later of two partitions: the first ends with this separator"),
         ("a3", true, "in the second alone"),
         ("a5", true, "in the earlier of two partitions"),
-        // Found by their prefix, and not by all of their bytes, these two would be looked up in the second too.
+        // Found by their prefix, and not by all of their bytes, these two would be looked up in the
+        // second too.
         ("a1", false, "in the first, which ends behind all keys that begin so"),
         ("a6", false, "in the third, since the second ends in front"),
         ("Z", true, "in the first"),

@@ -14,8 +14,8 @@ fn context(base_context: u32, offset: u64) -> u32 {
     table.context(offset)
 }
 
-/// `ChecksumModifierForContext` of RocksDB's `table/format.h`: base ^ (lower half + upper half of the offset), or 0 without a base.
-/// Files of more than 4 GiB are too large to test with.
+/// `ChecksumModifierForContext` of RocksDB's `table/format.h`: base ^ (lower half + upper half of
+/// the offset), or 0 without a base. Files of more than 4 GiB are too large to test with.
 #[test]
 fn both_halves_of_an_offset_are_in_its_context() {
     for (offset, folded) in [

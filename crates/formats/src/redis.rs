@@ -1,8 +1,10 @@
-//! RedisBloom's filters (`BF.ADD`, `BF.EXISTS`), as `BF.SCANDUMP` emits and `BF.LOADCHUNK` takes them: chains of classical Bloom filters.
+//! RedisBloom's filters (`BF.ADD`, `BF.EXISTS`), as `BF.SCANDUMP` emits and `BF.LOADCHUNK` takes
+//! them: chains of classical Bloom filters.
 //!
-//! A filter that holds as many keys as it was made for gets another link, twice as large unless it was reserved otherwise and with half the
-//! error rate; a key may be present if any link has it. Keys are their bytes. The hash has 64 bits, or 32 in filters of early versions: the
-//! dump says which.
+//! A filter that holds as many keys as it was made for gets another link, twice as large unless it
+//! was reserved otherwise and with half the error rate; a key may be present if any link has it.
+//! Keys are their bytes. The hash has 64 bits, or 32 in filters of early versions: the dump says
+//! which.
 //!
 //! `docs/foreign.md` describes the dump and what validation cannot see.
 //!
@@ -28,8 +30,9 @@
 //!
 //! # Damage
 //!
-//! A dump has **no checksum**. Damage of the header, and replies that are missing, twice there or out of order, are a [`RedisError`]; a
-//! bit that was cleared cannot be seen and makes a key that is there "absent". Where dumps travel, keep a checksum of your own.
+//! A dump has **no checksum**. Damage of the header, and replies that are missing, twice there or
+//! out of order, are a [`RedisError`]; a bit that was cleared cannot be seen and makes a key that
+//! is there "absent". Where dumps travel, keep a checksum of your own.
 
 mod chain;
 mod dump;

@@ -1,8 +1,9 @@
 //! Apache Cassandra's `Filter.db`: the Bloom filter of an SSTable's partition keys.
 //!
-//! It is a classical Bloom filter: `k` bits per key anywhere in the file, so `k` cache lines per key instead of one. SIMD kernels do not
-//! apply to it; what a batch gains is that the lines of the keys that come next are prefetched while one is tested.
-//! `docs/foreign.md` describes the bytes, the three layouts and what validation cannot see.
+//! It is a classical Bloom filter: `k` bits per key anywhere in the file, so `k` cache lines per
+//! key instead of one. SIMD kernels do not apply to it; what a batch gains is that the lines of the
+//! keys that come next are prefetched while one is tested. `docs/foreign.md` describes the bytes,
+//! the three layouts and what validation cannot see.
 //!
 //! | | |
 //! |---|---|

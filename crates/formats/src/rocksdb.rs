@@ -1,8 +1,10 @@
-//! RocksDB's filters: the filter block, the filters inside an SST file, and a writer of filter blocks.
+//! RocksDB's filters: the filter block, the filters inside an SST file, and a writer of filter
+//! blocks.
 //!
-//! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) has the core's probe scheme, so its blocks are looked up by the
-//! core's kernels where they lie, at any alignment. What was written before, by LegacyBloom, is looked up in scalar code. Ribbon
-//! filters (RocksDB 6.15 and later) are looked up by the kernels of `blocked-bloom-ribbon`.
+//! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) has the core's probe
+//! scheme, so its blocks are looked up by the core's kernels where they lie, at any alignment. What
+//! was written before, by LegacyBloom, is looked up in scalar code. Ribbon filters (RocksDB 6.15
+//! and later) are looked up by the kernels of `blocked-bloom-ribbon`.
 //!
 //! | | |
 //! |---|---|
@@ -13,6 +15,7 @@
 //! | [`hash_key`], [`legacy_hash_key`] | the hashes of RocksDB's keys |
 //!
 //! ```
+//! use blocked_bloom::Filter;
 //! use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 //! let mut builder = FilterBlockBuilder::new(10.0)?;
 //! builder.insert("apple");
@@ -23,8 +26,9 @@
 //! # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
 //! ```
 //!
-//! `docs/rocksdb.md` has the guide. Source of the format: RocksDB 7.8 to 10, `table/block_based/filter_policy.cc`,
-//! `util/bloom_impl.h`, `table/format.cc`, `table/block_based/partitioned_filter_block.cc`.
+//! `docs/rocksdb.md` has the guide. Source of the format: RocksDB 7.8 to 10,
+//! `table/block_based/filter_policy.cc`, `util/bloom_impl.h`, `table/format.cc`,
+//! `table/block_based/partitioned_filter_block.cc`.
 
 mod block;
 mod builder;

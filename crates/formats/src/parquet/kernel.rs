@@ -1,7 +1,9 @@
-//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by the instruction set of a core's [`Kernel`].
+//! The kernels of split blocks: one [`Table`] of functions per instruction set, found by the
+//! instruction set of a core's [`Kernel`].
 //!
-//! A kernel decides speed, never an answer: all give the bits of [`split_block`](super::split_block). A new instruction set is one
-//! file and one line of [`table`]; until it has them, its kernel is the scalar one here.
+//! A kernel decides speed, never an answer: all give the bits of
+//! [`split_block`](super::split_block). A new instruction set is one file and one line of
+//! [`table`]; until it has them, its kernel is the scalar one here.
 
 // Each call into a table is argued where it is made; the kernels' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these two safe ones")]
@@ -10,7 +12,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not provide for.
+// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
+// provide for.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 #[cfg(feature = "portable")]
@@ -24,12 +27,14 @@ use blocked_bloom::{InstructionSet, Kernel};
 
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
-/// Filters of more than this many times what fits the cache are prefetched 128 keys ahead, others as [`PrefetchAhead`] does, 64: twice as far
-/// took 0.76 to 0.84 of the time in 16 MiB and 0.91 to 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024 a call). 256 ahead
-/// gain as much in 16 MiB and no more in 128.
+/// Filters of more than this many times what fits the cache are prefetched 128 keys ahead, others
+/// as [`PrefetchAhead`] does, 64: twice as far took 0.76 to 0.84 of the time in 16 MiB and 0.91 to
+/// 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024 a call). 256 ahead gain as
+/// much in 16 MiB and no more in 128.
 const NEAR: usize = 6;
 
-/// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in a filter of this many bytes.
+/// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in a filter of this many
+/// bytes.
 #[inline(always)]
 fn further(bytes: usize) -> usize {
     if bytes / NEAR > Kernel::default().prefetch_threshold() { 64 } else { 0 }
@@ -37,9 +42,10 @@ fn further(bytes: usize) -> usize {
 
 /// The functions of one instruction set.
 ///
-/// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
-/// `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch this many cache lines per block: none where the filter fits
-/// the cache, two where blocks straddle lines, which they do not in memory that is written.
+/// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`,
+/// zeros past the last. `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch
+/// this many cache lines per block: none where the filter fits the cache, two where blocks straddle
+/// lines, which they do not in memory that is written.
 ///
 /// # Safety
 ///
@@ -54,8 +60,8 @@ struct Table {
 type Contains = unsafe fn(&[SplitBlock], hashes: &[u64], hits: &mut [u64]);
 type Insert = unsafe fn(&mut [SplitBlock], hashes: &[u64]);
 
-/// The table of a kernel, whose instruction set this CPU has, since there is a `Kernel` of it; the functions are compiled for no more than
-/// [`InstructionSet`] lists.
+/// The table of a kernel, whose instruction set this CPU has, since there is a `Kernel` of it; the
+/// functions are compiled for no more than [`InstructionSet`] lists.
 fn table(kernel: Kernel) -> &'static Table {
     let table = match kernel.instructions() {
         #[cfg(target_arch = "x86_64")]
@@ -72,17 +78,20 @@ fn table(kernel: Kernel) -> &'static Table {
     table
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are zero.
+/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, bits past the last hash are
+/// zero.
 ///
 /// # Panics
 ///
-/// If there is no block or more than 2^32 - 1, or not one word per 64 hashes: bugs of this package, not inputs.
+/// If there is no block or more than 2^32 - 1, or not one word per 64 hashes: bugs of this package,
+/// not inputs.
 #[inline]
 pub(super) fn contains(kernel: Kernel, blocks: &[SplitBlock], hashes: &[u64], words: &mut [u64]) {
     contains_ahead(kernel, blocks, hashes, words, lines(kernel, blocks));
 }
 
-/// [`contains`] with so many cache lines of each block prefetched: 0 if they were before, else [`lines`].
+/// [`contains`] with so many cache lines of each block prefetched: 0 if they were before, else
+/// [`lines`].
 #[inline(always)]
 pub(super) fn contains_ahead(
     kernel: Kernel,
@@ -93,7 +102,8 @@ pub(super) fn contains_ahead(
 ) {
     assert_eq!(words.len(), hashes.len().div_ceil(64));
     check_count(blocks);
-    // SAFETY: `table` gives functions whose instruction set the CPU has; the numbers of blocks and of words are asserted above.
+    // SAFETY: `table` gives functions whose instruction set the CPU has; the numbers of blocks and
+    // of words are asserted above.
     unsafe { table(kernel).contains[lines](blocks, hashes, words) }
 }
 
@@ -105,7 +115,8 @@ pub(super) fn contains_ahead(
 pub(super) fn insert(kernel: Kernel, blocks: &mut [SplitBlock], hashes: &[u64]) {
     check_count(blocks);
     let lines = usize::from(outgrows_cache(kernel, blocks));
-    // SAFETY: `table` gives functions whose instruction set the CPU has; the number of blocks is asserted above.
+    // SAFETY: `table` gives functions whose instruction set the CPU has; the number of blocks is
+    // asserted above.
     unsafe { table(kernel).insert[lines](blocks, hashes) }
 }
 
@@ -119,8 +130,9 @@ pub(super) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
     }
 }
 
-/// Whether the blocks of values are best prefetched while later ones are hashed: 0.83 to 0.95 of the time from 8 MiB on, but 1.04 to 1.07 for calls of
-/// up to 32 and of 1024 in 2 MiB (Zen 4, AVX-512, keys of 16 bytes).
+/// Whether the blocks of values are best prefetched while later ones are hashed: 0.83 to 0.95 of
+/// the time from 8 MiB on, but 1.04 to 1.07 for calls of up to 32 and of 1024 in 2 MiB (Zen 4,
+/// AVX-512, keys of 16 bytes).
 #[inline]
 pub(super) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
     further(size_of_val(blocks)) > 0
@@ -136,9 +148,10 @@ fn outgrows_cache(kernel: Kernel, blocks: &[SplitBlock]) -> bool {
     size_of_val(blocks) > kernel.prefetch_threshold()
 }
 
-/// Looks up a batch: calls `test` with `KEYS` hashes at a time, in their order, and `test_rest` with the fewer at the end, of whose
-/// answer the bits above theirs are ignored. Both return one bit per key, set if it may be present. The blocks of later keys are
-/// prefetched, `LINES` cache lines of each.
+/// Looks up a batch: calls `test` with `KEYS` hashes at a time, in their order, and `test_rest`
+/// with the fewer at the end, of whose answer the bits above theirs are ignored. Both return one
+/// bit per key, set if it may be present. The blocks of later keys are prefetched, `LINES` cache
+/// lines of each.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
 #[inline(always)]
@@ -167,8 +180,9 @@ fn for_each_word<const KEYS: usize, const LINES: usize>(
     }
 }
 
-/// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched, `LINES` cache lines of each: so the
-/// blocks are cells, which may be written while what prefetches refers to them.
+/// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched,
+/// `LINES` cache lines of each: so the blocks are cells, which may be written while what prefetches
+/// refers to them.
 ///
 /// Always inlined, so that `set` is compiled for the instruction set of the caller.
 #[inline(always)]
@@ -184,7 +198,8 @@ fn for_each_block<const LINES: usize>(
     for_each_ahead(hashes, size_of_val(blocks), LINES > 0, prefetch, set);
 }
 
-/// Visits every hash and its place, in order, and prefetches for later ones if that is wanted, as far ahead as is best for so many bytes.
+/// Visits every hash and its place, in order, and prefetches for later ones if that is wanted, as
+/// far ahead as is best for so many bytes.
 #[inline(always)]
 pub(super) fn for_each_ahead(
     hashes: &[u64],
@@ -193,7 +208,8 @@ pub(super) fn for_each_ahead(
     prefetch: impl FnMut(&u64),
     mut visit: impl FnMut(usize, u64),
 ) {
-    // Eight are prefetched for together: for each by itself, inserting by AVX2 took half as long again in 2 MB (Zen 4).
+    // Eight are prefetched for together: for each by itself, inserting by AVX2 took half as long
+    // again in 2 MB (Zen 4).
     let (later, at_once) = if is_ahead { (hashes, 8) } else { (&[][..], hashes.len().max(1)) };
     let mut ahead = PrefetchAhead::start(later, prefetch);
     ahead.advance(further(bytes));
@@ -203,8 +219,8 @@ pub(super) fn for_each_ahead(
     }
 }
 
-/// Prefetches the hash's block, a `SplitBlock` or the cell of one: its first cache line, and with `LINES = 2` the one that its last byte
-/// is in.
+/// Prefetches the hash's block, a `SplitBlock` or the cell of one: its first cache line, and with
+/// `LINES = 2` the one that its last byte is in.
 #[inline(always)]
 pub(super) fn prefetch<const LINES: usize, B>(blocks: &[B], hash: u64) {
     let start = block_index(hash, blocks.len() as u32) as usize * SPLIT_BLOCK_BYTES;
@@ -250,5 +266,5 @@ fn padded<const KEYS: usize>(rest: &[u64]) -> [u64; KEYS] {
 }
 
 #[cfg(test)]
-#[path = "../../../tests/unit/split_blocks.rs"]
+#[path = "../../tests/unit/split_blocks.rs"]
 mod tests;

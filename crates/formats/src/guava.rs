@@ -1,7 +1,7 @@
 //! Guava's `BloomFilter`, as `writeTo` stores it: a classical Bloom filter of Java programs.
 //!
-//! The bytes do not say what a key is: a `Funnel` of the program's makes bytes of it, which are hashed by MurmurHash3 (128 bits, seed 0).
-//! [`GuavaFilter`] takes those bytes:
+//! The bytes do not say what a key is: a `Funnel` of the program's makes bytes of it, which are
+//! hashed by MurmurHash3 (128 bits, seed 0). [`GuavaFilter`] takes those bytes:
 //!
 //! | funnel | bytes of a key |
 //! |---|---|
@@ -30,8 +30,9 @@
 //!
 //! # Damage
 //!
-//! Guava stores **no checksum**. Damage of the header and truncation are a [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words cannot be
-//! seen and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
+//! Guava stores **no checksum**. Damage of the header and truncation are a
+//! [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words cannot be seen
+//! and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
 
 mod filter;
 mod hash;

@@ -1,7 +1,9 @@
-//! The kernels: one [`Table`] of functions per instruction set, found by that of a [`Kernel`] of the core.
+//! The kernels: one [`Table`] of functions per instruction set, found by that of a [`Kernel`] of
+//! the core.
 //!
-//! A kernel decides speed, never an answer: all give those of [`Shards::contains`] and [`Segments::contains`], and the bytes of the scalar
-//! back substitutions. A new instruction set is one file and one line of [`table`].
+//! A kernel decides speed, never an answer: all give those of [`Shards::contains`] and
+//! [`Segments::contains`], and the bytes of the scalar back substitutions. A new instruction set is
+//! one file and one line of [`table`].
 
 // Each call into a table is argued where it is made; the kernels' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
@@ -11,7 +13,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod driver;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not provide for.
+// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
+// provide for.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 mod portable;
@@ -26,16 +29,18 @@ use crate::solve::rocksdb::Row;
 
 /// The functions of one instruction set.
 ///
-/// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last. They are given how many cache
-/// lines to prefetch for each key, from the first that its equation may be in; 0 for none, else the one of its last byte too. `one_64` and
-/// `one_128` look up one hash, where that is faster than the scalar definitions are inlined; what `one_64` needs of [`Shards`] is passed in registers.
-/// `substitute_64` and `substitute_128` write the solution of rows to all of the words, and panic if there are fewer.
+/// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past
+/// the last. They are given how many cache lines to prefetch for each key, from the first that its
+/// equation may be in; 0 for none, else the one of its last byte too. `one_64` and `one_128` look
+/// up one hash, where that is faster than the scalar definitions are inlined; what `one_64` needs
+/// of [`Shards`] is passed in registers. `substitute_64` and `substitute_128` write the solution of
+/// rows to all of the words, and panic if there are fewer.
 ///
 /// # Safety
 ///
-/// All: the CPU has the instruction set, and what `is_supported` of the table's file looks for. `contains_*`:
-/// `hits.len() == hashes.len().div_ceil(64)`. `contains_64`: there is a shard, and, but for the scalar kernel, there are as many words as
-/// columns.
+/// All: the CPU has the instruction set, and what `is_supported` of the table's file looks for.
+/// `contains_*`: `hits.len() == hashes.len().div_ceil(64)`. `contains_64`: there is a shard, and,
+/// but for the scalar kernel, there are as many words as columns.
 struct Table {
     instructions: InstructionSet,
     contains_64: unsafe fn(&Shards<'_>, lines: usize, hashes: &[u64], hits: &mut [u64]),
@@ -46,8 +51,8 @@ struct Table {
     substitute_128: unsafe fn(&[Row], &mut [Segment], columns: u32, short: u32),
 }
 
-/// A kernel and its table, which is found once for a filter: finding it for each key took a seventh of the instructions of a lookup, and from
-/// memory these decide how many lookups the CPU overlaps.
+/// A kernel and its table, which is found once for a filter: finding it for each key took a seventh
+/// of the instructions of a lookup, and from memory these decide how many lookups the CPU overlaps.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
     pub(crate) kernel: Kernel,
@@ -60,8 +65,8 @@ impl From<Kernel> for Functions {
     }
 }
 
-/// The table of a kernel, whose instructions this CPU has: a `Kernel` is the proof that its instruction set is there, and what a table
-/// needs besides is detected here.
+/// The table of a kernel, whose instructions this CPU has: a `Kernel` is the proof that its
+/// instruction set is there, and what a table needs besides is detected here.
 fn table(kernel: Kernel) -> &'static Table {
     use InstructionSet::{Avx2, Avx512, Portable};
     let table = match kernel.instructions() {
@@ -87,7 +92,8 @@ fn lines(kernel: Kernel, bytes: usize, span: usize) -> usize {
     if bytes > kernel.prefetch_threshold() { span.div_ceil(64).max(1) } else { 0 }
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `hits[i / 64]`, bits past the last hash are zero.
+/// Looks up every hash: hash `i` is bit `i % 64` of `hits[i / 64]`, bits past the last hash are
+/// zero.
 ///
 /// # Panics
 ///
@@ -110,8 +116,9 @@ pub(crate) fn contains_64(
     // Equations beyond the words, of a directory that nobody verified, are read at the first word.
     let is_short = shards.words.len() < shards.columns as usize;
     let table = if is_short { &scalar::TABLE } else { functions.table };
-    // SAFETY: `Functions` has functions whose instructions the CPU has, and the scalar ones need none; the number of words for the answers is
-    // asserted above, that there is a shard and, unless the table is the scalar one, a word for each column is checked above.
+    // SAFETY: `Functions` has functions whose instructions the CPU has, and the scalar ones need
+    // none; the number of words for the answers is asserted above, that there is a shard and,
+    // unless the table is the scalar one, a word for each column is checked above.
     unsafe { (table.contains_64)(shards, lines, hashes, hits) }
 }
 
@@ -129,16 +136,20 @@ pub(crate) fn contains_128(
     if look_up_few(hashes, hits, lines, |hash| one_128(functions, segments, hash)) {
         return;
     }
-    // What the functions read is where `Shape::place` leads, which is among the segments of the shape for every hash, and
-    // `Segments::new`, the only way to a `Segments`, gives it a shape of no more segments than it has.
+    // What the functions read is where `Shape::place` leads, which is among the segments of the
+    // shape for every hash, and `Segments::of`, the only way to a `Segments`, makes none of fewer
+    // segments than its shape has.
     //
-    // SAFETY: `Functions` has functions whose instructions the CPU has; the number of words for the answers is asserted above.
+    // SAFETY: `Functions` has functions whose instructions the CPU has; the number of words for the
+    // answers is asserted above.
     unsafe { (functions.table.contains_128)(segments, lines, hashes, hits) }
 }
 
-/// Looks up few hashes one by one, and says whether these are few: up to 6, or 2 if their `lines` are prefetched. A batch prepares space for 32
-/// keys: in 10,000 keys calls of 1, 4 and 6 took 0.14 to 0.16, 0.4 and 0.55 to 0.65 of the time so, from memory calls of 1 and 2 took 0.4 and
-/// 0.5 to 0.7. Of 8 in cache it was 0.8 to 1.05, from memory of 3 0.5 to 1.2 and of 8 1.5 to 2.5 (Zen 4, AVX-512).
+/// Looks up few hashes one by one, and says whether these are few: up to 6, or 2 if their `lines`
+/// are prefetched. A batch prepares space for 32 keys: in 10,000 keys calls of 1, 4 and 6 took 0.14
+/// to 0.16, 0.4 and 0.55 to 0.65 of the time so, from memory calls of 1 and 2 took 0.4 and 0.5 to
+/// 0.7. Of 8 in cache it was 0.8 to 1.05, from memory of 3 0.5 to 1.2 and of 8 1.5 to 2.5 (Zen 4,
+/// AVX-512).
 #[inline]
 fn look_up_few(
     hashes: &[u64],
@@ -156,8 +167,8 @@ fn look_up_few(
 /// Looks up one hash.
 #[inline]
 pub(crate) fn one_64(functions: Functions, shards: &Shards<'_>, hash: u64) -> bool {
-    // SAFETY: `Functions` has functions whose instructions the CPU has, which is all that this one needs: `Shards::place` leads to no word
-    // beyond the last.
+    // SAFETY: `Functions` has functions whose instructions the CPU has, which is all that this one
+    // needs: `Shards::place` leads to no word beyond the last.
     unsafe { (functions.table.one_64)(shards.directory, hash, shards.words, shards.columns) }
 }
 
@@ -168,7 +179,8 @@ pub(crate) fn one_128(functions: Functions, segments: &Segments<'_>, hash: u64) 
     unsafe { (functions.table.one_128)(segments, hash) }
 }
 
-/// Prefetches what the equation of the hash is about; whatever the filter, nothing is read but the directory.
+/// Prefetches what the equation of the hash is about; whatever the filter, nothing is read but the
+/// directory.
 #[inline]
 pub(crate) fn prefetch_64(shards: &Shards<'_>, hash: u64) {
     if !shards.directory.is_empty() {
@@ -182,7 +194,8 @@ pub(crate) fn prefetch_128(segments: &Segments<'_>, hash: u64) {
     driver::prefetch_equation(segments, hash);
 }
 
-/// Writes the solution of these rows: `columns` words for each 64 of them, one less for the first `short`.
+/// Writes the solution of these rows: `columns` words for each 64 of them, one less for the first
+/// `short`.
 ///
 /// # Panics
 ///
@@ -194,7 +207,8 @@ pub(crate) fn substitute_64(
     columns: u32,
     short: u32,
 ) {
-    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: it writes by checked indices.
+    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one
+    // needs: it writes by checked indices.
     unsafe { (table(kernel).substitute_64)(rows, out, columns, short) }
 }
 
@@ -204,7 +218,8 @@ pub(crate) fn substitute_64(
 ///
 /// If there are not this many segments: a bug of this package, not an input.
 pub(crate) fn substitute_128(kernel: Kernel, rows: &[Row], out: &mut [Segment], shape: Shape) {
-    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one needs: it writes by checked indices.
+    // SAFETY: `table` gives functions whose instructions the CPU has, which is all that this one
+    // needs: it writes by checked indices.
     unsafe { (table(kernel).substitute_128)(rows, out, shape.columns(), shape.short()) }
 }
 

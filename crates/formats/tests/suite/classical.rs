@@ -1,6 +1,8 @@
-//! The classical filters of Guava, Spark and RedisBloom: the systems' own answers and bytes, naive readings of the formats, damage.
+//! The classical filters of Guava, Spark and RedisBloom: the systems' own answers and bytes, naive
+//! readings of the formats, damage.
 //!
-//! `naive.rs` reads the formats again, independently and slowly. Kernels take no part: a classical filter has no block for them.
+//! `naive.rs` reads the formats again, independently and slowly. Kernels take no part: a classical
+//! filter has no block for them.
 
 mod guava;
 pub(crate) mod naive;
@@ -32,7 +34,8 @@ fn words(random: &mut Random, count: usize) -> Vec<u8> {
     (0..count).flat_map(|_| (random.next() | random.next()).to_le_bytes()).collect()
 }
 
-/// Compares the answers of batches of these lengths, into masks that held something else, with the answers expected.
+/// Compares the answers of batches of these lengths, into masks that held something else, with the
+/// answers expected.
 fn check_batches(
     lengths: impl IntoIterator<Item = usize>,
     expected: &[bool],
@@ -61,8 +64,8 @@ impl AsRef<[u8]> for Owner<'_> {
     }
 }
 
-/// Filters of 100 keys, the last of 400 KB, which batches look up in stages. While the owner lends more or fewer bytes than were opened, every
-/// answer is "maybe", and nothing is copied or merged.
+/// Filters of 100 keys, the last of 400 KB, which batches look up in stages. While the owner lends
+/// more or fewer bytes than were opened, every answer is "maybe", and nothing is copied or merged.
 #[test]
 fn an_owner_that_lends_other_bytes_makes_every_answer_maybe() {
     let keys = keys(&mut Random(5), 300);
@@ -122,7 +125,8 @@ fn an_owner_that_lends_other_bytes_makes_every_answer_maybe() {
     }
 }
 
-/// Cassandra has no such merge, so there is no other test of its filters', and of those without bytes.
+/// Cassandra has no such merge, so there is no other test of its filters', and of those without
+/// bytes.
 #[test]
 fn cassandras_filters_merge_into_what_holds_the_keys_of_both() {
     let keys = keys(&mut Random(6), 200);

@@ -1,7 +1,9 @@
-//! The kernels: one table of functions per instruction set, found by the instructions of a [`Kernel`] of the core.
+//! The kernels: one table of functions per instruction set, found by the instructions of a
+//! [`Kernel`] of the core.
 //!
-//! A kernel decides speed, never an answer: all give the answers of [`tags`](crate::tags), and leave the same lines. A new instruction
-//! set is one file and one line of [`table`]; until it has them, its kernel is the scalar one here.
+//! A kernel decides speed, never an answer: all give the answers of [`tags`](crate::tags), and
+//! leave the same lines. A new instruction set is one file and one line of [`table`]; until it has
+//! them, its kernel is the scalar one here.
 
 // Each call into a table is argued where it is made; the kernels' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these three safe ones")]
@@ -11,7 +13,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod driver;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not provide for.
+// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
+// provide for.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 mod portable;
@@ -21,17 +24,20 @@ use blocked_bloom::{Block, InstructionSet, Kernel};
 
 pub(crate) use portable::{contains_one, insert_one, remove_one};
 
-// Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a [`Kernel`] does not prove it.
+// Counting and finding lanes in a mask. Every CPU with AVX2 has them, but a [`Kernel`] does not
+// prove it.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 cpufeatures::new!(bits, "bmi1", "popcnt");
 
 /// One instruction set's functions.
 ///
-/// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past the last.
-/// `insert[ahead](lines, hashes)` adds the hashes in order up to the first that both lines are full for, and returns how many.
-/// `remove[ahead](lines, hashes, found)` removes a copy of each in order, writes whether there was one as `contains` writes, and returns
-/// how many there were. All prefetch this many cache lines for each line of a later key: none where the filter fits the cache, two where
-/// lines straddle cache lines, which they do not in memory that is written.
+/// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros
+/// past the last. `insert[ahead](lines, hashes)` adds the hashes in order up to the first that both
+/// lines are full for, and returns how many. `remove[ahead](lines, hashes, found)` removes a copy
+/// of each in order, writes whether there was one as `contains` writes, and returns how many there
+/// were. All prefetch this many cache lines for each line of a later key: none where the filter
+/// fits the cache, two where lines straddle cache lines, which they do not in memory that is
+/// written.
 ///
 /// # Safety
 ///
@@ -59,8 +65,8 @@ fn table(kernel: Kernel) -> &'static Table {
     }
 }
 
-/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, of which there are as many as needed; bits past the last hash are zero.
-/// Without lines every answer is "maybe".
+/// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, of which there are as many as
+/// needed; bits past the last hash are zero. Without lines every answer is "maybe".
 #[inline]
 pub(crate) fn contains(kernel: Kernel, lines: &[Block], hashes: &[u64], words: &mut [u64]) {
     if lines.is_empty() {
@@ -74,11 +80,13 @@ pub(crate) fn contains(kernel: Kernel, lines: &[Block], hashes: &[u64], words: &
         true => 1,
         false => 2,
     };
-    // SAFETY: the table is that of the instructions that a `Kernel` proves, or the scalar one if `bits` are not there.
+    // SAFETY: the table is that of the instructions that a `Kernel` proves, or the scalar one if
+    // `bits` are not there.
     unsafe { table(kernel).contains[ahead](lines, hashes, words) };
 }
 
-/// Adds the hashes in order up to the first that both lines are full for, and returns how many were added.
+/// Adds the hashes in order up to the first that both lines are full for, and returns how many were
+/// added.
 #[inline]
 pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usize {
     let ahead = usize::from(prefetches(kernel, lines, hashes));
@@ -86,7 +94,8 @@ pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usi
     unsafe { table(kernel).insert[ahead](lines, hashes) }
 }
 
-/// Removes a copy of each hash in order, writes which were there as [`contains`] does, and returns how many.
+/// Removes a copy of each hash in order, writes which were there as [`contains`] does, and returns
+/// how many.
 #[inline]
 pub(crate) fn remove(
     kernel: Kernel,
@@ -99,14 +108,15 @@ pub(crate) fn remove(
     unsafe { table(kernel).remove[ahead](lines, hashes, found) }
 }
 
-/// Whether the filter outgrows the cache, and there are more hashes than are placed at once, which the CPU overlaps by itself.
+/// Whether the filter outgrows the cache, and there are more hashes than are placed at once, which
+/// the CPU overlaps by itself.
 #[inline]
 pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool {
     hashes.len() > driver::KEYS && size_of_val(lines) > kernel.prefetch_threshold()
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/places.rs"]
+#[path = "../tests/unit/places.rs"]
 mod place_tests;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,12 @@
 //! Split-block Bloom filters of Apache Parquet files, one per row group and column.
 //!
-//! [`ParquetFile`] finds the filters of a whole file by its footer; [`SplitBlockFilter`] is looked up where it lies, or owns its blocks and
-//! is made; [`AtomicSplitBlockFilter`] is one that threads fill together. What is looked up and inserted are the plain-encoded bytes of
-//! values ([`Value`] makes them), or their XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
+//! [`ParquetFile`] finds the filters of a whole file by its footer; [`SplitBlockFilter`] is looked
+//! up where it lies, or owns its blocks and is made; [`AtomicSplitBlockFilter`] is one that threads
+//! fill together. What is looked up and inserted are the plain-encoded bytes of values ([`Value`]
+//! makes them), or their XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
 //!
 //! ```
+//! use blocked_bloom::Filter;
 //! use blocked_bloom_formats::parquet::{SplitBlockFilter, Value};
 //!
 //! // A writer: distinct values and false-positive rate of a column of a row group.
@@ -23,11 +25,13 @@
 //!
 //! # Damage
 //!
-//! Parquet stores no checksum of a filter. Damage of the header, of lengths and offsets, and truncation are a [`ParquetError`]; **a
-//! bit that was cleared in the bitset cannot be seen and makes a value that is there "absent"**. Where files may be damaged, verify
-//! them by other means. No input makes this module panic or allocate more than some 60 times its own length.
+//! Parquet stores no checksum of a filter. Damage of the header, of lengths and offsets, and
+//! truncation are a [`ParquetError`]; **a bit that was cleared in the bitset cannot be seen and
+//! makes a value that is there "absent"**. Where files may be damaged, verify them by other means.
+//! No input makes this module panic or allocate more than some 60 times its own length.
 //!
-//! Errors, too, are encrypted filters, hashes other than XXH64, other algorithms, and compression, of which Parquet has none.
+//! Errors, too, are encrypted filters, hashes other than XXH64, other algorithms, and compression,
+//! of which Parquet has none.
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod atomic;
@@ -48,6 +52,6 @@ mod value;
 pub use atomic::AtomicSplitBlockFilter;
 pub use error::{MAX_BITSET_BYTES, ParquetError};
 pub use file::{Column, ParquetFile, RowGroup};
-pub use filter::{SplitBlockFilter, SplitBlocks};
+pub use filter::{SplitBlockFilter, SplitBlocks, StoredSplitBlocks};
 pub use split_block::SplitBlock;
 pub use value::{PhysicalType, Value, hash_value};

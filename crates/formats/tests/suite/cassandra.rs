@@ -1,6 +1,8 @@
-//! Cassandra's `Filter.db`: the answers that Cassandra gave, the bytes that it wrote, and what damage does.
+//! Cassandra's `Filter.db`: the answers that Cassandra gave, the bytes that it wrote, and what
+//! damage does.
 //!
-//! `naive.rs` reads the format again, independently and slowly. Kernels take no part: a classical filter has no block for them.
+//! `naive.rs` reads the format again, independently and slowly. Kernels take no part: a classical
+//! filter has no block for them.
 
 pub(crate) mod naive;
 mod real;
@@ -223,7 +225,8 @@ fn every_truncation_and_extension_is_an_error() {
     assert_eq!((empty.shape().stored_bytes(), empty.estimated_keys()), (0, None));
 }
 
-/// Within the words every bit pattern is a filter: such damage is answered from, as Cassandra would, and by no panic.
+/// Within the words every bit pattern is a filter: such damage is answered from, as Cassandra
+/// would, and by no panic.
 #[test]
 fn every_flipped_byte_is_an_error_or_answered_as_it_stands() {
     let bytes = file(5, 16, &mut Random(8));
@@ -289,7 +292,8 @@ fn sizes_that_are_errors() {
     let below = 6.71e-5_f64.next_down();
     assert_eq!(size(1, below), Err(ClassicalError::RateTooLow { rate: below, least: 6.71e-5 }));
     assert!(size(1, 6.71e-5).is_ok());
-    // 2^31 - 1 words hold 13,743,895,338 partitions of ten bits and the twenty bits on top, not one more.
+    // 2^31 - 1 words hold 13,743,895,338 partitions of ten bits and the twenty bits on top, not one
+    // more.
     assert_eq!(size(13_743_895_338, 0.01).unwrap().words(), i32::MAX as u32);
     let most = i32::MAX.into();
     let words =
@@ -299,7 +303,8 @@ fn sizes_that_are_errors() {
     assert_eq!(size(u64::MAX, 1.0).unwrap().stored_bytes(), 0);
 }
 
-/// Around entries of the table: the chance itself still gets its row, the next smaller number the row after it.
+/// Around entries of the table: the chance itself still gets its row, the next smaller number the
+/// row after it.
 #[test]
 fn sizes_at_the_edges_of_the_table() {
     for (fp_chance, at, below) in [

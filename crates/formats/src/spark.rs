@@ -1,7 +1,9 @@
-//! Spark's sketch `BloomFilter`, as `writeTo` stores it: what `df.stat.bloomFilter` and the SQL function `bloom_filter_agg` make.
+//! Spark's sketch `BloomFilter`, as `writeTo` stores it: what `df.stat.bloomFilter` and the SQL
+//! function `bloom_filter_agg` make.
 //!
-//! Version 1, of every Spark up to 4.0, and version 2, the default since 4.1. A key is a number (`putLong`; every integral type is widened to
-//! 64 bits) or bytes (`putBinary`; `putString` adds the UTF-8 bytes). A number is hashed as its eight little-endian bytes, whatever its type was.
+//! Version 1, of every Spark up to 4.0, and version 2, the default since 4.1. A key is a number
+//! (`putLong`; every integral type is widened to 64 bits) or bytes (`putBinary`; `putString` adds
+//! the UTF-8 bytes). A number is hashed as its eight little-endian bytes, whatever its type was.
 //! Version 2 has a seed, so the hash of a key comes from the filter's [`Version`].
 //!
 //! `docs/foreign.md` describes the stored bytes and what validation cannot see.
@@ -25,8 +27,10 @@
 //!
 //! # Damage
 //!
-//! Spark stores **no checksum**. Damage of the header and truncation are a [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words, or a seed
-//! that was changed, cannot be seen and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
+//! Spark stores **no checksum**. Damage of the header and truncation are a
+//! [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words, or a seed that
+//! was changed, cannot be seen and makes a key that is there "absent". Where such bytes travel,
+//! keep a checksum of your own.
 
 mod filter;
 mod hash;

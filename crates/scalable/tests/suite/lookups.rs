@@ -1,0 +1,28 @@
+//! What was inserted is found by every lookup of the trait.
+
+use blocked_bloom::{Bitmask, FilterOptions, KeyHash};
+use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
+
+use crate::common::kernels;
+use crate::found::{self, Hashes};
+
+#[test]
+fn what_was_inserted_is_found() {
+    for seed in [0, 7] {
+        let filters = FilterOptions::default().with_key_hash(KeyHash::Xxh3 { seed });
+        for kernel in kernels() {
+            let options = ScalableOptions::for_filters(&filters, 100).unwrap();
+            let mut filter = options.build().unwrap().with_kernel(kernel);
+            filter.insert_batch(&found::keys()[..300]).unwrap();
+            for key in &found::keys()[300..] {
+                filter.insert(key).unwrap();
+            }
+            filter.insert_u64s_new(&found::integers(), &mut Bitmask::new()).unwrap();
+            assert!(filter.links().len() > 2);
+            found::check("owned", &filter, Hashes::AsKeys);
+            let stored = filter.to_bytes();
+            let opened = ScalableBloomFilter::from_bytes(&stored).unwrap();
+            found::check("opened", &opened, Hashes::AsKeys);
+        }
+    }
+}
