@@ -3,7 +3,7 @@
 use std::f64::consts::LN_2;
 use std::io::{self, Write};
 
-use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::header::{HEADER_BYTES, Header, HeaderError, MAGIC};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, MAX_RECOMMENDED_BLOCKS,
     Params, Sizing,
@@ -212,7 +212,6 @@ impl Seen {
 }
 
 /// Of native filters.
-const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 const VERSION: u16 = 1;
 
 /// The header of a native filter with another number of keys: `docs/format.md`.

@@ -16,6 +16,7 @@ pub use self::metaindex::FilterLayout;
 use self::metaindex::Metaindex;
 use self::partitions::Partitions;
 use self::properties::Properties;
+pub use self::table::SST_MAGICS;
 use self::table::Table;
 use super::block::FilterBlock;
 use super::checksum::ChecksumKind;
