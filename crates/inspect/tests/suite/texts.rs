@@ -86,3 +86,19 @@ fn a_field_has_one_shape() {
     assert!(several.is_empty(), "{several:?}");
     assert!(found.contains_key("solution_columns") && found.contains_key("column_chunks"));
 }
+
+#[test]
+fn text_is_escaped_as_json_wants_it() {
+    let text = Value::from("a\"b\\c\n\u{1}\u{7f}\u{2028}é");
+    assert_eq!(text.to_string(), "\"a\\\"b\\\\c\\u000a\\u0001\u{7f}\u{2028}é\"");
+}
+
+#[test]
+fn numbers_read_back_as_themselves() {
+    for number in [0.0, 1.0, 0.1, 9.665e-3, 1e-7, 5e-324, 1e300, u64::MAX as f64] {
+        assert_eq!(Value::from(number).to_string().parse(), Ok(number));
+    }
+    assert_eq!(Value::from(1.0).to_string(), "1.0");
+    assert_eq!(Value::from(u64::MAX).to_string(), "18446744073709551615");
+    assert_eq!(Value::from(f64::INFINITY), Value::Null);
+}
