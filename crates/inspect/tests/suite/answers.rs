@@ -1,7 +1,7 @@
 //! Answers are those of the systems that wrote the filters.
 
 use blocked_bloom::Bitmask;
-use blocked_bloom_formats::parquet::Value;
+use blocked_bloom_formats::parquet::{PhysicalType, SplitBlockFilter, Value};
 use blocked_bloom_inspect::{
     BadKey, Error, FileRanges, Format, Lookup, LookupOption, LookupOptions, Opened, Prefix,
     Warning, value_of_bytes,
@@ -126,6 +126,19 @@ fn zeros_are_looked_up_with_both_signs_unless_they_are_encoded() {
     let text = "found 'nan', expected a number within the range of DOUBLE (NaN, which has many \
                 encodings, by --hex)";
     assert_eq!(problem.with_names(|_| "--hex"), text);
+    // A filter of one of them alone.
+    let mut positive = SplitBlockFilter::with_blocks(1).unwrap();
+    positive.insert_hash(Value::Double(0.0).hash());
+    let bytes = positive.to_bytes();
+    let file = FileRanges::from(&bytes[..]);
+    let bare = Opened::new("f", &file, Format::PARQUET_FILTER, None).unwrap();
+    let mut of_type = LookupOptions::default();
+    of_type.value_type = Some(PhysicalType::Double);
+    let lookup = bare.lookup(&of_type).unwrap();
+    assert_eq!(lookup.contains(&["1", "-0", "0"]).unwrap(), [false, true, true]);
+    of_type.encoded = true;
+    let lookup = bare.lookup(&of_type).unwrap();
+    assert_eq!(lookup.contains(&[(-0.0_f64).to_le_bytes()]).unwrap(), [false]);
     options.encoded = true;
     let bad = opened.lookup(&options).unwrap().contains(&[[0; 7]]).unwrap_err();
     assert_eq!(bad.to_string(), "found 7 bytes, expected the 8 of DOUBLE");
@@ -143,6 +156,17 @@ fn what_cannot_be_answered_is_maybe_with_a_warning() {
     prefix.prefix = Some("fixed:5".parse::<Prefix>().unwrap());
     maybe(&of("native").open().unwrap().lookup(&prefix).unwrap());
     maybe(&of("partition-index").open().unwrap().lookup(&encoded()).unwrap());
+    let mut column = encoded();
+    column.column = Some("nobloom".to_owned());
+    let groups = of("pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet").open().unwrap();
+    maybe(&groups.lookup(&column).unwrap());
+    // An SST file that says that whole keys are not in its filter.
+    let sst = of("no_checksum_fv5.sst");
+    assert_eq!(sst.open().unwrap().lookup(&encoded()).unwrap().warnings(), []);
+    let (mut bytes, name) = (sst.bytes.clone(), b"whole.key.filtering");
+    let at = bytes.windows(name.len()).position(|found| found == name).unwrap() + name.len();
+    assert_eq!(std::mem::replace(&mut bytes[at], b'0'), b'1');
+    maybe(&sst.open_bytes(&bytes).unwrap().lookup(&encoded()).unwrap());
     maybe(&of("bloom_b10_n5000_str.sst").open().unwrap().lookup(&prefix).unwrap());
     let both = of("bloom_b10_n3000_whole_and_prefix4.sst").open().unwrap();
     maybe(&both.lookup(&prefix).unwrap());
@@ -155,6 +179,11 @@ fn what_cannot_be_answered_is_maybe_with_a_warning() {
     assert_eq!(message.option(), Some(LookupOption::Prefix));
     let text = "--prefix is for native and rocksdb-sst, not for removable";
     assert_eq!(message.with_names(|_| "--prefix"), text);
+    let mut groups = LookupOptions::default();
+    groups.row_groups = vec![0];
+    let message = Format::PARQUET_FILTER.check(&groups).unwrap_err();
+    assert_eq!(message.to_string(), "`row_groups` is for parquet, not for parquet-filter");
+    assert_eq!(Format::PARQUET.check(&groups), Ok(()));
     prefix.prefix = Some("fixed:5".parse::<Prefix>().unwrap());
     let opened = of("prefixes").open().unwrap();
     let lookup = opened.lookup(&prefix).unwrap();

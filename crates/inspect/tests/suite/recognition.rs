@@ -57,3 +57,35 @@ fn what_is_not_recognised_is_guessed_at() {
     let length = Some(compact.bytes.len() as u64);
     assert_eq!(recognise("f", &compact.bytes[..64], tail, length), Err(Unrecognised::LooksCompact));
 }
+
+/// Formats that are known by their length alone are not when there is a byte more or less.
+#[test]
+fn another_length_is_no_mark() {
+    let filters = all();
+    for stored in filters.iter().filter(|of| [Format::GUAVA, Format::SPARK].contains(&of.format)) {
+        let longer = [&stored.bytes[..], &[0]].concat();
+        for bytes in [&longer[..], &stored.bytes[..stored.bytes.len() - 1]] {
+            assert_eq!(format_of(&stored.name, bytes), None, "{}", stored.name);
+        }
+    }
+}
+
+/// A file with the marks of several formats is of that with the surest.
+#[test]
+fn the_surest_mark_decides() {
+    let trailer = [0xff, 0, 6, 0, 0];
+    let sst = 0x88e2_41b7_85f4_cff7_u64.to_le_bytes();
+    let file = |head: &[u8], tail: &[u8]| [head, &[0; 64][head.len()..], &[0; 64], tail].concat();
+    let of = |name: &str, bytes: &[u8]| format_of(name, bytes);
+    assert_eq!(of("f", &file(b"", &trailer)), Some(Format::ROCKSDB_BLOCK));
+    assert_eq!(of("f.sst", &file(b"", &trailer)), None); // cut off behind its filter
+    assert_eq!(of("f", &file(b"", &sst)), Some(Format::ROCKSDB_SST));
+    assert_eq!(of("f.sst", &file(b"PAR1", &sst)), Some(Format::PARQUET));
+    let name = "nb-1-big-Filter.db";
+    assert_eq!(of(name, &file(b"", &sst)), Some(Format::CASSANDRA));
+    assert_eq!(of(name, &file(b"\x89BBRIBN\n", &sst)), Some(Format::RIBBON));
+    for magic in [b"\x89BBLOOM\n", b"\x89BBTAGS\n", b"\x89BBGROW\n", b"\x89BBPLNS\n"] {
+        let found = of("f", &file(magic, &trailer)).unwrap();
+        assert_ne!(found, Format::ROCKSDB_BLOCK);
+    }
+}
