@@ -7,14 +7,13 @@ use core::fmt::{self, Display, Formatter};
 use super::parts::Blocks;
 use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;
-use crate::header::{HEADER_BYTES, Header, HeaderError};
+use crate::header::{HEADER_BYTES, Header, HeaderError, MAGIC};
 use crate::kernel::Kernel;
 use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
 use crate::probe::MAX_PROBES;
 use crate::stored::Stored;
 
-pub(super) const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 pub(super) const VERSION: u16 = 1;
 pub(super) const PROBE_SCHEME: u8 = 1;
 const FLAG_PASS_ALL: u8 = 4;

@@ -74,7 +74,7 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> 
     let takes_text =
         matches!(values, None | Some(PhysicalType::ByteArray | PhysicalType::FixedLenByteArray));
     let is_typed =
-        matches!(format, Format::Parquet | Format::ParquetFilter | Format::Spark) && !takes_text;
+        [Format::PARQUET, Format::PARQUET_FILTER, Format::SPARK].contains(&format) && !takes_text;
     if is_typed && (key.is_instance_of::<PyFloat>() || key.is_instance_of::<PyBool>()) {
         return Ok(key.str()?.to_str()?.to_ascii_lowercase().into_bytes());
     }
@@ -84,7 +84,7 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> 
     if is_typed && let Some(kind) = time(key)? {
         return days(key, kind, values);
     }
-    if is_typed || format == Format::Redisbloom {
+    if is_typed || format == Format::REDISBLOOM {
         return Ok(objects::number(key)?.into_bytes());
     }
     let (kind, format) = (key.get_type().fully_qualified_name()?, format.name());
@@ -217,10 +217,11 @@ pub(crate) fn open(
 ) -> PyResult<Py<PyAny>> {
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
-    match format {
-        Format::Native => return filter::of_file(py, &path, || stored::map(&path, true)),
-        Format::Growing => return filter::of_file(py, &path, || stored::map_growing(&path, true)),
-        _ => {}
+    if format == Format::NATIVE {
+        return filter::of_file(py, &path, || stored::map(&path, true));
+    }
+    if format == Format::GROWING {
+        return filter::of_file(py, &path, || stored::map_growing(&path, true));
     }
     let file = opened(&path, format, map)?;
     let mut options = LookupOptions::default();
@@ -234,7 +235,7 @@ pub(crate) fn open(
     } else if integers {
         options.value_type = Some(PhysicalType::Int64);
     }
-    options.check(format).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    format.check(&options).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(Py::new(py, StoredFilter { file, options })?.into_any())
 }
 

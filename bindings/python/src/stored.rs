@@ -31,7 +31,7 @@ pub(crate) fn load(path: &Path) -> Result<Store, Error> {
 /// Reads a growing filter, and verifies it.
 pub(crate) fn load_growing(path: &Path) -> Result<Store, Error> {
     Store::open_growing(Bytes::read(path, |head, _| match recognise("", head, head, None) {
-        Ok(Format::Growing) => Ok(()),
+        Ok(format) if format == Format::GROWING => Ok(()),
         // The error says what is wrong with it.
         _ => Store::open_growing(Bytes::copy_of(head)?).map(|_| ()),
     })?)

@@ -66,7 +66,7 @@ pub use error::PlanError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use partition::{
-    PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
+    INDEX_MAGIC, PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
     PartitionedFilterBuilder,
 };
 pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};

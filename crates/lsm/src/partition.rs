@@ -15,9 +15,8 @@ use blocked_bloom::{
 };
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
-pub(crate) use bytes::MAGIC as INDEX_MAGIC;
-pub use bytes::PartitionLocation;
 use bytes::{Facts, Parts};
+pub use bytes::{INDEX_MAGIC, PartitionLocation};
 
 /// The opened index of a partitioned filter: says which partition a key needs and where it is, and
 /// opens what was loaded.

@@ -1,4 +1,5 @@
-//! The command-line tool and the filters of Guava, Spark and RedisBloom: answers of those systems, descriptions, builds and errors.
+//! The command-line tool and the filters of Guava, Spark and RedisBloom: answers of those systems,
+//! descriptions, builds and errors.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Damaged input never panics, and never makes a key absent that was added where a checksum could tell.
+//! Damaged input never panics, and never makes a key absent that was added where a checksum could
+//! tell.
 
 use blocked_bloom_inspect::{Error, Format, LookupOptions, Opened};
 
@@ -13,7 +14,7 @@ fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Opt
     (0..opened.parts().min(3)).for_each(|part| _ = opened.block_loads(part));
     let keys: Vec<&[u8]> = stored.lookups[0].1.iter().map(|(key, _)| &key[..]).collect();
     let lookup = opened.lookup(options).ok()?;
-    assert!(facts.damage.is_none() || stored.format == Format::Parquet, "{}", stored.name);
+    assert!(facts.damage.is_none() || stored.format == Format::PARQUET, "{}", stored.name);
     _ = opened.probes(keys[0], options);
     lookup.contains(&keys).ok()
 }
@@ -51,10 +52,10 @@ fn flipped_bits_lose_no_key_where_there_are_checksums() {
     assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
 }
 
-/// Formats whose length is known from their bytes. That of a filter block and of the compact form is
-/// not: whatever ends in the right bytes is one.
+/// Formats whose length is known from their bytes. That of a filter block and of the compact form
+/// is not: whatever ends in the right bytes is one.
 fn knows_its_length(format: Format) -> bool {
-    !matches!(format, Format::RocksdbBlock | Format::Compact)
+    ![Format::ROCKSDB_BLOCK, Format::COMPACT].contains(&format)
 }
 
 /// How many truncated filters were rejected.
@@ -66,7 +67,7 @@ pub(crate) fn check_truncated(filters: &[StoredFilter]) -> usize {
         for end in (0..length).step_by(length / 150 + 1).chain([length - 1]) {
             let found = exercise(stored, &stored.bytes[..end], options);
             // No bytes are a filter to Cassandra, which passes all.
-            let is_empty = stored.format == Format::Cassandra && end == 0;
+            let is_empty = stored.format == Format::CASSANDRA && end == 0;
             if knows_its_length(stored.format) && !is_empty {
                 assert_eq!(found, None, "{}, {end} of {length} bytes", stored.name);
                 truncated += 1;
@@ -85,11 +86,12 @@ fn a_truncated_filter_is_an_error() {
     assert!(truncated > 3_000, "{truncated}");
 }
 
-/// The blocks of a native or a removable filter are damaged, its header is not: it is described, and not looked up in.
+/// The blocks of a native or a removable filter are damaged, its header is not: it is described,
+/// and not looked up in.
 #[test]
 fn damaged_blocks_are_described_and_not_looked_up() {
     for stored in &all() {
-        if !matches!(stored.format, Format::Native | Format::Removable) {
+        if ![Format::NATIVE, Format::REMOVABLE].contains(&stored.format) {
             continue;
         }
         let mut bytes = stored.bytes.clone();
@@ -118,7 +120,7 @@ fn noise_is_no_filter() {
             let file = blocked_bloom_inspect::FileRanges::from(&bytes[..]);
             let layout = Some(blocked_bloom_inspect::Layout::Since4);
             let Ok(opened) = Opened::new("noise", &file, format, layout) else { continue };
-            let is_block = matches!(format, Format::RocksdbBlock | Format::Compact);
+            let is_block = [Format::ROCKSDB_BLOCK, Format::COMPACT].contains(&format);
             assert!(is_block || length == 0, "{length} bytes of noise are {format}");
             opened.describe();
         }

@@ -7,7 +7,8 @@ use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::probe::BLOCK_BYTES;
 use blocked_bloom::{AllocError, FilterContents, KeyHash};
 
-pub(crate) const MAGIC: [u8; 8] = *b"\x89BBPART\n";
+/// The first bytes of a stored [`PartitionIndex`](super::PartitionIndex).
+pub const INDEX_MAGIC: [u8; 8] = *b"\x89BBPART\n";
 const VERSION: u16 = 1;
 
 /// Where the header has the checksum of entries and separators.
@@ -110,7 +111,7 @@ impl Draft {
         bytes.resize(HEADER_BYTES, 0);
         bytes.extend_from_slice(entries);
         bytes.extend_from_slice(&self.separators);
-        let mut header = Header::new(MAGIC, VERSION);
+        let mut header = Header::new(INDEX_MAGIC, VERSION);
         header.put_key_hash(10, 16, key_hash);
         header.put(11, &[contents.flags()]);
         header.put(12, &(self.entries.len() as u32).to_le_bytes());
@@ -153,7 +154,7 @@ fn field(
 
 /// Checks an index: the steps of the document, in its order.
 pub(super) fn verify(bytes: &[u8]) -> Result<Facts, HeaderError> {
-    let header = Header::read(bytes, MAGIC, VERSION)?;
+    let header = Header::read(bytes, INDEX_MAGIC, VERSION)?;
     let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
     // Partitions are found by keys, so the caller's hashes are none of the index's.
     let key_hash = match header.key_hash_at(10, 16) {

@@ -1,20 +1,26 @@
-//! Builders of filters for other systems, one module each: what they are given and what they make.
-
-mod cassandra;
-mod guava;
-mod parquet;
-mod redis;
-mod removable;
-mod ribbon;
-mod rocksdb;
-mod spark;
+//! What a builder of filters for another system is, what it is given and what it makes.
 
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
 
 use crate::failure::Failure;
-use crate::file_format::BuildFormat;
 use crate::keys::Key;
+
+/// A format that is built.
+pub(crate) struct BuildFormat {
+    pub(crate) name: &'static str,
+    /// What is said of it in the help.
+    pub(crate) help: &'static str,
+    /// What follows the name of the file of keys in that of the filter; none if a system reads the
+    /// filter by its name.
+    pub(crate) extension: Option<&'static str>,
+    /// The options that not all formats have.
+    pub(crate) options: &'static [&'static str],
+    /// None of this project's Bloom filters, which `build` fills itself.
+    pub(crate) builder: Option<MakeBuilder>,
+}
+
+pub(crate) type MakeBuilder = fn(&BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure>;
 
 /// What a filter is built by. Options that were not given have the format's default.
 pub(crate) struct BuildOptions<'a> {
@@ -26,8 +32,6 @@ pub(crate) struct BuildOptions<'a> {
     /// Of the hash, where the format has one.
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
-    /// A filter block of RocksDB is to be Ribbon.
-    pub(crate) ribbon: bool,
     /// Whether keys were given as hexadecimal digits.
     pub(crate) is_hex: bool,
     /// Look every key up in the finished filter.
@@ -42,7 +46,9 @@ pub(crate) struct BuildOptions<'a> {
 /// Collects keys, and makes the filter when their number is known.
 pub(crate) trait Builder {
     /// Bytes of memory for each key.
-    fn bytes_per_key(&self) -> u64;
+    fn bytes_per_key(&self) -> u64 {
+        size_of::<u64>() as u64
+    }
 
     /// Adds a key, or says why it is none.
     fn add(&mut self, key: &Key) -> Result<(), String>;
@@ -56,7 +62,8 @@ pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
     /// None if it was sized for its keys.
     pub(crate) fit: Option<Fit>,
-    /// Keys that were looked up in it, none unless it was to be verified, and how many of them it does not hold.
+    /// Keys that were looked up in it, none unless it was to be verified, and how many of them it
+    /// does not hold.
     pub(crate) verified: usize,
     pub(crate) missing: usize,
     /// Keys and geometry.
@@ -82,7 +89,7 @@ pub(crate) fn push<H>(hashes: &mut Vec<H>, hash: H) -> Result<(), String> {
 }
 
 /// How a filter fits its keys; none if it was sized for them.
-fn fit(
+pub(crate) fn fit(
     expected_keys: Option<u64>,
     keys: u64,
     bytes: u64,
@@ -90,24 +97,4 @@ fn fit(
     false_positive_rate: f64,
 ) -> Option<Fit> {
     expected_keys.map(|_| Fit { keys, bytes, needed, false_positive_rate })
-}
-
-/// A builder of filters of another format than that of Bloom filters of this project.
-pub(crate) fn builder(
-    format: BuildFormat,
-    options: &BuildOptions<'_>,
-) -> Result<Box<dyn Builder>, Failure> {
-    match format {
-        BuildFormat::Removable => removable::builder(options),
-        BuildFormat::Ribbon => ribbon::builder(options),
-        BuildFormat::RocksdbBlock | BuildFormat::RocksdbRibbon => rocksdb::builder(options),
-        BuildFormat::ParquetFilter => parquet::builder(options),
-        BuildFormat::Cassandra => cassandra::builder(options),
-        BuildFormat::Guava => Ok(guava::builder(options)),
-        BuildFormat::Spark => spark::builder(options),
-        BuildFormat::Redisbloom => redis::builder(options),
-        BuildFormat::Native | BuildFormat::Compact => {
-            Err(Failure::new(format!("no builder for format {format}")))
-        }
-    }
 }

@@ -1,11 +1,11 @@
 //! Keys as values of Parquet's physical types.
 //!
-//! A text that is no value of the type is an error, since its bytes would be "absent" whatever the column holds; and so is NaN, which
-//! has many encodings.
+//! A text that is no value of the type is an error, since its bytes would be "absent" whatever the
+//! column holds; and so is NaN, which has many encodings.
 
 use blocked_bloom_formats::parquet::{PhysicalType, Value};
 
-use crate::error::KeyProblem;
+use crate::message::{LookupOption, Message};
 
 /// The types that have filters.
 pub const VALUE_TYPES: [PhysicalType; 7] = [
@@ -29,7 +29,8 @@ pub fn type_name(physical_type: PhysicalType) -> String {
     physical_type.to_string().to_ascii_lowercase().replace('_', "-")
 }
 
-/// The type of this name, in any case, with hyphens or underscores; only of those that have filters.
+/// The type of this name, in any case, with hyphens or underscores; only of those that have
+/// filters.
 pub fn type_of_name(name: &str) -> Option<PhysicalType> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     VALUE_TYPES.into_iter().find(|&physical_type| type_name(physical_type) == name)
@@ -40,7 +41,7 @@ pub(crate) fn value_of(
     physical_type: PhysicalType,
     key: &[u8],
     encoded: bool,
-) -> Result<Value<'_>, KeyProblem> {
+) -> Result<Value<'_>, Message> {
     match encoded {
         true => value_of_bytes(physical_type, key),
         false => value_of_text(physical_type, key),
@@ -51,15 +52,15 @@ pub(crate) fn value_of(
 ///
 /// # Errors
 ///
-/// [`KeyProblem::Length`] if values of the type have another length.
+/// A [`Message`] if values of the type have another length.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::Value;
 /// use blocked_bloom_inspect::{PhysicalType, value_of_bytes};
 /// assert_eq!(value_of_bytes(PhysicalType::Int32, &[42, 0, 0, 0])?, Value::Int32(42));
-/// # Ok::<(), blocked_bloom_inspect::KeyProblem>(())
+/// # Ok::<(), blocked_bloom_inspect::Message>(())
 /// ```
-pub fn value_of_bytes(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value<'_>, KeyProblem> {
+pub fn value_of_bytes(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value<'_>, Message> {
     Ok(match physical_type {
         PhysicalType::Int32 => Value::Int32(i32::from_le_bytes(whole(physical_type, bytes)?)),
         PhysicalType::Int64 => Value::Int64(i64::from_le_bytes(whole(physical_type, bytes)?)),
@@ -72,9 +73,11 @@ pub fn value_of_bytes(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value
 }
 
 /// The bytes of a value of fixed length.
-fn whole<const N: usize>(physical_type: PhysicalType, bytes: &[u8]) -> Result<[u8; N], KeyProblem> {
-    let problem = KeyProblem::Length { found: bytes.len(), expected: N, physical_type };
-    bytes.try_into().map_err(|_| problem)
+fn whole<const N: usize>(physical_type: PhysicalType, bytes: &[u8]) -> Result<[u8; N], Message> {
+    let found = bytes.len();
+    bytes.try_into().map_err(|_| {
+        Message::new(format_args!("found {found} bytes, expected the {N} of {physical_type}"))
+    })
 }
 
 /// The value that a text stands for: a decimal number, or the bytes of a byte array as they are.
@@ -83,16 +86,16 @@ fn whole<const N: usize>(physical_type: PhysicalType, bytes: &[u8]) -> Result<[u
 ///
 /// # Errors
 ///
-/// [`KeyProblem::Text`] for what is no number of the type, and for NaN.
+/// A [`Message`] for what is no number of the type, and for NaN.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::Value;
 /// use blocked_bloom_inspect::{PhysicalType, value_of_text};
 /// assert_eq!(value_of_text(PhysicalType::Int32, b"4294967295")?, Value::Int32(-1));
 /// assert!(value_of_text(PhysicalType::Int32, b"1.5").is_err());
-/// # Ok::<(), blocked_bloom_inspect::KeyProblem>(())
+/// # Ok::<(), blocked_bloom_inspect::Message>(())
 /// ```
-pub fn value_of_text(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value<'_>, KeyProblem> {
+pub fn value_of_text(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value<'_>, Message> {
     let text = str::from_utf8(bytes).unwrap_or_default();
     let value = match physical_type {
         PhysicalType::Int32 => {
@@ -115,7 +118,20 @@ pub fn value_of_text(physical_type: PhysicalType, bytes: &[u8]) -> Result<Value<
         PhysicalType::FixedLenByteArray => Some(Value::FixedLenByteArray(bytes)),
         _ => Some(Value::ByteArray(bytes)),
     };
-    value.ok_or_else(|| KeyProblem::Text { found: bytes.to_vec(), physical_type })
+    value.ok_or_else(|| no_value(physical_type, bytes))
+}
+
+fn no_value(physical_type: PhysicalType, text: &[u8]) -> Message {
+    let found = format!("found '{}', expected ", text.escape_ascii());
+    let (what, end) = match physical_type {
+        PhysicalType::Int32 => return Message::new(found + "a whole number of 32 bits"),
+        PhysicalType::Int64 => return Message::new(found + "a whole number of 64 bits"),
+        PhysicalType::Int96 => ("INT96 by ".to_owned(), ", 12 bytes"),
+        of => {
+            (format!("a number within the range of {of} (NaN, which has many encodings, by "), ")")
+        }
+    };
+    Message::naming(found + &what, LookupOption::Encoded, end)
 }
 
 /// Whether a number is what the text says: not a NaN, and infinite only if the text has no digits.
@@ -123,7 +139,8 @@ fn is_one(text: &str, is_finite: bool, is_nan: bool) -> bool {
     is_finite || (!is_nan && !text.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Zero of the other sign, which equals this value but has other bytes. `None` for what is no zero with a sign.
+/// Zero of the other sign, which equals this value but has other bytes. `None` for what is no zero
+/// with a sign.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::Value;

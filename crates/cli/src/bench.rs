@@ -1,4 +1,5 @@
-//! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load memory.
+//! `blocked-bloom bench`: this machine's times per key, beside those of loops that only load
+//! memory.
 
 mod ops;
 mod rows;
@@ -6,34 +7,37 @@ mod rows;
 use std::process::ExitCode;
 
 use benches::workload::filled;
+use blocked_bloom_inspect::numbers::{parse_bits, parse_keys};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::rows::Setting;
 use crate::failure::Failure;
-use crate::numbers::{DEFAULT_BITS_PER_KEY, parse_bits, parse_keys};
+use crate::numbers::DEFAULT_BITS_PER_KEY;
 use crate::output::print;
 
 const SIZES: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 const EXPLANATION: &str = "\
-ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved. On Linux CPU time
-        of the thread, of several the busiest
-ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load one line
-        per key and test nothing, with and without prefetching: a reference, not a bound
-kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at the first bit
-        that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which only counts and accepts some
-        30 % more absent keys at 10 bits/key; ahead: with prefetching
+ns/key  median over the rounds, and in brackets the least; all rows of a block are interleaved. On
+        Linux CPU time of the thread, of several the busiest
+ratio   to the memory-bound baseline of the same keys and batch: the faster of two loops that load
+        one line per key and test nothing, with and without prefetching: a reference, not a bound
+kernel  one_by_one: a call for each key; early_exit: the scalar probe scheme inlined, stopping at
+        the first bit that is not set; split_block: Parquet's probe scheme in one AVX2 loop, which
+        only counts and accepts some 30 % more absent keys at 10 bits/key; ahead: with prefetching
 ";
 
 /// Measure this machine: nanoseconds per key of every kernel, beside loops that only load memory
 ///
-/// Filters of several sizes are filled, and keys that are absent, present, or half and half are looked up; keys are inserted; keys
-/// are hashed and looked up. Everything that is compared is interleaved, round after round, since machines change their speed. By
-/// default this takes about a minute and half a gigabyte.
+/// Filters of several sizes are filled, and keys that are absent, present, or half and half are
+/// looked up; keys are inserted; keys are hashed and looked up. Everything that is compared is
+/// interleaved, round after round, since machines change their speed. By default this takes about a
+/// minute and half a gigabyte.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure; may be repeated or a list separated by commas [default: query, single, keys, insert]
+    /// What to measure; may be repeated or a list separated by commas [default: query, single,
+    /// keys, insert]
     #[arg(long, value_name = "OP", value_delimiter = ',')]
     op: Vec<Op>,
 
@@ -43,7 +47,8 @@ pub(crate) struct Args {
     keys: Vec<u64>,
 
     /// Bits of memory per key, above 0 and up to 100
-    #[arg(long, value_name = "BITS", default_value_t = DEFAULT_BITS_PER_KEY, value_parser = parse_bits)]
+    #[arg(long, value_name = "BITS", default_value_t = DEFAULT_BITS_PER_KEY,
+          value_parser = parse_bits)]
     bits_per_key: f64,
 
     /// Bits set and tested per key, 1 to 30 [default: the best for the bits per key]
@@ -55,12 +60,13 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     batch: Vec<u32>,
 
-    /// Rounds, of which median and minimum are taken [default: 41 for up to a million keys, else 11; with --quick 11]
+    /// Rounds, of which median and minimum are taken [default: 41 for up to a million keys, else
+    /// 11; with --quick 11]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: Option<u32>,
 
-    /// Fewer rounds, and no filter above a million keys: some seconds. Ends with a summary: the library's kernel beside the
-    /// memory-bound baseline
+    /// Fewer rounds, and no filter above a million keys: some seconds. Ends with a summary: the
+    /// library's kernel beside the memory-bound baseline
     #[arg(long)]
     quick: bool,
 
@@ -75,14 +81,16 @@ enum Op {
     Query,
     /// One hash a call, by every kernel
     Single,
-    /// Batches of 16-byte keys, of 8-byte keys and of integers: hashed in a loop, hashed as a batch, and looked up
+    /// Batches of 16-byte keys, of 8-byte keys and of integers: hashed in a loop, hashed as a
+    /// batch, and looked up
     Keys,
     /// Inserting batches of hashes, by every kernel, and one by one
     Insert,
-    /// Batches of hashes in a Parquet filter of the same size, by every kernel, beside the same kernel's native filter; not by default
+    /// Batches of hashes in a Parquet filter of the same size, by every kernel, beside the same
+    /// kernel's native filter; not by default
     Split,
-    /// Whole filters from hashes and from 16-byte keys, by one thread and by all; not by default, since 100M keys take a minute and
-    /// 7 GB
+    /// Whole filters from hashes and from 16-byte keys, by one thread and by all; not by default,
+    /// since 100M keys take a minute and 7 GB
     Build,
     /// Batches of 128 and 4,096 hashes with and without recording metrics; not by default
     Metrics,

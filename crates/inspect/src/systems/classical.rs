@@ -1,25 +1,18 @@
-//! What the classical filters of Guava, Spark and RedisBloom have in common: their description, which is that of a compact filter too.
+//! What the classical filters of Guava, Spark and RedisBloom have in common: their description,
+//! which is that of a compact filter too.
 
-use crate::facts::{Bits, Facts, sizes};
-use crate::opened::About;
+use crate::facts::{About, Bits, Facts, sizes};
 use crate::value::Value;
 
-/// Facts of a filter: those of its header, each with a name for programs and one for people, and those of its bits.
+/// Facts of a filter: those of its header, each with a name for programs and one for people, and
+/// those of its bits.
 pub(super) fn facts(
     about: &About,
     header: Vec<(&'static str, &'static str, Value)>,
     bits: &Bits,
 ) -> Facts {
-    let mut fields = vec![
-        ("file", about.name.clone().into()),
-        ("format", about.format.name().into()),
-        ("stored_bytes", about.length.into()),
-    ];
-    let mut rows = vec![
-        ("file", about.name.clone()),
-        ("format", about.format.to_string()),
-        ("stored size", sizes(about.length)),
-    ];
+    let mut fields = vec![("stored_bytes", about.length.into())];
+    let mut rows = vec![("format", about.format.to_owned()), ("stored size", sizes(about.length))];
     for (field, name, value) in header {
         let text = match &value {
             Value::Text(text) => text.clone(),
@@ -39,5 +32,5 @@ pub(super) fn facts(
     rows.push(("fill ratio", bits.fill()));
     rows.push(("false positives, from the bits", bits.rate()));
     rows.push(("checksum", "none: damage in the bits cannot be seen".to_owned()));
-    Facts::new(Value::Object(fields), rows)
+    Facts::new(about, Value::Object(fields), rows)
 }
