@@ -123,8 +123,8 @@ fn look_up_many<K>(
     }
 }
 
-/// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not inlined,
-/// as above.
+/// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not
+/// inlined, as above.
 #[inline(never)]
 fn look_up_ahead<K>(
     keys: &[K],

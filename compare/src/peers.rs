@@ -182,7 +182,9 @@ pub(crate) enum Role {
 /// Every kind, in the order of the tables.
 pub(crate) fn kinds() -> Vec<Kind> {
     macro_rules! kinds {
-        ($($role:ident $id:expr, $package:expr, $fill:ident, $rows:expr, $configuration:literal;)*) => {
+        ($(
+            $role:ident $id:expr, $package:expr, $fill:ident, $rows:expr, $configuration:literal;
+        )*) => {
             vec![$(Kind {
                 id: $id,
                 package: $package,

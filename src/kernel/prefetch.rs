@@ -26,9 +26,9 @@ const NEAR: usize = 6;
 /// prefetched in whole groups, or as soon as it is hashed, is prefetched without it.
 ///
 /// ```
-/// use blocked_bloom::parts::PrefetchAhead;
+/// use blocked_bloom::parts::{PrefetchAhead, prefetch};
 /// let (table, places) = (vec![1_u8; 1 << 20], [7_usize, 70_000, 700_000]);
-/// let mut ahead = PrefetchAhead::start(&places, |&place| blocked_bloom::parts::prefetch(&table, place));
+/// let mut ahead = PrefetchAhead::start(&places, |&place| prefetch(&table, place));
 /// let mut sum = 0;
 /// for &place in &places {
 ///     ahead.advance(1);

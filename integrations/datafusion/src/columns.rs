@@ -1,4 +1,5 @@
-//! Where the columns of a plan come from: how far down the keys of a join can be filtered, and the smallest plan that has them all.
+//! Where the columns of a plan come from: how far down the keys of a join can be filtered, and the
+//! smallest plan that has them all.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The one input that all these columns come from unchanged, and which of its columns they are. Outer joins may add NULL to them.
+/// The one input that all these columns come from unchanged, and which of its columns they are.
+/// Outer joins may add NULL to them.
 fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     let column =
         |expression: &Arc<dyn PhysicalExpr>| expression.downcast_ref::<Column>().map(Column::index);
@@ -66,7 +68,8 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     };
     let columns = mapped(projection)?;
     let fields = |child: usize| plan.children()[child].schema().fields().len();
-    // The columns of the left and of the right input in the join's own schema, before its projection.
+    // The columns of the left and of the right input in the join's own schema, before its
+    // projection.
     let (left, right) = match join_type {
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (fields(0), 0),
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (0, fields(1)),
@@ -141,19 +144,21 @@ pub(crate) fn scan_of(plan: &Plan) -> &Plan {
     plan.children().first().map_or(plan, |input| scan_of(input))
 }
 
-/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no operator is between that the rows which are
-/// dropped have an influence on.
+/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no
+/// operator is between that the rows which are dropped have an influence on.
 #[derive(Debug)]
 pub(crate) struct Lowest {
     pub(crate) plan: Plan,
     /// Which columns they are there.
     pub(crate) columns: Vec<usize>,
-    /// The share of its rows that is taken to be left for the join, where others drop some: see [`LEFT_BY_JOIN`].
+    /// The share of its rows that is taken to be left for the join, where others drop some: see
+    /// [`LEFT_BY_JOIN`].
     pub(crate) left: f64,
 }
 
-/// The share of rows that a join with a reduced side is taken to leave, and predicates. Not estimates: with statistics of files alone nothing is
-/// known. Joins with a dimension of which a part is selected leave little, and what else is dropped then saves little. So does a value that
+/// The share of rows that a join with a reduced side is taken to leave, and predicates. Not
+/// estimates: with statistics of files alone nothing is known. Joins with a dimension of which a
+/// part is selected leave little, and what else is dropped then saves little. So does a value that
 /// is asked for, a tenth as in System R; what else there is leaves a half together.
 const LEFT_BY_JOIN: f64 = 0.1;
 const LEFT_BY_PREDICATE: f64 = 0.5;
@@ -237,8 +242,9 @@ pub(crate) fn with_lowest(plan: &Plan, columns: &[usize], replacement: Plan) -> 
     Ok(replacement)
 }
 
-/// The smallest part of a plan that has all values of these columns, and perhaps more: without the joins, groups and limits above the table that
-/// they come from. Whatever these do to a column, they add no value but NULL.
+/// The smallest part of a plan that has all values of these columns, and perhaps more: without the
+/// joins, groups and limits above the table that they come from. Whatever these do to a column,
+/// they add no value but NULL.
 pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
     match origin(plan, columns) {
         Some((input, below)) if !is_scan(plan) => source(plan.children()[input], &below),

@@ -6,7 +6,8 @@ use std::cell::OnceCell;
 
 use blocked_bloom::parts::{HEADER_BYTES, Header};
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash, Params, Sizing,
+    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash, Params,
+    Sizing,
 };
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 

@@ -47,8 +47,8 @@ pub(super) struct Knapsack {
     pub(super) savings: Savings,
 }
 
-/// What a filter has got so far, and whether a step of it did not fit: then no further one does, and
-/// none is counted as another miss.
+/// What a filter has got so far, and whether a step of it did not fit: then no further one does,
+/// and none is counted as another miss.
 #[derive(Clone, Copy, Debug, Default)]
 struct Target {
     size: ResidentSize,
