@@ -159,7 +159,8 @@ impl Format {
             Some(&(option, _)) => {
                 let formats =
                     Format::ALL.into_iter().filter(|of| of.system().options.contains(&option));
-                let names: Vec<&str> = formats.map(Format::name).collect();
+                let mut names: Vec<&str> = formats.map(Format::name).collect();
+                names.sort_unstable();
                 let after = format!(" is for {}, not for {self}", names.join(" and "));
                 Err(Message::naming("", option, after))
             }
