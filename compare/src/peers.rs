@@ -7,7 +7,7 @@ use std::hint::black_box;
 use benches::baseline::load_lines;
 use benches::split_block::SplitBlocks;
 use benches::workload::{Key, hash, key};
-use blocked_bloom::{Block, BloomFilter, FilterOptions, LengthError, Params, Sizing, Stored};
+use blocked_bloom::{Block, BloomFilter, Filter, FilterOptions, LengthError, Params, Sizing, Stored};
 use blocked_bloom_ribbon::RibbonOptions;
 use memmap2::MmapMut;
 use xxhash_rust::xxh3::xxh3_64;

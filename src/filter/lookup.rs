@@ -96,19 +96,6 @@ impl<D: Blocks> BloomFilter<D> {
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: see
-    /// [`Filter::contains_hashes_into`], which also has the error.
-    #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
-    }
-
     /// There is one word per 64 hashes.
     #[inline]
     pub(crate) fn look_up(&self, hashes: &[u64], words: &mut [u64]) {
@@ -146,33 +133,11 @@ impl<D: Blocks> BloomFilter<D> {
         self.look_up_keys(keys, hits.reset(keys.len()));
     }
 
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
-    /// [`contains_hashes_into`](Self::contains_hashes_into).
-    #[inline]
-    pub fn contains_batch_into<K: Key>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up_keys(keys, words);
-        Ok(())
-    }
-
     /// Looks up integers, whose keys are their little-endian bytes, as
     /// [`contains_batch`](Self::contains_batch): the fastest way from keys to answers.
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
         self.look_up_u64s(keys, hits.reset(keys.len()));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of
-    /// [`contains_hashes_into`](Self::contains_hashes_into).
-    #[inline]
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up_u64s(keys, words);
-        Ok(())
     }
 
     #[inline]
@@ -294,7 +259,7 @@ impl<D: Blocks> BloomFilter<D> {
     }
 }
 
-/// The methods of the type: see there.
+/// The methods of the type, and those that write into words of the caller's.
 impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -303,7 +268,9 @@ impl<D: Blocks> Filter for BloomFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
     }
 
     #[inline]
@@ -327,11 +294,15 @@ impl<D: Blocks> Filter for BloomFilter<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        self.contains_batch_into(keys, words)
+        LengthError::check(keys.len(), words)?;
+        self.look_up_keys(keys, words);
+        Ok(())
     }
 
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_u64s_into(keys, words)
+        LengthError::check(keys.len(), words)?;
+        self.look_up_u64s(keys, words);
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::parts::{HEADER_BYTES, Header};
-use blocked_bloom::{Bitmask, Block, BloomFilter, FormatError, KeyHash, LengthError, Stored};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
 use blocked_bloom_scalable::ScalableBloomFilter;
 
 use crate::batch::Keys;
