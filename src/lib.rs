@@ -94,14 +94,8 @@ crate](guides::internals).
 "
 )]
 //!
-//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and
-//!   RedisBloom, read and written
-//! - `blocked-bloom-ribbon`: static Ribbon filters, 28 % smaller at 1 %
-//! - `blocked-bloom-lsm`, `-resident`: budgets, policies, partitions, which filters stay in memory
-//! - `blocked-bloom-scalable`: filters that grow
-//! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
-//! - `blocked-bloom-removable`: a filter that keys can be removed from
-//! - `blocked-bloom-cli`: the command-line tool `blocked-bloom`
+//! The README lists the packages around this one, for filters of other systems, for engines, and
+//! for other structures.
 //!
 //! # Limits
 //!

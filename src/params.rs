@@ -213,11 +213,8 @@ impl Params {
 
     /// Predicted false-positive rate with the expected number of keys, 0 to 1.
     ///
-    /// With `j` keys in a block, `b = j probes`, `p = 1 - (511/512)^b` and `V` the variance of the
-    /// fraction of its bits that are set, the block's rate is `p^probes (1 + probes (probes - 1) V
-    /// / (2 p²)) + j / 2^32`; averaged over `j ~ Binomial(keys, 1 / blocks)`. The classical
-    /// formula, which knows no blocks, is too low for this filter: by 13 % at 10 bits per key, 40 %
-    /// at 16.
+    /// By the formula of `docs/parameters.md`, which knows blocks: the classical one is too low for
+    /// this filter, by 13 % at 10 bits per key and 40 % at 16.
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate_at(self.expected_items)
     }

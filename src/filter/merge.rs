@@ -33,17 +33,6 @@ impl BloomFilter {
     /// [`MergeError`] naming both sides, also for a pass-all filter that is added to another kind:
     /// the union would be a [pass-all filter](BloomFilter::pass_all). This filter is then
     /// unchanged.
-    ///
-    /// ```
-    /// use blocked_bloom::{FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    /// let (mut fruit, mut roots) = (options.empty_filter(1_000)?, options.empty_filter(1_000)?);
-    /// fruit.insert("apple")?;
-    /// roots.insert("carrot")?;
-    /// fruit.union_with(&roots)?;
-    /// assert!(fruit.contains("carrot"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         let other = other.view();
         check(&self.view(), &other)?;
