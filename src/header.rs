@@ -11,15 +11,6 @@
 //! ```
 //!
 //! All numbers are little-endian. `docs/format.md` is normative.
-//!
-//! ```
-//! use blocked_bloom::parts::{Header, MAGIC};
-//! use blocked_bloom::{FilterOptions, Sizing};
-//! let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
-//! let header = Header::read(&stored, MAGIC, 1)?;
-//! assert_eq!(header.u32_at(24), 1); // one block
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use core::fmt::{self, Display, Formatter};
 

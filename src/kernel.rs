@@ -59,10 +59,6 @@ static KERNELS: &[Table] = &[
 /// `BLOCKED_BLOOM_KERNEL=scalar`. The name of a kernel that this CPU cannot run is ignored; answers
 /// never depend on it. Lookups of single keys are inlined, and not affected, in programs that are
 /// compiled for a CPU with AVX2 or AVX-512.
-///
-/// ```
-/// assert_eq!(blocked_bloom::KERNEL_VARIABLE, "BLOCKED_BLOOM_KERNEL");
-/// ```
 pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
 
 /// Which instructions a [`Kernel`] uses. Further ones may be added.

@@ -6,10 +6,6 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold)
 /// for a whole process (with the feature `std`): bytes up to which filters are not prefetched. A
 /// value that is not a number is ignored; answers never depend on it.
-///
-/// ```
-/// assert_eq!(blocked_bloom::PREFETCH_VARIABLE, "BLOCKED_BLOOM_PREFETCH_THRESHOLD");
-/// ```
 pub const PREFETCH_VARIABLE: &str = "BLOCKED_BLOOM_PREFETCH_THRESHOLD";
 
 /// Second-level cache where its size cannot be found out.

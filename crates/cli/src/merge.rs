@@ -17,7 +17,6 @@ use crate::numbers::counted;
 use crate::output::{Output, STDIO};
 use crate::stored::{Reading, Stored};
 use crate::terminal::{printable, progress_bar};
-use crate::threads;
 
 /// Write the union of filters, which holds the keys of all of them
 ///
@@ -66,11 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let filter = stored.open_native()?;
     let mut union = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
     let mut pass_all = filter.is_pass_all().then_some(first);
-    let pool = threads::pool(None)?;
     for path in others {
         let stored = read(path)?;
         let filter = stored.open_native()?;
-        let mut merged = pool.install(|| union.par_union_with(&filter));
+        let mut merged = union.union_with(&filter);
         if merged == Err(MergeError::PassAll) {
             pass_all = Some(path);
             // A pass-all filter receives any of its hash, and counts its keys.

@@ -435,6 +435,9 @@ fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
 #[cfg(feature = "ballista")]
 const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 
+/// The lowest false-positive rate that a filter of any number of keys can have.
+const LOWEST_RATE: f64 = 2e-9;
+
 /// What the filter is sized for, and how it is moved, or why it would be too large or too full.
 fn size(
     build: &Side,
@@ -443,8 +446,7 @@ fn size(
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
-    let sizing = Sizing::FalsePositiveRate(rate);
-    if rate > 0.0 && rate < 1.0 && sizing.clamped() != sizing {
+    if rate > 0.0 && rate < LOWEST_RATE {
         return Err(format!(
             "a false-positive rate of {rate} is out of reach (bloom_join.false_positive_rate)"
         ));

@@ -7,7 +7,7 @@ use crate::common::Random;
 use crate::partitions::{Built, grouped, numbers, options, seal, separate};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
-    Bitmask, BloomFilter, BuildError, FilterContents, FilterOptions, FormatError, KeyHash,
+    Bitmask, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError, KeyHash,
     ParamsError, PrefixExtractor, Sizing,
 };
 use blocked_bloom_lsm::{
