@@ -25,7 +25,7 @@ pub(crate) fn text(message: &Message) -> String {
 pub(crate) fn error(file: &str, error: &Error) -> Failure {
     if let Error::Damaged { format, damage } = error
         && *format == Format::NATIVE.name()
-        && let Some(FormatError::Header(HeaderError::Magic { .. })) = damage.error().downcast_ref()
+        && let Some(FormatError::Header(HeaderError::Magic { .. })) = damage.downcast_ref()
     {
         let hint = "is it the file of keys? The filter comes first";
         return Failure::of(file, format!("{damage} ({hint})"));

@@ -3,6 +3,7 @@
 //! What is wrong is said where it is found: in the module of the system, or in the package that
 //! reads its bytes.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -66,14 +67,7 @@ impl Display for Error {
     }
 }
 
-impl StdError for Error {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        match self {
-            Self::Damaged { damage, .. } => Some(damage.error()),
-            _ => None,
-        }
-    }
-}
+impl StdError for Error {}
 
 impl From<BadKey> for Error {
     fn from(error: BadKey) -> Self {
@@ -91,15 +85,28 @@ impl From<BadKey> for Error {
 /// let file = FileRanges::from(&b"no filter"[..]);
 /// let error = Opened::new("f", &file, Format::GUAVA, None).unwrap_err();
 /// let Error::Damaged { format: "guava", damage } = error else { panic!("{error}") };
-/// assert!(damage.error().is::<ClassicalError>());
+/// assert!(damage.downcast_ref::<ClassicalError>().is_some());
 /// ```
-#[derive(Clone, Debug)]
-pub struct Damage(Arc<dyn StdError + Send + Sync>);
+#[derive(Clone)]
+pub struct Damage(Arc<dyn Cause>);
+
+/// An error without its `Debug`: that of every package would be part of each program, and take 2 %
+/// of the page.
+trait Cause: Any + Display + Send + Sync {}
+
+impl<E: StdError + Send + Sync + 'static> Cause for E {}
 
 impl Damage {
-    /// The error itself.
-    pub fn error(&self) -> &(dyn StdError + Send + Sync + 'static) {
-        &*self.0
+    /// The error itself, if it is of this type.
+    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
+        let error: &dyn Any = &*self.0;
+        error.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Damage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Damage").field(&self.to_string()).finish()
     }
 }
 
