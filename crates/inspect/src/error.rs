@@ -6,7 +6,9 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
-use std::sync::Arc;
+
+use blocked_bloom::FormatError;
+use blocked_bloom::header::HeaderError;
 
 use crate::message::Message;
 
@@ -75,56 +77,41 @@ impl From<BadKey> for Error {
     }
 }
 
-/// What is wrong with the bytes of a stored filter: the error of the package that reads them.
-///
-/// Two are equal if their texts are.
+/// What is wrong with the bytes of a stored filter, in the words of the package that reads them.
 ///
 /// ```
-/// use blocked_bloom_formats::ClassicalError;
 /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
-/// let file = FileRanges::from(&b"no filter"[..]);
-/// let error = Opened::new("f", &file, Format::GUAVA, None).unwrap_err();
-/// let Error::Damaged { format: "guava", damage } = error else { panic!("{error}") };
-/// assert!(damage.downcast_ref::<ClassicalError>().is_some());
+/// let file = FileRanges::from(&[7; 64][..]);
+/// let error = Opened::new("f", &file, Format::NATIVE, None).unwrap_err();
+/// let Error::Damaged { format: "native", damage } = error else { panic!("{error}") };
+/// assert!(damage.is_other_magic());
 /// ```
-#[derive(Clone)]
-pub struct Damage(Arc<dyn Cause>);
-
-/// An error without its `Debug`: that of every package would be part of each program, and take 2 %
-/// of the page.
-trait Cause: Any + Display + Send + Sync {}
-
-impl<E: StdError + Send + Sync + 'static> Cause for E {}
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    text: String,
+    is_other_magic: bool,
+}
 
 impl Damage {
-    /// The error itself, if it is of this type.
-    pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
-        let error: &dyn Any = &*self.0;
-        error.downcast_ref()
-    }
-}
-
-impl fmt::Debug for Damage {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Damage").field(&self.to_string()).finish()
-    }
-}
-
-impl PartialEq for Damage {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
+    /// Whether the bytes begin as no Bloom filter of this project does: they may be of another
+    /// kind.
+    pub fn is_other_magic(&self) -> bool {
+        self.is_other_magic
     }
 }
 
 impl Display for Damage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(&self.text)
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Damage {
+impl<E: StdError + 'static> From<E> for Damage {
     fn from(error: E) -> Self {
-        Damage(Arc::new(error))
+        let of_header = (&error as &dyn Any).downcast_ref();
+        let is_other_magic =
+            matches!(of_header, Some(FormatError::Header(HeaderError::Magic { .. })));
+        Damage { text: error.to_string(), is_other_magic }
     }
 }
 
