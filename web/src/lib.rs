@@ -10,7 +10,7 @@ mod stored;
 
 use std::fmt::Display;
 
-use blocked_bloom_inspect::{LookupOption, Message, Value};
+use blocked_bloom_inspect::Value;
 
 /// A JSON object of these facts.
 macro_rules! object {
@@ -22,19 +22,6 @@ macro_rules! object {
 }
 
 use object;
-
-/// A text of the library with the names that options have on the page.
-fn text(message: &Message) -> String {
-    message.with_names(|option| match option {
-        LookupOption::Prefix => "a prefix",
-        LookupOption::Column => "a column",
-        LookupOption::RowGroups => "a choice of row groups",
-        LookupOption::ValueType => "a type",
-        LookupOption::Encoded => "hex digits",
-        LookupOption::Layout => "a version",
-        _ => "another option",
-    })
-}
 
 /// Fields of a form: names and values, each ended by a NUL byte. (A reader of JSON would be a tenth
 /// of the module.)

@@ -12,7 +12,7 @@ use blocked_bloom_inspect::{
 };
 
 use crate::keys::{Encoding, keys_of};
-use crate::{Fault, Input, object, text};
+use crate::{Fault, Input, object};
 
 /// Bars of the picture of the blocks' loads: one for four blocks, at most this many.
 const BARS: RangeInclusive<u64> = 8..=64;
@@ -88,7 +88,7 @@ impl File {
                 let message = error.message();
                 let is_layout = message.option() == Some(LookupOption::Layout);
                 let about = is_layout.then_some("version");
-                let error = text(&message);
+                let error = message.to_string();
                 Ok(object! { "format": format.name(), "field": about, "error": error })
             }
             Ok(opened) => {
@@ -137,7 +137,7 @@ impl File {
         options.encoded = encoding != Encoding::Text;
         let warnings = match self.opened()?.lookup(&options) {
             Err(Error::NotLoaded { offset, length }) => return Ok(needs(&[(offset, length)])),
-            Err(error) => return Err(Fault::new("options", text(&error.message()))),
+            Err(error) => return Err(Fault::new("options", error)),
             Ok(lookup) => texts(lookup.warnings()),
         };
         (self.options, self.encoding) = (options, encoding);
@@ -150,10 +150,10 @@ impl File {
         let keys = keys_of(lines, self.encoding)?;
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let opened = self.opened()?;
-        let fault = |error: Error| Fault::new("options", text(&error.message()));
+        let fault = |error: Error| Fault::new("options", error);
         let lookup = opened.lookup(&self.options).map_err(fault)?;
         let bad = |BadKey { index, problem, .. }| {
-            Fault::new("line", format!("line {}: {}", index + 1, text(&problem)))
+            Fault::new("line", format!("line {}: {}", index + 1, problem))
         };
         let mut hits = Bitmask::new();
         lookup.contains_batch(&keys, &mut hits).map_err(bad)?;
@@ -163,7 +163,7 @@ impl File {
             Some(name) => {
                 let column = opened
                     .column(name, &self.options.row_groups)
-                    .map_err(|error| Fault::new("column", text(&error.message())))?;
+                    .map_err(|error| Fault::new("column", error))?;
                 let needed = column.row_groups_to_read(&keys, self.options.encoded).map_err(bad)?;
                 object! { "of": column.row_groups().len(), "needed": needed }
             }
@@ -177,13 +177,13 @@ impl File {
         let keys = keys_of(line, self.encoding)?;
         let Some(key) = keys.first() else { return Ok(Value::List(Vec::new())) };
         let probes = self.opened()?.probes(key, &self.options);
-        let probes = probes.map_err(|error| Fault::new("line", text(&error.message())))?;
+        let probes = probes.map_err(|error| Fault::new("line", error))?;
         Ok(Value::List(probes.iter().map(probe).collect()))
     }
 }
 
 fn texts(warnings: &[Warning]) -> Vec<String> {
-    warnings.iter().map(|warning| text(warning.message())).collect()
+    warnings.iter().map(|warning| warning.to_string()).collect()
 }
 
 fn needs(ranges: &[(u64, u64)]) -> Value {

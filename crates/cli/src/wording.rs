@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use blocked_bloom::FormatError;
-use blocked_bloom::parts::HeaderError;
 use blocked_bloom_inspect::{Error, Format, LookupOption, Message, Unrecognised, Warning};
 
 use crate::failure::Failure;
@@ -25,7 +23,7 @@ pub(crate) fn text(message: &Message) -> String {
 pub(crate) fn error(file: &str, error: &Error) -> Failure {
     if let Error::Damaged { format, damage } = error
         && *format == Format::NATIVE.name()
-        && let Some(FormatError::Header(HeaderError::Magic { .. })) = damage.error().downcast_ref()
+        && damage.is_other_magic()
     {
         let hint = "is it the file of keys? The filter comes first";
         return Failure::of(file, format!("{damage} ({hint})"));

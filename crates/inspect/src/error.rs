@@ -3,9 +3,12 @@
 //! What is wrong is said where it is found: in the module of the system, or in the package that
 //! reads its bytes.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
-use std::sync::Arc;
+
+use blocked_bloom::FormatError;
+use blocked_bloom::parts::HeaderError;
 
 use crate::message::Message;
 
@@ -66,14 +69,7 @@ impl Display for Error {
     }
 }
 
-impl StdError for Error {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        match self {
-            Self::Damaged { damage, .. } => Some(damage.error()),
-            _ => None,
-        }
-    }
-}
+impl StdError for Error {}
 
 impl From<BadKey> for Error {
     fn from(error: BadKey) -> Self {
@@ -81,43 +77,41 @@ impl From<BadKey> for Error {
     }
 }
 
-/// What is wrong with the bytes of a stored filter: the error of the package that reads them.
-///
-/// Two are equal if their texts are.
+/// What is wrong with the bytes of a stored filter, in the words of the package that reads them.
 ///
 /// ```
-/// use blocked_bloom_formats::ClassicalError;
 /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
-/// let file = FileRanges::from(&b"no filter"[..]);
-/// let error = Opened::new("f", &file, Format::GUAVA, None).unwrap_err();
-/// let Error::Damaged { format: "guava", damage } = error else { panic!("{error}") };
-/// assert!(damage.error().is::<ClassicalError>());
+/// let file = FileRanges::from(&[7; 64][..]);
+/// let error = Opened::new("f", &file, Format::NATIVE, None).unwrap_err();
+/// let Error::Damaged { format: "native", damage } = error else { panic!("{error}") };
+/// assert!(damage.is_other_magic());
 /// ```
-#[derive(Clone, Debug)]
-pub struct Damage(Arc<dyn StdError + Send + Sync>);
-
-impl Damage {
-    /// The error itself.
-    pub fn error(&self) -> &(dyn StdError + Send + Sync + 'static) {
-        &*self.0
-    }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    text: String,
+    is_other_magic: bool,
 }
 
-impl PartialEq for Damage {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
+impl Damage {
+    /// Whether the bytes begin as no Bloom filter of this project does: they may be of another
+    /// kind.
+    pub fn is_other_magic(&self) -> bool {
+        self.is_other_magic
     }
 }
 
 impl Display for Damage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(&self.text)
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Damage {
+impl<E: StdError + 'static> From<E> for Damage {
     fn from(error: E) -> Self {
-        Damage(Arc::new(error))
+        let of_header = (&error as &dyn Any).downcast_ref();
+        let is_other_magic =
+            matches!(of_header, Some(FormatError::Header(HeaderError::Magic { .. })));
+        Damage { text: error.to_string(), is_other_magic }
     }
 }
 

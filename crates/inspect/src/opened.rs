@@ -156,9 +156,13 @@ impl<'a> Opened<'a> {
         if lookup.warnings().iter().any(Warning::is_pass_all) || options.prefix.is_some() {
             return Ok(Vec::new());
         }
-        let places = self.stored.places(key, options).into_iter();
+        let places = self.stored.places(key, options).unwrap_or_else(|| {
+            let hasher = self.stored.hash_of_keys().and_then(|key_hash| key_hash.hasher().ok());
+            let hash = hasher.map(|hasher| hasher.hash(key));
+            (0..self.stored.parts()).filter_map(|part| Some((part, hash?))).collect()
+        });
         let probe = |(part, hash)| self.stored.part(part)?.probe(part, hash);
-        Ok(places.filter_map(probe).collect())
+        Ok(places.into_iter().filter_map(probe).collect())
     }
 
     /// The columns of a Parquet file that have filters. None of any other format.

@@ -157,10 +157,13 @@ impl Format {
         match given.iter().find(|&&(of, given)| given && !self.system().options.contains(&of)) {
             None => (self.system().check)(options),
             Some(&(option, _)) => {
-                let formats =
-                    Format::ALL.into_iter().filter(|of| of.system().options.contains(&option));
-                let mut names: Vec<&str> = formats.map(Format::name).collect();
-                names.sort_unstable();
+                let mut names: Vec<&str> = Vec::new();
+                for format in Format::ALL.iter().filter(|of| of.system().options.contains(&option))
+                {
+                    // A sort would be a kilobyte of the page.
+                    let at = names.iter().position(|name| *name > format.name());
+                    names.insert(at.unwrap_or(names.len()), format.name());
+                }
                 let after = format!(" is for {}, not for {self}", names.join(" and "));
                 Err(Message::naming("", option, after))
             }

@@ -281,11 +281,10 @@ pub(crate) trait Stored: Send + Sync {
         None
     }
 
-    /// The parts that a key is looked up in, and its hash there.
-    fn places(&self, key: &[u8], _: &LookupOptions) -> Vec<(usize, u64)> {
-        let hasher = self.hash_of_keys().and_then(|key_hash| key_hash.hasher().ok());
-        let hash = hasher.map(|hasher| hasher.hash(key));
-        (0..self.parts()).filter_map(|part| Some((part, hash?))).collect()
+    /// The parts that a key is looked up in, and its hash there; none if these are all parts, by
+    /// the hash of the filter.
+    fn places(&self, _key: &[u8], _: &LookupOptions) -> Option<Vec<(usize, u64)>> {
+        None
     }
 
     /// A file of filters of columns.

@@ -1,7 +1,10 @@
 //! What the classical filters of Guava, Spark and RedisBloom have in common: their description,
 //! which is that of a compact filter too.
 
+use blocked_bloom_formats::ClassicalError;
+
 use crate::facts::{About, Bits, Facts, sizes};
+use crate::system::{Evidence, Mark};
 use crate::value::Value;
 
 /// Facts of a filter: those of its header, each with a name for programs and one for people, and
@@ -33,4 +36,16 @@ pub(super) fn facts(
     rows.push(("false positives, from the bits", bits.rate()));
     rows.push(("checksum", "none: damage in the bits cannot be seen".to_owned()));
     Facts::new(about, Value::Object(fields), rows)
+}
+
+/// By the length that the first numbers of a file give, if it is the file's: `error` is the one
+/// about its first bytes alone.
+pub(super) fn recognise(file: &Evidence<'_>, error: Option<ClassicalError>) -> Option<Mark> {
+    let (_, length) = file.end?;
+    let expected = match error {
+        None => file.head.len() as u64,
+        Some(ClassicalError::Length { expected, .. }) => expected,
+        Some(_) => return None,
+    };
+    (expected == length).then_some(Mark::Length)
 }

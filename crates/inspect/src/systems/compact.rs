@@ -16,9 +16,8 @@ impl Format {
     /// their own: blocks and eight bytes.
     pub const COMPACT: Format = Format::new(&System::new(
         "compact",
-        "A Bloom filter of this project without a header, for containers that have a checksum of \
-     their own: blocks and eight bytes",
-        "is what its user says: it is part of a container that knows its form",
+        "A Bloom filter of this project without a header: blocks and eight bytes",
+        "has no mark: it is what its user says",
         |source| source.boxed(BloomFilter::from_compact_bytes(source.all()?).map(Compact)),
     ));
 }

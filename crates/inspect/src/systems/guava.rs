@@ -1,17 +1,16 @@
 //! Guava's filters.
 
-use blocked_bloom_formats::ClassicalError;
 use blocked_bloom_formats::guava::{GuavaFilter, Strategy};
 
 use super::classical;
 use crate::error::Error;
 use crate::facts::{About, Facts, bits};
-use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted, answers};
+use crate::system::{Answers, Format, Stored, System, Wanted, answers};
 
 impl Format {
     /// What `writeTo` of Guava's `BloomFilter` wrote.
     pub const GUAVA: Format = Format::new(&System {
-        recognise,
+        recognise: |file| classical::recognise(file, GuavaFilter::from_bytes(file.head).err()),
         ..System::new(
             "guava",
             "What writeTo of Guava's BloomFilter wrote",
@@ -19,16 +18,6 @@ impl Format {
             |source| source.boxed(GuavaFilter::from_bytes(source.all()?)),
         )
     });
-}
-
-fn recognise(file: &Evidence<'_>) -> Option<Mark> {
-    let (_, length) = file.end?;
-    let expected = match GuavaFilter::from_bytes(file.head) {
-        Ok(_) => file.head.len() as u64,
-        Err(ClassicalError::Length { expected, .. }) => expected,
-        Err(_) => return None,
-    };
-    (expected == length).then_some(Mark::Length)
 }
 
 impl Stored for GuavaFilter<&[u8]> {

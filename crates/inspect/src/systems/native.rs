@@ -43,7 +43,7 @@ impl Stored for Native<'_> {
     }
 
     fn damage(&self) -> Option<Damage> {
-        Sealed::damage(self)
+        self.seal.damage()
     }
 
     fn hash_of_keys(&self) -> Option<KeyHash> {
@@ -94,8 +94,8 @@ fn describe(about: &About, sealed: &Native<'_>) -> Facts {
     let filter = &sealed.filter;
     let (params, contents) = (filter.params(), filter.contents());
     // The header was verified when the filter was opened.
-    let probe_scheme = sealed.bytes.get(PROBE_SCHEME).copied();
-    let bits = (!sealed.is_damaged()).then(|| bits!(filter));
+    let probe_scheme = sealed.seal.bytes.get(PROBE_SCHEME).copied();
+    let bits = (!sealed.seal.is_damaged()).then(|| bits!(filter));
     let (hash, seed, tag) = hash_parts(filter.key_hash());
     let json = object! {
         "format_version": VERSION,
@@ -116,10 +116,10 @@ fn describe(about: &About, sealed: &Native<'_>) -> Facts {
         "predicted_false_positive_rate": params.false_positive_rate(),
         "estimated_false_positive_rate": bits.as_ref().map(|bits| bits.false_positive_rate),
         "header_checksum_ok": true,
-        "header_checksum": hex(sealed.header_checksum()),
+        "header_checksum": hex(sealed.seal.header_checksum()),
         "block_checksum_ok": bits.is_some(),
-        "block_checksum_stored": hex(sealed.stored_checksum()),
-        "block_checksum_computed": hex(sealed.computed_checksum()),
+        "block_checksum_stored": hex(sealed.seal.stored_checksum()),
+        "block_checksum_computed": hex(sealed.seal.computed_checksum()),
         "kernel": Kernel::default().name(),
         "kernels_supported": kernels(),
     };
@@ -155,8 +155,8 @@ fn describe(about: &About, sealed: &Native<'_>) -> Facts {
         ("fill ratio", fill),
         ("false positives, predicted", percent(params.false_positive_rate())),
         ("false positives, from the bits", rate),
-        ("header checksum", format!("ok ({})", hex(sealed.header_checksum()))),
-        ("block checksum", sealed.checksum_row()),
+        ("header checksum", format!("ok ({})", hex(sealed.seal.header_checksum()))),
+        ("block checksum", sealed.seal.checksum_row()),
         ("kernel here", kernel()),
     ];
     Facts::new(about, json, rows)

@@ -153,18 +153,16 @@ impl Stored for ParquetFile<'_> {
         self.filter(group, column).ok()?.map(Part::SplitBlock)
     }
 
-    fn places(&self, key: &[u8], options: &LookupOptions) -> Vec<(usize, u64)> {
+    fn places(&self, key: &[u8], options: &LookupOptions) -> Option<Vec<(usize, u64)>> {
         let name = options.column.as_deref().unwrap_or_default();
-        let Ok(column) = column(self, name, &options.row_groups) else { return Vec::new() };
-        let Ok(value) = value_of(column.physical_type(), key, options.encoded) else {
-            return Vec::new();
-        };
+        let column = column(self, name, &options.row_groups).ok()?;
+        let value = value_of(column.physical_type(), key, options.encoded).ok()?;
         let is_chosen = |group: usize| column.row_groups().iter().any(|of| of.row_group == group);
         let is_of_column = |&(_, (group, at)): &(usize, (usize, usize))| {
             is_chosen(group) && self.row_groups()[group].columns()[at].name() == name
         };
         let found = chunks(self).enumerate().filter(is_of_column);
-        found.map(|(part, _)| (part, value.hash())).collect()
+        Some(found.map(|(part, _)| (part, value.hash())).collect())
     }
 
     fn columns(&self) -> Option<&ParquetFile<'_>> {

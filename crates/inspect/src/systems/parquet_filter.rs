@@ -27,7 +27,7 @@ impl Format {
         options: &[LookupOption::ValueType],
         ..System::new(
             "parquet-filter",
-            "A Bloom filter of Parquet: header and bitset, without the file around it",
+            "A Bloom filter of Parquet, without the file around it",
             "begins with its header",
             |source| source.boxed(SplitBlockFilter::from_bytes(source.all()?)),
         )
@@ -90,9 +90,9 @@ impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
         (part == 0).then(|| Part::SplitBlock(self.view()))
     }
 
-    fn places(&self, key: &[u8], options: &LookupOptions) -> Vec<(usize, u64)> {
-        let value = options.value_type.and_then(|of| value_of(of, key, options.encoded).ok());
-        value.map(|value| (0, value.hash())).into_iter().collect()
+    fn places(&self, key: &[u8], options: &LookupOptions) -> Option<Vec<(usize, u64)>> {
+        let value = value_of(options.value_type?, key, options.encoded).ok()?;
+        Some(vec![(0, value.hash())])
     }
 }
 

@@ -12,7 +12,7 @@ impl Format {
     /// filters of their own.
     pub const PARTITION_INDEX: Format = Format::new(&System::own(
         "partition-index",
-        "The index of a filter in partitions, without them",
+        "The index of a filter in partitions",
         INDEX_MAGIC,
         |source| source.boxed(PartitionIndex::from_bytes(source.all()?)),
     ));

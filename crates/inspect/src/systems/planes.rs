@@ -12,12 +12,10 @@ use crate::value::object;
 
 impl Format {
     /// Bit planes, a skip index, of `blocked-bloom-planes`.
-    pub const PLANES: Format = Format::new(&System::own(
-        "planes",
-        "Bit planes, a skip index of blocked-bloom-planes",
-        MAGIC,
-        |source| source.boxed(Planes::from_bytes(source.all()?)),
-    ));
+    pub const PLANES: Format =
+        Format::new(&System::own("planes", "Bit planes, a skip index", MAGIC, |source| {
+            source.boxed(Planes::from_bytes(source.all()?))
+        }));
 }
 
 /// Queries of which a row that may have the phrase satisfies at least one.

@@ -16,7 +16,7 @@ impl Format {
         ..System::new(
             "redisbloom",
             "A file of the replies of RedisBloom's BF.SCANDUMP",
-            "begins with a header of as many links as its length says",
+            "begins with as many links as its length says",
             |source| source.boxed(RedisFilter::from_bytes(source.all()?)),
         )
     });

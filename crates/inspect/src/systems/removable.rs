@@ -14,12 +14,7 @@ impl Format {
     /// A filter that keys can be removed from, of `blocked-bloom-removable`.
     pub const REMOVABLE: Format = Format::new(&System {
         length: Some(|head| sealed::length(RemovableFilter::from_bytes_trusted(head).err())),
-        ..System::own(
-            "removable",
-            "A filter that keys can be removed from, of blocked-bloom-removable",
-            MAGIC,
-            open,
-        )
+        ..System::own("removable", "A filter that keys can be removed from", MAGIC, open)
     });
 }
 
@@ -56,10 +51,10 @@ impl Stored for Removable<'_> {
             "bits_per_key": bits_per_key,
             "estimated_false_positive_rate": rate,
             "header_checksum_ok": true,
-            "header_checksum": hex(self.header_checksum()),
-            "line_checksum_ok": !self.is_damaged(),
-            "line_checksum_stored": hex(self.stored_checksum()),
-            "line_checksum_computed": hex(self.computed_checksum()),
+            "header_checksum": hex(self.seal.header_checksum()),
+            "line_checksum_ok": !self.seal.is_damaged(),
+            "line_checksum_stored": hex(self.seal.stored_checksum()),
+            "line_checksum_computed": hex(self.seal.computed_checksum()),
             "kernel": Kernel::default().name(),
             "kernels_supported": kernels(),
         };
@@ -76,15 +71,15 @@ impl Stored for Removable<'_> {
                 bits_per_key.map_or("no keys".to_owned(), |bits| format!("{bits:.2}")),
             ),
             ("false positives, from the load", percent(rate)),
-            ("header checksum", format!("ok ({})", hex(self.header_checksum()))),
-            ("line checksum", self.checksum_row()),
+            ("header checksum", format!("ok ({})", hex(self.seal.header_checksum()))),
+            ("line checksum", self.seal.checksum_row()),
             ("kernel here", kernel()),
         ];
         Facts::new(about, json, rows)
     }
 
     fn damage(&self) -> Option<Damage> {
-        Sealed::damage(self)
+        self.seal.damage()
     }
 
     fn hash_of_keys(&self) -> Option<KeyHash> {

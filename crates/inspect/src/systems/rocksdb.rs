@@ -74,8 +74,8 @@ impl Stored for FilterBlock<&[u8]> {
         self.view().filter(|_| part == 0).map(Part::Bloom)
     }
 
-    fn places(&self, key: &[u8], _: &LookupOptions) -> Vec<(usize, u64)> {
-        vec![(0, hash_key(key))]
+    fn places(&self, key: &[u8], _: &LookupOptions) -> Option<Vec<(usize, u64)>> {
+        Some(vec![(0, hash_key(key))])
     }
 }
 
@@ -200,12 +200,12 @@ impl Stored for SstFilter<'_> {
         self.filter_blocks().nth(part)?.view().map(Part::Bloom)
     }
 
-    fn places(&self, key: &[u8], _: &LookupOptions) -> Vec<(usize, u64)> {
+    fn places(&self, key: &[u8], _: &LookupOptions) -> Option<Vec<(usize, u64)>> {
         let hash = hash_key(key);
-        match self.partition(key) {
+        Some(match self.partition(key) {
             Some(partition) => vec![(partition, hash)],
             None => (0..self.filter_blocks().count()).map(|part| (part, hash)).collect(),
-        }
+        })
     }
 }
 

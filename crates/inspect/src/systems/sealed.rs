@@ -13,8 +13,13 @@ const HEADER_CHECKSUM: usize = 56;
 
 /// A filter and its bytes.
 pub(super) struct Sealed<'a, F> {
-    pub(super) bytes: &'a [u8],
     pub(super) filter: F,
+    pub(super) seal: Seal<'a>,
+}
+
+/// The bytes of a filter, and what is wrong with them.
+pub(super) struct Seal<'a> {
+    pub(super) bytes: &'a [u8],
     /// The error about the checksum of what follows the header, and what that has instead.
     damage: Option<(FormatError, u64)>,
 }
@@ -35,9 +40,11 @@ impl<'a, F> Sealed<'a, F> {
             }
             Err(error) => return Err(error),
         };
-        Ok(Sealed { bytes, filter, damage })
+        Ok(Sealed { filter, seal: Seal { bytes, damage } })
     }
+}
 
+impl Seal<'_> {
     pub(super) fn damage(&self) -> Option<Damage> {
         self.damage.as_ref().map(|(error, _)| (*error).into())
     }

@@ -1,6 +1,5 @@
 //! Spark's filters.
 
-use blocked_bloom_formats::ClassicalError;
 use blocked_bloom_formats::parquet::{PhysicalType, Value};
 use blocked_bloom_formats::spark::{SparkFilter, SparkHash, Version};
 
@@ -8,13 +7,13 @@ use super::classical;
 use crate::error::{BadKey, Error};
 use crate::facts::{About, Facts, bits};
 use crate::message::{LookupOption, Message};
-use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted};
+use crate::system::{Answers, Format, Stored, System, Wanted};
 use crate::typed::{type_name, value_of};
 
 impl Format {
     /// What `writeTo` of Spark's `BloomFilter` wrote.
     pub const SPARK: Format = Format::new(&System {
-        recognise,
+        recognise: |file| classical::recognise(file, SparkFilter::from_bytes(file.head).err()),
         options: &[LookupOption::ValueType],
         check: |options| spark_type(options.value_type).map(drop),
         ..System::new(
@@ -24,16 +23,6 @@ impl Format {
             |source| source.boxed(SparkFilter::from_bytes(source.all()?)),
         )
     });
-}
-
-fn recognise(file: &Evidence<'_>) -> Option<Mark> {
-    let (_, length) = file.end?;
-    let expected = match SparkFilter::from_bytes(file.head) {
-        Ok(_) => file.head.len() as u64,
-        Err(ClassicalError::Length { expected, .. }) => expected,
-        Err(_) => return None,
-    };
-    (expected == length).then_some(Mark::Length)
 }
 
 /// The type of keys of a Spark filter: numbers, which Spark widens to 64 bits, or bytes, unless the
