@@ -76,7 +76,7 @@ impl Sizing {
     }
 
     /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the
-    /// filter can be folded ([`BloomFilter::fold`](crate::BloomFilter::fold)) to many smaller sizes
+    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) to many smaller sizes
     /// later.
     ///
     /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
