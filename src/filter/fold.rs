@@ -26,10 +26,10 @@ impl BloomFilter {
     ///
     /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
     /// rejected after about `rate` of the blocks. For rates of a tenth and less, one to five passes
-    /// over the filter were measured; for a rate of one half and 288 divisors, fifteen. Then works in
-    /// place; what is left moves to memory of its own size, so that for a moment the filter takes `1
-    /// + 1 / divisor` times its memory. Without memory for that it keeps what it has, and only
-    /// [`to_bytes`](Self::to_bytes) and copies are smaller.
+    /// over the filter were measured; for a rate of one half and 288 divisors, fifteen. Then works
+    /// in place; what is left moves to memory of its own size, so that for a moment the filter
+    /// takes `1 + 1 / divisor` times its memory. Without memory for that it keeps what it has, and
+    /// only [`to_bytes`](Self::to_bytes) and copies are smaller.
     ///
     /// # Errors
     ///
@@ -59,9 +59,9 @@ impl<D: Blocks> BloomFilter<D> {
     /// Exact: the bytes are those of a filter that was built with that many blocks, the same probes
     /// and the same keys. The number of keys inserted stays, and so do the probes, which fit the
     /// size the filter was made for: fold a filter that received fewer keys than it was sized for.
-    /// [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be folded by
-    /// many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as it
-    /// is.
+    /// [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be folded
+    /// by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as
+    /// it is.
     ///
     /// Cost: reads every block once; allocates the folded filter only.
     ///

@@ -19,8 +19,8 @@ use crate::probe::Block;
 /// (Zen 5, 100 M keys).
 const FEWER: usize = 4;
 
-/// Keys of a batch that are tested without a jump, after as many were prefetched. 16 took 1.2 of the
-/// time in filters little larger than the cache (Zen 4).
+/// Keys of a batch that are tested without a jump, after as many were prefetched. 16 took 1.2 of
+/// the time in filters little larger than the cache (Zen 4).
 const STEP: usize = 4;
 
 /// # Safety
