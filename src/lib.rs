@@ -11,11 +11,7 @@
 //!
 #![cfg_attr(doc, doc = include_str!("../docs/img/block.svg"))]
 //!
-//! ```toml
-//! [dependencies]
-//! # Rust 1.89 or later. Before 0.1 is published: { git = "the repository's address" }
-//! blocked-bloom = "0.1"
-//! ```
+//! Rust 1.89 or later.
 //!
 //! # From flush to MultiGet
 //!
@@ -85,11 +81,12 @@
 //!
 #![cfg_attr(
     all(doc, feature = "std"),
-    doc = "The [guides](guides) are pages of this documentation: [for engine authors](guides::guide), [filters in a running
-engine](guides::running), [which filter when](guides::alternatives), [choosing parameters](guides::parameters),
+    doc = "The [guides](guides) are pages of this documentation: [for engine
+authors](guides::guide), [filters in a running engine](guides::running), [which filter
+when](guides::alternatives), [choosing parameters](guides::parameters),
 [partitions](guides::partitioned), [filters that grow](guides::growing), [coming from another
-crate](guides::migrating), [writing an adapter](guides::adapter), the [stored format](guides::format) and [the inside of the
-crate](guides::internals).
+crate](guides::migrating), [writing an adapter](guides::adapter), the [stored
+format](guides::format) and [the inside of the crate](guides::internals).
 
 "
 )]

@@ -1,10 +1,10 @@
 //! Filling filters with several threads, in the caller's rayon pool: reached only from methods
 //! `par_*`.
 //!
-//! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of the
-//! hashes: each chunk is reordered by cut, and one task per cut inserts into blocks that no other
-//! task holds. No atomics, no locks, and the same bytes at any thread count, since OR-ing bits
-//! commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per chunk.
+//! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of
+//! the hashes: each chunk is reordered by cut, and one task per cut inserts into blocks that no
+//! other task holds. No atomics, no locks, and the same bytes at any thread count, since OR-ing
+//! bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per chunk.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;

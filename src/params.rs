@@ -4,12 +4,8 @@
 //! e^(-kn/m))^k` is not used: it is too low for blocked filters, by 13 % at 10 bits per key and 40
 //! % at 16.
 //!
-//! The rate of a block holding `j` keys, `b = k j` probes: with `p = 1 - (511/512)^b` the mean fill
-//! and `V = [512·511·(510/512)^b + 512·(511/512)^b - 512²·(511/512)^(2b)] / 512²` its variance
-//! (occupancy of 512 cells by `b` balls), the mean of `fill^k` to second order is `p^k (1 + k(k-1)
-//! V / (2 p²))`. To it comes the chance `j / 2^32` that a key of the block has the same high hash
-//! half, and so the same probes. The filter's rate averages this over `j ~ Binomial(keys, 1 /
-//! blocks)`.
+//! `docs/parameters.md` has the formula and its terms: the mean of `fill^k` to second order,
+//! averaged over the number of keys in a block.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -76,8 +72,8 @@ impl Sizing {
     }
 
     /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the
-    /// filter can be folded ([`BloomFilter::fold`](crate::BloomFilter::fold)) to many smaller sizes
-    /// later.
+    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) to many smaller
+    /// sizes later.
     ///
     /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
     /// them: by every power of two up to it the filter can be folded. Price: at most 1/64 (1.6 %)
@@ -319,8 +315,8 @@ fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
     })
 }
 
-/// The false-positive rate of `keys` distinct keys in `blocks` blocks, see the top of this file: of
-/// all terms that change the sum.
+/// The false-positive rate of `keys` distinct keys in `blocks` blocks, by the formula of
+/// `docs/parameters.md`: of all terms that change the sum.
 fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
     strided_rate(keys, blocks, probes, 1, f64::EPSILON / 4.0)[0]
 }

@@ -216,14 +216,6 @@ impl Display for ExtractorNameError {
 impl core::error::Error for ExtractorNameError {}
 
 /// The rule of a name, except custom ones: what a configuration file or a command line holds.
-///
-/// ```
-/// use blocked_bloom::PrefixExtractor;
-/// let by_slash = PrefixExtractor::delimiter(b'/', 2);
-/// for rule in [PrefixExtractor::fixed(4), PrefixExtractor::capped(8), by_slash] {
-///     assert_eq!(rule.name().parse(), Ok(rule));
-/// }
-/// ```
 impl core::str::FromStr for PrefixExtractor {
     type Err = ExtractorNameError;
 

@@ -30,19 +30,6 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As `insert`.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, PrefixExtractor, Sizing};
-    /// let tenant = PrefixExtractor::fixed(4);
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(tenant.clone());
-    /// let mut builder = options.builder();
-    /// builder.insert_with_prefix("ab12/apple", Some(b"ab12"))?;
-    /// builder.insert_with_prefix("ab1", None)?;
-    /// assert_eq!(builder.len(), 3);
-    /// let filter = builder.finish()?;
-    /// assert!(filter.contains("ab1") && filter.contains_prefix(&tenant, "ab12/"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn insert_with_prefix(
         &mut self,

@@ -14,7 +14,7 @@ use super::insert::{insert_keys, insert_methods};
 use super::{BloomFilter, Filter, Meta};
 use crate::batch::LengthError;
 use crate::bitmask::Bitmask;
-use crate::buffer::{AllocError, AtomicBuffer, AtomicWord};
+use crate::buffer::{AtomicBuffer, AtomicWord};
 use crate::hash::{Key, KeyError, KeyHash};
 use crate::kernel::{Kernel, Prefetch, PrefetchAhead, prefetch_block};
 use crate::params::Params;
@@ -24,7 +24,8 @@ use crate::probe::{self, BLOCK_BYTES};
 ///
 /// For a memtable: writers insert, readers look up, at the same time. Share it by reference or in
 /// an `Arc`; a filter that one thread owns is better a [`BloomFilter`], whose batches are answered
-/// by a SIMD kernel.
+/// by a SIMD kernel. [`FilterOptions::atomic_filter`](crate::FilterOptions::atomic_filter) makes an
+/// empty one, `from` one of a filter that there is.
 ///
 /// **What a reader finds.** A key is never absent for a thread that learned of its insertion: if
 /// `insert` returned before `contains` was called, and that order was established by any
@@ -73,15 +74,6 @@ pub struct AtomicBloomFilter {
 }
 
 impl AtomicBloomFilter {
-    /// An empty filter of the given shape and hash; pass-all if `params` are.
-    ///
-    /// # Errors
-    ///
-    /// [`AllocError`] if there is no memory for the blocks.
-    pub fn new(params: Params, key_hash: KeyHash) -> Result<Self, AllocError> {
-        BloomFilter::new(params, key_hash).map(Self::from)
-    }
-
     /// Adds a key. Returns true if it was certainly not there before, as
     /// [`insert_hash`](Self::insert_hash) says it.
     ///
@@ -235,13 +227,6 @@ impl From<BloomFilter> for AtomicBloomFilter {
         let BloomFilter { data, meta, kernel, answers } = filter;
         let blocks = AtomicBuffer::new(data);
         AtomicBloomFilter { blocks, meta, kernel, answers, additions: Additions::default() }
-    }
-}
-
-/// [`AtomicBloomFilter::into_filter`].
-impl From<AtomicBloomFilter> for BloomFilter {
-    fn from(filter: AtomicBloomFilter) -> Self {
-        filter.into_filter()
     }
 }
 

@@ -14,49 +14,6 @@ use crate::params::{self, ParamsError};
 use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
-    /// Makes the filter smaller by a divisor of its number of blocks, by OR-ing this many adjacent
-    /// blocks into one.
-    ///
-    /// Exact: the bytes are then those of a filter that was built with that many blocks, the same
-    /// probes and the same keys. The number of keys inserted stays, and so do the probes, which fit
-    /// the size the filter was made for: fold a filter that received fewer keys than it was sized
-    /// for. [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be
-    /// folded by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape,
-    /// stays as it is.
-    ///
-    /// Cost: reads every block once. Works in place; then what is left moves to memory of its own
-    /// size, so that for a moment the filter takes `1 + 1 / divisor` times its memory. Without
-    /// memory for that it keeps what it has, and only [`to_bytes`](Self::to_bytes) and copies are
-    /// smaller.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamsError::NotADivisor`] naming the nearest divisors; the filter is then unchanged. 0
-    /// divides nothing.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, KeyHash, Sizing};
-    /// let params = Sizing::BitsPerKey(10.0).foldable_params(100_000)?;
-    /// let mut filter = BloomFilter::new(params, KeyHash::default())?;
-    /// filter.insert("one key came instead of a hundred thousand")?;
-    /// filter.fold(16)?;
-    /// assert_eq!(filter.params().blocks(), params.blocks() / 16);
-    /// assert!(filter.contains("one key came instead of a hundred thousand"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fold(&mut self, divisor: u32) -> Result<(), ParamsError> {
-        let left = blocks_left(&self.view(), divisor)?;
-        let blocks = &mut self.data;
-        let group = blocks.len() / left as usize;
-        if group > 1 {
-            for to in 0..left as usize {
-                blocks[to] = or_of(&blocks[to * group..][..group]);
-            }
-            blocks.keep_first(left);
-        }
-        Ok(())
-    }
-
     /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and
     /// returns the divisor it was folded by: 1 if no smaller size keeps the rate, or if the filter
     /// itself exceeds it.
@@ -68,9 +25,11 @@ impl BloomFilter {
     /// those the filter was made with, also where its new size would have been given others.
     ///
     /// Cost: one pass over the blocks per larger divisor tried; a divisor that is far too large is
-    /// rejected after about `rate` of the blocks. Then [`fold`](Self::fold). For rates of a tenth
-    /// and less, one to five passes over the filter were measured; for a rate of one half and 288
-    /// divisors, fifteen.
+    /// rejected after about `rate` of the blocks. For rates of a tenth and less, one to five passes
+    /// over the filter were measured; for a rate of one half and 288 divisors, fifteen. Then works
+    /// in place; what is left moves to memory of its own size, so that for a moment the filter
+    /// takes `1 + 1 / divisor` times its memory. Without memory for that it keeps what it has, and
+    /// only [`to_bytes`](Self::to_bytes) and copies are smaller.
     ///
     /// # Errors
     ///
@@ -81,21 +40,35 @@ impl BloomFilter {
         let mut divisors = divisors_down(view.blocks().len() as u32);
         let divisor = divisors.find(|&divisor| divisor == 1 || keeps(&view, divisor, rate));
         let divisor = divisor.unwrap_or(1);
-        let folded = self.fold(divisor);
-        debug_assert_eq!(folded, Ok(()), "it divides the blocks");
+        if divisor > 1 {
+            let (group, blocks) = (divisor as usize, &mut self.data);
+            let left = blocks.len() / group;
+            for to in 0..left {
+                blocks[to] = or_of(&blocks[to * group..][..group]);
+            }
+            blocks.keep_first(left as u32);
+        }
         Ok(divisor)
     }
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// A smaller copy: [`BloomFilter::fold`] without the filter of full size in owned memory.
+    /// A copy that is smaller by a divisor of the number of blocks: this many adjacent blocks are
+    /// OR-ed into one.
+    ///
+    /// Exact: the bytes are those of a filter that was built with that many blocks, the same probes
+    /// and the same keys. The number of keys inserted stays, and so do the probes, which fit the
+    /// size the filter was made for: fold a filter that received fewer keys than it was sized for.
+    /// [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be folded
+    /// by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as
+    /// it is.
     ///
     /// Cost: reads every block once; allocates the folded filter only.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Params`] if the divisor does not divide the number of blocks,
-    /// [`BuildError::Alloc`] if there is no memory for the copy.
+    /// [`BuildError::Params`] with [`ParamsError::NotADivisor`] naming the nearest divisors (0
+    /// divides nothing), [`BuildError::Alloc`] if there is no memory for the copy.
     pub fn folded(&self, divisor: u32) -> Result<BloomFilter, BuildError> {
         // The blocks once: the owner of stored bytes may lend others the next time.
         let view = self.view();

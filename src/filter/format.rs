@@ -106,17 +106,6 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// [`from_bytes`](Self::from_bytes) for a filter of this hash, or one that answers "maybe" to
     /// everything and the reason, for the log: an engine that goes on stays correct, and reads more
     /// than it had to. The bytes are kept either way.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    /// let stored = options.builder().finish()?.to_bytes();
-    /// let (filter, error) = BloomFilter::open_or_pass_all(&stored, options.key_hash());
-    /// assert!(error.is_none() && !filter.contains("apple"));
-    /// let (filter, error) = BloomFilter::open_or_pass_all(&stored[..100], options.key_hash());
-    /// assert!(error.is_some() && filter.contains("apple"));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
         let data = Stored::new(bytes);
         let opened =

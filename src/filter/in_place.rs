@@ -23,23 +23,7 @@ impl BloomFilter {
     /// Cost: in the cache twice that of [`contains_hash`](Self::contains_hash) of an opened filter;
     /// opening the filter for each lookup would take eleven times as long as this (`cargo bench
     /// --bench engine`). From memory it reads two cache lines, of the header and of the block. Keep
-    /// a filter open where you can.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
-    /// let mut builder = options.builder();
-    /// builder.insert("apple")?;
-    /// let stored = builder.finish()?.to_bytes();
-    ///
-    /// let hasher = options.hasher()?;
-    /// let key_hash = options.key_hash();
-    /// let contains =
-    ///     |bytes, key| BloomFilter::contains_hash_in(bytes, key_hash, hasher.hash(key));
-    /// assert!(contains(&stored, "apple") && !contains(&stored, "banana"));
-    /// assert!(contains(&stored[..100], "banana")); // no filter: maybe
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// a filter open where you can. [`to_compact_bytes`](Self::to_compact_bytes) has an example.
     #[inline]
     pub fn contains_hash_in(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
         let Some((header, blocks)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return true };

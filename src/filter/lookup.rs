@@ -44,8 +44,9 @@ impl<D: Blocks> BloomFilter<D> {
     /// Allocates nothing and keeps no borrow.
     ///
     /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
-    /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory at
-    /// the same time (`cargo bench --bench engine`). A filter that is in the cache gains nothing.
+    /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory
+    /// at the same time (`cargo bench --bench engine`). A filter that is in the cache gains
+    /// nothing.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch_block::<2, 1, _>(self.blocks(), hash);

@@ -143,7 +143,7 @@ pub enum MergeError {
         right: KeyHash,
     },
     /// Different number of blocks. Where one is a multiple of the other and the probes are the
-    /// same, [`fold`](crate::BloomFilter::fold) the larger.
+    /// same, fold the larger ([`folded`](crate::BloomFilter::folded)).
     BlocksMismatch {
         /// Blocks of the receiving filter.
         left: u32,

@@ -133,9 +133,12 @@ fn results_of_the_wrong_length() {
 
 #[test]
 fn folding_and_merging() {
-    let error = empty(6, 3).fold(4).unwrap_err();
-    begins(error, "4 does not divide 6 blocks: fold by 3 or 6");
-    begins(empty(1, 3).fold(2).unwrap_err(), "2 does not divide 1 block: fold by 1");
+    for (blocks, divisor, text) in [
+        (6, 4, "4 does not divide 6 blocks: fold by 3 or 6"),
+        (1, 2, "2 does not divide 1 block: fold by 1"),
+    ] {
+        check(empty(blocks, 3).folded(divisor).unwrap_err(), text, Some(text));
+    }
 
     check(MergeError::from(ALLOC), NO_MEMORY, Some(NO_MEMORY));
     let merge =

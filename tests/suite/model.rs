@@ -72,7 +72,7 @@ proptest! {
                     for key in &keys {
                         other.insert(key).unwrap();
                     }
-                    other.fold(folded_by).unwrap();
+                    other = other.folded(folded_by).unwrap();
                     filter.union_with(&other).unwrap();
                     model.extend(keys);
                 }
@@ -87,7 +87,7 @@ proptest! {
                     let divisors: Vec<u32> =
                         (1..=blocks).filter(|&divisor| blocks.is_multiple_of(divisor)).collect();
                     let divisor = divisors[which % divisors.len()];
-                    filter.fold(divisor).unwrap();
+                    filter = filter.folded(divisor).unwrap();
                     folded_by *= divisor;
                 }
                 Step::Clear => {

@@ -450,10 +450,9 @@ fn only_filters_of_the_same_kind_merge() {
             assert_eq!(same, a);
         }
     }
-    let mut folded = of(&options.with_prefixes(four.clone()), 0..30);
-    let before = folded.contents();
-    folded.fold(folded.params().blocks()).unwrap();
-    assert_eq!(folded.contents(), before);
+    let filter = of(&options.with_prefixes(four.clone()), 0..30);
+    let folded = filter.folded(filter.params().blocks()).unwrap();
+    assert_eq!(folded.contents(), filter.contents());
     assert!(folded.contains_prefix(&four, key(12)));
 }
 
