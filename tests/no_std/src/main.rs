@@ -15,7 +15,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
 
-use blocked_bloom::{Bitmask, BloomFilter, FilterOptions, KeyHash, Sizing};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout as Words};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
