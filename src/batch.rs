@@ -163,7 +163,7 @@ pub struct LengthError {
 
 impl LengthError {
     /// Checks that there is exactly one word per 64 keys, rounded up: for types of other packages
-    /// that implement [`Filter`].
+    /// that implement [`Filter`](crate::Filter).
     ///
     /// # Errors
     ///

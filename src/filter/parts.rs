@@ -109,7 +109,8 @@ impl<D> BloomFilter<D> {
 }
 
 impl BloomFilter {
-    /// Has the allocator move the blocks: see [`BlockBuffer::reallocate`].
+    /// Has the allocator move the blocks: see
+    /// [`BlockBuffer::reallocate`](crate::parts::BlockBuffer::reallocate).
     pub fn reallocate(&mut self) {
         self.data.reallocate();
     }

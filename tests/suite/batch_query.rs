@@ -293,7 +293,7 @@ fn keys_whose_hash_is_not_known() {
         none.contains_u64s(&integers, &mut hits);
         assert_eq!(hits.count_hits(), length);
         assert!(keys.iter().all(|key| none.contains(key)));
-        let present = |i: &usize| i % 2 == 0 || keys[*i][1] == 3;
+        let present = |i: &usize| i.is_multiple_of(2) || keys[*i][1] == 3;
         some.contains_batch(keys, &mut hits);
         assert!((0..length).filter(present).all(|i| hits.get(i) == Some(true)));
         some.contains_u64s(&integers, &mut hits);

@@ -484,7 +484,7 @@ fn no_merge_loses_keys_without_a_prefix() {
             }
         }
         let mut all = without_bits.clone();
-        if all.union_all([&other, &without_bits]).is_ok() {
+        if all.union_all([other, &without_bits]).is_ok() {
             is_safe(&all);
         }
     }
