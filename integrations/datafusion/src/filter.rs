@@ -3,7 +3,9 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blocked_bloom::{BloomFilter, Filter, FilterContents, FilterOptions, MergeError, Params, Sizing};
+use blocked_bloom::{
+    BloomFilter, Filter, FilterContents, FilterOptions, MergeError, Params, Sizing,
+};
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
