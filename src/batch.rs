@@ -26,23 +26,6 @@ const GROUPS_AHEAD: usize = 2;
 ///
 /// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written
 /// then.
-///
-/// ```
-/// use blocked_bloom::parts::look_up_keys;
-/// use blocked_bloom::{Filter, FilterOptions};
-/// let mut filter = FilterOptions::default().empty_filter(100)?;
-/// filter.insert_hash(0x9c1c_34f1_0a4e_7ab3)?;
-/// let mut words = [0];
-/// look_up_keys(
-///     &["apple", "banana"],
-///     &mut words,
-///     |key: &&str| if *key == "apple" { 0x9c1c_34f1_0a4e_7ab3 } else { 5 },
-///     Some(|hash| filter.prefetch_hash(hash)),
-///     |hashes, words| _ = filter.contains_hashes_into(hashes, words),
-/// )?;
-/// assert_eq!(words, [0b01]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[inline]
 pub fn look_up_keys<K>(
     keys: &[K],
@@ -53,23 +36,24 @@ pub fn look_up_keys<K>(
 ) -> Result<(), LengthError> {
     LengthError::check(keys.len(), words)?;
     match prefetch {
-        None => look_up(keys, words, hash, None::<fn(&[u64])>, contains),
-        Some(prefetch) => {
-            let hash = |key: &K| {
-                let hash = hash(key);
-                prefetch(hash);
-                hash
-            };
-            if words.len() <= 1 {
-                look_up(keys, words, hash, None::<fn(&[u64])>, contains);
-                return Ok(());
-            }
+        Some(prefetch) if words.len() > 1 => {
             // If a key panics when it is read, what is left says "maybe".
             bitmask::fill_with_hits(words, keys.len());
             let load = |keys: &[K], group: &mut [u64]| {
-                group.iter_mut().zip(keys).for_each(|(to, key)| *to = hash(key));
+                for (to, key) in group.iter_mut().zip(keys) {
+                    *to = hash(key);
+                    prefetch(*to);
+                }
             };
             look_up_ahead(keys, words, load, contains);
+        }
+        prefetch => {
+            let hash = |key: &K| {
+                let hash = hash(key);
+                prefetch.iter().for_each(|prefetch| prefetch(hash));
+                hash
+            };
+            look_up(keys, words, hash, None::<fn(&[u64])>, contains);
         }
     }
     Ok(())

@@ -121,12 +121,6 @@ impl Bitmask {
 }
 
 /// Writes "maybe" for `len` keys, into one word per 64, and zeros past the last key.
-///
-/// ```
-/// let mut words = [0; 2];
-/// blocked_bloom::parts::fill_with_hits(&mut words, 66);
-/// assert_eq!(words, [u64::MAX, 0b11]);
-/// ```
 pub fn fill_with_hits(words: &mut [u64], len: usize) {
     for (i, word) in words.iter_mut().enumerate() {
         *word = used(len, i);

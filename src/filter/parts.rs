@@ -12,6 +12,14 @@ use crate::probe::{Block, MAX_PROBES};
 ///
 /// Whatever lends a slice of blocks does. If it lends another number of blocks later than at first,
 /// a key that is there may be answered "absent".
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, parts::Blocks};
+/// fn is_there(filter: &BloomFilter<impl Blocks>, key: &str) -> bool {
+///     filter.contains(key)
+/// }
+/// assert!(is_there(&BloomFilter::pass_all(Default::default()), "apple"));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` holds no blocks of a filter",
     label = "holds no blocks",
@@ -24,6 +32,15 @@ pub trait Blocks: AsRef<[Block]> {}
 impl<D: AsRef<[Block]>> Blocks for D {}
 
 /// Blocks that can be added to: memory of a filter's own, or a slice that is lent to be changed.
+///
+/// ```
+/// use blocked_bloom::{BloomFilter, KeyError, parts::BlocksMut};
+/// fn add(filter: &mut BloomFilter<impl BlocksMut>) -> Result<(), KeyError> {
+///     filter.insert_batch(&["apple", "banana"])
+/// }
+/// add(&mut blocked_bloom::FilterOptions::default().empty_filter(2)?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a filter whose blocks are in `{Self}` cannot be added to",
     label = "this filter was opened or borrowed",
