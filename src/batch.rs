@@ -60,7 +60,16 @@ pub fn look_up_keys<K>(
                 prefetch(hash);
                 hash
             };
-            look_up(keys, words, hash, Some(|_: &[u64]| {}), contains);
+            if words.len() <= 1 {
+                look_up(keys, words, hash, None::<fn(&[u64])>, contains);
+                return Ok(());
+            }
+            // If a key panics when it is read, what is left says "maybe".
+            bitmask::fill_with_hits(words, keys.len());
+            let load = |keys: &[K], group: &mut [u64]| {
+                group.iter_mut().zip(keys).for_each(|(to, key)| *to = hash(key));
+            };
+            look_up_ahead(keys, words, load, contains);
         }
     }
     Ok(())
@@ -86,7 +95,15 @@ pub(crate) fn look_up<K>(
             prefetch.iter().for_each(|prefetch| prefetch(hashes));
             contains(hashes, words);
         }
-        (words, Some(prefetch)) => look_up_ahead(keys, words, hash, prefetch, contains),
+        (words, Some(prefetch)) => {
+            let mut memory = [MaybeUninit::uninit(); GROUP];
+            let load = |keys: &[K], group: &mut [u64]| {
+                let hashes = hash.hash_keys(keys, &mut memory);
+                prefetch(hashes);
+                group.copy_from_slice(hashes);
+            };
+            look_up_ahead(keys, words, load, contains);
+        }
         (words, None) => look_up_many(keys, words, hash, contains),
     }
 }
@@ -106,21 +123,17 @@ fn look_up_many<K>(
     }
 }
 
-/// Hashes and prefetches a group, then looks up the one before the last. Not inlined, as above.
+/// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not inlined,
+/// as above.
 #[inline(never)]
 fn look_up_ahead<K>(
     keys: &[K],
     words: &mut [u64],
-    hash: impl HashKeys<K>,
-    prefetch: impl Fn(&[u64]),
+    mut load: impl FnMut(&[K], &mut [u64]),
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
-    let (mut memory, mut ring) = ([MaybeUninit::uninit(); GROUP], [[0; GROUP]; GROUPS_AHEAD + 1]);
-    let mut load = |keys: &[K], group: &mut [u64; GROUP]| {
-        let hashes = hash.hash_keys(keys, &mut memory);
-        prefetch(hashes);
-        group[..keys.len()].copy_from_slice(hashes);
-    };
+    let mut ring = [[0; GROUP]; GROUPS_AHEAD + 1];
+    let mut load = |keys: &[K], group: &mut [u64; GROUP]| load(keys, &mut group[..keys.len()]);
     let mut later = keys.chunks(GROUP);
     later.by_ref().take(GROUPS_AHEAD).zip(&mut ring).for_each(|(keys, group)| load(keys, group));
     for (i, (keys, word)) in keys.chunks(GROUP).zip(words).enumerate() {

@@ -9,7 +9,7 @@ mod server;
 
 use std::time::Instant;
 
-use blocked_bloom::Bitmask;
+use blocked_bloom::{Bitmask, Filter};
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;
 

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use blocked_bloom::parts::{HEADER_BYTES, Header};
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, FilterContents, FilterOptions, KeyHash, Params, Sizing,
+    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash, Params, Sizing,
 };
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 

@@ -77,15 +77,21 @@ enum Reader<D> {
 #[derive(Clone, Copy)]
 struct Bits<D>(Stored<D>);
 
-/// One full block if the owner of the bytes lends others.
 impl<D: AsRef<[u8]>> AsRef<[Block]> for Bits<D> {
     #[inline]
     fn as_ref(&self) -> &[Block] {
         match self.0.bytes().and_then(<[u8]>::split_last_chunk::<TRAILER_BYTES>) {
             Some((bits, _)) => bits.as_chunks().0,
-            None => &[[0xff; BLOCK_BYTES]],
+            None => full_block(),
         }
     }
+}
+
+/// What answers "maybe" where the owner of the bytes lends others. Cold: else the blocks are chosen by
+/// a conditional move, which the address of the hash's block waits for.
+#[cold]
+fn full_block() -> &'static [Block] {
+    &[[0xff; BLOCK_BYTES]]
 }
 
 impl<D: AsRef<[u8]>> AsRef<[u8]> for Bits<D> {

@@ -1,6 +1,6 @@
 //! Many keys, compared with a growing filter here, which must give the same answers key by key.
 
-use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 
 use crate::server::{Server, call, command, dump, info, items, stored_capacity};
