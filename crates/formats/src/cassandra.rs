@@ -15,7 +15,10 @@
 //! use blocked_bloom::Bitmask;
 //! use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
 //!
-//! # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
+//! # let bytes = include_bytes!(concat!(
+//! #     env!("CARGO_MANIFEST_DIR"),
+//! #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
+//! # ));
 //! let layout = Layout::of_file_name("data/store/fruit-6d1e/nb-1-big-Filter.db")?;
 //! let filter = CassandraFilter::from_bytes(bytes, layout)?;
 //! assert!(filter.contains("apple"));

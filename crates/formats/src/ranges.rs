@@ -15,7 +15,10 @@ use alloc::vec::Vec;
 /// # #[cfg(feature = "rocksdb")] {
 /// use blocked_bloom_formats::FileRanges;
 /// use blocked_bloom_formats::rocksdb::{RocksdbError, SstFilter};
-/// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst"));
+/// # let stored = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst"
+/// # ));
 /// let mut file = FileRanges::new(stored.len() as u64);
 /// let filter = loop {
 ///     match SstFilter::open_ranges(&file) {

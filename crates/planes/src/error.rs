@@ -152,7 +152,8 @@ impl Display for PlanesError {
             ),
             Self::PlaneChecksum { group, plane, stored, computed } => write!(
                 f,
-                "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: damaged, or another plane"
+                "group {group}, plane {plane}: checksum {stored:016x}, expected {computed:016x}: \
+                 damaged, or another plane"
             ),
             Self::PlaneLength { found, expected } => {
                 write!(f, "{found} bytes were loaded for a plane, expected {expected}")

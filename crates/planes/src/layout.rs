@@ -41,7 +41,8 @@ pub(crate) const CHECKSUM_BYTES: usize = 8;
 /// use blocked_bloom_planes::{Planes, PlanesLayout, PlanesOptions, Query, Shape};
 /// let options = PlanesOptions::new(Shape::new(1, 128, 4)?).with_group_rows(512)?;
 /// let hasher = options.hasher()?;
-/// let file = Planes::from_hashes(&options, (0..2_000_u32).map(|row| [hasher.hash(row.to_le_bytes())]))?;
+/// let rows = (0..2_000_u32).map(|row| [hasher.hash(row.to_le_bytes())]);
+/// let file = Planes::from_hashes(&options, rows)?;
 /// let file = file.as_bytes();
 ///
 /// let tail = &file[file.len() - 64..]; // however the engine loads

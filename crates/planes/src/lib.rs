@@ -10,13 +10,14 @@
 //! use blocked_bloom::{Bitmask, FilterOptions};
 //! use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};
 //!
-//! // Pages of a log, each with its different tokens: how many there are at most, and how often a page may be read in vain. The hash is
-//! // that of the store's filters, decided in one place.
+//! // Pages of a log, each with its different tokens: how many there are at most, and how often a
+//! // page may be read in vain. The hash is that of the store's filters, decided in one place.
 //! let pages = [vec!["disk", "full", "error"], vec!["disk", "ok"], vec!["net", "error"]];
 //! let store = FilterOptions::default();
 //! let options = PlanesOptions::for_filters(&store, Shape::for_rate(3, 0.001)?);
 //! let hasher = options.hasher()?;
-//! let planes = Planes::from_hashes(&options, pages.map(|page| page.into_iter().map(move |token| hasher.hash(token))))?;
+//! let rows = pages.map(|page| page.into_iter().map(move |token| hasher.hash(token)));
+//! let planes = Planes::from_hashes(&options, rows)?;
 //!
 //! // Which pages may have both tokens?
 //! let mut hits = Bitmask::new();

@@ -37,7 +37,10 @@ pub struct GroupLocation {
 /// let (layout, query) = (*planes.layout(), Query::all([42]));
 /// let at = layout.locate(&query, 0)?;
 /// let loaded: Vec<&[u8]> =
-///     at.planes.iter().map(|at| &planes.as_bytes()[at.offset as usize..][..at.length as usize]).collect();
+///     at.planes
+///         .iter()
+///         .map(|at| &planes.as_bytes()[at.offset as usize..][..at.length as usize])
+///         .collect();
 /// let mut hits = blocked_bloom::Bitmask::new();
 /// layout.open(&at, &loaded)?.query(&query, &mut hits)?;
 /// assert!(hits.hits().eq([0]));

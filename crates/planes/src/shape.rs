@@ -155,7 +155,8 @@ impl Shape {
     ///
     /// ```
     /// use blocked_bloom_planes::Shape;
-    /// assert_eq!(Shape::for_bits_per_item(10, 12.8)?.to_string(), "1 block of 128 bits, 7 probes: 128 planes");
+    /// let shape = Shape::for_bits_per_item(10, 12.8)?;
+    /// assert_eq!(shape.to_string(), "1 block of 128 bits, 7 probes: 128 planes");
     /// # Ok::<(), blocked_bloom_planes::ShapeError>(())
     /// ```
     pub fn for_bits_per_item(items: u64, bits_per_item: f64) -> Result<Self, ShapeError> {

@@ -14,7 +14,8 @@ use core::num::NonZeroU32;
 /// let options = PlanesOptions::new(Shape::for_rate(4, 0.001)?).with_text(text);
 /// let hasher = options.hasher()?;
 /// let log = ["GET /api/v1 node-3", "GET /api/v2 node-4"];
-/// let rows = log.map(|line| text.words(line.as_bytes()).map(|word| hasher.hash(word)).collect::<Vec<_>>());
+/// let hashes = |line: &str| text.words(line.as_bytes()).map(|word| hasher.hash(word)).collect();
+/// let rows = log.map(|line| -> Vec<u64> { hashes(line) });
 /// let stored = Planes::from_hashes(&options, rows)?;
 ///
 /// let opened = Planes::from_bytes(stored.as_bytes())?;

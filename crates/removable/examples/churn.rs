@@ -3,9 +3,10 @@
 //! costs.
 //!
 //! ```text
-//! cargo run --release -p blocked-bloom-removable --example churn                               seconds
+//! cargo run --release -p blocked-bloom-removable --example churn            seconds
 //! cargo run --release -p blocked-bloom-removable --example churn -- --operations 100M --fills 100
-//! cargo run --release -p blocked-bloom-removable --example churn -- --lanes 29 --operations 100M --fills 0
+//! cargo run --release -p blocked-bloom-removable --example churn -- \
+//!     --lanes 29 --operations 100M --fills 0
 //! ```
 //!
 //! Keys are numbers; those in the filter are kept, and each of them must be found, in every check
@@ -86,7 +87,8 @@ fn fill(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError> {
     loads.sort_by(f64::total_cmp);
     if let [least, .., most] | [least @ most] = loads[..] {
         println!(
-            "{} fills of filters for {} keys: the first key is rejected at a load of {least:.4} to {most:.4}, median {:.4}",
+            "{} fills of filters for {} keys: the first key is rejected at a load of {least:.4} \
+             to {most:.4}, median {:.4}",
             args.fills,
             args.keys,
             loads[loads.len() / 2]
@@ -203,7 +205,8 @@ fn misuse(args: &Args, options: &RemovableOptions) -> Result<(), RemovableError>
     let carried_out = filter.remove_hashes(&never, &mut found);
     filter.contains_hashes(&live, &mut found);
     println!(
-        "{REMOVALS} removals of keys that were never added: {carried_out} found a tag, {} keys are lost by it",
+        "{REMOVALS} removals of keys that were never added: {carried_out} found a tag, {} keys \
+         are lost by it",
         found.count_misses()
     );
     Ok(())

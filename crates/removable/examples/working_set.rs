@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! cargo run --release -p blocked-bloom-removable --example working_set
-//! cargo run --release -p blocked-bloom-removable --example working_set -- --words tests/fixtures/keys/words.txt
+//! cargo run --release -p blocked-bloom-removable --example working_set -- \
+//!     --words tests/fixtures/keys/words.txt
 //! ```
 //!
 //! With `--words` the clients are the lines of a file in place of IPv4 addresses. The set of what

@@ -63,13 +63,20 @@ impl Display for RemovableError {
             Self::SlackOutOfRange { slack } => write!(f, "a slack of {slack}: give 0 to 0.9"),
             Self::Alloc(error) => error.fmt(f),
             Self::Key(error) => error.fmt(f),
-            Self::PassAll => f.write_str("a filter that answers \"maybe\" to everything has no tags to copy: make one from the keys"),
+            Self::PassAll => f.write_str(
+                "a filter that answers \"maybe\" to everything has no tags to copy: make one from \
+                 the keys",
+            ),
             Self::Full { inserted, taken, capacity } => {
                 match inserted {
                     0 => f.write_str("no space for the key")?,
                     _ => write!(f, "no space for the key at index {inserted} of the batch")?,
                 }
-                write!(f, ": both of its lines are full, with {taken} of {capacity} lanes taken; make a larger filter from the keys")
+                write!(
+                    f,
+                    ": both of its lines are full, with {taken} of {capacity} lanes taken; make a \
+                     larger filter from the keys"
+                )
             }
         }
     }

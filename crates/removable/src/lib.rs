@@ -10,7 +10,8 @@
 //! use blocked_bloom::{Bitmask, Filter, FilterOptions};
 //! use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 //!
-//! // For a million keys at a time, 2.3 MB. The hash is that of the store's filters, decided in one place.
+//! // For a million keys at a time, 2.3 MB. The hash is that of the store's filters, decided in one
+//! // place.
 //! let store = FilterOptions::default();
 //! let mut banned = RemovableOptions::for_filters(&store, 1_000_000).empty_filter()?;
 //! banned.insert("203.0.113.7")?;
@@ -25,7 +26,8 @@
 //! assert!(hits.hits().eq([0]));
 //!
 //! // Stored, and read where it lies.
-//! let opened = RemovableFilter::from_bytes(banned.to_bytes())?.require_key_hash(store.key_hash())?;
+//! let opened = RemovableFilter::from_bytes(banned.to_bytes())?;
+//! let opened = opened.require_key_hash(store.key_hash())?;
 //! assert!(opened.contains("198.51.100.23"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

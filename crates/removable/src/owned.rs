@@ -70,7 +70,8 @@ impl RemovableFilter {
     ///     if let Err(RemovableError::Full { .. }) = filter.insert_hash(hash) {
     ///         // Twice as large: each key is hashed again once or twice in all.
     ///         options = options.with_keys(2 * options.keys());
-    ///         let hashes: Vec<u64> = live.iter().map(|key: &u32| hasher.hash(key.to_le_bytes())).collect();
+    ///         let hash = |key: &u32| hasher.hash(key.to_le_bytes());
+    ///         let hashes: Vec<u64> = live.iter().map(hash).collect();
     ///         filter = RemovableFilter::from_hashes(&options, &hashes)?;
     ///     }
     /// }

@@ -106,7 +106,8 @@ impl Display for RibbonError {
             }
             Self::UnmixedHashes { shard, hashes, limit } => write!(
                 f,
-                "{hashes} different hashes in shard {shard}, at most {limit} fit: the hashes are not well mixed"
+                "{hashes} different hashes in shard {shard}, at most {limit} fit: the hashes are \
+                 not well mixed"
             ),
             Self::NoSeed { shard, hashes } => write!(
                 f,
@@ -116,7 +117,8 @@ impl Display for RibbonError {
             Self::Key(ref error) => error.fmt(f),
             Self::HashesChanged { expected, found } => write!(
                 f,
-                "hashes changed in memory before they were used: their sum is {found:#018x}, expected \
+                "hashes changed in memory before they were used: their sum is {found:#018x}, \
+                 expected \
                  {expected:#018x}; build the filter again"
             ),
             Self::KeysMissing { missing, keys } => write!(

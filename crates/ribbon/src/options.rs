@@ -15,7 +15,8 @@ use crate::sizing;
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, KeyHash, Sizing};
 /// use blocked_bloom_ribbon::{RibbonFilter, RibbonOptions};
-/// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
+/// let key_hash = KeyHash::Xxh3 { seed: 7 };
+/// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_key_hash(key_hash);
 /// let options = RibbonOptions::for_filters(&filters);
 /// assert!((0.0096..0.0097).contains(&options.false_positive_rate()));
 ///

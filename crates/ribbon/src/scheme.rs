@@ -9,7 +9,7 @@
 //! s            = (rest ^ seed * 0xc78219a23eeadd03) * 0x6193d459236a3a0d          mod 2^64
 //! start        = ((s / 2^32) * starts) / 2^32
 //! a            = s * 0xc28f82822b650bed                                            mod 2^64
-//! coefficients = a | 1                                  bit i belongs to slot start + i of the shard
+//! coefficients = a | 1                              bit i belongs to slot start + i of the shard
 //! result       = a with its bytes reversed              bit c belongs to column c
 //! ```
 //!

@@ -2,8 +2,10 @@
 //! and to standard error what that took.
 //!
 //! ```text
-//! cargo run --release -p blocked-bloom-scalable --example dedup_stream                 invented URLs of a crawl, counted against a HashSet
-//! cargo run --release -p blocked-bloom-scalable --example dedup_stream -- - < urls     lines of standard input; the new ones are printed
+//! cargo run --release -p blocked-bloom-scalable --example dedup_stream
+//!     invented URLs of a crawl, counted against a HashSet
+//! cargo run --release -p blocked-bloom-scalable --example dedup_stream -- - < urls
+//!     lines of standard input; the new ones are printed
 //! ```
 //!
 //! A new line is dropped with the probability of a false positive, under 0.1 %; a repeated one is

@@ -70,9 +70,10 @@ impl ScalableOptions {
     /// [`ParamsError`] if the sizing is out of range.
     ///
     /// ```
-    /// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+    /// use blocked_bloom::{Filter, FilterOptions, KeyHash, Sizing};
     /// use blocked_bloom_scalable::ScalableOptions;
-    /// let options = FilterOptions::new(Sizing::FalsePositiveRate(0.01)).with_key_hash(KeyHash::Xxh3 { seed: 7 });
+    /// let key_hash = KeyHash::Xxh3 { seed: 7 };
+    /// let options = FilterOptions::new(Sizing::FalsePositiveRate(0.01)).with_key_hash(key_hash);
     /// let filter = ScalableOptions::for_filters(&options, 100)?.build()?;
     /// assert_eq!((filter.key_hash(), filter.false_positive_rate()), (options.key_hash(), 0.01));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

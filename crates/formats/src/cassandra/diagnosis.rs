@@ -9,7 +9,10 @@ use crate::ClassicalError;
 ///
 /// ```
 /// # use blocked_bloom_formats::cassandra::{Layout, diagnose};
-/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
+/// # let bytes = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
+/// # ));
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
 /// assert_eq!(diagnosis.found(Layout::Since4), 3);
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
@@ -65,7 +68,10 @@ impl Diagnosis {
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::{Layout, diagnose};
-/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
+/// # let bytes = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
+/// # ));
 /// let renamed = "me-1-big-Filter.db";
 /// let diagnosis = diagnose(bytes, &["apple", "banana", "cherry"])?;
 /// assert_eq!(diagnosis.layout(), Some(Layout::Since4));

@@ -39,11 +39,13 @@ impl Display for CassandraError {
         match self {
             Self::Version { found } => write!(
                 f,
-                "version {found:?} is not known: \"ic\" to \"oa\" and \"da\" of bti are; else name the layout"
+                "version {found:?} is not known: \"ic\" to \"oa\" and \"da\" of bti are; else \
+                 name the layout"
             ),
             Self::FileName { found } => write!(
                 f,
-                "{found:?} names no filter: expected as in \"nb-1-big-Filter.db\" or \"Keyspace-table-jb-1-Filter.db\""
+                "{found:?} names no filter: expected as in \"nb-1-big-Filter.db\" or \
+                 \"Keyspace-table-jb-1-Filter.db\""
             ),
             Self::ComponentTooLong { index, bytes } => {
                 write!(

@@ -115,8 +115,12 @@ impl<D: AsRef<[u8]>> CassandraFilter<D> {
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
-    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cassandra/nb-1-big-Filter.db"));
-    /// let filter = CassandraFilter::from_bytes(bytes, Layout::of_file_name("nb-1-big-Filter.db")?)?;
+    /// # let bytes = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/tests/fixtures/cassandra/nb-1-big-Filter.db"
+    /// # ));
+    /// let layout = Layout::of_file_name("nb-1-big-Filter.db")?;
+    /// let filter = CassandraFilter::from_bytes(bytes, layout)?;
     /// assert!(filter.contains("apple") && !filter.contains("granite"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -40,7 +40,7 @@ impl Hash128 {
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::hash_key;
-/// // "é" in UTF-8 is c3 a9: both bytes are in the tail. The standard hash of these bytes is another.
+/// // "é" in UTF-8 is c3 a9: both bytes are in the tail. Their standard hash is another.
 /// assert_eq!(hash_key("").h1, 0);
 /// assert_ne!(hash_key("é"), hash_key("e"));
 /// ```

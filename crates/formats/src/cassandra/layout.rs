@@ -70,7 +70,8 @@ impl Layout {
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::Layout;
-    /// assert_eq!(Layout::of_file_name("/var/lib/cassandra/data/ks/t-1f/da-1-bti-Filter.db")?, Layout::Since4);
+    /// let path = "/var/lib/cassandra/data/ks/t-1f/da-1-bti-Filter.db";
+    /// assert_eq!(Layout::of_file_name(path)?, Layout::Since4);
     /// assert_eq!(Layout::of_file_name("Keyspace1-Standard1-jb-0-Filter.db")?, Layout::UpTo2);
     /// assert!(Layout::of_file_name("nb-1-big-Data.db").is_err());
     /// # Ok::<(), blocked_bloom_formats::cassandra::CassandraError>(())

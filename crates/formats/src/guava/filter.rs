@@ -157,7 +157,10 @@ impl<D: AsRef<[u8]>> GuavaFilter<D> {
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;
-    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/guava/guava_mitz64_n1000_fpp0.03.bin"));
+    /// # let bytes = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/tests/fixtures/guava/guava_mitz64_n1000_fpp0.03.bin"
+    /// # ));
     /// let filter = GuavaFilter::from_bytes(bytes)?;
     /// assert!(filter.contains("k0") && !filter.contains("durian"));
     /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())

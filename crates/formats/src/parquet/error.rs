@@ -221,13 +221,15 @@ impl Display for ParquetError {
             Self::OutsideFile { offset, length, end } => {
                 write!(
                     f,
-                    "{length} bytes at byte {offset} are not within the file, whose data end at byte {end}"
+                    "{length} bytes at byte {offset} are not within the file, whose data end at \
+                     byte {end}"
                 )
             }
             Self::Overlapping { offset, other } => {
                 write!(
                     f,
-                    "the filters at bytes {offset} and {other} overlap: one of them is damaged, read the row group"
+                    "the filters at bytes {offset} and {other} overlap: one of them is damaged, \
+                     read the row group"
                 )
             }
             Self::NotParquet { offset, found } => {
@@ -254,7 +256,8 @@ impl Display for ParquetError {
             Self::BooleanColumn { row_group, column } => {
                 write!(
                     f,
-                    "column {column} of row group {row_group} is BOOLEAN, which has no filters: read the row group"
+                    "column {column} of row group {row_group} is BOOLEAN, which has no filters: \
+                     read the row group"
                 )
             }
             Self::NoSuchColumn { row_group, column } => {

@@ -26,7 +26,8 @@ use crate::ranges::FileRanges;
 /// for (row_group, columns) in file.row_groups().iter().enumerate() {
 ///     let Some(column) = columns.position("customer.id") else { continue };
 ///     let hash = columns.columns()[column].hash_value(Value::Int64(4711))?;
-///     let absent = file.filter(row_group, column)?.is_some_and(|filter| !filter.contains_hash(hash));
+///     let filter = file.filter(row_group, column)?;
+///     let absent = filter.is_some_and(|filter| !filter.contains_hash(hash));
 ///     println!("row group {row_group}: {}", if absent { "skip" } else { "read" });
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -72,7 +73,10 @@ impl<'a> ParquetFile<'a> {
     /// use blocked_bloom::Filter;
     /// use blocked_bloom_formats::FileRanges;
     /// use blocked_bloom_formats::parquet::{ParquetError, ParquetFile};
-    /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
+    /// # let stored = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/tests/fixtures/parquet/duckdb_n3000.parquet"
+    /// # ));
     /// let mut ranges = FileRanges::new(stored.len() as u64);
     /// let filter = loop {
     ///     // Both say what they lack.
@@ -138,7 +142,10 @@ impl<'a> ParquetFile<'a> {
     ///
     /// ```
     /// use blocked_bloom::Filter;
-    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
+    /// # let bytes = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/tests/fixtures/parquet/duckdb_n3000.parquet"
+    /// # ));
     /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
     /// let may_hold_it = match file.filter(0, 3) {
     ///     Ok(Some(filter)) => filter.contains("word"),
@@ -186,7 +193,10 @@ impl<'a> ParquetFile<'a> {
 /// The columns of a part of the rows.
 ///
 /// ```
-/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
+/// # let bytes = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/tests/fixtures/parquet/duckdb_n3000.parquet"
+/// # ));
 /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
 /// for row_group in file.row_groups() {
 ///     println!("{} rows in {} columns", row_group.rows(), row_group.columns().len());
@@ -219,7 +229,10 @@ impl<'a> RowGroup<'a> {
 /// A leaf column's part in a row group: what leads to its filter.
 ///
 /// ```
-/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parquet/duckdb_n3000.parquet"));
+/// # let bytes = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/tests/fixtures/parquet/duckdb_n3000.parquet"
+/// # ));
 /// # let file = blocked_bloom_formats::parquet::ParquetFile::open(bytes)?;
 /// let row_group = &file.row_groups()[0];
 /// let column = &row_group.columns()[row_group.position("i64").unwrap()];

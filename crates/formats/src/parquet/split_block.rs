@@ -5,8 +5,8 @@
 //! `lo = hash as u32`, `hi = (hash >> 32) as u32` and `n` blocks:
 //!
 //! ```text
-//! block_index = (hi * n) >> 32                          product in 64 bits; the core's scheme takes lo
-//! bit(i)      = (lo * SALTS[i] mod 2^32) >> 27          of word i, i = 0 .. 8
+//! block_index = (hi * n) >> 32                  product in 64 bits; the core's scheme takes lo
+//! bit(i)      = (lo * SALTS[i] mod 2^32) >> 27  of word i, i = 0 .. 8
 //! ```
 //!
 //! Source: `BloomFilter.md` of the Parquet format; the blocks are those of Putze, Sanders and

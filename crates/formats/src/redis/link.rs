@@ -39,7 +39,8 @@ const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 /// let link = &filter.links()[0];
 /// assert_eq!((link.size(), link.entries()), (1, 100));
 /// assert_eq!((link.shape().probes(), link.shape().bits()), (8, 1152));
-/// assert_eq!(link.error_rate(), 0.005); // half of what was reserved, since links to come add to it
+/// // Half of what was reserved, since links to come add to it.
+/// assert_eq!(link.error_rate(), 0.005);
 /// # Ok::<(), blocked_bloom_formats::redis::RedisError>(())
 /// ```
 pub type Link<D = Vec<u8>> = ClassicalFilter<LinkScheme, D>;

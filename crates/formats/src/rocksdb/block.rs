@@ -87,8 +87,8 @@ impl<D: AsRef<[u8]>> AsRef<[Block]> for Bits<D> {
     }
 }
 
-/// What answers "maybe" where the owner of the bytes lends others. Cold: else the blocks are chosen by
-/// a conditional move, which the address of the hash's block waits for.
+/// What answers "maybe" where the owner of the bytes lends others. Cold: else the blocks are chosen
+/// by a conditional move, which the address of the hash's block waits for.
 #[cold]
 fn full_block() -> &'static [Block] {
     &[[0xff; BLOCK_BYTES]]

@@ -155,7 +155,8 @@ impl Display for RocksdbError {
         match self {
             Self::NoKeys { found } => write!(
                 f,
-                "a filter block of {found} bytes, expected 6 or more: it is truncated, or was written without keys"
+                "a filter block of {found} bytes, expected 6 or more: it is truncated, or was \
+                 written without keys"
             ),
             Self::NoLine { found } => {
                 write!(f, "{found} bytes of bits in a filter block, expected 64 or more")
@@ -176,37 +177,44 @@ impl Display for RocksdbError {
             }
             Self::Magic { offset, found } => write!(
                 f,
-                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is no block-based SST \
+                "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is no \
+                 block-based SST \
                  file, or it is truncated"
             ),
             Self::FormatVersion { offset, found } => write!(
                 f,
-                "offset {offset}: found format_version {found}, expected 2 to 7: compact the table with a current RocksDB"
+                "offset {offset}: found format_version {found}, expected 2 to 7: compact the \
+                 table with a current RocksDB"
             ),
             Self::ChecksumKind { offset, found } => {
                 write!(f, "offset {offset}: found checksum kind {found}, expected 0 to 4")
             }
             Self::Footer { offset, found, expected } => write!(
                 f,
-                "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later release wrote \
+                "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later \
+                 release wrote \
                  it, or it is damaged"
             ),
             Self::FooterChecksum { offset, found, expected, kind } => write!(
                 f,
-                "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the footer is damaged"
+                "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the \
+                 footer is damaged"
             ),
             Self::Handle { block, offset, size, first, end } => write!(
                 f,
-                "the {block} is said to be {size} bytes and a trailer of 5 at offset {offset}, expected them \
+                "the {block} is said to be {size} bytes and a trailer of 5 at offset {offset}, \
+                 expected them \
                  within {first} to {end}"
             ),
             Self::BlockChecksum { block, offset, found, expected, kind } => write!(
                 f,
-                "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the {block} is damaged"
+                "offset {offset}: found {found:08x}, expected {expected:08x} by {kind}: the \
+                 {block} is damaged"
             ),
             Self::Compressed { block, offset, found } => write!(
                 f,
-                "offset {offset}: found compression type {found}, expected 0: the {block} is compressed, which \
+                "offset {offset}: found compression type {found}, expected 0: the {block} is \
+                 compressed, which \
                  no release of RocksDB does"
             ),
             Self::NotLoaded { offset, length } => {

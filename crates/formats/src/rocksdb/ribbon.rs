@@ -27,7 +27,9 @@ const BATCH: usize = 4_096;
 ///
 /// ```
 /// use blocked_bloom::Filter;
-/// use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder};
+/// use blocked_bloom_formats::rocksdb::{
+///     FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder,
+/// };
 /// let keys = || (0..20_000_u32).map(u32::to_le_bytes);
 /// let mut builder = RibbonBlockBuilder::new(10.0)?;
 /// builder.extend(keys());

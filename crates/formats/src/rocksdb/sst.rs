@@ -71,7 +71,8 @@ impl<'a> SstFilter<'a> {
     ///
     /// # Errors
     ///
-    /// [`RocksdbError`]: this is no such file, or it is damaged. A file without a filter is no error.
+    /// [`RocksdbError`]: this is no such file, or it is damaged. A file without a filter is no
+    /// error.
     pub fn open(file: &'a [u8]) -> Result<Self, RocksdbError> {
         SstFilter::open_ranges(&FileRanges::from(file))
     }

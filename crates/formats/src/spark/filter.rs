@@ -199,7 +199,10 @@ impl<D: AsRef<[u8]>> SparkFilter<D> {
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
-    /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/spark/spark_V2_n5000_fpp0.001.bin"));
+    /// # let bytes = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/tests/fixtures/spark/spark_V2_n5000_fpp0.001.bin"
+    /// # ));
     /// let filter = SparkFilter::from_bytes(bytes)?;
     /// assert_eq!(filter.shape().scheme(), Version::V2 { seed: 12345 });
     /// assert!(filter.contains("k0") && filter.contains_long(1_234_567_891_006));

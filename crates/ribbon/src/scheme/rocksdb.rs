@@ -10,7 +10,7 @@
 //! s            = (hash ^ raw(seed)) * 0x6193d459236a3a0d              mod 2^64
 //! start        = (s * (128 * blocks - 127)) >> 64                     product in 128 bits
 //! a            = s * 0xc28f82822b650bed                               mod 2^64
-//! coefficients = (a * 2^64 + (a ^ 0xc367844a6e52731d)) | 1            128 bits: bit i belongs to slot start + i
+//! coefficients = (a * 2^64 + (a ^ 0xc367844a6e52731d)) | 1    128 bits: bit i is of slot start + i
 //! result       = low 32 bits of a with its bytes reversed             bit c belongs to column c
 //! ```
 //!

@@ -39,7 +39,8 @@ fn the_rate_stays_under_the_target_however_many_keys_come() {
             assert!(expected <= rate && (expected - estimated).abs() <= spread, "{expected}");
             let known = Sizing::FalsePositiveRate(rate).params(keys as u64).unwrap();
             println!(
-                "{rate} {first_items} x{times}: {} links, {:.4} %, {:.1} bits/key, {:.2} x the memory of a filter sized for them",
+                "{rate} {first_items} x{times}: {} links, {:.4} %, {:.1} bits/key, {:.2} x the \
+                 memory of a filter sized for them",
                 filter.links().len(),
                 found * 100.0,
                 filter.memory_bytes() as f64 * 8.0 / keys as f64,
@@ -185,7 +186,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(150)
+    })]
 
     #[test]
     fn no_program_loses_a_key(
@@ -204,7 +208,8 @@ proptest! {
                 .build()
                 .unwrap()
         };
-        let bytes = |keys: &[u16]| -> Vec<[u8; 2]> { keys.iter().map(|key| key.to_le_bytes()).collect() };
+        let bytes =
+            |keys: &[u16]| -> Vec<[u8; 2]> { keys.iter().map(|key| key.to_le_bytes()).collect() };
         let (mut filter, mut model, mut hits) = (empty(), HashSet::new(), Bitmask::new());
         for step in steps {
             match step {

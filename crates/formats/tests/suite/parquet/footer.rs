@@ -265,9 +265,10 @@ fn hostile_metadata_is_an_error_at_once() {
     for (column, field) in
         [(structure(&[]), "meta_data"), (structure(&[(3, STRUCT, structure(&[]))]), "type")]
     {
-        assert!(
-            matches!(open(&footer(&[column])), ParquetError::MissingField { field: found, .. } if found == field)
-        );
+        assert!(matches!(
+            open(&footer(&[column])),
+            ParquetError::MissingField { field: found, .. } if found == field
+        ));
     }
     let column = |type_of_offset| {
         let metadata = structure(&[(1, I32, number(2)), (14, type_of_offset, number(4))]);
@@ -337,9 +338,11 @@ fn headers_are_read_as_thrift_and_checked_field_by_field() {
                 fields.pop();
                 fields.push((id, STRUCT, arms));
                 let error = open(&header(&fields)).unwrap_err();
-                assert!(
-                    matches!(error, ParquetError::Unsupported { field, found: arm, .. } if field == name && arm == found)
-                );
+                assert!(matches!(
+                    error,
+                    ParquetError::Unsupported { field, found: arm, .. }
+                        if field == name && arm == found
+                ));
             }
             fields.pop();
             fields.push((id, STRUCT, vec![0]));
