@@ -25,7 +25,7 @@ use benches::rows::Size;
 use benches::workload::Mix;
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::probe::block_index;
-use blocked_bloom::{Block, BloomFilter, Kernel, KeyHash, PREFETCH_VARIABLE};
+use blocked_bloom::{Block, BloomFilter, Filter, Kernel, KeyHash, PREFETCH_VARIABLE};
 
 /// Keys a call.
 const CALL: usize = 1024;

@@ -16,7 +16,7 @@ use benches::clock::{Case, Named};
 use benches::rows::{Given, Size};
 use benches::workload::{Mix, hash};
 use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
-use blocked_bloom_lsm::{
+use blocked_bloom_resident::{
     FilterPin, FilterSlot, ResidentOptions, ResidentPlanner, ResidentSet, ResidentTable,
 };
 use rayon::ThreadPoolBuilder;

@@ -123,8 +123,8 @@ fn look_up_many<K>(
     }
 }
 
-/// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not inlined,
-/// as above.
+/// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not
+/// inlined, as above.
 #[inline(never)]
 fn look_up_ahead<K>(
     keys: &[K],
@@ -147,7 +147,7 @@ fn look_up_ahead<K>(
 /// A slice of words for the results of a batch has the wrong length.
 ///
 /// ```
-/// use blocked_bloom::{BloomFilter, KeyHash};
+/// use blocked_bloom::{BloomFilter, Filter, KeyHash};
 /// let filter = BloomFilter::pass_all(KeyHash::default());
 /// let error = filter.contains_hashes_into(&[1, 2, 3], &mut [0; 2]).unwrap_err();
 /// assert_eq!((error.words, error.expected), (2, 1));

@@ -85,12 +85,6 @@ impl Bitmask {
     /// it; if it panics, the mask is left empty.
     ///
     /// For filters of other packages.
-    ///
-    /// ```
-    /// let mut hits = blocked_bloom::Bitmask::new();
-    /// hits.write(70, |words| words.fill(u64::MAX));
-    /// assert_eq!(hits.words(), [u64::MAX, 0b11_1111]);
-    /// ```
     pub fn write(&mut self, len: usize, write: impl FnOnce(&mut [u64])) {
         let mut written = core::mem::take(self);
         let words = written.reset(len);

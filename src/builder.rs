@@ -229,14 +229,6 @@ impl BloomFilterBuilder {
     /// # Errors
     ///
     /// As `insert`; nothing is added then.
-    ///
-    /// ```
-    /// # use blocked_bloom::{FilterOptions, Sizing};
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();
-    /// builder.insert_batch(&["apple", "banana"])?;
-    /// assert!(builder.finish()?.contains("banana"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_batch<K: Key>(&mut self, keys: &[K]) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
         if self.options.extractor().is_some() {

@@ -96,9 +96,6 @@ impl<K: AsRef<[u8]> + ?Sized> Key for K {}
 /// Hashes keys as a filter does, so that a batch is hashed once and looked up in many filters. A
 /// filter hands out its own: `filter.hasher()?`.
 ///
-/// Keys are bytes: `&str`, `&[u8]`, `Vec<u8>`, `[u8; N]`. An integer key is its little-endian bytes
-/// (`n.to_le_bytes()`).
-///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder();

@@ -11,15 +11,6 @@
 //! ```
 //!
 //! All numbers are little-endian. `docs/format.md` is normative.
-//!
-//! ```
-//! use blocked_bloom::parts::Header;
-//! use blocked_bloom::{FilterOptions, Sizing};
-//! let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
-//! let header = Header::read(&stored, *b"\x89BBLOOM\n", 1)?;
-//! assert_eq!(header.u32_at(24), 1); // one block
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use core::fmt::{self, Display, Formatter};
 
@@ -28,6 +19,9 @@ use crate::hash::KeyHash;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
+
+/// The first bytes of a stored [`BloomFilter`](crate::BloomFilter).
+pub const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 
 /// Where the header's checksum is, and how many bytes it covers.
 const CHECKSUM: usize = 56;

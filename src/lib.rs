@@ -74,7 +74,7 @@
 //! |---|---|---|---|
 //! | `std` | yes | `write_to` for `std::io::Write`, and the choice of a kernel by an environment variable; without it the crate is `no_std` with `alloc` | |
 //! | `portable` | yes | a SIMD kernel for machines without AVX2, AVX-512 or NEON, which otherwise take the scalar one | `wide` |
-//! | `rayon` | no | the methods `par_*`, which hash, fill and merge with the threads of the caller's pool; nothing else uses threads | `rayon` |
+//! | `rayon` | no | the methods `par_*`, which hash and fill with the threads of the caller's pool; nothing else uses threads | `rayon` |
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
 //! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86
@@ -94,15 +94,8 @@ crate](guides::internals).
 "
 )]
 //!
-//! - `blocked-bloom-formats`: the filters of RocksDB, Parquet, Cassandra, Guava, Spark and
-//!   RedisBloom, read and written
-//! - `blocked-bloom-ribbon`: static Ribbon filters, 28 % smaller at 1 %
-//! - `blocked-bloom-lsm`: memory budgets per level, policies, metrics and filters in partitions for
-//!   LSM engines
-//! - `blocked-bloom-scalable`: filters that grow
-//! - `blocked-bloom-planes`: thousands of small filters as bit planes, queried together
-//! - `blocked-bloom-removable`: a filter that keys can be removed from
-//! - `blocked-bloom-cli`: the command-line tool `blocked-bloom`
+//! The README lists the packages around this one, for filters of other systems, for engines, and
+//! for other structures.
 //!
 //! # Limits
 //!

@@ -1,21 +1,20 @@
-//! Filling and merging filters with several threads, in the caller's rayon pool: reached only from
-//! methods `par_*`.
+//! Filling filters with several threads, in the caller's rayon pool: reached only from methods
+//! `par_*`.
 //!
-//! Filling: the block index is monotone in the low half of a hash, so cuts of the block array are
-//! cuts of the hashes: each chunk is reordered by cut, and one task per cut inserts into blocks
-//! that no other task holds. No atomics, no locks, and the same bytes at any thread count, since
-//! OR-ing bits commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per chunk.
-//! Merging: one task per range of blocks.
+//! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of the
+//! hashes: each chunk is reordered by cut, and one task per cut inserts into blocks that no other
+//! task holds. No atomics, no locks, and the same bytes at any thread count, since OR-ing bits
+//! commutes. Beside the hashes it needs a scratch chunk per thread and 1 KiB per chunk.
 
 use alloc::vec::Vec;
 use rayon::prelude::*;
 
 use crate::buffer::AllocError;
-use crate::filter::{Blocks, BloomFilter, BuildError, MergeError};
+use crate::filter::{BloomFilter, BuildError};
 use crate::hash::Key;
 use crate::kernel::Tile;
 use crate::probe;
-use crate::threads::{SEQUENTIAL_BELOW, Threads};
+use crate::threads::SEQUENTIAL_BELOW;
 
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
@@ -101,16 +100,6 @@ impl BloomFilter {
             hasher.hash_by(kernel, piece, list);
         };
         Ok(self.insert_windows(keys, hash)?)
-    }
-
-    /// [`union_with`](Self::union_with) by the threads of the current rayon pool, if both filters
-    /// have 16 MiB or more: below, one thread is as fast.
-    ///
-    /// # Errors
-    ///
-    /// As `union_with`.
-    pub fn par_union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
-        self.or_one(other.view(), Threads::Pool)
     }
 
     /// Inserts the hashes that `hash` appends for each piece of `items`, one for each.

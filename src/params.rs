@@ -117,33 +117,6 @@ impl Sizing {
         })
     }
 
-    /// The nearest value that [`params`](Self::params) accepts: for engines that pass on numbers
-    /// they have not checked.
-    ///
-    /// Bits per key become 0 to [`MAX_BITS_PER_KEY`], and NaN 0, which is no filter. Rates become
-    /// 2·10⁻⁹ to 1, and NaN 1, which is no filter either: 100 bits per key have a rate of 1.31·10⁻⁹
-    /// or less, whatever the number of keys. Bytes become at least 128. What can still fail is a
-    /// filter of more than 2^32 - 1 blocks, which up to 21 billion keys never need.
-    ///
-    /// ```
-    /// use blocked_bloom::Sizing;
-    /// assert_eq!(Sizing::BitsPerKey(1_000.0).clamped(), Sizing::BitsPerKey(100.0));
-    /// assert!(Sizing::BitsPerKey(f64::NAN).clamped().is_pass_all());
-    /// assert!(Sizing::FalsePositiveRate(0.0).clamped().params(1_000_000).is_ok());
-    /// assert_eq!(Sizing::MaxBytes(0).clamped(), Sizing::MaxBytes(128));
-    /// assert_eq!(Sizing::FalsePositiveRate(0.01).clamped(), Sizing::FalsePositiveRate(0.01));
-    /// ```
-    #[must_use]
-    #[expect(clippy::manual_clamp, reason = "`clamp` returns NaN for NaN")]
-    pub fn clamped(self) -> Self {
-        // Of NaN and a number, `max` and `min` return the number.
-        match self {
-            Sizing::BitsPerKey(bits) => Sizing::BitsPerKey(bits.max(0.0).min(MAX_BITS_PER_KEY)),
-            Sizing::FalsePositiveRate(rate) => Sizing::FalsePositiveRate(rate.min(1.0).max(2e-9)),
-            Sizing::MaxBytes(bytes) => Sizing::MaxBytes(bytes.max(stored_bytes(1))),
-        }
-    }
-
     /// Whether the filter will answer "maybe" to everything, however many keys there are: 0 bits
     /// per key, or a rate of 1.
     pub fn is_pass_all(self) -> bool {
@@ -240,11 +213,8 @@ impl Params {
 
     /// Predicted false-positive rate with the expected number of keys, 0 to 1.
     ///
-    /// With `j` keys in a block, `b = j probes`, `p = 1 - (511/512)^b` and `V` the variance of the
-    /// fraction of its bits that are set, the block's rate is `p^probes (1 + probes (probes - 1) V
-    /// / (2 p²)) + j / 2^32`; averaged over `j ~ Binomial(keys, 1 / blocks)`. The classical
-    /// formula, which knows no blocks, is too low for this filter: by 13 % at 10 bits per key, 40 %
-    /// at 16.
+    /// By the formula of `docs/parameters.md`, which knows blocks: the classical one is too low for
+    /// this filter, by 13 % at 10 bits per key and 40 % at 16.
     pub fn false_positive_rate(&self) -> f64 {
         self.false_positive_rate_at(self.expected_items)
     }

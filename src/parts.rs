@@ -19,5 +19,5 @@ pub use crate::buffer::BlockBuffer;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use crate::buffer::{AtomicBuffer, AtomicWord};
 pub use crate::filter::{Blocks, BlocksMut};
-pub use crate::header::{HEADER_BYTES, Header, HeaderError};
+pub use crate::header::{HEADER_BYTES, Header, HeaderError, MAGIC};
 pub use crate::kernel::{PrefetchAhead, prefetch};

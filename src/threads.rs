@@ -18,10 +18,6 @@ pub(crate) enum Threads {
 #[cfg(feature = "rayon")]
 pub(crate) const SEQUENTIAL_BELOW: usize = 1 << 23;
 
-/// Bytes read and written by a merge below which one thread is as fast as several.
-#[cfg(feature = "rayon")]
-const MERGED_SEQUENTIALLY_BELOW: usize = 32 << 20;
-
 #[cfg_attr(not(feature = "rayon"), expect(unused_variables, reason = "one thread decides nothing"))]
 impl Threads {
     /// Blocks of zeros for a filter of this many keys.
@@ -36,26 +32,6 @@ impl Threads {
             return BlockBuffer::par_zeroed(blocks, huge_pages);
         }
         BlockBuffer::zeroed(blocks, huge_pages)
-    }
-
-    /// Calls `work` with the number of each range of `len` items, and the range; in all `bytes` are
-    /// read and written.
-    pub(crate) fn for_each_range<T: Send>(
-        self,
-        items: &mut [T],
-        len: usize,
-        bytes: usize,
-        work: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
-        #[cfg(feature = "rayon")]
-        if self == Threads::Pool && bytes >= MERGED_SEQUENTIALLY_BELOW {
-            use rayon::prelude::*;
-            return items.par_chunks_mut(len).enumerate().for_each(|(range, items)| {
-                watch!(arrive("merge"));
-                work(range, items);
-            });
-        }
-        items.chunks_mut(len).enumerate().for_each(|(range, items)| work(range, items));
     }
 
     /// Maps lists of hashes, `hashes` in all, and folds the results.

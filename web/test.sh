@@ -76,8 +76,10 @@ else
 fi
 
 # At the same time: they wait for each other little.
-(cd test && node damaged.mjs "${WEB_DAMAGED_SECONDS:-60}") &
+(cd test && exec node damaged.mjs "${WEB_DAMAGED_SECONDS:-60}") &
 damaged=$!
+# It ends with this script, also where the other one fails.
+trap 'kill $damaged 2>/dev/null || true' EXIT
 (cd test && node browser.mjs)
 wait $damaged
 ../tools/if-changed.sh record "${tested[@]}"

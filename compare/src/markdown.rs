@@ -39,8 +39,10 @@ fn head(report: &Report) -> String {
     let machine = &report.machine;
     let out = format!(
         "{}, {} cores, kernel {}, {}\n\n    {}\n\n\
-         ns per key, CPU time of the thread: median (least) over interleaved rounds, and the median as a multiple of blocked-bloom's. **Bold**: a filter \
-         that is faster than blocked-bloom. {} bits per key were wanted; † hashes keys itself, always in its times.\n\n\
+         ns per key, CPU time of the thread: median (least) over interleaved rounds, and the \
+         median as a multiple of blocked-bloom's. **Bold**: a filter \
+         that is faster than blocked-bloom. {} bits per key were wanted; † hashes keys itself, \
+         always in its times.\n\n\
          | what | version | bits/key | how |\n|---|---|---:|---|\n",
         machine.cpu,
         machine.cores,

@@ -7,7 +7,9 @@ use std::hint::black_box;
 use benches::baseline::load_lines;
 use benches::split_block::SplitBlocks;
 use benches::workload::{Key, hash, key};
-use blocked_bloom::{Block, BloomFilter, FilterOptions, LengthError, Params, Sizing, Stored};
+use blocked_bloom::{
+    Block, BloomFilter, Filter as _, FilterOptions, LengthError, Params, Sizing, Stored,
+};
 use blocked_bloom_ribbon::RibbonOptions;
 use memmap2::MmapMut;
 use xxhash_rust::xxh3::xxh3_64;
@@ -182,7 +184,9 @@ pub(crate) enum Role {
 /// Every kind, in the order of the tables.
 pub(crate) fn kinds() -> Vec<Kind> {
     macro_rules! kinds {
-        ($($role:ident $id:expr, $package:expr, $fill:ident, $rows:expr, $configuration:literal;)*) => {
+        ($(
+            $role:ident $id:expr, $package:expr, $fill:ident, $rows:expr, $configuration:literal;
+        )*) => {
             vec![$(Kind {
                 id: $id,
                 package: $package,

@@ -50,7 +50,7 @@ fn told(opened: &Opened<'_>, options: &LookupOptions) -> String {
         Ok(lookup) => lookup,
         Err(error) => return told + &error.to_string(),
     };
-    assert!(facts.damage.is_none() || opened.format() == Format::Parquet);
+    assert!(facts.damage.is_none() || opened.format() == Format::PARQUET);
     for key in keys {
         let found = match lookup.contains(&[key]) {
             Ok(found) => found[0],

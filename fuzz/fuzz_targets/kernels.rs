@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{Bitmask, BloomFilter, Kernel, KeyHash, ParamsError, Sizing, probe};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, Kernel, KeyHash, ParamsError, Sizing, probe};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

@@ -5,7 +5,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use blocked_bloom::{AtomicBloomFilter, FilterOptions, KeyError, PrefixExtractor, Sizing};
+use blocked_bloom::{AtomicBloomFilter, Filter, FilterOptions, KeyError, PrefixExtractor, Sizing};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 //! an error that changes nothing. Checksums are made to fit, so that the fuzzer gets past them.
 #![no_main]
 
-use blocked_bloom::{Bitmask, BloomFilter, KeyHasher};
+use blocked_bloom::{Bitmask, BloomFilter, Filter, KeyHasher};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError};
 use libfuzzer_sys::fuzz_target;
 

@@ -22,6 +22,7 @@ if ! [ -e "$module" ]; then
     chmod +x "$module"
 fi
 if [ "${1:-}" = migrate ]; then
-    exec cargo run --quiet --locked --release --example migrate -- "$(realpath "$module")"
+    cargo run --quiet --locked --release --example migrate -- "$(realpath "$module")"
+    exit
 fi
 cargo run --quiet --locked --release --example redisbloom -- "$(realpath "$module")" "$@"

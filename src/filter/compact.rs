@@ -6,11 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::format::MAGIC;
 use super::parts::Blocks;
 use super::{BloomFilter, FormatError, Meta};
 use crate::hash::KeyHash;
-use crate::header::HeaderError;
+use crate::header::{HeaderError, MAGIC};
 use crate::kernel::Kernel;
 use crate::prefix::FilterContents;
 use crate::probe::{BLOCK_BYTES, Block, MAX_PROBES};

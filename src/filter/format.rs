@@ -7,14 +7,13 @@ use core::fmt::{self, Display, Formatter};
 use super::parts::Blocks;
 use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;
-use crate::header::{HEADER_BYTES, Header, HeaderError};
+use crate::header::{HEADER_BYTES, Header, HeaderError, MAGIC};
 use crate::kernel::Kernel;
 use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
 use crate::probe::MAX_PROBES;
 use crate::stored::Stored;
 
-pub(super) const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 pub(super) const VERSION: u16 = 1;
 pub(super) const PROBE_SCHEME: u8 = 1;
 const FLAG_PASS_ALL: u8 = 4;
@@ -83,17 +82,6 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// [`FormatError`] says what was found, where, and what was expected. Every truncation,
     /// extension and flipped bit is an error. Such bytes must not be used to answer "absent": go on
     /// with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
-    ///
-    /// ```
-    /// use blocked_bloom::parts::HeaderError;
-    /// use blocked_bloom::{BloomFilter, FilterOptions, FormatError, Sizing};
-    /// let stored = FilterOptions::new(Sizing::BitsPerKey(10.0)).builder().finish()?.to_bytes();
-    /// assert!(BloomFilter::from_bytes(&stored).is_ok());
-    /// let error = BloomFilter::from_bytes(&stored[..100]).unwrap_err();
-    /// let expected = HeaderError::Length { found: 100, expected: 128 };
-    /// assert_eq!(error, FormatError::Header(expected));
-    /// # Ok::<(), blocked_bloom::BuildError>(())
-    /// ```
     pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
         let data = Stored::new(bytes);
         let meta = verify(data.bytes().unwrap_or_default())?;

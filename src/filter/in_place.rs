@@ -3,9 +3,9 @@
 
 use super::BloomFilter;
 use super::compact::{self, COMPACT_KIND, COMPACT_VERSION, FLAGS};
-use super::format::{MAGIC, PROBE_SCHEME, VERSION};
+use super::format::{PROBE_SCHEME, VERSION};
 use crate::hash::KeyHash;
-use crate::header::HEADER_BYTES;
+use crate::header::{HEADER_BYTES, MAGIC};
 use crate::kernel::Kernel;
 use crate::prefix::{FLAG_PREFIXES, FLAG_WHOLE_KEYS};
 use crate::probe::{Block, MAX_PROBES, block_index};

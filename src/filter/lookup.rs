@@ -44,24 +44,8 @@ impl<D: Blocks> BloomFilter<D> {
     /// Allocates nothing and keeps no borrow.
     ///
     /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
-    /// them, the newest first. The lines then come from memory at the same time (`cargo bench
-    /// --bench engine`). A filter that is in the cache gains nothing.
-    ///
-    /// ```
-    /// use blocked_bloom::{FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
-    /// let mut tables = Vec::new();
-    /// for keys in [["apple", "banana"], ["cherry", "damson"]] {
-    ///     let mut builder = options.builder();
-    ///     builder.extend(keys)?;
-    ///     tables.push(builder.finish()?);
-    /// }
-    /// let hash = options.hasher()?.hash("cherry");
-    /// tables.iter().for_each(|table| table.prefetch_hash(hash));
-    /// let may_have_it = tables.iter().rev().position(|table| table.contains_hash(hash));
-    /// assert_eq!(may_have_it, Some(0)); // the newest
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory at
+    /// the same time (`cargo bench --bench engine`). A filter that is in the cache gains nothing.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
@@ -73,40 +57,12 @@ impl<D: Blocks> BloomFilter<D> {
     /// The hashes must be of the filter's [`hasher`](Self::hasher).
     ///
     /// Cost: about one cache line per hash; one indirect call per batch.
-    ///
-    /// ```
-    /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(16.0));
-    /// let mut builder = options.builder();
-    /// builder.insert("apple")?;
-    /// let filter = builder.finish()?;
-    ///
-    /// // Hash the batch once, look it up in the filters of many tables.
-    /// let (mut hashes, mut hits) = (Vec::new(), Bitmask::new());
-    /// options.hasher()?.hash_batch(&["apple", "banana"], &mut hashes);
-    /// filter.contains_hashes(&hashes, &mut hits);
-    /// assert!(hits.hits().eq([0]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
         // The blocks first: their owner's code may panic, which must not leave old answers in a
         // mask.
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
-    }
-
-    /// [`contains_hashes`](Self::contains_hashes) into words of the caller's: see
-    /// [`Filter::contains_hashes_into`], which also has the error.
-    #[inline]
-    pub fn contains_hashes_into(
-        &self,
-        hashes: &[u64],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        self.look_up(hashes, words);
-        Ok(())
     }
 
     /// There is one word per 64 hashes.
@@ -131,32 +87,9 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// Cost: the hash and about one cache line of every key, which is prefetched while later keys
     /// are hashed if the filter outgrows the cache.
-    ///
-    /// ```
-    /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
-    /// let mut builder = FilterOptions::new(Sizing::BitsPerKey(16.0)).builder();
-    /// builder.insert("apple")?;
-    /// let mut hits = Bitmask::new();
-    /// builder.finish()?.contains_batch(&["apple", "banana"], &mut hits);
-    /// assert!(hits.hits().eq([0]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn contains_batch<K: Key>(&self, keys: &[K], hits: &mut Bitmask) {
         self.look_up_keys(keys, hits.reset(keys.len()));
-    }
-
-    /// [`contains_batch`](Self::contains_batch) into words of the caller's, with the errors of
-    /// [`contains_hashes_into`](Self::contains_hashes_into).
-    #[inline]
-    pub fn contains_batch_into<K: Key>(
-        &self,
-        keys: &[K],
-        words: &mut [u64],
-    ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up_keys(keys, words);
-        Ok(())
     }
 
     /// Looks up integers, whose keys are their little-endian bytes, as
@@ -164,15 +97,6 @@ impl<D: Blocks> BloomFilter<D> {
     #[inline]
     pub fn contains_u64s(&self, keys: &[u64], hits: &mut Bitmask) {
         self.look_up_u64s(keys, hits.reset(keys.len()));
-    }
-
-    /// [`contains_u64s`](Self::contains_u64s) into words of the caller's, with the errors of
-    /// [`contains_hashes_into`](Self::contains_hashes_into).
-    #[inline]
-    pub fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
-        self.look_up_u64s(keys, words);
-        Ok(())
     }
 
     #[inline]
@@ -294,7 +218,7 @@ impl<D: Blocks> BloomFilter<D> {
     }
 }
 
-/// The methods of the type: see there.
+/// The methods of the type, and those that write into words of the caller's.
 impl<D: Blocks> Filter for BloomFilter<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -303,7 +227,9 @@ impl<D: Blocks> Filter for BloomFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_hashes_into(hashes, words)
+        LengthError::check(hashes.len(), words)?;
+        self.look_up(hashes, words);
+        Ok(())
     }
 
     #[inline]
@@ -327,11 +253,15 @@ impl<D: Blocks> Filter for BloomFilter<D> {
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        self.contains_batch_into(keys, words)
+        LengthError::check(keys.len(), words)?;
+        self.look_up_keys(keys, words);
+        Ok(())
     }
 
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        self.contains_u64s_into(keys, words)
+        LengthError::check(keys.len(), words)?;
+        self.look_up_u64s(keys, words);
+        Ok(())
     }
 }

@@ -57,11 +57,6 @@ impl<D: Blocks> BloomFilter<D> {
 impl BloomFilter<&'static [Block]> {
     /// A filter that answers "maybe" to everything, without memory of its own: "no filter", or what
     /// stands in for a damaged one.
-    ///
-    /// ```
-    /// use blocked_bloom::{BloomFilter, KeyHash};
-    /// assert!(BloomFilter::pass_all(KeyHash::default()).contains("anything"));
-    /// ```
     pub fn pass_all(key_hash: KeyHash) -> Self {
         BloomFilter::of(full_block(), Meta::new(key_hash, 1, true), Kernel::default())
     }

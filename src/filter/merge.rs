@@ -12,7 +12,6 @@ use crate::error::plural;
 use crate::hash::KeyHash;
 use crate::prefix::FilterContents;
 use crate::probe::Block;
-use crate::threads::Threads;
 
 /// Blocks of the receiving filter that all inputs are merged into before the next: 16 KiB, so that
 /// they stay in the first-level cache, in runs long enough for hardware prefetching.
@@ -34,28 +33,10 @@ impl BloomFilter {
     /// [`MergeError`] naming both sides, also for a pass-all filter that is added to another kind:
     /// the union would be a [pass-all filter](BloomFilter::pass_all). This filter is then
     /// unchanged.
-    ///
-    /// ```
-    /// use blocked_bloom::{FilterOptions, Sizing};
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-    /// let (mut fruit, mut roots) = (options.empty_filter(1_000)?, options.empty_filter(1_000)?);
-    /// fruit.insert("apple")?;
-    /// roots.insert("carrot")?;
-    /// fruit.union_with(&roots)?;
-    /// assert!(fruit.contains("carrot"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
-        self.or_one(other.view(), Threads::One)
-    }
-
-    pub(crate) fn or_one(
-        &mut self,
-        other: BloomFilter<&[Block]>,
-        threads: Threads,
-    ) -> Result<(), MergeError> {
+        let other = other.view();
         check(&self.view(), &other)?;
-        self.or_all(&[other], threads);
+        self.or_all(&[other]);
         Ok(())
     }
 
@@ -87,24 +68,23 @@ impl BloomFilter {
                 .map_err(|error| MergeError::Input { input, error: Box::new(error) })?;
             views.push(other);
         }
-        self.or_all(&views, Threads::One);
+        self.or_all(&views);
         Ok(())
     }
 
     /// Merges all inputs, which were checked, into each range of blocks.
-    fn or_all(&mut self, others: &[BloomFilter<&[Block]>], threads: Threads) {
+    fn or_all(&mut self, others: &[BloomFilter<&[Block]>]) {
         others.iter().for_each(|other| self.count(other.keys_inserted()));
         if self.meta.pass_all {
             return;
         }
-        let bytes = size_of_val(self.blocks()).saturating_mul(others.len() + 1);
-        threads.for_each_range(&mut self.data, RANGE, bytes, |range, blocks| {
+        for (range, blocks) in self.data.chunks_mut(RANGE).enumerate() {
             let mine = blocks.as_flattened_mut();
             for other in others {
                 let theirs = other.data[range * RANGE..].as_flattened();
                 mine.iter_mut().zip(theirs).for_each(|(mine, &theirs)| *mine |= theirs);
             }
-        });
+        }
     }
 }
 

@@ -14,8 +14,8 @@ const NOT_PREFETCHED: Option<fn(&[u64])> = None;
 /// A filter that is looked up by hashes of 64 bits, of whatever kind: its lookups, also for code
 /// over several kinds, as `dyn Filter`.
 ///
-/// [`BloomFilter`](crate::BloomFilter) has these methods by itself too; for all other types, also
-/// those of other packages, import the trait.
+/// [`BloomFilter`](crate::BloomFilter) has these methods by itself too, but for those `_into` words
+/// of the caller's; for all other types, also those of other packages, import the trait.
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};

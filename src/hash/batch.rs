@@ -18,14 +18,6 @@ impl KeyHasher {
     /// grow.
     ///
     /// Cost: see [`hash_batch_into`](Self::hash_batch_into).
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// let hasher = KeyHasher::default();
-    /// let mut hashes = Vec::new();
-    /// hasher.hash_batch(&["a", "b"], &mut hashes);
-    /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
-    /// ```
     pub fn hash_batch<K: Key>(self, keys: &[K], hashes: &mut Vec<u64>) {
         // What is there already is overwritten, and need not be cleared first. If a key panics, the
         // list is left empty.
@@ -44,16 +36,6 @@ impl KeyHasher {
     /// # Errors
     ///
     /// [`HashError::Length`] unless there is one hash per key; nothing is written then.
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// let hasher = KeyHasher::default();
-    /// let mut hashes = [0; 2];
-    /// hasher.hash_batch_into(&["a", "b"], &mut hashes)?;
-    /// assert_eq!(hashes, [hasher.hash("a"), hasher.hash("b")]);
-    /// assert!(hasher.hash_batch_into(&["a"], &mut hashes).is_err());
-    /// # Ok::<(), blocked_bloom::HashError>(())
-    /// ```
     pub fn hash_batch_into<K: Key>(self, keys: &[K], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.hash_by(Kernel::default(), keys, hashes);
@@ -63,15 +45,6 @@ impl KeyHasher {
     /// Hashes keys that are integers: `hashes[i]` is the hash of `keys[i].to_le_bytes()`. The
     /// fastest way from keys to hashes. With the errors of
     /// [`hash_batch_into`](Self::hash_batch_into).
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// let hasher = KeyHasher::default();
-    /// let mut hashes = [0; 2];
-    /// hasher.hash_u64s(&[7, 8], &mut hashes)?;
-    /// assert_eq!(hashes[1], hasher.hash(8_u64.to_le_bytes()));
-    /// # Ok::<(), blocked_bloom::HashError>(())
-    /// ```
     pub fn hash_u64s(self, keys: &[u64], hashes: &mut [u64]) -> Result<(), HashError> {
         check_length(keys.len(), hashes)?;
         self.integers(Kernel::default()).hash_keys(keys, overwritten(hashes));
@@ -80,16 +53,6 @@ impl KeyHasher {
 
     /// Hashes keys of one width that lie one after the other: those of 4 and 8 bytes without a
     /// copy, others as [`hash_batch_into`](Self::hash_batch_into), and with its errors.
-    ///
-    /// ```
-    /// use blocked_bloom::KeyHasher;
-    /// let hasher = KeyHasher::default();
-    /// let big_endian = [7_u64, 9].map(u64::to_be_bytes);
-    /// let mut hashes = [0; 2];
-    /// hasher.hash_fixed(&big_endian, &mut hashes)?;
-    /// assert_eq!(hashes[1], hasher.hash(big_endian[1]));
-    /// # Ok::<(), blocked_bloom::HashError>(())
-    /// ```
     pub fn hash_fixed<const N: usize>(
         self,
         keys: &[[u8; N]],

@@ -1,6 +1,8 @@
-//! AVX2: eight probes of one key in a register; four keys an iteration, whose results are collected together.
+//! AVX2: eight probes of one key in a register; four keys an iteration, whose results are collected
+//! together.
 //!
-//! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit word, five more the bit.
+//! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit
+//! word, five more the bit.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -19,14 +21,14 @@ cpufeatures::new!(detect, "avx2");
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx2,
     is_supported: detect::get,
-    contains,
-    insert,
     one,
-    few,
+    group,
+    batch,
+    insert,
     overlapped: 8,
 };
 
-/// Up to this many hashes of a call are tested one by one.
+/// Up to this many hashes of a group are tested one by one.
 const ONE_BY_ONE: usize = 16;
 
 /// Keys an iteration: their results fill one register of bytes.
@@ -36,7 +38,7 @@ const KEYS: usize = 4;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "avx2")]
-unsafe fn contains(
+unsafe fn batch(
     blocks: &[Block],
     prefetch: Prefetch,
     probes: u32,
@@ -44,7 +46,7 @@ unsafe fn contains(
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
+    unsafe { batch_for!(batch_of, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
 /// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key.
@@ -53,7 +55,7 @@ unsafe fn contains(
 ///
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[target_feature(enable = "avx2")]
-unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
+unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
     probes: u32,
     hashes: &[u64],
@@ -94,7 +96,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn four(&self, hashes: &[u64; KEYS]) -> u64 {
-        // Written out: a closure given to `map` is called from a function without AVX2, which it cannot be inlined into.
+        // Written out: a closure given to `map` is called from a function without AVX2, which it
+        // cannot be inlined into.
         let missing = [
             self.missing(&hashes[0]),
             self.missing(&hashes[1]),
@@ -122,9 +125,10 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     }
 }
 
-/// The low and the high half of a hash, each by a load of its own. From one load of both the compiler would take the high half
-/// through a general register to a vector's first lane and from there to the others: three instructions in place of a load that
-/// broadcasts, 10 % of a query in the first-level cache (Zen 3).
+/// The low and the high half of a hash, each by a load of its own. From one load of both the
+/// compiler would take the high half through a general register to a vector's first lane and from
+/// there to the others: three instructions in place of a load that broadcasts, 10 % of a query in
+/// the first-level cache (Zen 3).
 #[inline]
 #[target_feature(enable = "avx2")]
 fn halves(hash: &u64) -> [u32; 2] {
@@ -136,14 +140,18 @@ fn halves(hash: &u64) -> [u32; 2] {
     [low, high]
 }
 
-/// The same registers; but the compiler does not make their loads part of the shuffles. `vpermd` with its table in memory takes 2.0
-/// cycles on Zen 3, with the table in a register 1.35: 3 % of a query in the first-level cache, 10 % in the second.
+/// The same registers; but the compiler does not make their loads part of the shuffles. `vpermd`
+/// with its table in memory takes 2.0 cycles on Zen 3, with the table in a register 1.35: 3 % of a
+/// query in the first-level cache, 10 % in the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_registers((mut low, mut high): (__m256i, __m256i)) -> (__m256i, __m256i) {
     // SAFETY: there is no instruction.
     unsafe {
-        core::arch::asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high, options(pure, nomem, nostack, preserves_flags));
+        core::arch::asm!(
+            "/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high,
+            options(pure, nomem, nostack, preserves_flags)
+        );
     }
     (low, high)
 }
@@ -158,7 +166,8 @@ pub(super) fn ones_of(probes: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(ones.as_ptr().cast()) }
 }
 
-/// The words of eight probes and their bits in them, each in the lane of its product; no bit where the lane of `ones` is empty.
+/// The words of eight probes and their bits in them, each in the lane of its product; no bit where
+/// the lane of `ones` is empty.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn words_and_bits(
@@ -175,7 +184,8 @@ fn words_and_bits(
     (_mm256_castps_si256(words), _mm256_sllv_epi32(ones, bit))
 }
 
-/// Whether all bits are set in the words. A test of one register with itself, the compiler would take apart into eight instructions.
+/// Whether all bits are set in the words. A test of one register with itself, the compiler would
+/// take apart into eight instructions.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn all_set((words, bits): (__m256i, __m256i)) -> bool {
@@ -209,7 +219,7 @@ pub(super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool {
 /// As [`Table`] says.
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one arm of a match")]
 #[target_feature(enable = "avx2")]
-unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     if let [hash] = *hashes {
         // SAFETY: the caller promised the number of blocks.
         let block = unsafe { address(blocks, hash) };
@@ -221,9 +231,9 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     // SAFETY: the caller's promises are passed on.
     unsafe {
         match probes {
-            ..=8 => few_of::<1>(blocks, probes, hashes),
-            9..=16 => few_of::<2>(blocks, probes, hashes),
-            _ => few_of::<4>(blocks, probes, hashes),
+            ..=8 => group_of::<1>(blocks, probes, hashes),
+            9..=16 => group_of::<2>(blocks, probes, hashes),
+            _ => group_of::<4>(blocks, probes, hashes),
         }
     }
 }
@@ -235,7 +245,7 @@ unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
-unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+unsafe fn group_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     watch!(ran("avx2"));
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::<ROUNDS>::new(blocks, probes) };
@@ -251,8 +261,8 @@ unsafe fn few_of<const ROUNDS: usize>(blocks: &[Block], probes: u32, hashes: &[u
 #[inline]
 #[target_feature(enable = "avx2")]
 fn which_are_zero(registers: [__m256i; 4]) -> u64 {
-    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each half of the register has four
-    // bytes of each.
+    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each
+    // half of the register has four bytes of each.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
     let high = _mm256_packs_epi32(registers[2], registers[3]);
     let all = _mm256_packs_epi16(low, high);
@@ -305,10 +315,11 @@ fn fill_for<const NEW: bool>(probes: u32) -> Fill {
     }
 }
 
-/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `ROUNDS` times eight at most. If `NEW`, says which hashes were new.
+/// Inserts with `PROBES` probes, or `probes` if `PROBES` is 0; there are `ROUNDS` times eight at
+/// most. If `NEW`, says which hashes were new.
 ///
-/// The bit positions of 64 keys come first and the masks after: a position that is loaded right after it was stored in a wider
-/// piece waits for the store.
+/// The bit positions of 64 keys come first and the masks after: a position that is loaded right
+/// after it was stored in a wider piece waits for the store.
 ///
 /// # Safety
 ///
@@ -323,7 +334,8 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
     let scheme = Probes::<ROUNDS>::new();
     let one = _mm256_set1_epi32(1);
-    // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one shift their one out.
+    // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one
+    // shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
     let mut ahead = tile.ahead_of(hashes);
@@ -386,7 +398,8 @@ impl<const ROUNDS: usize> Probes<ROUNDS> {
         Probes { powers, next_round: _mm256_set1_epi32(POWERS[8] as i32) }
     }
 
-    /// The products of the probes of a key with this high half, whose top nine bits are the bit positions.
+    /// The products of the probes of a key with this high half, whose top nine bits are the bit
+    /// positions.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn products(&self, hi: u32) -> [__m256i; ROUNDS] {

@@ -1,20 +1,20 @@
 //! AVX-512: sixteen probes in a register, of two keys where eight are enough for one.
 //!
-//! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the bit. Needs the extensions F, BW,
-//! DQ, VL, VBMI, VBMI2 and GFNI: Ice Lake, Zen 4 and later. Older parts with AVX-512 lower their clock for it and take the AVX2 kernel.
+//! The 64-byte line is one register; a probe's top four bits are the 32-bit word, five more the
+//! bit. Needs the extensions F, BW, DQ, VL, VBMI, VBMI2 and GFNI: Ice Lake, Zen 4 and later. Older
+//! parts with AVX-512 lower their clock for it and take the AVX2 kernel.
 
-mod few;
+mod group;
 mod insert;
 mod one;
-mod query;
 
 pub(super) use one::one;
 
 use super::InstructionSet;
 use super::table::Table;
 
-// All of these come with each other but where a hypervisor hides some. AVX2 and BMI2 are part of all AVX-512 there is; the package
-// `blocked-bloom-formats` takes AVX2's functions for this kernel.
+// All of these come with each other but where a hypervisor hides some. AVX2 and BMI2 are part of
+// all AVX-512 there is; the package `blocked-bloom-formats` takes AVX2's functions for this kernel.
 cpufeatures::new!(
     detect,
     "avx2",
@@ -31,9 +31,9 @@ cpufeatures::new!(
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     is_supported: detect::get,
-    contains: query::contains,
-    insert: insert::insert,
     one,
-    few: few::few,
+    group: group::group,
+    batch: group::batch,
+    insert: insert::insert,
     overlapped: 8,
 };

@@ -1,13 +1,11 @@
-//! Up to which size a filter fits the cache, and is looked up and filled faster without prefetching.
+//! Up to which size a filter fits the cache, and is looked up and filled faster without
+//! prefetching.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold) for a whole process (with the feature
-/// `std`): bytes up to which filters are not prefetched. A value that is not a number is ignored; answers never depend on it.
-///
-/// ```
-/// assert_eq!(blocked_bloom::PREFETCH_VARIABLE, "BLOCKED_BLOOM_PREFETCH_THRESHOLD");
-/// ```
+/// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold)
+/// for a whole process (with the feature `std`): bytes up to which filters are not prefetched. A
+/// value that is not a number is ignored; answers never depend on it.
 pub const PREFETCH_VARIABLE: &str = "BLOCKED_BLOOM_PREFETCH_THRESHOLD";
 
 /// Second-level cache where its size cannot be found out.
@@ -16,7 +14,8 @@ const DEFAULT_BYTES: usize = 512 << 10;
 /// 0 as long as it is not known.
 static FITS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a filter of this many bytes fits the cache; false before [`fits`] was called for the first time. One load and one comparison.
+/// Whether a filter of this many bytes fits the cache; false before [`fits`] was called for the
+/// first time. One load and one comparison.
 #[inline]
 pub(super) fn is_known_to_fit(bytes: usize) -> bool {
     bytes <= FITS.load(Relaxed)
@@ -43,8 +42,8 @@ fn find() -> usize {
         return bytes;
     }
     let cache = second_level().filter(|bytes| *bytes > 0).unwrap_or(DEFAULT_BYTES);
-    // Not prefetching won for filters up to 1 MiB of a 1 MiB cache (Zen 5), 1.2 of 2 MiB (Sapphire Rapids) and 128 of 512 KiB (Zen 3); it lost
-    // at 1.9 of 2 MiB and at 256 of 512 KiB.
+    // Not prefetching won for filters up to 1 MiB of a 1 MiB cache (Zen 5), 1.2 of 2 MiB (Sapphire
+    // Rapids) and 128 of 512 KiB (Zen 3); it lost at 1.9 of 2 MiB and at 256 of 512 KiB.
     if cache > 512 << 10 { cache - cache / 4 } else { cache / 2 }
 }
 
@@ -72,7 +71,8 @@ fn of_cpuid() -> Option<usize> {
     use core::arch::x86_64::{__cpuid_count, CpuidResult};
 
     let cpuid = |leaf, index| {
-        // SAFETY: every CPU that runs these targets has the instruction, and answers for leaves that it does not know.
+        // SAFETY: every CPU that runs these targets has the instruction, and answers for leaves
+        // that it does not know.
         #[allow(unused_unsafe, reason = "safe since Rust 1.94")]
         unsafe {
             __cpuid_count(leaf, index)

@@ -1,10 +1,12 @@
-//! What all batch queries have in common: the loop over words of answers, the prefetch of later keys, and the choice of the loop that fits
-//! the prefetch and the number of probes. The arithmetic is each instruction set's own.
+//! What kernels that prefetch between tests have in common: the loop over words of answers, the
+//! prefetch of later keys, and the choice of the loop that fits the prefetch and the number of
+//! probes. The arithmetic is each instruction set's own.
 
 use super::prefetch::ahead_of;
 use crate::probe::Block;
 
-/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines of a block are prefetched for as many later keys.
+/// Tests `KEYS` hashes at a time: `test` gives a bit per hash. `LINES` lines of a block are
+/// prefetched for as many later keys.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
 #[cfg_attr(not(feature = "portable"), allow(dead_code, reason = "for the SIMD kernels"))]
@@ -41,7 +43,8 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
     let bit = |hash| u64::from(test(hash));
     let (fours, rest) = hashes.as_chunks();
     let mut word = 0;
-    // Written out: the jump out of a loop of ten iterations is mispredicted, which takes as long as eight keys.
+    // Four keys an iteration: the CPU mispredicts the end of a loop of ten single keys, which costs
+    // as much as eight more keys.
     for (i, [a, b, c, d]) in fours.iter().enumerate() {
         word |= (bit(a) | bit(b) << 1 | bit(c) << 2 | bit(d) << 3) << (4 * i);
     }
@@ -51,11 +54,15 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
     word
 }
 
-/// Calls the instance `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is `$low` up to 8 probes, `$middle` up to
-/// 16, and `$high` for more. An arm for each, since a pointer to the instance would be one more jump to predict.
+/// Calls the instance `$batch::<LINES, N>` for a way of prefetching and a number of probes: `N` is
+/// `$low` up to 8 probes, `$middle` up to 16, and `$high` for more. An arm for each, since a
+/// pointer to the instance would be one more jump to predict.
 #[allow(unused_macros, reason = "not every machine has a SIMD kernel")]
 macro_rules! batch_for {
-    ($batch:ident, [$low:literal, $middle:literal, $high:literal], $blocks:ident, $prefetch:ident, $probes:ident, $hashes:ident, $hits:ident) => {
+    (
+        $batch:ident, [$low:literal, $middle:literal, $high:literal],
+        $blocks:ident, $prefetch:ident, $probes:ident, $hashes:ident, $hits:ident
+    ) => {
         match ($prefetch, $probes) {
             (Prefetch::No, ..=8) => $batch::<0, $low>($blocks, $probes, $hashes, $hits),
             (Prefetch::No, ..=16) => $batch::<0, $middle>($blocks, $probes, $hashes, $hits),

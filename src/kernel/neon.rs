@@ -1,7 +1,9 @@
-//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys an iteration.
+//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys
+//! an iteration.
 //!
-//! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in which bits are compared.
-//! Inserting is scalar: there is no scatter, and 64 bytes take longer to make than the bits to set.
+//! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in
+//! which bits are compared. Inserting is scalar: there is no scatter, and 64 bytes take longer to
+//! make than the bits to set.
 
 use core::arch::aarch64::*;
 
@@ -15,8 +17,8 @@ use crate::probe::Block;
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Neon,
     is_supported: || cfg!(target_feature = "neon"),
-    contains,
-    few,
+    group,
+    batch,
     overlapped: 8,
     ..scalar::TABLE
 };
@@ -28,7 +30,18 @@ const KEYS: usize = 8;
 ///
 /// As [`Table`] says.
 #[target_feature(enable = "neon")]
-unsafe fn contains(
+unsafe fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    let mut word = [0];
+    // SAFETY: the caller's promises are passed on; there is a word for up to 64 hashes.
+    unsafe { batch(blocks, Prefetch::No, probes, hashes, &mut word) };
+    word[0]
+}
+
+/// # Safety
+///
+/// As [`Table`] says.
+#[target_feature(enable = "neon")]
+unsafe fn batch(
     blocks: &[Block],
     prefetch: Prefetch,
     probes: u32,
@@ -36,28 +49,18 @@ unsafe fn contains(
     hits: &mut [u64],
 ) {
     // SAFETY: the caller's promises are passed on.
-    unsafe { batch_for!(batch, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
+    unsafe { batch_for!(batch_of, [1, 2, 4], blocks, prefetch, probes, hashes, hits) }
 }
 
-/// # Safety
-///
-/// As [`Table`] says.
-#[target_feature(enable = "neon")]
-unsafe fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    let mut word = [0];
-    // SAFETY: the caller's promises are passed on; there are up to 64 hashes.
-    unsafe { contains(blocks, Prefetch::No, probes, hashes, &mut word) };
-    word[0]
-}
-
-/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that `tools/codegen.sh` finds each instance.
+/// Tests `ROUNDS` times eight probes, and prefetches `LINES` lines per key. Not inlined, so that
+/// `tools/codegen.sh` finds each instance.
 ///
 /// # Safety
 ///
 /// As [`Table`] says, and `probes <= 8 * ROUNDS`.
 #[inline(never)]
 #[target_feature(enable = "neon")]
-unsafe fn batch<const LINES: usize, const ROUNDS: usize>(
+unsafe fn batch_of<const LINES: usize, const ROUNDS: usize>(
     blocks: &[Block],
     probes: u32,
     hashes: &[u64],
@@ -77,7 +80,8 @@ struct Test<'a, const ROUNDS: usize> {
     blocks: &'a [Block],
     /// Per round, eight powers of `G`.
     powers: [[uint32x4_t; 2]; ROUNDS],
-    /// Per round and for both of two keys, a one in every byte that probes; the other bytes make an empty mask.
+    /// Per round and for both of two keys, a one in every byte that probes; the other bytes make an
+    /// empty mask.
     ones: [uint8x16_t; ROUNDS],
     /// One bit per key of an iteration.
     weights: uint16x8_t,
@@ -128,7 +132,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[target_feature(enable = "neon")]
     fn two(&self, hashes: [u64; 2]) -> uint8x16_t {
         let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
-        // SAFETY: two words. As four half words, the second and the last are the high halves of the hashes.
+        // SAFETY: two words. As four half words, the second and the last are the high halves of the
+        // hashes.
         let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });
         let mut missing = vdupq_n_u8(0);
         for (powers, &ones) in self.powers.iter().zip(&self.ones) {
@@ -145,7 +150,8 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             let byte = vshrq_n_u8::<2>(top);
             let bit = vshrn_high_n_u16::<7>(vshrn_n_u16::<7>(top_of_first), top_of_second);
             let bit = vreinterpretq_s8_u8(vandq_u8(bit, vdupq_n_u8(7)));
-            // Both lines are looked up for both keys: cheaper than moving the second key's half of the indices.
+            // Both lines are looked up for both keys: cheaper than moving the second key's half of
+            // the indices.
             let bytes = vcombine_u8(
                 vget_low_u8(vqtbl4q_u8(first, byte)),
                 vget_high_u8(vqtbl4q_u8(second, byte)),

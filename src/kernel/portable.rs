@@ -1,8 +1,10 @@
-//! Portable SIMD through the crate `wide`: one probe of four keys in a register, for SSE2, WebAssembly and whatever else `wide` knows.
+//! Portable SIMD through the crate `wide`: one probe of four keys in a register, for SSE2,
+//! WebAssembly and whatever else `wide` knows.
 //!
-//! Only the bit positions are computed together: without a lookup in 64 bytes or a shift by different counts, which SSE2 lacks, the
-//! bits are tested one by one. `wide` picks its instructions when the crate is compiled, so on x86 this is the kernel of machines
-//! without AVX2. Inserting is scalar.
+//! Only the bit positions are computed together: without a lookup in 64 bytes or a shift by
+//! different counts, which SSE2 lacks, the bits are tested one by one. `wide` picks its
+//! instructions when the crate is compiled, so on x86 this is the kernel of machines without AVX2.
+//! Inserting is scalar.
 
 use wide::u32x4;
 
@@ -16,15 +18,24 @@ use crate::probe::{Block, MULTIPLIER, block_index};
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Portable,
     is_supported: || true,
-    contains,
-    few,
+    group,
+    batch,
     ..scalar::TABLE
 };
 
 /// Keys an iteration.
 const KEYS: usize = 4;
 
-fn contains(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
+fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+    if hashes.len() < KEYS {
+        return scalar::group(blocks, probes, hashes);
+    }
+    let mut word = [0];
+    batch(blocks, Prefetch::No, probes, hashes, &mut word);
+    word[0]
+}
+
+fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
     match prefetch {
         Prefetch::No => with_lines::<0>(blocks, probes, hashes, hits),
         Prefetch::OneLine => with_lines::<1>(blocks, probes, hashes, hits),
@@ -32,29 +43,20 @@ fn contains(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], h
     }
 }
 
-fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
-    if hashes.len() < KEYS {
-        return scalar::few(blocks, probes, hashes);
-    }
-    let mut word = [0];
-    contains(blocks, Prefetch::No, probes, hashes, &mut word);
-    word[0]
-}
-
 fn with_lines<const LINES: usize>(blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
     // A loop of known length is a quarter faster: from 7 to 16 bits per key.
     match probes {
-        5 => batch::<LINES, 5>(blocks, probes, hashes, hits),
-        6 => batch::<LINES, 6>(blocks, probes, hashes, hits),
-        7 => batch::<LINES, 7>(blocks, probes, hashes, hits),
-        8 => batch::<LINES, 8>(blocks, probes, hashes, hits),
-        9 => batch::<LINES, 9>(blocks, probes, hashes, hits),
-        _ => batch::<LINES, 0>(blocks, probes, hashes, hits),
+        5 => batch_of::<LINES, 5>(blocks, probes, hashes, hits),
+        6 => batch_of::<LINES, 6>(blocks, probes, hashes, hits),
+        7 => batch_of::<LINES, 7>(blocks, probes, hashes, hits),
+        8 => batch_of::<LINES, 8>(blocks, probes, hashes, hits),
+        9 => batch_of::<LINES, 9>(blocks, probes, hashes, hits),
+        _ => batch_of::<LINES, 0>(blocks, probes, hashes, hits),
     }
 }
 
 /// Tests `PROBES` probes, or `probes` if `PROBES` is 0, and prefetches `LINES` lines per key.
-fn batch<const LINES: usize, const PROBES: u32>(
+fn batch_of<const LINES: usize, const PROBES: u32>(
     blocks: &[Block],
     probes: u32,
     hashes: &[u64],

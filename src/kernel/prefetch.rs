@@ -3,28 +3,32 @@
 use super::{GROUP, cache};
 use crate::probe::{Block, block_index};
 
-/// Prefetch distance, in keys. 16 are enough for a filter in the third-level cache and 5 % faster there; from memory 32 take 15 % longer
-/// and 16 40 %, 128 are no faster (Zen 3).
+/// Prefetch distance, in keys. 16 are enough for a filter in the third-level cache and 5 % faster
+/// there; from memory 32 take 15 % longer and 16 40 %, 128 are no faster (Zen 3).
 const DISTANCE: usize = 64;
 
-/// The cache that batches prefetch into, but for filters little larger than it. The first-level cache has few buffers for lines under way: on Zen 4
-/// a loop that loads one line per key takes 10 ns a key of 100 M into the first level, and 4 into the second. On aarch64 nobody has measured.
+/// The cache that batches prefetch into, but for filters little larger than it. The first-level
+/// cache has few buffers for lines under way: on Zen 4 a loop that loads one line per key takes 10
+/// ns a key of 100 M into the first level, and 4 into the second. On aarch64 nobody has measured.
 pub(super) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 
-/// Long calls for filters of up to this many times [`cache::fits`] prefetch ahead into the first level: by groups, AVX2 took 1.2 of the time for
-/// 1 M to 3 M keys, 1.0 for 4 M and 0.5 to 0.7 for 6 M; AVX-512 1.08, 1.0 and 0.6 (Zen 4, 10 bits per key, 1024 a call).
+/// Long calls for filters of up to this many times [`cache::fits`] prefetch between tests, into the
+/// first level. For 1 M to 3 M keys, groups that are prefetched first took 1.2 to 1.4 of the time
+/// by AVX2, 1.08 to 1.1 by the portable kernel and, of hashes that are in the cache, 1.08 to 1.2 by
+/// AVX-512 (Zen 4, 10 bits per key, 1,024 a call).
 const NEAR: usize = 6;
 
 /// Prefetches what the items of a batch need some places before each is reached.
 ///
-/// The loop over the items calls [`advance`](Self::advance) for as many items as it then works on: what comes
-/// [`DISTANCE`](Self::DISTANCE) places later is prefetched by the function that was given. All loops of this family of crates that prefetch
-/// ahead do it by this type, so that a test can see which memory each would have prefetched.
+/// The loop over the items calls [`advance`](Self::advance) for as many items as it then works on:
+/// what comes [`DISTANCE`](Self::DISTANCE) places later is prefetched by the function that was
+/// given. Loops that work on an item, or on a few, between prefetches use this type; what is
+/// prefetched in whole groups, or as soon as it is hashed, is prefetched without it.
 ///
 /// ```
-/// use blocked_bloom::parts::PrefetchAhead;
+/// use blocked_bloom::parts::{PrefetchAhead, prefetch};
 /// let (table, places) = (vec![1_u8; 1 << 20], [7_usize, 70_000, 700_000]);
-/// let mut ahead = PrefetchAhead::start(&places, |&place| blocked_bloom::parts::prefetch(&table, place));
+/// let mut ahead = PrefetchAhead::start(&places, |&place| prefetch(&table, place));
 /// let mut sum = 0;
 /// for &place in &places {
 ///     ahead.advance(1);
@@ -54,7 +58,8 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
     /// Prefetches for the next `items` items, or as many as are left.
     #[inline(always)]
     pub fn advance(&mut self, items: usize) {
-        // Of one item the compiler would make a loop, which costs an insertion by AVX2 a sixth of its time.
+        // Of one item the compiler would make a loop, which costs an insertion by AVX2 a sixth of
+        // its time.
         if items == 1 {
             if let [next, later @ ..] = self.later {
                 self.later = later;
@@ -89,8 +94,9 @@ impl Prefetch {
         }
     }
 
-    /// How a call of this many hashes prefetches groups of them. None if `contains` does it better: in a filter that fits the cache, or in a long
-    /// call for one of up to [`NEAR`] times as much.
+    /// How a call of this many hashes prefetches groups of them. None if a batch does better
+    /// without: in a filter that fits the cache, or in a long call for one of up to [`NEAR`] times
+    /// as much.
     #[inline]
     pub(crate) fn of_groups<B>(blocks: &[B], hashes: usize) -> Option<Self> {
         let prefetch = Self::of(blocks);
@@ -122,8 +128,8 @@ pub(super) fn ahead_of<'h, const LINES: usize>(
     PrefetchAhead::start(hashes, |&hash| prefetch_block::<LINES, 1, _>(blocks, hash))
 }
 
-/// Prefetches the line at `block` into the cache of this level, 1 or 2, and with `LINES = 2` the one its last byte is in; nothing where no
-/// instruction is known.
+/// Prefetches the line at `block` into the cache of this level, 1 or 2, and with `LINES = 2` the
+/// one its last byte is in; nothing where no instruction is known.
 #[inline]
 pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const impl Sized) {
     let last_byte = block.wrapping_add(1).cast::<u8>().wrapping_sub(1);
@@ -143,11 +149,17 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
         match LEVEL {
             // SAFETY: a prefetch reads nothing: any address will do.
             1 => unsafe {
-                core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+                core::arch::asm!(
+                    "prfm pldl1keep, [{line}]", line = in(reg) line,
+                    options(nostack, preserves_flags, readonly)
+                );
             },
             // SAFETY: as above.
             _ => unsafe {
-                core::arch::asm!("prfm pldl2keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+                core::arch::asm!(
+                    "prfm pldl2keep, [{line}]", line = in(reg) line,
+                    options(nostack, preserves_flags, readonly)
+                );
             },
         }
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -155,8 +167,9 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
     }
 }
 
-/// Prefetches the cache line of the byte at `offset` of the slice's memory: for filters of other packages, whose probes are not in one
-/// block, or whose words are atomic. Nothing where no instruction is known; any offset will do, also one outside the slice.
+/// Prefetches the cache line of the byte at `offset` of the slice's memory: for filters of other
+/// packages, whose probes are not in one block, or whose words are atomic. Nothing where no
+/// instruction is known; any offset will do, also one outside the slice.
 ///
 /// ```
 /// let bytes = vec![0_u8; 1 << 20];
@@ -167,7 +180,8 @@ pub fn prefetch<T>(memory: &[T], offset: usize) {
     prefetch_lines::<1, FAR>(memory.as_ptr().cast::<u8>().wrapping_add(offset));
 }
 
-/// Prefetches `LINES` lines of the block of a hash, be it of bytes or of atomic words: 2 reach both if it straddles two.
+/// Prefetches `LINES` lines of the block of a hash, be it of bytes or of atomic words: 2 reach both
+/// if it straddles two.
 #[inline]
 pub(crate) fn prefetch_block<const LINES: usize, const LEVEL: u8, B>(blocks: &[B], hash: u64) {
     let index = block_index(hash, blocks.len() as u32) as usize;

@@ -1,48 +1,40 @@
-//! The probe scheme, one key at a time, over a whole batch: works everywhere and defines what the other kernels must answer.
+//! The probe scheme, one key at a time: works everywhere and defines what the other kernels must
+//! answer.
 
-use super::InstructionSet;
 use super::driver::for_each_of_few;
-use super::prefetch::Prefetch;
+use super::prefetch::{Prefetch, PrefetchAhead};
 use super::table::{Table, Tile};
+use super::{GROUP, InstructionSet};
 use crate::probe::{self, Block};
 
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Scalar,
     is_supported: || true,
-    contains,
-    insert,
     one,
-    few,
+    group,
+    batch,
+    insert,
     overlapped: 1,
 };
-
-/// Reference only; never the default where another kernel is supported. This function prefetches nothing.
-pub(super) fn contains(
-    blocks: &[Block],
-    _prefetch: Prefetch,
-    probes: u32,
-    hashes: &[u64],
-    hits: &mut [u64],
-) {
-    let count = blocks.len() as u32;
-    for (keys, word) in hashes.chunks(64).zip(hits) {
-        *word = 0;
-        for (i, &hash) in keys.iter().enumerate() {
-            let block = &blocks[probe::block_index(hash, count) as usize];
-            *word |= u64::from(probe::contains(block, hash, probes)) << i;
-        }
-    }
-}
 
 fn one(line: &Block, probes: u32, hash: u64) -> bool {
     probe::contains(line, hash, probes)
 }
 
-pub(super) fn few(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+pub(super) fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
     let count = blocks.len() as u32;
     for_each_of_few(hashes, |&hash| {
         probe::contains(&blocks[probe::block_index(hash, count) as usize], hash, probes)
     })
+}
+
+fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
+    let later = if prefetch == Prefetch::No { &[] } else { hashes };
+    let mut ahead = PrefetchAhead::start(later, |&hash| prefetch.prefetch(blocks, &[hash]));
+    for (hashes, word) in hashes.chunks(GROUP).zip(hits) {
+        ahead.advance(hashes.len());
+        *word = group(blocks, probes, hashes);
+    }
 }
 
 pub(super) fn insert(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {

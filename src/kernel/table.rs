@@ -74,26 +74,29 @@ impl Tile<'_> {
 
 /// One instruction set's functions.
 ///
-/// `contains(blocks, prefetch, probes, hashes, hits)` prefetches ahead and writes bit `i % 64` of `hits[i / 64]` for hash `i`, zero past the last.
-/// `insert(tile, probes, hashes, new)` sets the bits of every hash, and panics at one whose block is not in the tile. If `new` is not empty, it
-/// also writes bit `i % 64` of `new[i / 64]`, set if hash `i` set a bit that was not set, zero past the last.
-/// `one(line, probes, hash)` tests one key in its block. `few(blocks, probes, hashes)` tests 1 to
-/// 64 hashes, and gives a bit for each. `overlapped`: the largest call that is not prefetched, because out-of-order execution already
-/// overlaps its cache misses.
+/// `one(line, probes, hash)` tests one key in its block. `group(blocks, probes, hashes)` tests 1 to
+/// 64 hashes, whose blocks are in the cache or were prefetched, and gives a bit for each.
+/// `batch(blocks, prefetch, probes, hashes, hits)` tests any number and writes bit `i % 64` of
+/// `hits[i / 64]` for hash `i`, zero past the last; it prefetches ahead between the tests, as
+/// `prefetch` says.
+/// `insert(tile, probes, hashes, new)` sets the bits of every hash, and panics at one whose block
+/// is not in the tile. If `new` is not empty, it also writes bit `i % 64` of `new[i / 64]`, set if
+/// hash `i` set a bit that was not set, zero past the last. `overlapped`: the largest call that is
+/// not prefetched, because out-of-order execution already overlaps its cache misses.
 ///
 /// # Safety
 ///
-/// All: the CPU has the features of `is_supported`. `one` needs nothing more: it reads `line` alone, and other than 1 to 30 probes make its
-/// answer wrong and nothing else. The others: `1 <= probes <= 30`. `contains` and `few`: `1 <= blocks.len() < 2^32`; `few`: 1 to 64 hashes;
-/// `contains`: `hits.len() == hashes.len().div_ceil(64)`.
+/// All: the CPU has the features of `is_supported`. `one` needs nothing more: it reads `line`
+/// alone, and other than 1 to 30 probes make its answer wrong and nothing else. The others:
+/// `1 <= probes <= 30`. `group` and `batch`: `1 <= blocks.len() < 2^32`; `group`: 1 to 64 hashes;
+/// `batch`: `hits.len() == hashes.len().div_ceil(64)`.
 pub(super) struct Table {
     pub(super) instructions: InstructionSet,
     pub(super) is_supported: fn() -> bool,
-    pub(super) contains:
-        unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
-    pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     #[allow(dead_code, reason = "not used where one key is tested inline")]
     pub(super) one: unsafe fn(line: &Block, probes: u32, hash: u64) -> bool,
-    pub(super) few: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
+    pub(super) group: unsafe fn(&[Block], probes: u32, hashes: &[u64]) -> u64,
+    pub(super) batch: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
+    pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     pub(super) overlapped: usize,
 }

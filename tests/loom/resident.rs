@@ -1,8 +1,12 @@
 //! The cell of a resident filter under the model checker, with crossbeam-epoch's own code on loom's
-//! atomics: `RUSTFLAGS="--cfg crossbeam_loom" cargo test --release -p loom-model --target-dir
-//! target/loom resident`.
+//! atomics. The model is compiled for itself:
+//!
+//! ```sh
+//! export RUSTFLAGS="--cfg crossbeam_loom"
+//! cargo test --release -p loom-model --target-dir target/loom resident
+//! ```
 
-#[path = "../../crates/lsm/src/resident/cell.rs"]
+#[path = "../../crates/resident/src/cell.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library uses the rest")]
 mod cell;
 

@@ -7,8 +7,8 @@ use std::error::Error;
 use crate::common::{empty, filled};
 use blocked_bloom::parts::{Header, HeaderError};
 use blocked_bloom::{
-    AllocError, BloomFilter, BuildError, FilterContents, FilterOptions, FormatError, KeyError,
-    KeyHash, LengthError, MergeError, ParamsError, PrefixExtractor, Sizing,
+    AllocError, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError,
+    KeyError, KeyHash, LengthError, MergeError, ParamsError, PrefixExtractor, Sizing,
 };
 use xxhash_rust::xxh3::xxh3_64;
 

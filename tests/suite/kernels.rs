@@ -2,7 +2,7 @@
 //! and alignment.
 
 use crate::common::{Random, empty, filled, kernels};
-use blocked_bloom::{Bitmask, Block, BloomFilter, Kernel, KeyHash, ParamsError, probe};
+use blocked_bloom::{Bitmask, Block, BloomFilter, Filter, Kernel, KeyHash, ParamsError, probe};
 
 /// The probe scheme, written over the public oracle: what every batch must give.
 fn oracle(blocks: &[Block], probes: u32, hashes: &[u64]) -> Vec<bool> {

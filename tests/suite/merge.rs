@@ -2,7 +2,7 @@
 
 use crate::common::{Random, empty, filled};
 use blocked_bloom::{
-    Block, BloomFilter, FilterContents, FilterOptions, KeyHash, MergeError, PrefixExtractor, Sizing,
+    BloomFilter, FilterContents, FilterOptions, KeyHash, MergeError, PrefixExtractor, Sizing,
 };
 use proptest::prelude::*;
 
@@ -74,15 +74,6 @@ proptest! {
     }
 }
 
-type Two = fn(&mut BloomFilter, BloomFilter<&[Block]>) -> Result<(), MergeError>;
-
-/// Every way of merging two filters.
-#[cfg(not(feature = "rayon"))]
-const WAYS: [Two; 1] = [|filter, other| filter.union_with(&other)];
-#[cfg(feature = "rayon")]
-const WAYS: [Two; 2] =
-    [|filter, other| filter.union_with(&other), |filter, other| filter.par_union_with(&other)];
-
 #[test]
 fn strangers_are_refused_and_change_nothing() {
     let (mut filter, _) = filled(40, 6, 1);
@@ -110,10 +101,8 @@ fn strangers_are_refused_and_change_nothing() {
         (&empty, MergeError::BlocksMismatch { left: 40, right: 3 }),
         (&all, MergeError::PassAll),
     ] {
-        for two in WAYS {
-            assert_eq!(two(&mut filter, other.view()), Err(expected.clone()));
-            assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
-        }
+        assert_eq!(filter.union_with(other), Err(expected.clone()));
+        assert_eq!((&filter, filter.to_bytes()), (&before, before.to_bytes()));
         // The last of several: those before it must not have been merged already.
         let good = filled(40, 6, 8).0;
         let error = filter.union_all([&good.view(), &good.view(), &other.view()]);
@@ -139,9 +128,9 @@ fn a_receiver_keeps_its_shape() {
 /// Nothing is lost by adding to a filter that says "maybe" to everything; and it counts.
 #[test]
 fn a_pass_all_filter_takes_any_of_its_hash_and_stays_as_it_is() {
-    for (two, other) in WAYS.into_iter().zip([filled(40, 6, 1).0, empty(3, 9)].iter().cycle()) {
+    for other in [filled(40, 6, 1).0, empty(3, 9)] {
         let mut all = recounted(&pass_all(), 77);
-        two(&mut all, other.view()).unwrap();
+        all.union_with(&other).unwrap();
         all.union_all([&other.view(), &pass_all().view()]).unwrap();
         let keys = 77 + 2 * other.keys_inserted();
         assert_eq!(all, recounted(&pass_all(), keys));
@@ -196,50 +185,30 @@ fn filters_that_hold_something_else_are_refused_and_change_nothing() {
     for (i, left) in filters.iter().enumerate() {
         for (j, right) in filters.iter().enumerate() {
             let contents: [FilterContents; 2] = [left, right].map(|side| side.contents());
-            for two in WAYS {
-                let mut merged = left.clone();
-                if i == j {
-                    two(&mut merged, right.view()).unwrap();
-                    assert_eq!(merged.contents(), contents[0]);
-                    assert_eq!(merged.blocks(), left.blocks());
-                    continue;
-                }
-                let expected =
-                    MergeError::ContentsMismatch { left: contents[0], right: contents[1] };
-                assert_eq!(two(&mut merged, right.view()), Err(expected.clone()));
-                let error = merged.union_all([&left.view(), &right.view()]);
-                assert_eq!(error, Err(MergeError::Input { input: 1, error: Box::new(expected) }));
-                assert_eq!((&merged, merged.to_bytes()), (left, left.to_bytes()));
+            let mut merged = left.clone();
+            if i == j {
+                merged.union_with(right).unwrap();
+                assert_eq!(merged.contents(), contents[0]);
+                assert_eq!(merged.blocks(), left.blocks());
+                continue;
             }
+            let expected = MergeError::ContentsMismatch { left: contents[0], right: contents[1] };
+            assert_eq!(merged.union_with(right), Err(expected.clone()));
+            let error = merged.union_all([&left.view(), &right.view()]);
+            assert_eq!(error, Err(MergeError::Input { input: 1, error: Box::new(expected) }));
+            assert_eq!((&merged, merged.to_bytes()), (left, left.to_bytes()));
         }
     }
 }
 
-/// Large enough for the parallel path, with a last range that is short. Also in a pool of one
-/// thread, which must not wait for itself, and from within a task of the pool.
-#[cfg(feature = "rayon")]
+/// Over many ranges, the last of which is short.
 #[test]
-fn every_number_of_threads_merges_the_same_bytes() {
-    // Two of them are over 32 MiB.
-    let blocks = (17 << 20) / 64 + 77;
+fn several_at_once_are_the_same_as_one_by_one() {
+    let blocks = (1 << 20) / 64 + 77;
     let filters: Vec<BloomFilter> =
-        (0..4).map(|seed| with_keys(blocks, 6, seed, 900_000 + seed as usize)).collect();
-    let one_by_one = || {
-        let mut union = filters[0].clone();
-        filters[1..].iter().for_each(|filter| union.par_union_with(filter).unwrap());
-        union
-    };
+        (0..4).map(|seed| with_keys(blocks, 6, seed, 50_000 + seed as usize)).collect();
     let (mut union, mut at_once) = (filters[0].clone(), filters[0].clone());
     filters[1..].iter().for_each(|filter| union.union_with(filter).unwrap());
     at_once.union_all(&filters[1..]).unwrap();
     assert!(at_once == union);
-    for threads in [1, 2, 3, 8] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let (from_outside, twice) =
-            pool.install(|| (one_by_one(), rayon::join(one_by_one, one_by_one)));
-        assert!(
-            [from_outside, twice.0, twice.1].iter().all(|same| *same == union),
-            "{threads} threads"
-        );
-    }
 }

@@ -1,4 +1,4 @@
-//! Unit tests of `src/kernel/mod.rs`, which includes this file.
+//! Unit tests of `src/kernel.rs`, which includes this file.
 
 use alloc::vec;
 use alloc::vec::Vec;

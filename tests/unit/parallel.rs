@@ -88,8 +88,4 @@ fn threads_of_the_pool_take_part() {
 
     let mut builder = options.with_prefixes(PrefixExtractor::fixed(4)).builder();
     assert_eq!(shared(&mut || builder.par_extend(few.par_iter()).unwrap()), ["prefixes"]);
-    let params = Sizing::MaxBytes(17 << 20).params(20_000_000).unwrap();
-    let mut large = BloomFilter::new(params, KeyHash::default()).unwrap();
-    let other = large.clone();
-    assert_eq!(shared(&mut || large.par_union_with(&other).unwrap()), ["merge"]);
 }

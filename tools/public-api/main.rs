@@ -50,9 +50,11 @@ fn run() -> Result<(), String> {
     if !FORMATS.contains(&format) {
         return Err(format!(
             "{file}: unsupported format_version {format} of rustdoc's JSON (supported: {FORMATS:?}).\n\
-             If it is older, update the nightly toolchain: rustup update nightly. If it is newer, adapt tools/public-api: in Cargo.toml \
+             If it is older, update the nightly toolchain: rustup update nightly. If it is newer, \
+             adapt tools/public-api: in Cargo.toml \
              the version of rustdoc-types becomes the one with FORMAT_VERSION {format} (https://docs.rs/rustdoc-types), FORMATS in \
-             main.rs follows, and what the compiler then reports is repaired. Afterwards tools/public-api/test.sh must pass, and \
+             main.rs follows, and what the compiler then reports is repaired. Afterwards \
+             tools/public-api/test.sh must pass, and \
              tools/public-api.sh should find no difference."
         ));
     }

@@ -1,8 +1,9 @@
 //! What JavaScript calls. No imports, and no `unsafe` block.
 //!
-//! [`input`] gives a buffer, which JavaScript fills; the other calls take what is in it, most of them the fields of a form ([`Input`]). Those that return a pointer return that of a
-//! text, JSON, whose length is [`answer_len`]; it stays until the next of them. After a call that traps, because memory ran
-//! out, the page makes another instance.
+//! [`input`] gives a buffer, which JavaScript fills; the other calls take what is in it, most of
+//! them the fields of a form ([`Input`]). Those that return a pointer return that of a text, JSON,
+//! whose length is [`answer_len`]; it stays until the next of them. After a call that traps,
+//! because memory ran out, the page makes another instance.
 #![expect(unsafe_code, reason = "the name of an export is an unsafe attribute")]
 
 use std::cell::RefCell;

@@ -1,13 +1,14 @@
 //! A budget of memory shared among the levels of an LSM tree.
 
 use blocked_bloom_inspect::Value;
+use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, parse_present, parse_runs};
 use blocked_bloom_lsm::{Level, Plan, PlannedLevel};
 
-use crate::numbers::{parse_bytes, parse_keys, parse_rate};
 use crate::{Fault, Input, object};
 
-/// Plans for the levels of the input in its `budget`, with the fields that `blocked-bloom plan --levels --json` gives them. A level has
-/// fields such as `2.keys`; the first that has no keys is not there.
+/// Plans for the levels of the input in its `budget`, with the fields that
+/// `blocked-bloom plan --levels --json` gives them. A level has fields such as `2.keys`; the first
+/// that has no keys is not there.
 ///
 /// # Errors
 ///
@@ -34,20 +35,6 @@ fn level(input: &Input<'_>, index: usize) -> Result<Option<Level>, Fault> {
     let runs = input.parse(&name("runs"), "1", parse_runs)?;
     let present = input.parse(&name("present"), "0", parse_present)?;
     Ok(Some(Level::new(keys).runs(runs).present(present)))
-}
-
-fn parse_runs(text: &str) -> Result<u32, String> {
-    let count = parse_keys(text).ok().and_then(|count| u32::try_from(count).ok());
-    count.ok_or_else(|| "give a whole number, 1 to 4294967295".to_owned())
-}
-
-fn parse_present(text: &str) -> Result<f64, String> {
-    match text {
-        "0" | "0%" | "0 %" => Ok(0.0),
-        text => parse_rate(text).map_err(|_| {
-            "give a fraction of 0 to 1, such as 0.9, or a percentage such as 90%".to_owned()
-        }),
-    }
 }
 
 fn plan_json(name: &str, plan: &Plan) -> Value {

@@ -5,22 +5,39 @@
 pub mod exports;
 mod keys;
 mod levels;
-mod numbers;
 pub mod sizes;
 mod stored;
 
-use blocked_bloom_inspect::Value;
+use std::fmt::Display;
+
+use blocked_bloom_inspect::{LookupOption, Message, Value};
 
 /// A JSON object of these facts.
 macro_rules! object {
     ($($name:literal: $value:expr),* $(,)?) => {
-        blocked_bloom_inspect::Value::Object(vec![$(($name, blocked_bloom_inspect::Value::from($value))),*])
+        blocked_bloom_inspect::Value::Object(vec![
+            $(($name, blocked_bloom_inspect::Value::from($value))),*
+        ])
     };
 }
 
 use object;
 
-/// Fields of a form: names and values, each ended by a NUL byte. (A reader of JSON would be a tenth of the module.)
+/// A text of the library with the names that options have on the page.
+fn text(message: &Message) -> String {
+    message.with_names(|option| match option {
+        LookupOption::Prefix => "a prefix",
+        LookupOption::Column => "a column",
+        LookupOption::RowGroups => "a choice of row groups",
+        LookupOption::ValueType => "a type",
+        LookupOption::Encoded => "hex digits",
+        LookupOption::Layout => "a version",
+        _ => "another option",
+    })
+}
+
+/// Fields of a form: names and values, each ended by a NUL byte. (A reader of JSON would be a tenth
+/// of the module.)
 #[derive(Debug)]
 pub struct Input<'i>(&'i [u8]);
 
@@ -50,12 +67,14 @@ impl<'i> Input<'i> {
         str::from_utf8(self.value(name)?).ok().map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// The value of a field, read by one of the [`numbers`]; of a field that is not there, `default`.
-    fn parse<T>(
+    /// The value of a field, read by such as
+    /// [`parse_keys`](blocked_bloom_inspect::numbers::parse_keys); of a field that is not there,
+    /// `default`.
+    fn parse<T, E: Display>(
         &self,
         name: &str,
         default: &str,
-        parse: fn(&str) -> Result<T, String>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T, Fault> {
         parse(self.text(name).unwrap_or(default)).map_err(|error| Fault::new(name, error))
     }

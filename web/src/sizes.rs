@@ -3,10 +3,12 @@
 use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, ParamsError, Sizing};
 use blocked_bloom_formats::parquet::split_block::false_positive_rate;
 use blocked_bloom_inspect::Value;
+use blocked_bloom_inspect::numbers::{
+    parse_bits, parse_bytes, parse_count, parse_keys, parse_rate,
+};
 use blocked_bloom_removable::RemovableOptions;
 use blocked_bloom_ribbon::RibbonOptions;
 
-use crate::numbers::{parse_bits, parse_bytes, parse_count, parse_keys, parse_rate};
 use crate::{Fault, Input, object};
 
 /// Half bits per key that [`curves`] go up to.
@@ -43,12 +45,14 @@ impl Row {
     }
 }
 
-/// A filter of each kind for the `keys` of the input, and `bits` per key, a false-positive `rate` or a number of `bytes`, as `by` says;
-/// `figure` is that number, and `load` the input's lookups per second.
+/// A filter of each kind for the `keys` of the input, and `bits` per key, a false-positive `rate`
+/// or a number of `bytes`, as `by` says; `figure` is that number, and `load` the input's lookups
+/// per second.
 ///
 /// # Errors
 ///
-/// [`Fault`] if a field cannot be read, or this project's filter is out of its range. Other kinds that have no such filter have no size.
+/// [`Fault`] if a field cannot be read, or this project's filter is out of its range. Other kinds
+/// that have no such filter have no size.
 pub fn table(input: &Input<'_>) -> Result<Value, Fault> {
     let keys = input.parse("keys", "", parse_keys)?;
     let by = input.text("by").unwrap_or("bits");
@@ -202,7 +206,8 @@ fn split_block(keys: u64, sizing: Sizing) -> Option<Row> {
 fn written(keys: u64, rate: f64) -> Value {
     let wanted = -8.0 * keys as f64 / (-rate.powf(1.0 / 8.0)).ln_1p() / 8.0;
     let bytes = (wanted as u64).clamp(SPLIT_BLOCK_BYTES, MOST_WRITTEN).next_power_of_two();
-    object! { "bytes": bytes, "rate": false_positive_rate(keys, (bytes / SPLIT_BLOCK_BYTES) as u32) }
+    let rate = false_positive_rate(keys, (bytes / SPLIT_BLOCK_BYTES) as u32);
+    object! { "bytes": bytes, "rate": rate }
 }
 
 /// A static filter: by a rate, that rate.

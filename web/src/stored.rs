@@ -1,16 +1,18 @@
-//! A file that is looked into: its bytes come range by range, and what is known of it goes out as JSON.
+//! A file that is looked into: its bytes come range by range, and what is known of it goes out as
+//! JSON.
 
 use std::ops::RangeInclusive;
 
 use blocked_bloom::{Bitmask, FilterOptions, Sizing};
+use blocked_bloom_inspect::numbers::parse_count;
 use blocked_bloom_inspect::{
-    BlockLoads, EVIDENCE_BYTES, Error, FileRanges, Format, Layout, LookupOptions, Opened,
-    PhysicalType, Prefix, Probe, Unrecognised, Value, recognise, type_of_name,
+    BadKey, BlockLoads, EVIDENCE_BYTES, Error, FileRanges, Format, LookupOption, LookupOptions,
+    Opened, PhysicalType, Prefix, Probe, Unrecognised, Value, Warning, layout_of_version,
+    recognise, type_of_name,
 };
 
 use crate::keys::{Encoding, keys_of};
-use crate::numbers::parse_count;
-use crate::{Fault, Input, object};
+use crate::{Fault, Input, object, text};
 
 /// Bars of the picture of the blocks' loads: one for four blocks, at most this many.
 const BARS: RangeInclusive<u64> = 8..=64;
@@ -54,8 +56,9 @@ impl File {
         }
     }
 
-    /// Opens and describes it, as the `format` and `version` of Cassandra that the input gives, or as recognised: `needs` is a list of
-    /// ranges without which it cannot go on. Opening it again describes filters that came since.
+    /// Opens and describes it, as the `format` and `version` of Cassandra that the input gives, or
+    /// as recognised: `needs` is a list of ranges without which it cannot go on. Opening it again
+    /// describes filters that came since.
     pub(crate) fn open(&mut self, input: &Input<'_>) -> Result<Value, Fault> {
         let ranges = self.ranges.as_ref().ok_or_else(|| Fault::new("file", "no file is open"))?;
         let format = match input.text("format") {
@@ -76,14 +79,17 @@ impl File {
         };
         let version = input.text("version");
         let layout = version
-            .map(Layout::of_version)
+            .map(layout_of_version)
             .transpose()
             .map_err(|error| Fault::new("version", error))?;
         match Opened::new(&self.name, ranges, format, layout) {
             Err(Error::NotLoaded { offset, length }) => Ok(needs(&[(offset, length)])),
             Err(error) => {
-                let about = matches!(error, Error::CassandraLayout(_)).then_some("version");
-                Ok(object! { "format": format.name(), "field": about, "error": error.to_string() })
+                let message = error.message();
+                let is_layout = message.option() == Some(LookupOption::Layout);
+                let about = is_layout.then_some("version");
+                let error = text(&message);
+                Ok(object! { "format": format.name(), "field": about, "error": error })
             }
             Ok(opened) => {
                 let json = description(&opened);
@@ -97,7 +103,8 @@ impl File {
         self.opened.as_ref().ok_or_else(|| Fault::new("file", "no file is open"))
     }
 
-    /// Which ranges the filters of the input's `column` need, or those of all columns; an empty list if they are there.
+    /// Which ranges the filters of the input's `column` need, or those of all columns; an empty
+    /// list if they are there.
     pub(crate) fn missing(&self, input: &Input<'_>) -> Result<Value, Fault> {
         Ok(needs(&self.opened()?.missing(input.text("column"))))
     }
@@ -109,7 +116,8 @@ impl File {
         Ok(loads.map_or(Value::Null, |loads| bars(&loads)))
     }
 
-    /// What the next lookups are of: `column`, `row_groups`, `type`, `prefix` and `keys` of the input.
+    /// What the next lookups are of: `column`, `row_groups`, `type`, `prefix` and `keys` of the
+    /// input.
     pub(crate) fn choose(&mut self, input: &Input<'_>) -> Result<Value, Fault> {
         let mut options = LookupOptions::default();
         options.column = input.text("column").map(str::to_owned);
@@ -124,38 +132,38 @@ impl File {
             .map(str::parse::<Prefix>)
             .transpose()
             .map_err(|error| Fault::new("prefix", error))?;
-        let encoding = input.parse("keys", "text", |text| {
-            Encoding::of_name(text).ok_or_else(|| "unknown".to_owned())
-        })?;
+        let encoding =
+            input.parse("keys", "text", |text| Encoding::of_name(text).ok_or("unknown"))?;
         options.encoded = encoding != Encoding::Text;
         let warnings = match self.opened()?.lookup(&options) {
             Err(Error::NotLoaded { offset, length }) => return Ok(needs(&[(offset, length)])),
-            Err(error) => return Err(Fault::new("options", error)),
-            Ok(lookup) => lookup.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            Err(error) => return Err(Fault::new("options", text(&error.message()))),
+            Ok(lookup) => texts(lookup.warnings()),
         };
         (self.options, self.encoding) = (options, encoding);
         Ok(object! { "warnings": warnings })
     }
 
-    /// Looks up lines: `answers` is a text of a 1 for each that may be there, and of a 0 for each that is certainly absent.
+    /// Looks up lines: `answers` is a text of a 1 for each that may be there, and of a 0 for each
+    /// that is certainly absent.
     pub(crate) fn lookup(&self, lines: &[u8]) -> Result<Value, Fault> {
         let keys = keys_of(lines, self.encoding)?;
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let opened = self.opened()?;
-        let lookup = opened.lookup(&self.options).map_err(|error| Fault::new("options", error))?;
-        let bad = |error: blocked_bloom_inspect::BadKey| {
-            Fault::new("line", format!("line {}: {error}", error.index + 1))
+        let fault = |error: Error| Fault::new("options", text(&error.message()));
+        let lookup = opened.lookup(&self.options).map_err(fault)?;
+        let bad = |BadKey { index, problem, .. }| {
+            Fault::new("line", format!("line {}: {}", index + 1, text(&problem)))
         };
         let mut hits = Bitmask::new();
         lookup.contains_batch(&keys, &mut hits).map_err(bad)?;
         let answers: String = hits.iter().map(|hit| if hit { '1' } else { '0' }).collect();
-        let warnings: Vec<String> =
-            lookup.doubts(&keys, &hits).iter().map(ToString::to_string).collect();
+        let warnings = texts(&lookup.doubts(&keys, &hits));
         let row_groups = match &self.options.column {
             Some(name) => {
                 let column = opened
                     .column(name, &self.options.row_groups)
-                    .map_err(|error| Fault::new("column", error))?;
+                    .map_err(|error| Fault::new("column", text(&error.message())))?;
                 let needed = column.row_groups_to_read(&keys, self.options.encoded).map_err(bad)?;
                 object! { "of": column.row_groups().len(), "needed": needed }
             }
@@ -168,10 +176,14 @@ impl File {
     pub(crate) fn probes(&self, line: &[u8]) -> Result<Value, Fault> {
         let keys = keys_of(line, self.encoding)?;
         let Some(key) = keys.first() else { return Ok(Value::List(Vec::new())) };
-        let probes =
-            self.opened()?.probes(key, &self.options).map_err(|error| Fault::new("line", error))?;
+        let probes = self.opened()?.probes(key, &self.options);
+        let probes = probes.map_err(|error| Fault::new("line", text(&error.message())))?;
         Ok(Value::List(probes.iter().map(probe).collect()))
     }
+}
+
+fn texts(warnings: &[Warning]) -> Vec<String> {
+    warnings.iter().map(|warning| text(warning.message())).collect()
 }
 
 fn needs(ranges: &[(u64, u64)]) -> Value {
@@ -215,7 +227,8 @@ fn description(opened: &Opened<'_>) -> Value {
     }
 }
 
-/// As many bars as the picture has, of equally many loads each, from the first that counts to the last.
+/// As many bars as the picture has, of equally many loads each, from the first that counts to the
+/// last.
 fn bars(loads: &BlockLoads) -> Value {
     let expected = |load: usize| loads.expected.get(load).copied().unwrap_or(0.0);
     let counts = |load: &usize| loads.histogram[*load] > 0 || expected(*load) > 0.5;

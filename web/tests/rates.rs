@@ -27,7 +27,8 @@ fn mixed(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// `passes` makes the filter of a number, and says whether it lets a hash pass: that of one that was not put into it.
+/// `passes` makes the filter of a number, and says whether it lets a hash pass: that of one that
+/// was not put into it.
 fn agrees<F: Fn(u64) -> bool>(
     name: &str,
     row: &Value,
@@ -151,7 +152,8 @@ fn filters_of_tags_pass_as_many_as_is_shown_and_are_as_large() {
     }
 }
 
-/// What Parquet's writers make of a rate: a power of two, the size that `SplitBlockFilter::new` has.
+/// What Parquet's writers make of a rate: a power of two, the size that `SplitBlockFilter::new`
+/// has.
 #[test]
 fn writers_of_parquet_files_round_to_a_power_of_two() {
     for (keys, rate) in [(1_000_000, 0.01), (12_345, 0.001), (3, 0.5)] {

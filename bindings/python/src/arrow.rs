@@ -1,189 +1,24 @@
-//! Arrow's C data interface: columns of keys as their producer has them, and booleans for who reads them.
+//! Arrow's C data interface: columns of keys as their producer has them, and booleans for who reads
+//! them.
 //!
-//! The interface is three structures of C and a page of rules, here without the 50 crates that the ready-made readers add to the 30 of this
-//! package; and these trust lengths and offsets as soon as they have an array, where here each is checked when its row is copied.
-//! What the interface has no means to check is trusted: that buffers are as long as the length and the offsets say.
+//! The interface is three structures of C and a page of rules, here without the 50 crates that the
+//! ready-made readers add to the 30 of this package; and these trust lengths and offsets as soon as
+//! they have an array, where here each is checked when its row is copied. What the interface has no
+//! means to check is trusted: that buffers are as long as the length and the offsets say.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::mem;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
-use crate::hash::Hasher;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
+use crate::c_data::{ArrowArray, ArrowSchema, OwnedArray, OwnedSchema, OwnedStream};
 use crate::columns::{Column, Dictionary, Items, Layout, Owner, Width};
+use crate::hash::Hasher;
 use crate::memory;
-
-#[repr(C)]
-#[derive(Debug)]
-struct ArrowSchema {
-    format: *const c_char,
-    name: *const c_char,
-    metadata: *const c_char,
-    flags: i64,
-    n_children: i64,
-    children: *mut *mut ArrowSchema,
-    dictionary: *mut ArrowSchema,
-    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
-    private_data: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Debug)]
-struct ArrowArray {
-    length: i64,
-    null_count: i64,
-    offset: i64,
-    n_buffers: i64,
-    n_children: i64,
-    buffers: *const *const c_void,
-    children: *mut *mut ArrowArray,
-    dictionary: *mut ArrowArray,
-    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
-    private_data: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Debug)]
-struct ArrowArrayStream {
-    get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
-    release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
-    private_data: *mut c_void,
-}
-
-impl ArrowSchema {
-    const RELEASED: Self = ArrowSchema {
-        format: ptr::null(),
-        name: ptr::null(),
-        metadata: ptr::null(),
-        flags: 0,
-        n_children: 0,
-        children: ptr::null_mut(),
-        dictionary: ptr::null_mut(),
-        release: None,
-        private_data: ptr::null_mut(),
-    };
-}
-
-impl ArrowArray {
-    const RELEASED: Self = ArrowArray {
-        length: 0,
-        null_count: 0,
-        offset: 0,
-        n_buffers: 0,
-        n_children: 0,
-        buffers: ptr::null(),
-        children: ptr::null_mut(),
-        dictionary: ptr::null_mut(),
-        release: None,
-        private_data: ptr::null_mut(),
-    };
-}
-
-impl ArrowArrayStream {
-    const RELEASED: Self = ArrowArrayStream {
-        get_schema: None,
-        get_next: None,
-        get_last_error: None,
-        release: None,
-        private_data: ptr::null_mut(),
-    };
-}
-
-/// A structure that was moved here and is released when dropped.
-macro_rules! owned {
-    ($(#[$doc:meta])* $name:ident, $structure:ident) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub(crate) struct $name($structure);
-
-        impl $name {
-            /// Moves the structure out of a capsule, which is left with a released one, as the interface says.
-            fn take(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
-                let pointer: NonNull<$structure> = pointer(capsule, name)?;
-                // SAFETY: a capsule of this name has such a structure, which nobody else uses while the interpreter is attached.
-                let taken = unsafe { pointer.replace($structure::RELEASED) };
-                match taken.release {
-                    Some(_) => Ok($name(taken)),
-                    None => Err(PyValueError::new_err(format!("a capsule {name:?} that was used before"))),
-                }
-            }
-        }
-
-        impl Drop for $name {
-            fn drop(&mut self) {
-                if let Some(release) = self.0.release {
-                    // SAFETY: the producer's function for its own structure, which is used no more. It is called once: it was not null.
-                    unsafe { release(&mut self.0) }
-                }
-            }
-        }
-    };
-}
-
-owned!(
-    /// An array of a producer.
-    OwnedArray, ArrowArray
-);
-owned!(
-    /// What type an array has.
-    OwnedSchema, ArrowSchema
-);
-owned!(
-    /// Arrays of one type.
-    OwnedStream, ArrowArrayStream
-);
-
-// SAFETY: the interface allows to use and to release an array on any thread; nothing here changes it.
-unsafe impl Send for OwnedArray {}
-// SAFETY: as above.
-unsafe impl Sync for OwnedArray {}
-
-fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<NonNull<T>> {
-    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?.cast::<T>();
-    if pointer.is_aligned() {
-        Ok(pointer)
-    } else {
-        Err(PyValueError::new_err(format!("a capsule {name:?} of an address that is not aligned")))
-    }
-}
-
-impl OwnedStream {
-    fn failed(&mut self) -> PyErr {
-        let text = self.0.get_last_error.map(|last| {
-            // SAFETY: the producer's function for its own stream, which was not released.
-            unsafe { last(&mut self.0) }
-        });
-        let text = text.filter(|text| !text.is_null()).map(|text| {
-            // SAFETY: a string that lives until the next call on the stream.
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-        });
-        PyValueError::new_err(format!("the Arrow stream failed: {}", text.unwrap_or_default()))
-    }
-
-    fn schema(&mut self) -> PyResult<OwnedSchema> {
-        let mut schema = OwnedSchema(ArrowSchema::RELEASED);
-        // SAFETY: the producer's function for its own stream, which was not released.
-        match self.0.get_schema.map(|get| unsafe { get(&mut self.0, &mut schema.0) }) {
-            Some(0) if schema.0.release.is_some() => Ok(schema),
-            _ => Err(self.failed()),
-        }
-    }
-
-    fn next(&mut self) -> PyResult<Option<OwnedArray>> {
-        let mut array = OwnedArray(ArrowArray::RELEASED);
-        // SAFETY: the producer's function for its own stream, which was not released.
-        match self.0.get_next.map(|get| unsafe { get(&mut self.0, &mut array.0) }) {
-            Some(0) => Ok(array.0.release.is_some().then_some(array)),
-            _ => Err(self.failed()),
-        }
-    }
-}
 
 /// Whether an object has the PyCapsule interface.
 pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -239,7 +74,8 @@ fn refuse(schema: &ArrowSchema) -> PyResult<()> {
         "n" | "b" | "u" | "U" | "vu" | "z" | "Z" | "vz" => return Ok(()),
         _ if width_of(format).is_some() || format.starts_with("w:") => return Ok(()),
         "e" | "f" | "g" => {
-            "floats: equal numbers may differ in their last bits; cast them to an integer type (pandas: series.astype('Int64')) or to strings"
+            "floats: equal numbers may differ in their last bits; cast them to an integer type \
+             (pandas: series.astype('Int64')) or to strings"
         }
         "tdD" | "tts" | "ttm" => "dates or times: cast them to int32, the number that Arrow stores",
         _ if format.starts_with('t') => {
@@ -315,7 +151,8 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Co
     else {
         return Err(parts.wrong("negative"));
     };
-    // Every position, in bytes, fits: no width is greater than 16 but those of "w:", which are multiplied below.
+    // Every position, in bytes, fits: no width is greater than 16 but those of "w:", which are
+    // multiplied below.
     let Some(end) = offset.checked_add(len).filter(|end| *end < isize::MAX as usize / 16) else {
         return Err(parts.wrong("too large"));
     };
@@ -334,21 +171,23 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Co
         );
     }
     let layout = match (width_of(format), format) {
-        (Some(width), _) if !schema.dictionary.is_null() => {
-            // SAFETY: the schema's own, which lives as long.
-            let values_schema = unsafe { &*schema.dictionary };
-            if array.dictionary.is_null() || !values_schema.dictionary.is_null() {
-                return Err(parts.wrong("a dictionary without values, or of a dictionary"));
-            }
-            // SAFETY: the array's own, which lives as long.
-            let values = view(values_schema, unsafe { &*array.dictionary }, hasher)?;
-            // Few rows of a large dictionary are hashed as they come.
-            let hashes = if values.len <= 2 * len { values.hash_all(hasher)? } else { Vec::new() };
-            let indices = Items::adjacent(parts.needed(1)?, width.bytes());
-            Layout::Dictionary { indices, width, values: Box::new(Dictionary { values, hashes }) }
-        }
         (Some(width), _) => {
-            Layout::Integers(Items::adjacent(parts.needed(1)?, width.bytes()), width)
+            let numbers = Items::adjacent(parts.needed(1)?, width.bytes());
+            match schema.dictionary()? {
+                None => Layout::Integers(numbers, width),
+                Some(of_values) => {
+                    let (None, Some(values)) = (of_values.dictionary()?, array.dictionary()?)
+                    else {
+                        return Err(parts.wrong("a dictionary without values, or of a dictionary"));
+                    };
+                    let values = view(of_values, values, hasher)?;
+                    // Few rows of a large dictionary are hashed as they come.
+                    let hashes =
+                        if values.len <= 2 * len { values.hash_all(hasher)? } else { Vec::new() };
+                    let values = Box::new(Dictionary { values, hashes });
+                    Layout::Dictionary { indices: numbers, width, values }
+                }
+            }
         }
         (None, "b") => Layout::Bits(parts.needed(1)?),
         (None, "u" | "z") => offsets(&parts, Width::I32)?,
@@ -443,7 +282,8 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: as the caller promises, its own.
     let array = unsafe { &mut *array };
     array.release = None;
-    // SAFETY: from `Box::into_raw`, and given back once, since a released array is not released again.
+    // SAFETY: from `Box::into_raw`, and given back once, since a released array is not released
+    // again.
     drop(unsafe { Box::from_raw(array.private_data.cast::<Exported>()) });
 }
 
@@ -499,7 +339,8 @@ impl BooleanColumn {
             release: Some(release_schema),
             ..ArrowSchema::RELEASED
         };
-        // What the consumer did not take is released with the capsule: its `release` is then still there.
+        // What the consumer did not take is released with the capsule: its `release` is then still
+        // there.
         let schema = PyCapsule::new_with_value_and_destructor(
             py,
             Sent(OwnedSchema(schema)),

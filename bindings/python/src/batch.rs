@@ -1,4 +1,5 @@
-//! From a batch of keys, whatever it is, to chunks that a filter takes, and from answers to what the caller's library calls booleans.
+//! From a batch of keys, whatever it is, to chunks that a filter takes, and from answers to what
+//! the caller's library calls booleans.
 
 use std::sync::Arc;
 
@@ -10,8 +11,9 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple}
 use rayon::prelude::*;
 
 use crate::columns::{BadKey, CHUNK, Column, Kind, Stage, bit, reused};
+use crate::error::memory_error;
 use crate::objects::{Objects, Taken};
-use crate::{arrow, buffer, memory_error};
+use crate::{arrow, buffer};
 
 /// Keys for a filter, without NULL: at most [`CHUNK`], which nobody changes.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +49,8 @@ pub(crate) enum Batch<'py> {
 
 /// Whether an item of a list is a column rather than a key.
 fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // Those after bytes lend their bytes as a column of small integers, and are meant as one key: it is refused as such.
+    // Those after bytes lend their bytes as a column of small integers, and are meant as one key:
+    // it is refused as such.
     if item.is_instance_of::<PyString>()
         || item.is_instance_of::<PyBytes>()
         || item.is_instance_of::<PyTuple>()
@@ -103,7 +106,8 @@ impl<'py> Batch<'py> {
             let column = if is_column(&item)? { column(&item, hasher)? } else { None };
             let Some(column) = column else {
                 return Err(PyTypeError::new_err(format!(
-                    "item {i} of the list is no column of strings, bytes or integers, as its first is"
+                    "item {i} of the list is no column of strings, bytes or integers, as its \
+                     first is"
                 )));
             };
             if let Some(first) = columns.first().map(|first: &Vec<Column>| rows(first))
@@ -319,7 +323,8 @@ impl Batch<'_> {
         matches!(self, Batch::Columns { .. })
     }
 
-    /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released for columns; `op` of objects has it.
+    /// Gives all keys to `op`, which writes a bit for each. The interpreter's lock is released for
+    /// columns; `op` of objects has it.
     pub(crate) fn run<E: Into<PyErr> + From<BadKey> + Send>(
         self,
         py: Python<'_>,
@@ -457,7 +462,8 @@ fn library(keys: &Bound<'_, PyAny>) -> PyResult<Library> {
 }
 
 impl Answers {
-    /// The answers in the kind that the keys came in: pyarrow's or Polars' booleans, else NumPy's, where NULL is False.
+    /// The answers in the kind that the keys came in: pyarrow's or Polars' booleans, else NumPy's,
+    /// where NULL is False.
     pub(crate) fn into_python<'py>(self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let library = library(keys)?;

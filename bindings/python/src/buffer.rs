@@ -17,7 +17,8 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
     if buffer.dimensions() != 1 || buffer.suboffsets().is_some() {
         let dimensions = buffer.dimensions();
         return Err(PyValueError::new_err(format!(
-            "keys in {dimensions} dimensions: give one, or a list of columns whose rows are the keys"
+            "keys in {dimensions} dimensions: give one, or a list of columns whose rows are the \
+             keys"
         )));
     }
     let swapped = match format.as_bytes().first() {
@@ -43,14 +44,17 @@ pub(crate) fn column(object: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         "B" | "H" | "I" | "L" | "Q" | "N" | "?" => integers(false),
         "e" | "f" | "d" | "g" => {
             return Err(PyTypeError::new_err(
-                "keys are floats: equal numbers may differ in their last bits; cast them to an integer type or to strings, or give their bits, array.view('int64'); of integers with gaps that pandas made floats of give series.astype('Int64')",
+                "keys are floats: equal numbers may differ in their last bits; cast them to an \
+                 integer type or to strings, or give their bits, array.view('int64'); of integers \
+                 with gaps that pandas made floats of give series.astype('Int64')",
             ));
         }
         _ => None,
     };
     let Some(layout) = layout else {
         return Err(PyTypeError::new_err(format!(
-            "keys are str, bytes or integers, not items of {size} bytes of the format {format:?}: cast them"
+            "keys are str, bytes or integers, not items of {size} bytes of the format {format:?}: \
+             cast them"
         )));
     };
     Ok(Some(Column {
@@ -68,12 +72,14 @@ fn refuse(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let Some(dtype) = object.getattr_opt(pyo3::intern!(py, "dtype"))? else { return Ok(()) };
     if object.get_type().name()?.to_cow()? == "MaskedArray" {
         return Err(PyTypeError::new_err(
-            "keys are a masked array, whose mask would be lost: give array.compressed(), or an Arrow array with NULL",
+            "keys are a masked array, whose mask would be lost: give array.compressed(), or an \
+             Arrow array with NULL",
         ));
     }
     match dtype.getattr_opt(pyo3::intern!(py, "kind"))?.map(|kind| kind.extract::<String>()) {
         Some(Ok(kind)) if kind == "M" || kind == "m" => Err(PyTypeError::new_err(
-            "keys are dates or times: cast them to the integers that NumPy stores, array.astype('int64')",
+            "keys are dates or times: cast them to the integers that NumPy stores, \
+             array.astype('int64')",
         )),
         _ => Ok(()),
     }

@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::ops::Range;
 
-use crate::hash::Hasher;
 use pyo3::PyErr;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
 
-use crate::arrow::OwnedArray;
+use crate::c_data::OwnedArray;
+use crate::hash::Hasher;
 use crate::memory;
 
 /// Rows that are copied and hashed at a time: their keys stay in the first-level cache.
@@ -101,7 +101,8 @@ pub(crate) enum Layout {
     Bits(*const u8),
     /// Every integer is a key of eight bytes: the number 7 is one key in all types.
     Integers(Items, Width),
-    /// Arrow's strings: one offset more than rows, of four or eight bytes, none of which may be beyond `bytes`.
+    /// Arrow's strings: one offset more than rows, of four or eight bytes, none of which may be
+    /// beyond `bytes`.
     Offsets { offsets: *const u8, width: Width, data: *const u8, bytes: usize },
     /// Arrow's views: short ones in themselves, long ones in one of the buffers.
     Views { views: *const u8, buffers: Vec<(*const u8, usize)> },
@@ -148,7 +149,8 @@ pub(crate) struct Column {
     pub(crate) _owner: Owner,
 }
 
-// SAFETY: what the pointers lead to is read by atomic loads alone, from any thread; the owners may be dropped by any thread.
+// SAFETY: what the pointers lead to is read by atomic loads alone, from any thread; the owners may
+// be dropped by any thread.
 unsafe impl Send for Column {}
 // SAFETY: as above.
 unsafe impl Sync for Column {}
@@ -240,8 +242,9 @@ impl Stage {
         number
     }
 
-    /// The keys as slices, in a list whose memory is used again: 16 KiB that are freed are given back to the system, and cleared by it
-    /// when they are wanted again, which takes as long as hashing the keys.
+    /// The keys as slices, in a list whose memory is used again: 16 KiB that are freed are given
+    /// back to the system, and cleared by it when they are wanted again, which takes as long as
+    /// hashing the keys.
     pub(crate) fn slices<'s>(&'s self, list: &mut Vec<&'static [u8]>) -> Vec<&'s [u8]> {
         let mut slices = reused(std::mem::take(list));
         slices.extend(self.ranges.iter().map(|range| &self.data[range.start..range.end]));
@@ -256,7 +259,8 @@ impl Stage {
         }
     }
 
-    /// Room for further bytes of keys, and where it begins. What it has is of earlier chunks: clearing it takes as long as the copy.
+    /// Room for further bytes of keys, and where it begins. What it has is of earlier chunks:
+    /// clearing it takes as long as the copy.
     fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
         let start = self.used;
         self.used += bytes;
@@ -343,7 +347,8 @@ impl Stage {
 }
 
 impl Column {
-    /// Copies rows from `start` on, `want` at most and one at least, and returns how many. Rows without a key have any.
+    /// Copies rows from `start` on, `want` at most and one at least, and returns how many. Rows
+    /// without a key have any.
     ///
     /// With a hasher, the chunk may be of hashes.
     pub(crate) fn stage(
@@ -357,7 +362,8 @@ impl Column {
             want <= CHUNK && 0 < want && start + want <= self.len,
             "rows outside of the column"
         );
-        // Numbers of earlier chunks are overwritten without being cleared, which would take as long as the copy.
+        // Numbers of earlier chunks are overwritten without being cleared, which would take as long
+        // as the copy.
         let mut before = std::mem::take(&mut stage.numbers);
         stage.clear(self.kind(hashes.is_some()));
         if let Layout::Integers(items, Width::W64) = &self.layout
@@ -388,7 +394,8 @@ impl Column {
                     Width::W64 => hash_offsets::<8>,
                     _ => hash_offsets::<4>,
                 };
-                // SAFETY: the rows are of the column, whose owner lent an offset more than there are rows.
+                // SAFETY: the rows are of the column, whose owner lent an offset more than there
+                // are rows.
                 unsafe { hash(offsets, want, (*data, *bytes), start, hasher, stage) }?;
                 return Ok(want);
             }
@@ -449,7 +456,8 @@ impl Column {
             Layout::Offsets { offsets, width, data, bytes } => {
                 let offsets = Items::adjacent(*offsets, width.bytes());
                 let before = std::mem::take(&mut stage.numbers);
-                // SAFETY: the rows are of the column, whose owner lent an offset more than there are rows.
+                // SAFETY: the rows are of the column, whose owner lent an offset more than there
+                // are rows.
                 unsafe { stage.copy_integers(&offsets, *width, first, want + 1) };
                 let offsets = std::mem::replace(&mut stage.numbers, before);
                 let rows = push_offsets(&offsets, *data, *bytes, start, stage);
@@ -477,7 +485,8 @@ impl Column {
             Layout::Fixed(items) => {
                 let rows = fit(items.size);
                 let (before, out) = stage.room(items.size * rows);
-                // SAFETY: the rows are of the column, whose owner lent an item for each, without gaps.
+                // SAFETY: the rows are of the column, whose owner lent an item for each, without
+                // gaps.
                 unsafe { memory::copy(items.at(first), out) };
                 let ranges = (0..rows).map(|i| before + items.size * i);
                 stage.ranges.extend(ranges.map(|at| at..at + items.size));
@@ -633,14 +642,16 @@ fn push_offsets(
     let fit = offsets[1..].partition_point(|&end| end - first <= CHUNK_BYTES as u64).max(1);
     let offsets = &offsets[..fit + 1];
     let (before, out) = stage.room((offsets[fit] - first) as usize);
-    // SAFETY: offsets ascend to at most `bytes`, as compared above. The column's owner lent as many.
+    // SAFETY: offsets ascend to at most `bytes`, as compared above. The column's owner lent as
+    // many.
     unsafe { memory::copy(data.wrapping_add(first as usize), out) };
     let at = |offset: u64| before + (offset - first) as usize;
     stage.ranges.extend(offsets.windows(2).map(|pair| at(pair[0])..at(pair[1])));
     Ok(fit)
 }
 
-/// A view, in four numbers: its length, and if that is more than 12, its buffer, and where it begins there.
+/// A view, in four numbers: its length, and if that is more than 12, its buffer, and where it
+/// begins there.
 #[derive(Clone, Copy)]
 struct View {
     len: u32,
@@ -659,7 +670,8 @@ impl View {
         self.len <= 12
     }
 
-    /// Where a long key is, if that is within its buffer; of a short one anything. Lengths and offsets are signed.
+    /// Where a long key is, if that is within its buffer; of a short one anything. Lengths and
+    /// offsets are signed.
     #[inline(always)]
     fn place(self, buffers: &[(*const u8, usize)]) -> Option<*const u8> {
         if self.is_short() {
@@ -676,20 +688,23 @@ impl View {
         let (len, offset, buffer) = (self.len as i32, self.offset as i32, self.buffer as i32);
         let of = buffers.len();
         let what = format_args!(
-            "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {of} buffers or this one"
+            "a view of {len} bytes at {offset} of buffer {buffer}, outside of the {of} buffers or \
+             this one"
         );
         BadKey::new(row, what)
     }
 }
 
-/// Keys that are hashed at a time: their offsets or views are copied, and compared with what they point into, before any is looked up there.
+/// Keys that are hashed at a time: their offsets or views are copied, and compared with what they
+/// point into, before any is looked up there.
 const GROUP: usize = 64;
 
 /// Hashes the keys between offsets of `N` bytes.
 ///
 /// # Safety
 ///
-/// One offset more than `count` is allocated, and `bytes` from `data` on are; both stay so during the call.
+/// One offset more than `count` is allocated, and `bytes` from `data` on are; both stay so during
+/// the call.
 unsafe fn hash_offsets<const N: usize>(
     offsets: *const u8,
     count: usize,
@@ -722,7 +737,8 @@ unsafe fn hash_offsets<const N: usize>(
             // Short keys, nearly all: copied together, and hashed there.
             scratch.resize(total.max(scratch.len()), 0);
             let scratch = &mut scratch[..total];
-            // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as many.
+            // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as
+            // many.
             unsafe { memory::copy(data.wrapping_add(first), scratch) };
             for (hash, pair) in hashes.iter_mut().zip(ends.windows(2)) {
                 *hash = hasher.hash(&scratch[pair[0] as usize - first..pair[1] as usize - first]);
@@ -734,14 +750,16 @@ unsafe fn hash_offsets<const N: usize>(
         }
         for (hash, pair) in hashes.iter_mut().zip(ends.windows(2)) {
             let (key, len) = (data.wrapping_add(pair[0] as usize), (pair[1] - pair[0]) as usize);
-            // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as many.
+            // SAFETY: offsets ascend to at most `bytes`, as compared above. The caller promises as
+            // many.
             *hash = unsafe { in_place.hash(key, len, scratch) };
         }
     }
     Ok(())
 }
 
-/// Bytes within which the processor finds by itself what comes next, from the first key of a group to its last.
+/// Bytes within which the processor finds by itself what comes next, from the first key of a group
+/// to its last.
 const FAR: usize = 16 << 10;
 
 /// Hashes the keys of views.
@@ -767,7 +785,8 @@ unsafe fn hash_views(
         // SAFETY: as the caller promises.
         unsafe { memory::copy(views.wrapping_add(16 * first), copied.as_flattened_mut()) };
         stage.forget_nulls(first, copied);
-        // Where the keys are comes first, and then the hashes, none of which waits for the number of its buffer.
+        // Where the keys are comes first, and then the hashes, none of which waits for the number
+        // of its buffer.
         let mut all_short = true;
         for (i, (key, bytes)) in keys.iter_mut().zip(&*copied).enumerate() {
             let view = View::of(bytes);
@@ -792,7 +811,8 @@ unsafe fn hash_views(
             keys.iter().for_each(|&(data, _)| memory::prefetch(data));
         }
         for (hash, &(data, len)) in hashes.iter_mut().zip(keys) {
-            // SAFETY: a short key is in the copy of its view, a long one where `place` found its buffer to have it. The caller promises that.
+            // SAFETY: a short key is in the copy of its view, a long one where `place` found its
+            // buffer to have it. The caller promises that.
             *hash = unsafe { in_place.hash(data, len, &mut stage.data) };
         }
     }
@@ -817,7 +837,8 @@ fn push_views(
         };
         let (at, out) = stage.room(len as usize);
         match data {
-            // SAFETY: the view ends within the buffer, as `place` compared, whose length its owner said.
+            // SAFETY: the view ends within the buffer, as `place` compared, whose length its owner
+            // said.
             Some(data) => unsafe { memory::copy(data, out) },
             None => out.copy_from_slice(&bytes[4..4 + len as usize]),
         }

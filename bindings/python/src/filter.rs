@@ -12,21 +12,23 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use crate::batch::{Answers, Batch};
+use crate::bytes::Bytes;
+use crate::classes::Classes;
+use crate::error::{Error, memory_error};
 use crate::hash::Hasher;
 use crate::shared::Shared;
-use crate::single::Classes;
-use crate::store::{Error, Store};
-use crate::stored::{self, Bytes};
-use crate::{memory_error, objects};
+use crate::store::Store;
+use crate::{objects, stored};
 
 /// Rows whose hashes are kept at a time while several threads add them: 64 MiB.
 const ROWS_OF_HASHES: usize = 8 << 20;
 
 /// What both filters have: keys are added, looked up, stored.
 ///
-/// Keys are str, bytes, int and tuples of these. A batch of keys is a NumPy array; a column of pyarrow, Polars, pandas or another
-/// library with Arrow's PyCapsule interface; a list or an iterable of keys; or a list of arrays, whose rows are the keys. None and NULL
-/// are not added, and the answer for them is NULL, or False where that does not exist.
+/// Keys are str, bytes, int and tuples of these. A batch of keys is a NumPy array; a column of
+/// pyarrow, Polars, pandas or another library with Arrow's PyCapsule interface; a list or an
+/// iterable of keys; or a list of arrays, whose rows are the keys. None and NULL are not added, and
+/// the answer for them is NULL, or False where that does not exist.
 #[pyclass(frozen, subclass, module = "blocked_bloom")]
 #[derive(Debug)]
 pub(crate) struct Filter {
@@ -47,9 +49,11 @@ struct Full {
 
 /// A Bloom filter for a number of keys that is known, at least roughly.
 ///
-/// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found nevertheless once that many were added; `bits_per_key`
-/// gives the size instead. Twice as many keys make the rate six times as high at 1 %: a `RuntimeWarning`, once for a filter, says so when its
-/// rate is more than four times what was meant, and it goes on. Copies, merged and loaded filters do not know what was meant.
+/// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found
+/// nevertheless once that many were added; `bits_per_key` gives the size instead. Twice as many
+/// keys make the rate six times as high at 1 %: a `RuntimeWarning`, once for a filter, says so when
+/// its rate is more than four times what was meant, and it goes on. Copies, merged and loaded
+/// filters do not know what was meant.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
 /// >>> seen.add("apple")
@@ -61,19 +65,32 @@ struct Full {
 /// >>> seen.update(["cherry", "damson", 7])
 /// >>> seen.contains(["cherry", "elder", 7])
 /// array([ True, False,  True])
-#[pyclass(frozen, subclass, extends = Filter, name = "BloomFilter", module = "blocked_bloom._native")]
+#[pyclass(
+    frozen,
+    subclass,
+    extends = Filter,
+    name = "BloomFilter",
+    module = "blocked_bloom._native"
+)]
 #[derive(Debug)]
 pub(crate) struct KnownFilter;
 
 /// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its rate.
 ///
-/// `fpr` is never exceeded, however many keys come. The first part is for `first_keys`; each further one is twice as large, and a key is
-/// looked up in all of them: if the number is known, a `BloomFilter` is smaller and faster.
+/// `fpr` is never exceeded, however many keys come. The first part is for `first_keys`; each
+/// further one is twice as large, and a key is looked up in all of them: if the number is known, a
+/// `BloomFilter` is smaller and faster.
 ///
 /// >>> seen = ScalableBloomFilter(0.001)
 /// >>> seen.add_new(["apple", "banana", "apple"])
 /// array([ True,  True, False])
-#[pyclass(frozen, subclass, extends = Filter, name = "ScalableBloomFilter", module = "blocked_bloom._native")]
+#[pyclass(
+    frozen,
+    subclass,
+    extends = Filter,
+    name = "ScalableBloomFilter",
+    module = "blocked_bloom._native"
+)]
 #[derive(Debug)]
 pub(crate) struct GrowingFilter;
 
@@ -90,8 +107,9 @@ impl Filter {
         Ok(Filter { store: Shared::new(store), hasher, full: None })
     }
 
-    /// Warns, once, if the rate of false positives is more than four times what was asked for. The bits tell, since keys that were there
-    /// before count as added; they are read when the number of keys added has doubled, and again at each doubling.
+    /// Warns, once, if the rate of false positives is more than four times what was asked for. The
+    /// bits tell, since keys that were there before count as added; they are read when the number
+    /// of keys added has doubled, and again at each doubling.
     fn warn_if_full(&self, py: Python<'_>) -> PyResult<()> {
         let Some(Full { keys, fpr, next }) = &self.full else { return Ok(()) };
         let added = self.store.read(py, Store::keys);
@@ -105,7 +123,8 @@ impl Filter {
         }
         next.store(u64::MAX, Ordering::Relaxed);
         let text = format!(
-            "{added} keys were added to a BloomFilter for {keys}: {:.2} % false positives in place of {:.2} %",
+            "{added} keys were added to a BloomFilter for {keys}: \
+             {:.2} % false positives in place of {:.2} %",
             100.0 * found,
             100.0 * fpr
         );
@@ -122,7 +141,7 @@ impl Filter {
 /// The Python object of the class that a filter is of.
 fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
     let growing = store.is_growing();
-    let (base, classes) = (PyClassInitializer::from(Filter::of(store)?), Classes::get(py)?);
+    let (base, classes) = (PyClassInitializer::from(Filter::of(store)?), Classes::get(py));
     let (object, class) = if growing {
         (Bound::new(py, base.add_subclass(GrowingFilter))?.into_any(), &classes.growing)
     } else {
@@ -142,7 +161,8 @@ pub(crate) fn of_file(
     into_python(py, py.detach(open).map_err(|error| error.of_file(path))?)
 }
 
-/// The pool of a call. A pool that lived longer would be gone in the children of a fork, and waited for.
+/// The pool of a call. A pool that lived longer would be gone in the children of a fork, and waited
+/// for.
 fn pool(threads: NonZero<usize>) -> PyResult<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build().map_err(memory_error)
 }
@@ -173,7 +193,8 @@ impl Filter {
 
     /// Adds every key of a batch; `threads` are used for columns.
     ///
-    /// If a key is refused, those before it may have been added: adding the batch again does no harm.
+    /// If a key is refused, those before it may have been added: adding the batch again does no
+    /// harm.
     ///
     /// >>> import numpy as np
     /// >>> seen = BloomFilter(1000)
@@ -207,7 +228,8 @@ impl Filter {
         self.warn_if_full(py)
     }
 
-    /// Which keys of a batch may be there: False is certainly absent. `threads` are used for columns.
+    /// Which keys of a batch may be there: False is certainly absent. `threads` are used for
+    /// columns.
     ///
     /// Returns pyarrow's or Polars' booleans if the keys are theirs, else NumPy's.
     ///
@@ -251,7 +273,8 @@ impl Filter {
         answers.into_python(keys)
     }
 
-    /// Adds every key of a batch. Returns which were certainly not there before: a key that comes twice in the batch is new once.
+    /// Adds every key of a batch. Returns which were certainly not there before: a key that comes
+    /// twice in the batch is new once.
     ///
     /// >>> seen = BloomFilter(100)
     /// >>> seen.add_new(["apple", "banana", "apple"])
@@ -272,7 +295,8 @@ impl Filter {
         answers.into_python(keys)
     }
 
-    /// The number of keys that were added; of a `BloomFilter` with those that were there before, of a `ScalableBloomFilter` without.
+    /// The number of keys that were added; of a `BloomFilter` with those that were there before, of
+    /// a `ScalableBloomFilter` without.
     fn __len__(&self, py: Python<'_>) -> usize {
         self.store.read(py, |store| usize::try_from(store.keys()).unwrap_or(usize::MAX))
     }
@@ -299,7 +323,8 @@ impl Filter {
         py.detach(|| store.read(Store::estimated_fpr))
     }
 
-    /// The number of distinct keys that the filter's bits give, None if they are full: reads all of it.
+    /// The number of distinct keys that the filter's bits give, None if they are full: reads all of
+    /// it.
     ///
     /// >>> seen = BloomFilter(1000)
     /// >>> seen.update([1, 2, 2, 2])
@@ -353,7 +378,8 @@ impl Filter {
         equal.unwrap_or(true).into_py_any(py)
     }
 
-    /// The keys of both. Filters for a known number of keys must have one shape, or sizes that divide each other.
+    /// The keys of both. Filters for a known number of keys must have one shape, or sizes that
+    /// divide each other.
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
         let mut union = self.copied(py)?;
@@ -378,7 +404,8 @@ impl Filter {
         into_python(py, store)
     }
 
-    /// The stored form: the same bytes on every machine, which the Rust crates and the command-line tool of the project read, too.
+    /// The stored form: the same bytes on every machine, which the Rust crates and the command-line
+    /// tool of the project read, too.
     ///
     /// >>> seen = BloomFilter(100)
     /// >>> BloomFilter.from_bytes(seen.to_bytes()) == seen
@@ -405,7 +432,8 @@ impl Filter {
 
     /// Writes the stored form to a file, and returns its size.
     ///
-    /// The file is replaced as a whole: until the new one is on the disk, the path has the old one, also after a crash.
+    /// The file is replaced as a whole: until the new one is on the disk, the path has the old one,
+    /// also after a crash.
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
         let store = self.store.detach(py);
@@ -479,26 +507,30 @@ impl KnownFilter {
         Ok(PyClassInitializer::from(base).add_subclass(KnownFilter))
     }
 
-    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
+    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is
+    /// damaged.
     #[classmethod]
     #[pyo3(signature = (data, /))]
     fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
-        into_python(class.py(), stored::open(Bytes::copy_of(data.as_bytes())?)?)
+        into_python(class.py(), Store::open(Bytes::copy_of(data.as_bytes())?)?)
     }
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
     ///
-    /// The filter stays as it was read; the first key that is added has it copied, which takes its size once more for that moment.
+    /// The filter stays as it was read; the first key that is added has it copied, which takes its
+    /// size once more for that moment.
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
         of_file(class.py(), &path, || stored::load(&path))
     }
 
-    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a filter cannot be changed.
+    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a
+    /// filter cannot be changed.
     ///
-    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the header is. Whoever changes the file
-    /// meanwhile changes answers; whoever makes it shorter ends this process when it looks there: `save` does neither.
+    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the
+    /// header is. Whoever changes the file meanwhile changes answers; whoever makes it shorter ends
+    /// this process when it looks there: `save` does neither.
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
@@ -517,26 +549,30 @@ impl GrowingFilter {
             .add_subclass(GrowingFilter))
     }
 
-    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is damaged.
+    /// Opens the stored form, which is copied and verified. `FormatError` is raised if it is
+    /// damaged.
     #[classmethod]
     #[pyo3(signature = (data, /))]
     fn from_bytes(class: &Bound<'_, PyType>, data: &Bound<'_, PyBytes>) -> PyResult<Py<PyAny>> {
-        into_python(class.py(), stored::open_growing(Bytes::copy_of(data.as_bytes())?)?)
+        into_python(class.py(), Store::open_growing(Bytes::copy_of(data.as_bytes())?)?)
     }
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
     ///
-    /// The filter stays as it was read; the first key that is added has it copied, which takes its size once more for that moment.
+    /// The filter stays as it was read; the first key that is added has it copied, which takes its
+    /// size once more for that moment.
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
         of_file(class.py(), &path, || stored::load_growing(&path))
     }
 
-    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a filter cannot be changed.
+    /// Maps a file: it is opened at once whatever its size, and processes share its memory. Such a
+    /// filter cannot be changed.
     ///
-    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the headers are, one for each part. Whoever
-    /// changes the file meanwhile changes answers; whoever makes it shorter ends this process when it looks there: `save` does neither.
+    /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the
+    /// headers are, one for each part. Whoever changes the file meanwhile changes answers; whoever
+    /// makes it shorter ends this process when it looks there: `save` does neither.
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
@@ -544,7 +580,8 @@ impl GrowingFilter {
     }
 }
 
-/// The hash of a key, 64 bits, as a filter of this seed has it: the same in every process, on every machine, and in Rust.
+/// The hash of a key, 64 bits, as a filter of this seed has it: the same in every process, on every
+/// machine, and in Rust.
 ///
 /// >>> hex(key_hash("apple"))
 /// '0x517a430dcf1f8a00'

@@ -74,11 +74,13 @@ const SECRET: [u64; 16] = [
     0x6473_78d9_c97e_9fc8,
 ];
 
-/// XXH3-64 of bytes where they lie: the loads are those of [`memory`], each byte that decides is loaded once, and no reference is made. Bytes
-/// that change meanwhile give the hash of some of before and some of after, hence any.
+/// XXH3-64 of bytes where they lie: the loads are those of [`memory`], each byte that decides is
+/// loaded once, and no reference is made. Bytes that change meanwhile give the hash of some of
+/// before and some of after, hence any.
 ///
-/// Up to 128 bytes, which is a formula; longer keys are copied and given to [`KeyHasher`]. Copying all first, 64 keys at a time, and hashing slices of the
-/// copy took 1.1 times as long for Arrow's strings of 21 bytes, and 1.7 for views.
+/// Up to 128 bytes, which is a formula; longer keys are copied and given to [`KeyHasher`]. Copying
+/// all first, 64 keys at a time, and hashing slices of the copy took 1.1 times as long for Arrow's
+/// strings of 21 bytes, and 1.7 for views.
 #[derive(Debug)]
 pub(crate) struct InPlace {
     hasher: KeyHasher,
@@ -105,7 +107,8 @@ impl InPlace {
     /// `len` bytes from `key` on are allocated, and stay so during the call.
     #[inline(always)]
     pub(crate) unsafe fn hash(&self, key: *const u8, len: usize, scratch: &mut Vec<u8>) -> u64 {
-        // SAFETY: of the bytes that the caller promises: each call below ends at `len` at the latest.
+        // SAFETY: of the bytes that the caller promises: each call below ends at `len` at the
+        // latest.
         let eight =
             |at: usize| u64::from_le_bytes(unsafe { memory::load_eight(key.wrapping_add(at)) });
         // SAFETY: as above.

@@ -1,13 +1,16 @@
 //! Copies from memory that somebody else may change meanwhile.
 //!
-//! A NumPy array, or an Arrow array that shares a NumPy array's memory, may be written to by another thread while the interpreter's
-//! lock is released. So no reference to such memory is ever made: its bytes are copied, by loads of which the compiler knows nothing but
-//! their results (an instruction of assembly on x86-64, elsewhere atomic ones), and only the copy is looked at. What a key is, how long
-//! it is and where it ends are decided by the copy alone.
+//! A NumPy array, or an Arrow array that shares a NumPy array's memory, may be written to by
+//! another thread while the interpreter's lock is released. So no reference to such memory is ever
+//! made: its bytes are copied, by loads of which the compiler knows nothing but their results (an
+//! instruction of assembly on x86-64, elsewhere atomic ones), and only the copy is looked at. What
+//! a key is, how long it is and where it ends are decided by the copy alone.
 
-/// Copies `out.len()` bytes. If somebody changes them meanwhile, `out` has some of before and some of after.
+/// Copies `out.len()` bytes. If somebody changes them meanwhile, `out` has some of before and some
+/// of after.
 ///
-/// Cost: with vectors of 16 bytes as `memcpy`; with atomic loads, which keys of 8 bytes were also copied by at first, 0.3 ns more a word.
+/// Cost: with vectors of 16 bytes as `memcpy`; with atomic loads, which keys of 8 bytes were also
+/// copied by at first, 0.3 ns more a word.
 ///
 /// # Safety
 ///
@@ -51,7 +54,8 @@ pub(crate) unsafe fn copy(from: *const u8, out: &mut [u8]) {
 ///
 /// # Safety
 ///
-/// Eight bytes for each number of `out` are allocated from `from` on, of any alignment, and stay so during the call.
+/// Eight bytes for each number of `out` are allocated from `from` on, of any alignment, and stay so
+/// during the call.
 #[inline]
 pub(crate) unsafe fn copy_words(from: *const u8, out: &mut [u64]) {
     let (pairs, last) = out.as_chunks_mut::<2>();
@@ -75,8 +79,9 @@ pub(crate) unsafe fn copy_words(from: *const u8, out: &mut [u64]) {
     }
 }
 
-/// Asks for a line of what is copied next: as much as now, from where this ends. Copies are bursts, between which memory would have
-/// nothing to do: with it a column of strings takes 0.8 of the time.
+/// Asks for a line of what is copied next: as much as now, from where this ends. Copies are bursts,
+/// between which memory would have nothing to do: with it a column of strings takes 0.8 of the
+/// time.
 #[inline(always)]
 pub(crate) fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -109,9 +114,15 @@ mod x86_64 {
     #[inline(always)]
     pub(super) unsafe fn load_vector(from: *const u8) -> [u8; 16] {
         let vector: __m128i;
-        // SAFETY: the caller promises the bytes; no alignment is needed, and SSE2 is part of x86-64.
+        // SAFETY: the caller promises the bytes; no alignment is needed, and SSE2 is part of
+        // x86-64.
         unsafe {
-            asm!("movdqu {}, [{}]", out(xmm_reg) vector, in(reg) from, options(nostack, preserves_flags, readonly))
+            asm!(
+                "movdqu {}, [{}]",
+                out(xmm_reg) vector,
+                in(reg) from,
+                options(nostack, preserves_flags, readonly),
+            )
         };
         // SAFETY: 16 bytes are 16 bytes.
         unsafe { std::mem::transmute::<__m128i, [u8; 16]>(vector) }
@@ -125,7 +136,12 @@ mod x86_64 {
         let word: u32;
         // SAFETY: the caller promises the bytes; no alignment is needed.
         unsafe {
-            asm!("mov {:e}, dword ptr [{}]", out(reg) word, in(reg) from, options(nostack, preserves_flags, readonly))
+            asm!(
+                "mov {:e}, dword ptr [{}]",
+                out(reg) word,
+                in(reg) from,
+                options(nostack, preserves_flags, readonly),
+            )
         };
         word.to_ne_bytes()
     }
@@ -138,7 +154,12 @@ mod x86_64 {
         let word: u64;
         // SAFETY: the caller promises the bytes; no alignment is needed.
         unsafe {
-            asm!("mov {}, qword ptr [{}]", out(reg) word, in(reg) from, options(nostack, preserves_flags, readonly))
+            asm!(
+                "mov {}, qword ptr [{}]",
+                out(reg) word,
+                in(reg) from,
+                options(nostack, preserves_flags, readonly),
+            )
         };
         word.to_ne_bytes()
     }
@@ -151,7 +172,12 @@ mod x86_64 {
         let byte: u32;
         // SAFETY: the caller promises the byte.
         unsafe {
-            asm!("movzx {:e}, byte ptr [{}]", out(reg) byte, in(reg) from, options(nostack, preserves_flags, readonly))
+            asm!(
+                "movzx {:e}, byte ptr [{}]",
+                out(reg) byte,
+                in(reg) from,
+                options(nostack, preserves_flags, readonly),
+            )
         };
         byte as u8
     }
@@ -176,7 +202,8 @@ mod atomic {
         if from.cast::<u64>().is_aligned() {
             for (i, word) in vector.as_chunks_mut().0.iter_mut().enumerate() {
                 let shared = from.cast::<u64>().wrapping_add(i).cast_mut();
-                // SAFETY: the caller promises the bytes, and they are aligned; read-only memory may be loaded from relaxed.
+                // SAFETY: the caller promises the bytes, and they are aligned; read-only memory may
+                // be loaded from relaxed.
                 *word =
                     unsafe { AtomicU64::from_ptr(shared) }.load(Ordering::Relaxed).to_ne_bytes();
             }
@@ -209,7 +236,8 @@ mod atomic {
     /// The byte is allocated.
     #[inline(always)]
     pub(super) unsafe fn load_byte(from: *const u8) -> u8 {
-        // SAFETY: the caller promises the byte, which has no alignment; read-only memory may be loaded from relaxed.
+        // SAFETY: the caller promises the byte, which has no alignment; read-only memory may be
+        // loaded from relaxed.
         unsafe { AtomicU8::from_ptr(from.cast_mut()) }.load(Ordering::Relaxed)
     }
 }

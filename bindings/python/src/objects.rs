@@ -27,8 +27,9 @@ impl Part<'_> {
     }
 }
 
-/// The types that nearly all keys have, found by one comparison each: the stable interface's `PyUnicode_Check` is a call. `None` is for
-/// the slow way, which also reports errors. No code of Python runs if it is not.
+/// The types that nearly all keys have, found by one comparison each: the stable interface's
+/// `PyUnicode_Check` is a call. `None` is for the slow way, which also reports errors. No code of
+/// Python runs if it is not.
 #[inline(always)]
 fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
     let object = object.as_ptr();
@@ -100,7 +101,8 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     } else {
         let advice = match object.get_type().name()?.to_cow()?.as_ref() {
             "float" | "float64" | "float32" => {
-                ": equal numbers may differ in their last bits; give str(key), or int(key) if it is whole"
+                ": equal numbers may differ in their last bits; give str(key), or int(key) if it \
+                 is whole"
             }
             "date" | "datetime" | "datetime64" | "Timestamp" => {
                 ": give key.isoformat(), or a number of one unit for all keys"
@@ -168,7 +170,8 @@ pub(crate) enum Objects<'py> {
     Iterator(Bound<'py, PyIterator>),
 }
 
-/// Some objects, and what they are as keys. The objects are kept: their bytes are read where they are.
+/// Some objects, and what they are as keys. The objects are kept: their bytes are read where they
+/// are.
 #[derive(Debug, Default)]
 pub(crate) struct Taken<'py> {
     objects: Vec<Bound<'py, PyAny>>,
@@ -217,7 +220,8 @@ impl<'py> Objects<'py> {
     }
 }
 
-/// Asks for the object in the cache. Objects lie anywhere in memory, and that is what a list of them waits for.
+/// Asks for the object in the cache. Objects lie anywhere in memory, and that is what a list of
+/// them waits for.
 #[inline(always)]
 pub(crate) fn prefetch(object: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -232,11 +236,13 @@ pub(crate) fn prefetch(object: *const u8) {
 }
 
 impl<'py> Taken<'py> {
-    /// Takes up to [`CHUNK`] more items of a list, if all are of one of the usual types and the interpreter's lock (GIL) excludes
-    /// other threads, and hashes them where they are. Returns how many.
+    /// Takes up to [`CHUNK`] more items of a list, if all are of one of the usual types and the
+    /// interpreter's lock (GIL) excludes other threads, and hashes them where they are. Returns how
+    /// many.
     ///
-    /// References are not counted: the list keeps its items until code of Python runs, which is not before the hashes are made (an error of
-    /// [`fast`] may run some, and nothing is read after it). That saves a third of the time.
+    /// References are not counted: the list keeps its items until code of Python runs, which is not
+    /// before the hashes are made (an error of [`fast`] may run some, and nothing is read after
+    /// it). That saves a third of the time.
     pub(crate) fn hash_list(&mut self, objects: &Objects<'py>, hasher: Hasher) -> Option<usize> {
         const AHEAD: usize = 12;
         let Objects::List(list) = objects else { return None };
@@ -247,7 +253,8 @@ impl<'py> Taken<'py> {
         }
         let mut items = [ptr::null_mut(); CHUNK];
         for (i, item) in items[..count].iter_mut().enumerate() {
-            // SAFETY: a list, which has more items than this; its length does not change in this function.
+            // SAFETY: a list, which has more items than this; its length does not change in this
+            // function.
             *item = unsafe { ffi::PyList_GetItem(list.as_ptr(), (first + i) as isize) };
         }
         items[..count.min(AHEAD)].iter().for_each(|item| prefetch(item.cast()));
@@ -280,7 +287,8 @@ impl<'py> Taken<'py> {
         Some(count)
     }
 
-    /// The keys: numbers or hashes in `self.hashes`, or slices in `keys`, without those that are None.
+    /// The keys: numbers or hashes in `self.hashes`, or slices in `keys`, without those that are
+    /// None.
     pub(crate) fn keys<'a>(
         objects: &'a [Bound<'py, PyAny>],
         first: usize,

@@ -13,8 +13,8 @@ use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyString};
 
-use crate::store::Error;
-use crate::{FormatError, batch, filter, objects, stored};
+use crate::error::{Error, FormatError};
+use crate::{batch, filter, objects, stored};
 
 self_cell::self_cell!(
     /// A mapped file and what was found in it.
@@ -26,7 +26,8 @@ self_cell::self_cell!(
 );
 
 fn map(path: &Path) -> PyResult<Mmap> {
-    // SAFETY: as in `stored.rs`: what happens if the file is changed or shortened meanwhile is documented.
+    // SAFETY: as in `stored.rs`: what happens if the file is changed or shortened meanwhile is
+    // documented.
     let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
     map.map_err(|error| Error::Io(error).of_file(path))
 }
@@ -53,14 +54,16 @@ fn opened(path: &Path, format: Format, map: Mmap) -> PyResult<OpenedFile> {
     .map_err(|error| format_error(path, error))
 }
 
-/// A filter of another system, in its own file: RocksDB, Parquet, Cassandra, Guava, Spark, RedisBloom. Made by `open`.
+/// A filter of another system, in its own file: RocksDB, Parquet, Cassandra, Guava, Spark,
+/// RedisBloom. Made by `open`.
 #[pyclass(frozen, module = "blocked_bloom")]
 pub(crate) struct StoredFilter {
     file: OpenedFile,
     options: LookupOptions,
 }
 
-/// The bytes of a key for a filter of this format: text as it is, numbers where the system says what they are.
+/// The bytes of a key for a filter of this format: text as it is, numbers where the system says
+/// what they are.
 fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> PyResult<Vec<u8>> {
     if let Ok(text) = key.cast::<PyString>() {
         return Ok(text.to_str()?.as_bytes().to_vec());
@@ -71,7 +74,7 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> 
     let takes_text =
         matches!(values, None | Some(PhysicalType::ByteArray | PhysicalType::FixedLenByteArray));
     let is_typed =
-        matches!(format, Format::Parquet | Format::ParquetFilter | Format::Spark) && !takes_text;
+        [Format::PARQUET, Format::PARQUET_FILTER, Format::SPARK].contains(&format) && !takes_text;
     if is_typed && (key.is_instance_of::<PyFloat>() || key.is_instance_of::<PyBool>()) {
         return Ok(key.str()?.to_str()?.to_ascii_lowercase().into_bytes());
     }
@@ -81,7 +84,7 @@ fn key(key: &Bound<'_, PyAny>, format: Format, values: Option<PhysicalType>) -> 
     if is_typed && let Some(kind) = time(key)? {
         return days(key, kind, values);
     }
-    if is_typed || format == Format::Redisbloom {
+    if is_typed || format == Format::REDISBLOOM {
         return Ok(objects::number(key)?.into_bytes());
     }
     let (kind, format) = (key.get_type().fully_qualified_name()?, format.name());
@@ -105,8 +108,10 @@ fn days(key: &Bound<'_, PyAny>, kind: String, values: Option<PhysicalType>) -> P
         return Ok((day - DAYS_BEFORE_1970).to_string().into_bytes());
     }
     Err(PyTypeError::new_err(format!(
-        "a {kind} has no unit that the column's filter could be asked in: give the integer that the column stores, such as days since 1970 \
-         for DATE, and milliseconds, microseconds or nanoseconds since 1970 for TIMESTAMP, as the file's schema says"
+        "a {kind} has no unit that the column's filter could be asked in: give the integer that \
+         the column stores, such as days since 1970 \
+         for DATE, and milliseconds, microseconds or nanoseconds since 1970 for TIMESTAMP, as the \
+         file's schema says"
     )))
 }
 
@@ -132,7 +137,8 @@ fn keys(
 }
 
 impl StoredFilter {
-    /// Which keys may be there. What the answers are worth, if less than is expected, becomes warnings.
+    /// Which keys may be there. What the answers are worth, if less than is expected, becomes
+    /// warnings.
     fn look_up(&self, py: Python<'_>, keys: &[Vec<u8>]) -> PyResult<Vec<bool>> {
         let answered = py.detach(|| {
             let lookup =
@@ -160,8 +166,8 @@ impl StoredFilter {
 impl StoredFilter {
     /// Which keys of a list may be there: False is certainly absent. Returns NumPy's booleans.
     ///
-    /// A `UserWarning` says what the answers are worth if that is less than is expected: all are "maybe", or the keys look like numbers
-    /// where the system stores their bytes.
+    /// A `UserWarning` says what the answers are worth if that is less than is expected: all are
+    /// "maybe", or the keys look like numbers where the system stores their bytes.
     fn contains<'py>(
         &self,
         py: Python<'py>,
@@ -193,12 +199,14 @@ impl StoredFilter {
     }
 }
 
-/// Opens a file that holds a filter, of this project or of another system: RocksDB's SST files, Parquet, Cassandra, Guava, Spark,
-/// RedisBloom. The file is mapped, and verified as far as its format has checksums. Whoever makes it shorter while the filter is in use ends this
-/// process when it looks there.
+/// Opens a file that holds a filter, of this project or of another system: RocksDB's SST files,
+/// Parquet, Cassandra, Guava, Spark, RedisBloom. The file is mapped, and verified as far as its
+/// format has checksums. Whoever makes it shorter while the filter is in use ends this process when
+/// it looks there.
 ///
-/// A filter of this project becomes a `BloomFilter` or `ScalableBloomFilter`, as `mmap` opens it. `column` is that of a Parquet file whose
-/// filters are meant; `integers=True` says that a Spark filter holds integers and not strings.
+/// A filter of this project becomes a `BloomFilter` or `ScalableBloomFilter`, as `mmap` opens it.
+/// `column` is that of a Parquet file whose filters are meant; `integers=True` says that a Spark
+/// filter holds integers and not strings.
 #[pyfunction]
 #[pyo3(signature = (path, /, *, column=None, integers=false))]
 pub(crate) fn open(
@@ -209,10 +217,11 @@ pub(crate) fn open(
 ) -> PyResult<Py<PyAny>> {
     let map = map(&path)?;
     let format = recognised(&path, &map)?;
-    match format {
-        Format::Native => return filter::of_file(py, &path, || stored::map(&path, true)),
-        Format::Growing => return filter::of_file(py, &path, || stored::map_growing(&path, true)),
-        _ => {}
+    if format == Format::NATIVE {
+        return filter::of_file(py, &path, || stored::map(&path, true));
+    }
+    if format == Format::GROWING {
+        return filter::of_file(py, &path, || stored::map_growing(&path, true));
     }
     let file = opened(&path, format, map)?;
     let mut options = LookupOptions::default();
@@ -226,16 +235,16 @@ pub(crate) fn open(
     } else if integers {
         options.value_type = Some(PhysicalType::Int64);
     }
-    options.check(format).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    format.check(&options).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(Py::new(py, StoredFilter { file, options })?.into_any())
 }
 
-/// The row groups of a Parquet file that must be read for any of the values of a column, by the column's Bloom filters: those without a
-/// filter, too.
+/// The row groups of a Parquet file that must be read for any of the values of a column, by the
+/// column's Bloom filters: those without a filter, too.
 ///
-/// Values are of the column's stored type: int, float, str, bytes or bool; for a DATE also datetime.date. For a TIMESTAMP give the
-/// integer in the unit of the file's schema. None is no value: filters do not hold NULL. What the filters do not say is that a value is
-/// there.
+/// Values are of the column's stored type: int, float, str, bytes or bool; for a DATE also
+/// datetime.date. For a TIMESTAMP give the integer in the unit of the file's schema. None is no
+/// value: filters do not hold NULL. What the filters do not say is that a value is there.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(

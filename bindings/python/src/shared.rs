@@ -1,5 +1,5 @@
-//! A value that Python threads share: read and changed without a lock by who holds the interpreter's, and under a lock of its own by
-//! who does not.
+//! A value that Python threads share: read and changed without a lock by who holds the
+//! interpreter's, and under a lock of its own by who does not.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,15 @@ use pyo3::Python;
 ///
 /// Two rules keep changes apart from everything else:
 ///
-/// 1. Who uses the value without the interpreter's lock (the GIL) has a [`Detached`], and takes `lock` for each use. A `Detached` is
-///    only made by a thread that holds the GIL.
-/// 2. Who holds the GIL uses the value without `lock` if `detached` is 0: nobody else can then have it, nor get a `Detached`, as long
-///    as the GIL is held; else it takes `lock`. What is done with the value cannot give up the GIL in between: closures that do it
-///    are `Send` and hence have no `Python` token, and none of this package attaches.
+/// 1. Who uses the value without the interpreter's lock (the GIL) has a [`Detached`], and takes
+///    `lock` for each use. A `Detached` is only made by a thread that holds the GIL.
+/// 2. Who holds the GIL uses the value without `lock` if `detached` is 0: nobody else can then have
+///    it, nor get a `Detached`, as long as the GIL is held; else it takes `lock`. What is done with
+///    the value cannot give up the GIL in between: closures that do it are `Send` and hence have no
+///    `Python` token, and none of this package attaches.
 ///
-/// `lock` is never held while waiting for the GIL, nor the GIL while waiting for `lock`. In an interpreter without a GIL the second rule
-/// is not used.
+/// `lock` is never held while waiting for the GIL, nor the GIL while waiting for `lock`. In an
+/// interpreter without a GIL the second rule is not used.
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
     detached: AtomicUsize,
@@ -26,7 +27,8 @@ pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: by the two rules there are several `&T` at a time on several threads, or one `&mut T`: what `RwLock<T>` asks of `T`.
+// SAFETY: by the two rules there are several `&T` at a time on several threads, or one `&mut T`:
+// what `RwLock<T>` asks of `T`.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 /// Leave to use a value without the GIL.
@@ -149,7 +151,8 @@ impl<T: Send + Sync> Shared<T> {
         }
         let (to, from) = (self.detach(py), other.detach(py));
         Some(py.detach(|| {
-            // In the order of addresses: two threads that merge two values into each other do not wait for each other.
+            // In the order of addresses: two threads that merge two values into each other do not
+            // wait for each other.
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
                 to.write(|to| from.read(|from| op(to, from)))
             } else {

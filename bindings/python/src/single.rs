@@ -1,55 +1,38 @@
 //! One key at a time: the public classes, whose `in` and `add` are functions of C.
 //!
-//! PyO3 counts for each call that the thread is attached, catches panics, and compares the type of the filter with its class, which takes
-//! longer than hashing the key and looking it up. So the public classes are made by
-//! `PyType_FromSpecWithBases` from those of PyO3 and add two functions to them. These serve a `str` or an `int` of no subclass, in a filter
-//! that can be had without waiting, and call PyO3's for everything else: other keys, errors, and filters that another thread uses.
+//! PyO3 counts for each call that the thread is attached, catches panics, and compares the type of
+//! the filter with its class, which takes longer than hashing the key and looking it up. So the
+//! public classes are made by `PyType_FromSpecWithBases` from those of PyO3 and add two functions
+//! to them. These serve a `str` or an `int` of no subclass, in a filter that can be had without
+//! waiting, and call PyO3's for everything else: other keys, errors, and filters that another
+//! thread uses.
 
 use std::ffi::{CStr, CString, c_int, c_uint};
 use std::{mem, ptr};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 
+use crate::classes::{Classes, Contains};
 use crate::filter::{Filter, GrowingFilter, KnownFilter};
 use crate::objects;
 
-/// `in`, as the interpreter calls it: 1, 0, or -1 with an exception.
-type Contains = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
-
-#[derive(Debug)]
-pub(crate) struct Classes {
-    pub(crate) known: Py<PyType>,
-    pub(crate) growing: Py<PyType>,
-    /// PyO3's functions, for what those of here leave to them.
-    contains: Contains,
-    add: Py<PyAny>,
-}
-
-static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
-
-impl Classes {
-    pub(crate) fn get(py: Python<'_>) -> PyResult<&Classes> {
-        CLASSES.get_or_try_init(py, || {
-            let filter = py.get_type::<Filter>();
-            // SAFETY: the type of a class of PyO3 has slots.
-            let contains =
-                unsafe { ffi::PyType_GetSlot(filter.as_type_ptr(), ffi::Py_sq_contains) };
-            assert!(!contains.is_null(), "`Filter` has `__contains__`");
-            Ok(Classes {
-                known: class(&py.get_type::<KnownFilter>(), c"blocked_bloom.BloomFilter")?,
-                growing: class(
-                    &py.get_type::<GrowingFilter>(),
-                    c"blocked_bloom.ScalableBloomFilter",
-                )?,
-                // SAFETY: what this slot holds is such a function.
-                contains: unsafe { mem::transmute::<*mut std::ffi::c_void, Contains>(contains) },
-                add: filter.getattr("add")?.unbind(),
-            })
+/// The public classes, which are made when the package is imported.
+pub(crate) fn classes(py: Python<'_>) -> PyResult<&Classes> {
+    Classes::get_or_make(py, || {
+        let filter = py.get_type::<Filter>();
+        // SAFETY: the type of a class of PyO3 has slots.
+        let contains = unsafe { ffi::PyType_GetSlot(filter.as_type_ptr(), ffi::Py_sq_contains) };
+        assert!(!contains.is_null(), "`Filter` has `__contains__`");
+        Ok(Classes {
+            known: class(&py.get_type::<KnownFilter>(), c"blocked_bloom.BloomFilter")?,
+            growing: class(&py.get_type::<GrowingFilter>(), c"blocked_bloom.ScalableBloomFilter")?,
+            // SAFETY: what this slot holds is such a function.
+            contains: unsafe { mem::transmute::<*mut std::ffi::c_void, Contains>(contains) },
+            add: filter.getattr("add")?.unbind(),
         })
-    }
+    })
 }
 
 /// Derives the public class from one of PyO3. It lives as long as the process, as that does.
@@ -89,7 +72,8 @@ fn class(base: &Bound<'_, PyType>, name: &'static CStr) -> PyResult<Py<PyType>> 
         flags: ffi::Py_TPFLAGS_DEFAULT as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the slots are of the types that their numbers say, and end with 0; the type is copied, but for what was leaked above.
+    // SAFETY: the slots are of the types that their numbers say, and end with 0; the type is
+    // copied, but for what was leaked above.
     let class = unsafe { ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr()) };
     // SAFETY: a new reference, or null with an exception.
     let class = unsafe { Bound::from_owned_ptr_or_err(base.py(), class) }?;
@@ -131,7 +115,7 @@ unsafe extern "C" fn contains(filter: *mut ffi::PyObject, key: *mut ffi::PyObjec
     {
         return found.into();
     }
-    let classes = CLASSES.get(py).expect("there is a filter, so there are classes");
+    let classes = Classes::get(py);
     // SAFETY: PyO3's function for the same slot, which is called as this one is.
     unsafe { (classes.contains)(filter, key) }
 }
@@ -147,7 +131,8 @@ unsafe extern "C" fn add_key(
 ) -> *mut ffi::PyObject {
     // SAFETY: attached until this function returns.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: the method is of classes derived from `Filter`, which the interpreter checks, and the caller keeps both objects.
+    // SAFETY: the method is of classes derived from `Filter`, which the interpreter checks, and the
+    // caller keeps both objects.
     if let Some((this, hash)) = unsafe { served(py, filter, key) }
         && let Ok(Some(new)) = this.store.try_write(py, |store| {
             // The key after which there may be a warning is left to PyO3's function.
@@ -159,7 +144,7 @@ unsafe extern "C" fn add_key(
         // SAFETY: the thread is attached.
         return unsafe { ffi::PyBool_FromLong(new.into()) };
     }
-    let classes = CLASSES.get(py).expect("there is a filter, so there are classes");
+    let classes = Classes::get(py);
     let add = classes.add.as_ptr();
     // SAFETY: live objects, and null behind the last.
     unsafe { ffi::PyObject_CallFunctionObjArgs(add, filter, key, ptr::null_mut::<ffi::PyObject>()) }

@@ -1,125 +1,17 @@
 //! What a Python filter holds: one of the project's filters, made here or opened.
 
 use std::io;
-use std::path::Path;
 
-use blocked_bloom::parts::{HEADER_BYTES, Header};
-use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::{AllocError, Bitmask, Block, BloomFilter, BuildError, FormatError, KeyHash, LengthError, MergeError, Stored};
-use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableFormatError};
-use pyo3::PyErr;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyTypeError, PyValueError};
+use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, Header};
+use blocked_bloom::{
+    Bitmask, Block, BloomFilter, Filter as _, FormatError, KeyHash, LengthError, Stored,
+};
+use blocked_bloom_scalable::ScalableBloomFilter;
 
 use crate::batch::Keys;
-use crate::columns::{BadKey, CHUNK};
-use crate::stored::{self, Bytes, OpenedChain};
-
-/// Why something cannot be done, until it becomes a Python exception.
-#[derive(Debug)]
-pub(crate) enum Error {
-    Value(String),
-    /// Bytes that are no filter.
-    Format(String),
-    Memory(String),
-    ReadOnly,
-    Io(io::Error),
-    Key(BadKey),
-}
-
-macro_rules! errors {
-    ($($error:ty => $variant:ident),* $(,)?) => {$(
-        impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Error::$variant(error.to_string())
-            }
-        }
-    )*};
-}
-
-errors!(FormatError => Format, ScalableFormatError => Format, AllocError => Memory, blocked_bloom::KeyError => Value, blocked_bloom::ParamsError => Value);
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Error::Io(error)
-    }
-}
-
-impl From<BadKey> for Error {
-    fn from(error: BadKey) -> Self {
-        Error::Key(error)
-    }
-}
-
-impl From<BuildError> for Error {
-    fn from(error: BuildError) -> Self {
-        if let BuildError::Alloc(error) = error {
-            error.into()
-        } else {
-            Error::Value(error.to_string())
-        }
-    }
-}
-
-impl From<MergeError> for Error {
-    fn from(error: MergeError) -> Self {
-        if let MergeError::Alloc(error) = error {
-            error.into()
-        } else {
-            Error::Value(error.to_string())
-        }
-    }
-}
-
-impl From<ScalableError> for Error {
-    fn from(error: ScalableError) -> Self {
-        if let ScalableError::Alloc(error) = error {
-            error.into()
-        } else {
-            Error::Value(error.to_string())
-        }
-    }
-}
-
-impl From<Error> for PyErr {
-    fn from(error: Error) -> PyErr {
-        match error {
-            Error::Value(text) => PyValueError::new_err(text),
-            Error::Format(text) => crate::FormatError::new_err(text),
-            Error::Memory(text) => PyMemoryError::new_err(text),
-            Error::ReadOnly => {
-                PyTypeError::new_err("a mapped filter is read only: copy() can be changed")
-            }
-            Error::Io(error) => error.into(),
-            Error::Key(error) => error.into(),
-        }
-    }
-}
-
-impl Error {
-    /// The error of an operation on a file, as Python's own have it: with number, text and path.
-    pub(crate) fn of_file(self, path: &Path) -> PyErr {
-        let shown = path.display();
-        match self {
-            Error::Io(error) => match error.raw_os_error() {
-                Some(number) => {
-                    let text = error.to_string();
-                    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-                    PyOSError::new_err((number, text, path.as_os_str().to_owned()))
-                }
-                None => PyOSError::new_err(format!("{shown}: {error}")),
-            },
-            Error::Format(text) => {
-                let other = if text.contains("another kind of file") {
-                    " (files of other systems: blocked_bloom.open)"
-                } else {
-                    ""
-                };
-                Error::Format(format!("{shown}: {text}{other}")).into()
-            }
-            error => error.into(),
-        }
-    }
-}
+use crate::bytes::{Bytes, OpenedChain};
+use crate::columns::CHUNK;
+use crate::error::Error;
 
 /// One of the filters.
 #[derive(Debug)]
@@ -158,6 +50,19 @@ macro_rules! look_up {
 }
 
 impl Store {
+    /// Opens a filter for a known number of keys, and verifies it.
+    pub(crate) fn open(bytes: Bytes) -> Result<Self, Error> {
+        let mapped = matches!(bytes, Bytes::Mapped(_));
+        Ok(Store::Opened { filter: BloomFilter::from_bytes(bytes)?, mapped })
+    }
+
+    /// Opens a growing filter, and verifies it.
+    pub(crate) fn open_growing(bytes: Bytes) -> Result<Self, Error> {
+        Ok(Store::OpenedGrowing(OpenedChain::try_new(bytes, |bytes| {
+            ScalableBloomFilter::from_bytes(bytes.as_ref())
+        })?))
+    }
+
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self, Store::Growing(_) | Store::OpenedGrowing(_))
     }
@@ -222,7 +127,8 @@ impl Store {
         })
     }
 
-    /// Makes what was loaded a filter that can be changed, which takes its size once more for the moment.
+    /// Makes what was loaded a filter that can be changed, which takes its size once more for the
+    /// moment.
     fn make_owned(&mut self) -> Result<(), Error> {
         if self.is_read_only() {
             return Err(Error::ReadOnly);
@@ -338,7 +244,11 @@ impl Store {
     /// The filter of what is in both: it has the bits that both have.
     pub(crate) fn intersection(&self, other: &Store) -> Result<Store, Error> {
         let (Some(left), Some(right)) = (self.view(), other.view()) else {
-            return Err(Error::Value("growing filters have no intersection: their keys are in filters of different sizes".into()));
+            return Err(Error::Value(
+                "growing filters have no intersection: \
+                 their keys are in filters of different sizes"
+                    .into(),
+            ));
         };
         let (shape, expected) = (left.params(), right.params());
         if (shape.blocks(), shape.probes(), left.key_hash())
@@ -361,14 +271,15 @@ impl Store {
         let keys = BloomFilter::from_blocks(&blocks, shape.probes(), left.key_hash())?
             .estimated_keys()
             .unwrap_or_else(|| left.keys_inserted().min(right.keys_inserted()));
-        // A filter of given blocks that can be changed comes from stored bytes: the header of this one, but for the keys and the blocks.
+        // A filter of given blocks that can be changed comes from stored bytes: the header of this
+        // one, but for the keys and the blocks.
         let mut bytes = vec![0; HEADER_BYTES];
         left.stored_header().clone_into(bytes.first_chunk_mut().expect("as long as a header"));
         let magic = std::array::from_fn(|i| bytes[i]);
         let mut header = Header::read(&bytes, magic, 1).map_err(FormatError::from)?;
         header.put(32, &keys.to_le_bytes());
         header.put_body_checksum(48, blocks.as_flattened());
-        stored::open(Bytes::joined(header.seal(), blocks)?)
+        Store::open(Bytes::joined(header.seal(), blocks)?)
     }
 }
 

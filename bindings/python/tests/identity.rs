@@ -1,6 +1,8 @@
-//! The keys of the Python package are those of the Rust crates: the golden hashes, and the golden filter, of both.
+//! The keys of the Python package are those of the Rust crates: the golden hashes, and the golden
+//! filter, of both.
 //!
-//! `BLOCKED_BLOOM_BLESS=1 cargo test --test identity` writes them anew: only for keys that were not there before.
+//! `BLOCKED_BLOOM_BLESS=1 cargo test --test identity` writes them anew: only for keys that were not
+//! there before.
 
 use std::path::Path;
 
@@ -102,7 +104,10 @@ fn golden_keys_have_the_hashes_that_python_expects() {
         for (one, parts) in keys() {
             let hash = hash(KeyHasher::with_seed(seed), one, &parts);
             let parts = parts.iter().map(Key::json).collect::<Vec<_>>().join(", ");
-            cases.push(format!("  {{\"seed\": {seed}, \"one\": {one}, \"key\": [{parts}], \"hash\": \"{hash:016x}\"}}"));
+            cases.push(format!(
+                "  {{\"seed\": {seed}, \"one\": {one}, \"key\": [{parts}], \
+                 \"hash\": \"{hash:016x}\"}}"
+            ));
         }
     }
     let mut filter = FilterOptions::new(Sizing::BitsPerKey(10.0)).empty_filter(100).unwrap();

@@ -360,6 +360,26 @@ def test_producers_that_lie(filter, format, length, null_count, offset, buffers,
     assert len(released) == 2
 
 
+def test_dictionaries_that_lie(filter):
+    values = producer(b"u", 1, 0, 0, [None, np.array([0, 1], "i4").tobytes(), b"a"])
+    of_values, stored_values = (ctypes.addressof(structure) for structure in values.keep[2:])
+    for schema, carray, text in [
+        (of_values, stored_values, None),
+        (of_values, None, "without values"),
+        (of_values + 1, stored_values, "not aligned"),
+        (of_values, stored_values + 4, "not aligned"),
+    ]:
+        released.clear()
+        indices = producer(b"i", 1, 0, 0, [None, bytes(4)])
+        indices.keep[2].dictionary, indices.keep[3].dictionary = schema, carray
+        if text is None:
+            assert filter.contains(indices).tolist() == [True]
+        else:
+            with pytest.raises(ValueError, match=text):
+                filter.contains(indices)
+        assert len(released) == 2
+
+
 def test_a_producer_that_is_right(filter):
     released.clear()
     assert filter.contains(producer(b"l", 2, -1, 1, [None, np.array([9, 1, 2]).tobytes()])).tolist() == [True, False]

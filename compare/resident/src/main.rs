@@ -179,8 +179,9 @@ const MOST_OF_REPAID: f64 = 0.60;
 /// every online policy, or of every one that estimates a filter's rate by its own lookups.
 fn print_verdicts(figures: &Figures) {
     println!(
-        "\n| workload | filters | budget | by value / optimum | verdict | by value / smallest levels first | verdict \
-         | folding / load when repaid |\n|---|---|--:|--:|---|--:|---|--:|"
+        "\n| workload | filters | budget | by value / optimum | verdict \
+         | by value / smallest levels first | verdict | folding / load when repaid |\n\
+         |---|---|--:|--:|---|--:|---|--:|"
     );
     let (mut passed, mut missed, mut out_of_reach) = (0, 0, 0);
     let mut of_repaid = Vec::new();
@@ -231,7 +232,8 @@ fn print_verdicts(figures: &Figures) {
     if let Some(median) = of_repaid.get(of_repaid.len() / 2) {
         let verdict = if *median <= MOST_OF_REPAID { "pass" } else { "**missed**" };
         println!(
-            "By value, folding / load when repaid: median {median:.3} of {} cases, {verdict}: {MOST_OF_REPAID:.2}.",
+            "By value, folding / load when repaid: median {median:.3} of {} cases, {verdict}: \
+             {MOST_OF_REPAID:.2}.",
             of_repaid.len()
         );
     }
@@ -272,8 +274,8 @@ fn picture(figures: &Figures) -> Chart {
     Chart {
         title: "What it costs that not all filters are in memory".into(),
         notes: vec![
-            "Simulated: 5,006 tables, 7.1 GB of filters, half of the gets find their key, Zipf 0.99 or uniform. Wasted reads and loads, \
-             in reads of a table."
+            "Simulated: 5,006 tables, 7.1 GB of filters, half of the gets find their key, Zipf \
+             0.99 or uniform. Wasted reads and loads, in reads of a table."
                 .into(),
             "cargo run --release --manifest-path compare/Cargo.toml -p resident".into(),
         ],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use blocked_bloom_lsm::{
+use blocked_bloom_resident::{
     MergeInput, ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable,
 };
 
@@ -32,11 +32,11 @@ pub(crate) enum Policy {
     /// last changed, of which it is told, and by how the true rates of its run are distributed. No
     /// policy that estimates a filter's rate by its own lookups is expected to cost less.
     Counts,
-    /// `blocked-bloom-lsm`, with whole filters only.
+    /// `blocked-bloom-resident`, with whole filters only.
     Value,
     /// The same with one in 16 lookups counted.
     ValueSampled,
-    /// `blocked-bloom-lsm` as it is by default, folding filters to half too.
+    /// `blocked-bloom-resident` as it is by default, folding filters to half too.
     Folding,
     /// The smallest levels, loaded before the start and never changed.
     SmallestFirst,

@@ -10,42 +10,47 @@ use std::process::ExitCode;
 use blocked_bloom::{BloomFilter, FilterOptions, KeyHash, PrefixExtractor, Sizing};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_formats::parquet::PhysicalType;
-use blocked_bloom_inspect::is_cassandra_name;
+use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, percent};
+use blocked_bloom_inspect::{is_cassandra_name, layout_of_version, prefix_rule};
 use indicatif::BinaryBytes;
 
-use crate::builders::{self, BuildOptions, Fit};
+use crate::builder::{BuildFormat, BuildOptions, Fit, MakeBuilder};
+use crate::builders::{CASSANDRA, NATIVE, check_options, format_parser};
 use crate::failure::{Failure, inform, warn};
-use crate::file_format::{BuildFormat, check_options, parse_version};
 use crate::keys::{self, Key, KeyFormat, KeyReader};
-use crate::lookup::{parse_rule, parse_type};
-use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted, parse_bytes, parse_keys, percent};
+use crate::lookup::parse_type;
+use crate::numbers::{DEFAULT_BITS_PER_KEY, SizingArgs, counted};
 use crate::output::{Output, STDIO};
 use crate::threads;
 
 /// Build a filter from a file of keys, one per line
 ///
-/// A key is the bytes of its line without the line feed, which the last line need not have. An empty line
-/// is a key of no bytes. The filter is sized for the keys that were read, equal neighbours counted
-/// once, unless --keys gives their number. Until then each takes 8 bytes of memory; a file with more
-/// keys than fit --max-memory is read twice, first to count them.
+/// A key is the bytes of its line without the line feed, which the last line need not have. An
+/// empty line is a key of no bytes. The filter is sized for the keys that were read, equal
+/// neighbours counted once, unless --keys gives their number. Until then each takes 8 bytes of
+/// memory; a file with more keys than fit --max-memory is read twice, first to count them.
 ///
-/// --format ribbon builds a static filter, which takes 28% less memory at 1% (by --fpr, 1% unless given).
+/// --format ribbon builds a static filter, which takes 28% less memory at 1% (by --fpr, 1% unless
+/// given).
 ///
-/// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits per key; with --keys for
-/// as many if that are more. The others are filters that other systems load: rocksdb-block and rocksdb-ribbon (by --bits-per-key; bytes for an SST
-/// file, without their checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row group) and cassandra (by --fpr,
-/// the table's bloom_filter_fp_chance, 1% unless given; -o names the file as Cassandra does, such as nb-1-big-Filter.db; keys are
-/// the serialized bytes of partition keys, as for query), guava (by --fpr, 3% unless given; keys are the bytes that its funnel makes),
-/// spark (by --fpr, 3% unless given; version 2 unless --spark-version 1) and redisbloom (by --fpr, 1% unless given; a file of replies
-/// for BF.LOADCHUNK). Options that a format does not have are errors.
+/// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits
+/// per key; with --keys for as many if that are more. The others are filters that other systems
+/// load: rocksdb-block and rocksdb-ribbon (by --bits-per-key; bytes for an SST file, without their
+/// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row
+/// group) and cassandra (by --fpr, the table's bloom_filter_fp_chance, 1% unless given; -o names
+/// the file as Cassandra does, such as nb-1-big-Filter.db; keys are the serialized bytes of
+/// partition keys, as for query), guava (by --fpr, 3% unless given; keys are the bytes that its
+/// funnel makes), spark (by --fpr, 3% unless given; version 2 unless --spark-version 1) and
+/// redisbloom (by --fpr, 1% unless given; a file of replies for BF.LOADCHUNK). Options that a
+/// format does not have are errors.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// File of keys, or - for standard input
     keys: PathBuf,
 
     /// File to write, or - for standard output; replaced whole if it exists [default: KEYS.bloom,
-    /// KEYS.compact, KEYS.ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block and rocksdb-ribbon, KEYS.sbbf for parquet-filter, KEYS.guava,
-    /// KEYS.spark, KEYS.scandump]
+    /// KEYS.compact, KEYS.ribbon, KEYS.tags for removable, KEYS.filter for rocksdb-block and
+    /// rocksdb-ribbon, KEYS.sbbf for parquet-filter, KEYS.guava, KEYS.spark, KEYS.scandump]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -57,7 +62,8 @@ pub(crate) struct Args {
     #[arg(long = "keys", value_name = "N", value_parser = parse_keys)]
     expected_keys: Option<u64>,
 
-    /// Build it for --keys even if the file of keys is too short to hold that many: for filters that will be merged with those of other files
+    /// Build it for --keys even if the file of keys is too short to hold that many: for filters
+    /// that will be merged with those of other files
     #[arg(long, requires = "expected_keys")]
     oversized: bool,
 
@@ -69,17 +75,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Add the prefixes of keys, too, for queries with the same --prefix: fixed:BYTES, capped:BYTES, or
-    /// delimiter:HEX:COUNT (delimiter:2f:1 is up to the first "/")
-    #[arg(long, value_name = "RULE", value_parser = parse_rule, conflicts_with = "expected_keys")]
+    /// Add the prefixes of keys, too, for queries with the same --prefix: fixed:BYTES,
+    /// capped:BYTES, or delimiter:HEX:COUNT (delimiter:2f:1 is up to the first "/")
+    #[arg(long, value_name = "RULE", value_parser = prefix_rule, conflicts_with = "expected_keys")]
     prefix: Option<PrefixExtractor>,
 
     /// Add the prefixes alone
     #[arg(long, requires = "prefix")]
     only_prefixes: bool,
 
-    /// Threads that hash keys and fill large filters; the filter does not depend on their number [default: all
-    /// cores]
+    /// Threads that hash keys and fill large filters; the filter does not depend on their number
+    /// [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
@@ -87,7 +93,8 @@ pub(crate) struct Args {
     #[arg(long)]
     verify: bool,
 
-    /// Most memory for the list of keys, beside the buffers for reading; suffixes K, M, G, KiB, MiB and GiB
+    /// Most memory for the list of keys, beside the buffers for reading; suffixes K, M, G, KiB, MiB
+    /// and GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = parse_bytes)]
     max_memory: u64,
 
@@ -95,20 +102,21 @@ pub(crate) struct Args {
     key_format: KeyFormat,
 
     /// Format of the filter [default: native]
-    #[arg(long, value_enum, hide_default_value = true)]
-    format: Option<BuildFormat>,
+    #[arg(long, value_parser = format_parser())]
+    format: Option<&'static BuildFormat>,
 
-    /// Version of Cassandra's format, such as nb or da, if the name of Filter.db has none or a wrong one; implies --format cassandra
-    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    /// Version of Cassandra's format, such as nb or da, if the name of Filter.db has none or a
+    /// wrong one; implies --format cassandra
+    #[arg(long, value_name = "VERSION", value_parser = layout_of_version)]
     cassandra_version: Option<Layout>,
 
     /// Version of a filter of Spark's: 1 for Spark up to 4.0, or 2 [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
     spark_version: Option<u32>,
 
-    /// Type of the values of a parquet-filter: int32, int64, int96 (with --hex), float, double, byte-array or
-    /// fixed-len-byte-array; a value of another type than its column's is never found; of a filter of Spark's int32, int64 or byte-array [default:
-    /// byte-array]
+    /// Type of the values of a parquet-filter: int32, int64, int96 (with --hex), float, double,
+    /// byte-array or fixed-len-byte-array; a value of another type than its column's is never
+    /// found; of a filter of Spark's int32, int64 or byte-array [default: byte-array]
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     value_type: Option<PhysicalType>,
 
@@ -121,14 +129,19 @@ pub(crate) fn run(args: &Args, verbose: bool) -> Result<ExitCode, Failure> {
     let format = args.format()?;
     args.check(format)?;
     let output = output(args, format)?;
-    match format {
-        BuildFormat::Native | BuildFormat::Compact => native(format, args, &output, verbose)?,
-        _ => foreign(format, args, &output)?,
+    match format.builder {
+        None => native(format, args, &output, verbose)?,
+        Some(make) => foreign(format, make, args, &output)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn native(format: BuildFormat, args: &Args, output: &Output, verbose: bool) -> Result<(), Failure> {
+fn native(
+    format: &BuildFormat,
+    args: &Args,
+    output: &Output,
+    verbose: bool,
+) -> Result<(), Failure> {
     let options = args.options();
     // Ranges do not depend on the keys: an error before they are read.
     let params = options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
@@ -163,7 +176,8 @@ fn native(format: BuildFormat, args: &Args, output: &Output, verbose: bool) -> R
         let working = pool.install(|| native::working_memory(most));
         let (list, working) = (BinaryBytes(list), BinaryBytes(working));
         inform(format!(
-            "memory beside the filter: {list} for the list of keys, up to {working} for reading and inserting"
+            "memory beside the filter: {list} for the list of keys, up to {working} for reading \
+             and inserting"
         ));
     }
     Ok(())
@@ -171,13 +185,13 @@ fn native(format: BuildFormat, args: &Args, output: &Output, verbose: bool) -> R
 
 /// Writes a native filter, in one of its two forms.
 fn save(
-    format: BuildFormat,
+    format: &BuildFormat,
     filter: &BloomFilter,
     args: &Args,
     output: &Output,
 ) -> Result<(), Failure> {
     let params = filter.params();
-    if format == BuildFormat::Native {
+    if format.name == NATIVE.name {
         output.save(&|writer| filter.write_to(writer).map(drop))?;
         output.report(params, args.quiet);
         return Ok(());
@@ -188,33 +202,35 @@ fn save(
     let (blocks, probes) = (counted(params.blocks(), "block"), counted(params.probes(), "probe"));
     let (stored, rate) = (bytes.len(), percent(params.false_positive_rate()));
     let summary = format!(
-        "{format}, {keys}, {blocks}, {stored} bytes stored, {probes}, {rate} false positives"
+        "{}, {keys}, {blocks}, {stored} bytes stored, {probes}, {rate} false positives",
+        format.name
     );
     output.report(summary, args.quiet);
     Ok(())
 }
 
 /// Builds a filter of another format.
-fn foreign(format: BuildFormat, args: &Args, output: &Output) -> Result<(), Failure> {
+fn foreign(
+    format: &BuildFormat,
+    make: MakeBuilder,
+    args: &Args,
+    output: &Output,
+) -> Result<(), Failure> {
     args.check_expected_keys(None)?;
     let path = args.output.as_deref().unwrap_or(Path::new("")).display().to_string();
-    let mut builder = builders::builder(
-        format,
-        &BuildOptions {
-            bits_per_key: args.sizing.bits_per_key,
-            false_positive_rate: args.sizing.fpr,
-            expected_keys: args.expected_keys,
-            value_type: args.value_type,
-            seed: args.seed.unwrap_or(0),
-            threads: args.threads.map(usize::from),
-            ribbon: format == BuildFormat::RocksdbRibbon,
-            is_hex: args.key_format.is_hex(),
-            verify: args.verify,
-            cassandra_version: args.cassandra_version,
-            spark_version: args.spark_version,
-            output: &path,
-        },
-    )?;
+    let mut builder = make(&BuildOptions {
+        bits_per_key: args.sizing.bits_per_key,
+        false_positive_rate: args.sizing.fpr,
+        expected_keys: args.expected_keys,
+        value_type: args.value_type,
+        seed: args.seed.unwrap_or(0),
+        threads: args.threads.map(usize::from),
+        is_hex: args.key_format.is_hex(),
+        verify: args.verify,
+        cassandra_version: args.cassandra_version,
+        spark_version: args.spark_version,
+        output: &path,
+    })?;
     let mut keys = KeyReader::open(&args.keys, args.key_format, !args.quiet)?;
     let (mut key, mut count) = (Key::default(), 0);
     let most = args.max_memory / builder.bytes_per_key();
@@ -222,7 +238,8 @@ fn foreign(format: BuildFormat, args: &Args, output: &Output) -> Result<(), Fail
         if count == most {
             let limit = args.max_memory;
             let message = format!(
-                "the list of more than {count} keys does not fit --max-memory {limit}: give more memory"
+                "the list of more than {count} keys does not fit --max-memory {limit}: give more \
+                 memory"
             );
             return Err(Failure::of(keys.name(), message));
         }
@@ -248,57 +265,56 @@ fn foreign(format: BuildFormat, args: &Args, output: &Output) -> Result<(), Fail
         keys => format!(", {} looked up again", counted(keys as u64, "key")),
     };
     let (bytes, summary) = (built.bytes.len(), built.summary);
-    output.report(format!("{format}, {summary}, {bytes} bytes stored{verified}"), args.quiet);
+    let summary = format!("{}, {summary}, {bytes} bytes stored{verified}", format.name);
+    output.report(summary, args.quiet);
     Ok(())
 }
 
-/// Keys from which on a file that cannot hold as many is refused: a filter of 40 MB at ten bits each.
+/// Keys from which on a file that cannot hold as many is refused: a filter of 40 MB at ten bits
+/// each.
 const MANY_KEYS: u64 = 1 << 25;
 
 impl Args {
-    fn format(&self) -> Result<BuildFormat, Failure> {
+    fn format(&self) -> Result<&'static BuildFormat, Failure> {
         match (self.format, self.cassandra_version) {
-            (None, Some(_)) => Ok(BuildFormat::Cassandra),
-            (Some(format), Some(_)) if format != BuildFormat::Cassandra => Err(Failure::new(
-                format!("--cassandra-version is for --format cassandra, not for {format}"),
-            )),
-            (format, _) => Ok(format.unwrap_or_default()),
+            (None, Some(_)) => Ok(&CASSANDRA),
+            (Some(format), Some(_)) if format.name != CASSANDRA.name => {
+                let name = format.name;
+                let message =
+                    format!("--cassandra-version is for --format cassandra, not for {name}");
+                Err(Failure::new(message))
+            }
+            (format, _) => Ok(format.unwrap_or(&NATIVE)),
         }
     }
 
     /// Checks that filters of the format have every option that was given.
-    fn check(&self, format: BuildFormat) -> Result<(), Failure> {
-        use BuildFormat::{
-            Cassandra, Compact, Guava, Native, ParquetFilter, Redisbloom, Removable, Ribbon,
-            RocksdbBlock, RocksdbRibbon, Spark,
-        };
+    fn check(&self, format: &BuildFormat) -> Result<(), Failure> {
         if let Some(path) = &self.output
             && is_cassandra_name(&path.to_string_lossy())
-            && format != Cassandra
+            && format.name != CASSANDRA.name
         {
             let message = format!(
-                "Cassandra reads its own filters under such a name, not {format}: give --format cassandra, or another name"
+                "Cassandra reads its own filters under such a name, not {}: give --format \
+                 cassandra, or another name",
+                format.name
             );
             return Err(Failure::of(&path.display().to_string(), message));
         }
         let sizing = &self.sizing;
-        let by_rate = [Native, Compact, Ribbon, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
-        let by_bits = [Native, Compact, RocksdbBlock, RocksdbRibbon];
-        let with_keys =
-            [Native, Compact, Removable, ParquetFilter, Cassandra, Guava, Spark, Redisbloom];
         check_options(
             format,
             &[
-                ("--bits-per-key", sizing.bits_per_key.is_some(), &by_bits),
-                ("--fpr", sizing.fpr.is_some(), &by_rate),
-                ("--max-bytes", sizing.max_bytes.is_some(), &[Native, Compact]),
-                ("--keys", self.expected_keys.is_some(), &with_keys),
-                ("--probes", self.probes.is_some(), &[Native, Compact]),
-                ("--seed", self.seed.is_some(), &[Native, Ribbon]),
-                ("--prefix", self.prefix.is_some(), &[Native]),
-                ("--type", self.value_type.is_some(), &[ParquetFilter, Spark]),
-                ("--spark-version", self.spark_version.is_some(), &[Spark]),
-                ("--threads", self.threads.is_some(), &[Native, Compact, Ribbon]),
+                ("--bits-per-key", sizing.bits_per_key.is_some()),
+                ("--fpr", sizing.fpr.is_some()),
+                ("--max-bytes", sizing.max_bytes.is_some()),
+                ("--keys", self.expected_keys.is_some()),
+                ("--probes", self.probes.is_some()),
+                ("--seed", self.seed.is_some()),
+                ("--prefix", self.prefix.is_some()),
+                ("--type", self.value_type.is_some()),
+                ("--spark-version", self.spark_version.is_some()),
+                ("--threads", self.threads.is_some()),
             ],
         )
     }
@@ -316,7 +332,8 @@ impl Args {
         }
     }
 
-    /// Refuses, before its memory is taken, a large filter for more keys than the file can hold: each takes a byte at least.
+    /// Refuses, before its memory is taken, a large filter for more keys than the file can hold:
+    /// each takes a byte at least.
     fn check_expected_keys(&self, filter_bytes: Option<u64>) -> Result<(), Failure> {
         let Some(expected) = self.expected_keys.filter(|&keys| keys > MANY_KEYS) else {
             return Ok(());
@@ -330,7 +347,8 @@ impl Args {
         }
         let size = filter_bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
         let message = format!(
-            "a file of {bytes} bytes holds at most as many keys, not the {expected} of --keys: give fewer, or --oversized to build a filter{size} that \
+            "a file of {bytes} bytes holds at most as many keys, not the {expected} of --keys: \
+             give fewer, or --oversized to build a filter{size} that \
              others will be merged with"
         );
         Err(Failure::of(&keys::name(&self.keys), message))
@@ -351,33 +369,24 @@ impl Args {
     }
 }
 
-fn output(args: &Args, format: BuildFormat) -> Result<Output, Failure> {
-    let path = match &args.output {
-        Some(path) => path.clone(),
-        None if args.keys == Path::new(STDIO) => {
+fn output(args: &Args, format: &BuildFormat) -> Result<Output, Failure> {
+    let path = match (&args.output, format.extension) {
+        (Some(path), _) => path.clone(),
+        (None, _) if args.keys == Path::new(STDIO) => {
             return Err(Failure::of(
                 "standard input",
                 "has no name to derive another from: give -o",
             ));
         }
-        None => {
+        (None, Some(extension)) => {
             let mut name = args.keys.clone().into_os_string();
-            name.push(match format {
-                BuildFormat::Removable => ".tags",
-                BuildFormat::Ribbon => ".ribbon",
-                BuildFormat::RocksdbBlock | BuildFormat::RocksdbRibbon => ".filter",
-                BuildFormat::ParquetFilter => ".sbbf",
-                BuildFormat::Guava => ".guava",
-                BuildFormat::Spark => ".spark",
-                BuildFormat::Redisbloom => ".scandump",
-                BuildFormat::Cassandra => {
-                    let advice = "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
-                    return Err(Failure::new(format!("{format}: {advice}")));
-                }
-                BuildFormat::Compact => ".compact",
-                BuildFormat::Native => ".bloom",
-            });
+            name.push(extension);
             name.into()
+        }
+        (None, None) => {
+            let advice =
+                "give -o, such as nb-1-big-Filter.db: its name tells Cassandra how to read it";
+            return Err(Failure::of(format.name, advice));
         }
     };
     let output = Output::new(&path)?;

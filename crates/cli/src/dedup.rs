@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, parse_rate, parse_size, percent};
 use indicatif::ProgressBar;
 use memchr::{memchr, memchr_iter};
 
@@ -16,7 +17,6 @@ use self::seen::Seen;
 use crate::failure::{Failure, inform, warn};
 use crate::file_format::FormatArgs;
 use crate::keys;
-use crate::numbers::{parse_bytes, parse_key_bytes, parse_keys, parse_rate, percent};
 use crate::output::{Output, STDIO, print};
 use crate::stored::{Reading, Stored};
 
@@ -28,16 +28,18 @@ const WRITTEN: usize = 256 << 10;
 
 /// Print the lines that were not there before
 ///
-/// The first of equal lines is printed, in the order of the input; the others are dropped. A line that was seen is never printed again.
-/// A few that were not are dropped, too: they are taken for one that was, at the rate that --fpr limits. How many that were is estimated
-/// at the end, on standard error.
+/// The first of equal lines is printed, in the order of the input; the others are dropped. A line
+/// that was seen is never printed again. A few that were not are dropped, too: they are taken for
+/// one that was, at the rate that --fpr limits. How many that were is estimated at the end, on
+/// standard error.
 ///
-/// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and it never takes more. With neither
-/// it grows, by filters that are each twice as large as the one before. A filter of fixed size with more lines than it is for goes on, with a
-/// warning and a rising rate.
+/// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and
+/// it never takes more. With neither it grows, by filters that are each twice as large as the one
+/// before. A filter of fixed size with more lines than it is for goes on, with a warning and a
+/// rising rate.
 ///
-/// A line is its bytes without the line feed, which the last line of a file need not have; it is printed with one. A carriage return is part of
-/// the line, and NUL bytes are.
+/// A line is its bytes without the line feed, which the last line of a file need not have; it is
+/// printed with one. A carriage return is part of the line, and NUL bytes are.
 ///
 /// Exit status: 0, or 2 after an error; then --state is as it was before.
 #[derive(clap::Args)]
@@ -46,8 +48,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", default_value = STDIO)]
     files: Vec<PathBuf>,
 
-    /// Bytes of memory for the filter, beside some megabytes for reading and writing: as many lines as it then is for at --fpr; suffixes K, M, G, KiB, MiB
-    /// and GiB
+    /// Bytes of memory for the filter, beside some megabytes for reading and writing: as many lines
+    /// as it then is for at --fpr; suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "keys")]
     memory: Option<u64>,
 
@@ -55,12 +57,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = parse_keys)]
     keys: Option<u64>,
 
-    /// Highest false-positive rate: the chance that a line which was not there before is dropped. 0.001 and 0.1% are the same [default: 0.1%]
+    /// Highest false-positive rate: the chance that a line which was not there before is dropped.
+    /// 0.001 and 0.1% are the same [default: 0.1%]
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     fpr: Option<f64>,
 
-    /// File of the filter, to go on with another day: read if it exists, and replaced whole when all lines are printed. info and query
-    /// read it, too
+    /// File of the filter, to go on with another day: read if it exists, and replaced whole when
+    /// all lines are printed. info and query read it, too
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
@@ -72,7 +75,8 @@ pub(crate) struct Args {
     #[arg(long)]
     count: bool,
 
-    /// Compare no more than this field of the lines, the first being 1. Lines without it have an empty one
+    /// Compare no more than this field of the lines, the first being 1. Lines without it have an
+    /// empty one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 
@@ -84,8 +88,9 @@ pub(crate) struct Args {
     #[arg(long)]
     null: bool,
 
-    /// Longest line, in bytes: a longer one is an error, before it is in memory. Suffixes K, M, G, KiB, MiB and GiB
-    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_key_bytes)]
+    /// Longest line, in bytes: a longer one is an error, before it is in memory. Suffixes K, M, G,
+    /// KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_size)]
     max_line_bytes: u64,
 
     /// Print neither the progress bar nor what was dropped
@@ -124,7 +129,8 @@ impl Args {
         memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
     }
 
-    /// The filter, and where it will be written. The input's number of bytes follows, or 0 if it is not known.
+    /// The filter, and where it will be written. The input's number of bytes follows, or 0 if it is
+    /// not known.
     fn state(&self, input_bytes: u64) -> Result<(Seen, Option<Output>), Failure> {
         let Some(path) = &self.state else { return Ok((Seen::new(self, input_bytes)?, None)) };
         let fail = |message| Err(Failure::of(&path.display().to_string(), message));
@@ -162,7 +168,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match work.take_all(&mut input) {
         Ok(()) => {}
         Err(Stopped::Failure(failure)) => return Err(failure),
-        // A reader that has seen enough. What it did not read must not be taken for seen another day.
+        // A reader that has seen enough. What it did not read must not be taken for seen another
+        // day.
         Err(Stopped::Writer(error)) if error.kind() == ErrorKind::BrokenPipe && state.is_none() => {
             return Ok(ExitCode::SUCCESS);
         }
@@ -193,7 +200,8 @@ fn stdout() -> io::Result<File> {
     owned.map(File::from)
 }
 
-/// Checks that no file is both read and written: an input that is the state would be replaced, one that is the output would grow for ever.
+/// Checks that no file is both read and written: an input that is the state would be replaced, one
+/// that is the output would grow for ever.
 fn check_files(args: &Args, stdout: &File) -> Result<(), Failure> {
     let state = args.state.as_deref().and_then(|state| fs::canonicalize(state).ok());
     let is_output = |path: &Path| is_same_file(path, stdout).unwrap_or(false);
@@ -272,8 +280,8 @@ impl Work<'_> {
         self.out.flush().map_err(Stopped::Writer)
     }
 
-    /// Looks up lines, each of which ends with the terminator, and writes those that are selected. Ends before a line that is too long:
-    /// gives its position in the piece, and its length.
+    /// Looks up lines, each of which ends with the terminator, and writes those that are selected.
+    /// Ends before a line that is too long: gives its position in the piece, and its length.
     fn take(&mut self, piece: &[u8]) -> Result<Option<(u64, usize)>, Stopped> {
         let most = usize::try_from(self.args.max_line_bytes).unwrap_or(usize::MAX);
         let mut keys = [[].as_slice(); BATCH];
@@ -336,7 +344,8 @@ impl Work<'_> {
         let Work { lines, returns, .. } = self;
         if *returns > 0 && returns < lines {
             warn(format!(
-                "{returns} of {lines} lines end in a carriage return, which is part of the line, and the others do not (tr -d '\\r' removes it)"
+                "{returns} of {lines} lines end in a carriage return, which is part of the line, \
+                 and the others do not (tr -d '\\r' removes it)"
             ));
         }
     }
@@ -348,7 +357,8 @@ impl Work<'_> {
         let wrong = wrong.min(dropped as f64);
         let wrong = if wrong < 10.0 { format!("{wrong:.2}") } else { format!("{wrong:.0}") };
         format!(
-            "{lines} lines, {new} not there before, {dropped} dropped, of which probably {wrong} were not there before either (false positives: {} now)",
+            "{lines} lines, {new} not there before, {dropped} dropped, of which probably {wrong} \
+             were not there before either (false positives: {} now)",
             percent(rate)
         )
     }

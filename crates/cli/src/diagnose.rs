@@ -14,9 +14,10 @@ use crate::stored::{Reading, Stored};
 
 /// Find the layout of a Cassandra Filter.db from keys that are known to be in its table
 ///
-/// Nothing in such a file says how it is to be read, only the version in its name. Read in a wrong layout it answers "absent" for nearly
-/// every key that it holds. Each key is looked up once in each layout; a handful of keys decides. Prints how many of them each layout finds, with
-/// the --cassandra-version that query and info take for it. Keys are partition keys as for query.
+/// Nothing in such a file says how it is to be read, only the version in its name. Read in a wrong
+/// layout it answers "absent" for nearly every key that it holds. Each key is looked up once in
+/// each layout; a handful of keys decides. Prints how many of them each layout finds, with the
+/// --cassandra-version that query and info take for it. Keys are partition keys as for query.
 ///
 /// Exit status: 0 if one layout finds every key, 1 if none does or several do, 2 after an error.
 #[derive(clap::Args)]
@@ -24,7 +25,8 @@ pub(crate) struct Args {
     /// Cassandra's Filter.db, or - for standard input
     filter: PathBuf,
 
-    /// File of keys that are in the table, one per line, or - for standard input if the filter is a file
+    /// File of keys that are in the table, one per line, or - for standard input if the filter is a
+    /// file
     #[arg(default_value = crate::output::STDIO)]
     keys: PathBuf,
 
@@ -34,7 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     check_streams("diagnose", &args.filter, &args.keys)?;
-    let format = FormatArgs::of(Format::Cassandra);
+    let format = FormatArgs::of(Format::CASSANDRA);
     let stored = Stored::read(&args.filter, &format, &Reading::default())?;
     let mut reader = KeyReader::open(&args.keys, args.key_format, false)?;
     let mut keys = Vec::new();

@@ -7,7 +7,8 @@ use clap::builder::styling::Style;
 
 use crate::terminal::{RED, YELLOW, printable, styled};
 
-/// What went wrong, in one sentence that names the file or option and the value; the tool then exits with status 2.
+/// What went wrong, in one sentence that names the file or option and the value; the tool then
+/// exits with status 2.
 pub(crate) struct Failure {
     message: String,
     /// Lines below the message.

@@ -1,4 +1,5 @@
-//! Reading keys: how they are separated and written, how long they may be, and the position of a bad one.
+//! Reading keys: how they are separated and written, how long they may be, and the position of a
+//! bad one.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -7,10 +8,10 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use blocked_bloom_inspect::begins_as_filter;
+use blocked_bloom_inspect::numbers::parse_size;
 use indicatif::ProgressBar;
 
 use crate::failure::{Failure, warn};
-use crate::numbers::parse_key_bytes;
 use crate::output::STDIO;
 use crate::terminal::progress_bar;
 
@@ -28,8 +29,9 @@ pub(crate) struct KeyFormat {
     #[arg(long)]
     hex: bool,
 
-    /// Longest key, in bytes: a longer line is an error, before it is in memory. Suffixes K, M, G, KiB, MiB and GiB
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_key_bytes)]
+    /// Longest key, in bytes: a longer line is an error, before it is in memory. Suffixes K, M, G,
+    /// KiB, MiB and GiB
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_size)]
     max_key_bytes: u64,
 }
 
@@ -76,7 +78,8 @@ impl Display for KeyTooLong {
         };
         write!(
             f,
-            "{found} {unit} and no {end} yet, more than {most}{limit} bytes of --max-key-bytes: {other} a larger --max-key-bytes"
+            "{found} {unit} and no {end} yet, more than {most}{limit} bytes of --max-key-bytes: \
+             {other} a larger --max-key-bytes"
         )
     }
 }
@@ -95,7 +98,8 @@ pub(crate) fn name(path: &Path) -> String {
 pub(crate) fn check_streams(command: &str, filter: &Path, keys: &Path) -> Result<(), Failure> {
     match [filter, keys] == [Path::new(STDIO); 2] {
         true => Err(Failure::new(format!(
-            "filter and keys cannot both come from standard input: give the keys as a file, as in blocked-bloom {command} - KEYS"
+            "filter and keys cannot both come from standard input: give the keys as a file, as in \
+             blocked-bloom {command} - KEYS"
         ))),
         false => Ok(()),
     }
@@ -109,7 +113,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Bytes of memory that a key keeps for the next one: a batch of keys does not keep what its longest ones took.
+    /// Bytes of memory that a key keeps for the next one: a batch of keys does not keep what its
+    /// longest ones took.
     const KEPT: usize = 4096;
 
     pub(crate) fn text(&self) -> &[u8] {
@@ -144,7 +149,8 @@ impl KeyBatch {
     const MAX_KEYS: usize = 1 << 18;
     const MAX_BYTES: usize = 8 << 20;
 
-    /// Memory of a full batch, and of the keys before and after it. Vectors that grow take up to twice what they hold.
+    /// Memory of a full batch, and of the keys before and after it. Vectors that grow take up to
+    /// twice what they hold.
     pub(crate) fn memory(max_key_bytes: u64) -> u64 {
         let (ends, bytes) = (8 * Self::MAX_KEYS as u64, Self::MAX_BYTES as u64);
         max_key_bytes.saturating_mul(6).saturating_add(ends + 2 * bytes)
@@ -170,13 +176,15 @@ pub(crate) struct KeyReader {
     keys: u64,
     /// Keys that end in a carriage return.
     returns: u64,
-    /// Whether the first key begins with a byte order mark, and whether it is the start of a filter.
+    /// Whether the first key begins with a byte order mark, and whether it is the start of a
+    /// filter.
     is_marked: bool,
     is_filter: bool,
 }
 
 impl KeyReader {
-    /// Opens a file, or standard input for `-`, with a progress bar if that is wanted and the file is large.
+    /// Opens a file, or standard input for `-`, with a progress bar if that is wanted and the file
+    /// is large.
     pub(crate) fn open(path: &Path, format: KeyFormat, progress: bool) -> Result<Self, Failure> {
         let name = name(path);
         let (bar, input): (_, Box<dyn Read>) = if path == Path::new(STDIO) {
@@ -203,8 +211,8 @@ impl KeyReader {
         &self.name
     }
 
-    /// Warns if keys look like lines of a Windows text file, which are absent if they are looked up without what it adds, or if they are
-    /// no text at all.
+    /// Warns if keys look like lines of a Windows text file, which are absent if they are looked up
+    /// without what it adds, or if they are no text at all.
     pub(crate) fn warn_of_doubtful_keys(&self) {
         let KeyReader { name, keys, returns, format, .. } = self;
         if format.hex {
@@ -216,12 +224,14 @@ impl KeyReader {
         }
         if self.is_marked {
             warn(format!(
-                "{name}: begins with a UTF-8 byte order mark, which is part of the first key (tail -c +4 removes it)"
+                "{name}: begins with a UTF-8 byte order mark, which is part of the first key (tail \
+                 -c +4 removes it)"
             ));
         }
         if *returns > 0 && !format.null {
             warn(format!(
-                "{name}: {returns} of {keys} keys end in a carriage return, which is part of the key (tr -d '\\r' removes it)"
+                "{name}: {returns} of {keys} keys end in a carriage return, which is part of the \
+                 key (tr -d '\\r' removes it)"
             ));
         }
     }
@@ -231,7 +241,8 @@ impl KeyReader {
         self.input.buffer().is_empty()
     }
 
-    /// Replaces `batch` by the next keys, without those that equal the one before; false at the end.
+    /// Replaces `batch` by the next keys, without those that equal the one before; false at the
+    /// end.
     pub(crate) fn read_batch(
         &mut self,
         batch: &mut KeyBatch,
@@ -327,7 +338,8 @@ mod tests {
         let error = KeyTooLong { found: 129, limit: 64, null: true, hex: true };
         assert_eq!(
             error.to_string(),
-            "129 hex digits and no NUL yet, more than two for each of the 64 bytes of --max-key-bytes: \
+            "129 hex digits and no NUL yet, more than two for each of the 64 bytes of \
+             --max-key-bytes: \
              leave out --null if line feeds end the keys, or give a larger --max-key-bytes"
         );
     }

@@ -1,8 +1,7 @@
 //! The options of lookups.
 
-use blocked_bloom::PrefixExtractor;
 use blocked_bloom_inspect::{
-    LookupOptions, PhysicalType, Prefix, VALUE_TYPES, prefix_rule, type_name, type_of_name,
+    LookupOptions, PhysicalType, Prefix, VALUE_TYPES, type_name, type_of_name,
 };
 
 use crate::keys::KeyFormat;
@@ -10,24 +9,28 @@ use crate::keys::KeyFormat;
 /// What is looked up, beside the keys.
 #[derive(clap::Args)]
 pub(crate) struct LookupArgs {
-    /// The lines are starts of keys: select those that some key may start with. RULE is the one that build had, or
-    /// for an SST file own, or the same rule in these words: fixed:BYTES or capped:BYTES
+    /// The lines are starts of keys: select those that some key may start with. RULE is the one
+    /// that build had, or for an SST file own, or the same rule in these words: fixed:BYTES or
+    /// capped:BYTES
     #[arg(long, value_name = "RULE", value_parser = parse_prefix)]
     pub(crate) prefix: Option<Prefix>,
 
-    /// Column of a Parquet file, its path joined by dots. Lines are values of the column's physical type: decimal numbers (of
-    /// a date or a timestamp the number that is stored), or the bytes of byte arrays, of fixed ones as many as the schema says;
-    /// with --hex the plain-encoded bytes. Without --hex, zeros are looked up with both signs
+    /// Column of a Parquet file, its path joined by dots. Lines are values of the column's physical
+    /// type: decimal numbers (of a date or a timestamp the number that is stored), or the bytes of
+    /// byte arrays, of fixed ones as many as the schema says; with --hex the plain-encoded bytes.
+    /// Without --hex, zeros are looked up with both signs
     #[arg(long, value_name = "PATH")]
     pub(crate) column: Option<String>,
 
-    /// Row group of a Parquet file, from 0; may be repeated: a value is selected if any of them may have it [default: all]
+    /// Row group of a Parquet file, from 0; may be repeated: a value is selected if any of them may
+    /// have it [default: all]
     #[arg(long = "row-group", value_name = "N")]
     pub(crate) row_groups: Vec<usize>,
 
-    /// Physical type of the values of a Parquet filter by itself, which does not say it: int32, int64, int96 (with --hex), float,
-    /// double, byte-array or fixed-len-byte-array. Values of another type than its column's are absent, whatever it holds. Of a filter
-    /// of Spark: int32 or int64 for lines that are numbers, otherwise they are bytes
+    /// Physical type of the values of a Parquet filter by itself, which does not say it: int32,
+    /// int64, int96 (with --hex), float, double, byte-array or fixed-len-byte-array. Values of
+    /// another type than its column's are absent, whatever it holds. Of a filter of Spark: int32 or
+    /// int64 for lines that are numbers, otherwise they are bytes
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) value_type: Option<PhysicalType>,
 
@@ -49,10 +52,6 @@ impl LookupArgs {
 
 fn parse_prefix(text: &str) -> Result<Prefix, String> {
     text.parse().map_err(|error| format!("{error}, or own"))
-}
-
-pub(crate) fn parse_rule(text: &str) -> Result<PrefixExtractor, String> {
-    prefix_rule(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn parse_type(text: &str) -> Result<PhysicalType, String> {

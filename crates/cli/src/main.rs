@@ -1,13 +1,18 @@
-//! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their size and measures the machine.
+//! The `blocked-bloom` command: builds, queries, describes and merges stored filters, plans their
+//! size and measures the machine.
 //!
-//! What is known of stored filters is in the package `blocked-bloom-inspect`; here are the files and the terminal around it.
+//! What is known of stored filters is in the package `blocked-bloom-inspect`; here are the files
+//! and the terminal around it.
 //!
-//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`, `merge`, `dedup`, `plan`, `planes`, `bench`);
-//! builders for other systems (`builders`); files (`stored`, `mapping`, `keys`, `output`) and options (`lookup`, `file_format`); text
-//! (`facts`, `wording`, `numbers`, `failure`, `terminal`).
+//! Modules import only from those below them: the commands (`build`, `query`, `info`, `diagnose`,
+//! `merge`, `dedup`, `plan`, `planes`, `bench`); the formats that are built (`builders`, a module
+//! for each system) and what a builder is (`builder`); files (`stored`, `mapping`, `keys`,
+//! `output`) and options (`lookup`, `file_format`, `numbers`); text (`facts`, `wording`,
+//! `failure`, `terminal`).
 
 mod bench;
 mod build;
+mod builder;
 mod builders;
 mod dedup;
 mod diagnose;
@@ -52,10 +57,11 @@ EXAMPLES:
   blocked-bloom query orders.parquet --column customer.id < ids.txt
   blocked-bloom build --format rocksdb-block words.txt
   blocked-bloom merge a.txt.bloom b.txt.bloom -o ab.bloom
-  blocked-bloom dedup --memory 1G --state seen.bloom today.log > new.log   lines that were not there before, today or any day
+  blocked-bloom dedup --memory 1G --state seen.bloom today.log > new.log   lines that are new
   blocked-bloom plan --keys 10M --fpr 1% --fpr 0.1%
   blocked-bloom plan --levels 1M,10M,100M --budget 100MiB
-  blocked-bloom planes build --lines 100 app.log   a skip index, and then planes query app.log.planes timeout
+  blocked-bloom planes build --lines 100 app.log   a skip index
+  blocked-bloom planes query app.log.planes timeout
   blocked-bloom bench --quick
 
 EXIT STATUS:
@@ -115,8 +121,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Takes what follows an option of a number as its value even if it begins with a hyphen: the error is then about the number, with its range, and not
-/// that there is no option `-5`.
+/// Takes what follows an option of a number as its value even if it begins with a hyphen: the error
+/// is then about the number, with its range, and not that there is no option `-5`.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     const NUMBERS: [&str; 5] = ["N", "BITS", "BYTES", "RATE", "READS"];
     let is_number = |arg: &Arg| {

@@ -1,9 +1,10 @@
 //! The bytes of a file: read into memory, or mapped if there are many.
 //!
-//! Mapped bytes take no memory of their own, whatever the size of the file, and only what is looked at is read. The price is that they
-//! are the file's: if another program truncates it meanwhile, a look behind its new end is a SIGBUS, which ends the tool (Windows rejects
-//! to truncate a mapped file); if one overwrites it, answers may be wrong, as they may be for whoever reads it while it is written.
-//! This tool does neither: it renames new files over old ones, whose bytes stay mapped.
+//! Mapped bytes take no memory of their own, whatever the size of the file, and only what is looked
+//! at is read. The price is that they are the file's: if another program truncates it meanwhile, a
+//! look behind its new end is a SIGBUS, which ends the tool (Windows rejects to truncate a mapped
+//! file); if one overwrites it, answers may be wrong, as they may be for whoever reads it while it
+//! is written. This tool does neither: it renames new files over old ones, whose bytes stay mapped.
 #![expect(unsafe_code, reason = "bytes of a file that others may write to")]
 
 use std::fs::File;
@@ -12,7 +13,8 @@ use std::ops::Deref;
 
 use memmap2::Mmap;
 
-/// Bytes from which on a file is mapped. Below, reading costs no more, and what others do to the file later does not matter.
+/// Bytes from which on a file is mapped. Below, reading costs no more, and what others do to the
+/// file later does not matter.
 pub(crate) const MAP_FROM: u64 = 16 << 20;
 
 pub(crate) enum Bytes {
@@ -23,10 +25,12 @@ pub(crate) enum Bytes {
 impl Bytes {
     /// Maps all of a regular file.
     pub(crate) fn map(file: &File) -> io::Result<Self> {
-        // SAFETY: the bytes must stay as they are while they are borrowed. This process never writes to a file in place. Whether another
-        // one does, no program can rule out (see above); what then happens is bounded. The mapping stays as long as it is, so that no
-        // access leaves it. Whoever reads the bytes takes lengths and counts from them once, checks them against the slice, and goes on
-        // with what it checked; the kernels' loads are within the slice for all bytes, since they depend on nothing else of them.
+        // SAFETY: the bytes must stay as they are while they are borrowed. This process never
+        // writes to a file in place. Whether another one does, no program can rule out (see above);
+        // what then happens is bounded. The mapping stays as long as it is, so that no access
+        // leaves it. Whoever reads the bytes takes lengths and counts from them once, checks them
+        // against the slice, and goes on with what it checked; the kernels' loads are within the
+        // slice for all bytes, since they depend on nothing else of them.
         unsafe { Mmap::map(file) }.map(Bytes::Mapped)
     }
 }

@@ -7,22 +7,22 @@ use std::process::ExitCode;
 
 use blocked_bloom::MergeError;
 use blocked_bloom_inspect::Format;
+use blocked_bloom_inspect::numbers::percent;
 use indicatif::ProgressBar;
 
 use crate::failure::{Failure, warn};
 use crate::file_format::FormatArgs;
 use crate::keys;
-use crate::numbers::{counted, percent};
+use crate::numbers::counted;
 use crate::output::{Output, STDIO};
 use crate::stored::{Reading, Stored};
 use crate::terminal::{printable, progress_bar};
-use crate::threads;
 
 /// Write the union of filters, which holds the keys of all of them
 ///
 /// Filters can be merged if they have the same seed, blocks and probes: give build the same --keys,
-/// size and --seed, with --keys large enough for the union. A filter that passes all can be merged with any of its seed: the union
-/// passes all, too, and a warning says so.
+/// size and --seed, with --keys large enough for the union. A filter that passes all can be merged
+/// with any of its seed: the union passes all, too, and a warning says so.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Stored filters, two or more; one may be - for standard input
@@ -65,11 +65,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let filter = stored.open_native()?;
     let mut union = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
     let mut pass_all = filter.is_pass_all().then_some(first);
-    let pool = threads::pool(None)?;
     for path in others {
         let stored = read(path)?;
         let filter = stored.open_native()?;
-        let mut merged = pool.install(|| union.par_union_with(&filter));
+        let mut merged = union.union_with(&filter);
         if merged == Err(MergeError::PassAll) {
             pass_all = Some(path);
             // A pass-all filter receives any of its hash, and counts its keys.
@@ -84,7 +83,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(path) = pass_all {
         let name = keys::name(path);
         warn(format!(
-            "{name}: the filter passes all, and so does the union: the answer is \"maybe\" for every key"
+            "{name}: the filter passes all, and so does the union: the answer is \"maybe\" for \
+             every key"
         ));
     }
     output.save(&|writer| union.write_to(writer).map(drop))?;
@@ -100,7 +100,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let summary = match params.is_pass_all() {
         true => params.to_string(),
         false => format!(
-            "{keys}, {distinct} by the bits, {blocks}, {bytes} bytes stored, {probes}, {rate} false positives by the bits"
+            "{keys}, {distinct} by the bits, {blocks}, {bytes} bytes stored, {probes}, {rate} \
+             false positives by the bits"
         ),
     };
     output.report(summary, args.quiet);
@@ -110,11 +111,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn read(path: &Path, bar: &ProgressBar) -> Result<Stored, Failure> {
     let reading = Reading { bar: Some(bar), keys: None };
     let stored = Stored::read(path, &FormatArgs::default(), &reading)?;
-    match stored.format {
-        Format::Native => Ok(stored),
-        format => Err(Failure::of(
-            &stored.name,
-            format!("a filter of format {format}: only native filters can be merged"),
-        )),
+    if stored.format == Format::NATIVE {
+        return Ok(stored);
     }
+    let problem =
+        format!("a filter of format {}: only native filters can be merged", stored.format);
+    Err(Failure::of(&stored.name, problem))
 }

@@ -1,10 +1,13 @@
 //! Writing: filters that appear whole or not at all, and text for standard output.
 //!
-//! A new filter is written to a file in the directory of the one that it will replace. On Linux that file has no name until it is whole and
-//! on disk (`O_TMPFILE`): whatever ends the tool, Ctrl-C or the machine, the system frees what was written. Then it is linked to its name; or, where that
-//! name is taken, to `.blocked-bloom-` and six letters and digits and renamed, since a link does not replace a file. Only between these two
-//! calls can the end of the tool leave a file behind, and a whole one. Where a file system has no such files, the file has that second name from the
-//! start: an error removes it, a run that is killed leaves it. It is never read, and may be deleted.
+//! A new filter is written to a file in the directory of the one that it will replace. On Linux
+//! that file has no name until it is whole and on disk (`O_TMPFILE`): whatever ends the tool,
+//! Ctrl-C or the machine, the system frees what was written. Then it is linked to its name; or,
+//! where that name is taken, to `.blocked-bloom-` and six letters and digits and renamed, since a
+//! link does not replace a file. Only between these two calls can the end of the tool leave a file
+//! behind, and a whole one. Where a file system has no such files, the file has that second name
+//! from the start: an error removes it, a run that is killed leaves it. It is never read, and may
+//! be deleted.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -16,7 +19,8 @@ use crate::failure::{Failure, inform};
 /// The path that stands for standard input or output.
 pub(crate) const STDIO: &str = "-";
 
-/// Where a filter is written. Made before the work, so that what cannot be written is an error at once.
+/// Where a filter is written. Made before the work, so that what cannot be written is an error at
+/// once.
 pub(crate) struct Output {
     name: String,
     place: Place,
@@ -64,7 +68,8 @@ impl Output {
         Ok(Output { name, place })
     }
 
-    /// Whether this file would be replaced: `input` is its name, another one, or standard input that was redirected from it.
+    /// Whether this file would be replaced: `input` is its name, another one, or standard input
+    /// that was redirected from it.
     pub(crate) fn replaces(&self, input: &Path) -> bool {
         match &self.place {
             Place::File(path, Some(_)) if input == Path::new(STDIO) => is_standard_input(path),
@@ -141,7 +146,8 @@ fn step<T>(operation: &'static str, done: io::Result<T>) -> Step<T> {
 /// Writes beside the target and renames over it, so that no reader and no crash sees half a filter.
 fn replace(path: &Path, permissions: Option<&Permissions>, content: &Content<'_>) -> Step<()> {
     let parent = parent(path);
-    // Opened before there is anything to flush: a directory that cannot be flushed gets no new file.
+    // Opened before there is anything to flush: a directory that cannot be flushed gets no new
+    // file.
     #[cfg(unix)]
     let directory = step("open its directory", File::open(parent))?;
     let mut builder = tempfile::Builder::new();
@@ -213,7 +219,8 @@ fn link(_: &File, _: &Path) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// Where a link to a file that does not exist would create it. There is no loop: that is another error than "not found".
+/// Where a link to a file that does not exist would create it. There is no loop: that is another
+/// error than "not found".
 fn end_of_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     while let Ok(target) = fs::read_link(&path) {
@@ -229,7 +236,8 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Text for standard output; false if nobody reads it any more. A reader that has seen enough is no error.
+/// Text for standard output; false if nobody reads it any more. A reader that has seen enough is no
+/// error.
 pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -1,17 +1,19 @@
-//! `blocked-bloom plan`: a table of sizes and rates to choose from, or a budget shared among levels.
+//! `blocked-bloom plan`: a table of sizes and rates to choose from, or a budget shared among
+//! levels.
 
 mod levels;
 
 use std::process::ExitCode;
 
 use blocked_bloom::{MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
+use blocked_bloom_inspect::numbers::{parse_bits, parse_bytes, parse_keys, parse_rate, percent};
 use blocked_bloom_lsm::Level;
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 use self::levels::parse_level;
 use crate::failure::Failure;
-use crate::numbers::{counted, parse_bits, parse_bytes, parse_keys, parse_rate, percent};
+use crate::numbers::counted;
 use crate::output::print;
 
 const LADDER: [f64; 8] = [5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 20.0];
@@ -70,8 +72,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, requires = "levels")]
     budget: Option<u64>,
 
-    /// Choose Bloom or Ribbon for each level: what a query of a Ribbon filter costs, in reads, where that of a Bloom filter costs 0.001;
-    /// 0.0032 is what was measured
+    /// Choose Bloom or Ribbon for each level: what a query of a Ribbon filter costs, in reads,
+    /// where that of a Bloom filter costs 0.001; 0.0032 is what was measured
     #[arg(long, value_name = "READS", requires = "levels", conflicts_with = "bits_per_key")]
     ribbon_query_cost: Option<f64>,
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use blocked_bloom::{Bitmask, FilterOptions, KeyHasher};
+use blocked_bloom_inspect::numbers::{parse_keys, parse_rate, percent};
 use blocked_bloom_inspect::{EVIDENCE_BYTES, Format, queries, recognise};
 use blocked_bloom_planes::{PlanesError, PlanesLayout, PlanesOptions, Query, Shape, TextRows};
 use clap::Subcommand;
@@ -18,13 +19,14 @@ use crate::failure::{Failure, inform, warn};
 use crate::file_format::FormatArgs;
 use crate::info::print_facts;
 use crate::keys::{self, Key, KeyFormat, KeyReader};
-use crate::numbers::{counted, parse_keys, parse_rate, percent};
+use crate::numbers::counted;
 use crate::output::{Output, STDIO, print};
 
 /// Skip indexes over the lines of a text: which parts of it may have some words
 ///
-/// A row is a number of lines, its items are their words: runs of letters, digits, underscores and bytes that are not ASCII, as they are
-/// written. The index says how many lines, and is of the package blocked-bloom-planes. info describes it, too.
+/// A row is a number of lines, its items are their words: runs of letters, digits, underscores and
+/// bytes that are not ASCII, as they are written. The index says how many lines, and is of the
+/// package blocked-bloom-planes. info describes it, too.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,7 +42,8 @@ enum Command {
 
 /// Write an index of a text
 ///
-/// The text is read twice, first for the words of the row that has most of them, unless --items says how many that are.
+/// The text is read twice, first for the words of the row that has most of them, unless --items
+/// says how many that are.
 #[derive(clap::Args)]
 struct BuildArgs {
     /// Text, or - for standard input, which needs --items
@@ -62,8 +65,9 @@ struct BuildArgs {
     #[arg(long, value_name = "RATE", default_value = "0.1%", value_parser = parse_rate)]
     fpr: f64,
 
-    /// The number that tells this index from others, 0 to 2^64 - 1, so that a part of one is not taken for that of another: indexes of the same
-    /// text and tag are equal [default: a random one]
+    /// The number that tells this index from others, 0 to 2^64 - 1, so that a part of one is not
+    /// taken for that of another: indexes of the same text and tag are equal [default: a random
+    /// one]
     #[arg(long, value_name = "N")]
     tag: Option<u64>,
 
@@ -77,11 +81,12 @@ struct BuildArgs {
 
 /// Print the rows that may have all of some words
 ///
-/// A word is divided as the text was: node-3 is in the rows that have node and 3. An index that does not say how its text was divided, of an earlier
-/// release or another program, is queried for the word as it is and for its parts.
+/// A word is divided as the text was: node-3 is in the rows that have node and 3. An index that
+/// does not say how its text was divided, of an earlier release or another program, is queried for
+/// the word as it is and for its parts.
 ///
-/// Of the index no more is read than the planes of these words. A few rows that are printed do not have them; what is not printed does
-/// not.
+/// Of the index no more is read than the planes of these words. A few rows that are printed do not
+/// have them; what is not printed does not.
 ///
 /// Exit status: 0 if there is such a row, 1 if there is none, 2 after an error.
 #[derive(clap::Args)]
@@ -101,7 +106,8 @@ struct QueryArgs {
     #[arg(long)]
     sed: bool,
 
-    /// Lines that are a row, for an index that does not say it; implies --sed. An error if the index says another number
+    /// Lines that are a row, for an index that does not say it; implies --sed. An error if the
+    /// index says another number
     #[arg(long, value_name = "N")]
     lines: Option<NonZeroU32>,
 
@@ -276,13 +282,11 @@ impl Index {
         let head = self.read(0, EVIDENCE_BYTES)?;
         let tail = self.read(self.length.saturating_sub(EVIDENCE_BYTES), EVIDENCE_BYTES)?;
         let message = match recognise(&path.to_string_lossy(), &head, &tail, Some(self.length)) {
-            Ok(Format::Planes) => None,
-            Ok(Format::PartitionIndex) | Err(_) => {
-                Some("not planes: give an index that planes build wrote".to_owned())
-            }
-            Ok(format) => Some(format!(
+            Ok(format) if format == Format::PLANES => None,
+            Ok(format) if format != Format::PARTITION_INDEX => Some(format!(
                 "a filter of format {format}, not planes: look keys up in it by blocked-bloom query"
             )),
+            _ => Some("not planes: give an index that planes build wrote".to_owned()),
         };
         if let Some(message) = message {
             return Err(Failure::of(&self.name, message));
@@ -377,5 +381,5 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
 }
 
 fn info(args: &InfoArgs) -> Result<ExitCode, Failure> {
-    print_facts(&args.index, &FormatArgs::of(Format::Planes), args.json)
+    print_facts(&args.index, &FormatArgs::of(Format::PLANES), args.json)
 }

@@ -1,7 +1,6 @@
 //! `blocked-bloom query`: which keys may be present, or are certainly absent.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::mem::discriminant;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,17 +21,20 @@ const BATCH_BYTES: usize = 8 << 20;
 
 /// Print the keys that may be present in a filter
 ///
-/// Keys are printed as they were read, in the same order, with the same terminator. A few that may be
-/// present are not: info prints the rate. What is certainly absent is absent.
+/// Keys are printed as they were read, in the same order, with the same terminator. A few that may
+/// be present are not: info prints the rate. What is certainly absent is absent.
 ///
-/// Of bit planes those lines are printed whose words some row may have; planes query says which rows.
+/// Of bit planes those lines are printed whose words some row may have; planes query says which
+/// rows.
 ///
-/// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in its file. Cassandra's keys are partition keys as the table
-/// stores them: text as it is; int, uuid and composite ones by --hex of their serialized bytes, an int as 4 bytes big-endian (42 is
+/// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in
+/// its file. Cassandra's keys are partition keys as the table stores them: text as it is; int, uuid
+/// and composite ones by --hex of their serialized bytes, an int as 4 bytes big-endian (42 is
 /// 0000002a), since their text is absent whatever the table holds.
 ///
-/// Files of 16 MiB and more are mapped, not read into memory: if another program truncates the file meanwhile, the system ends the
-/// tool (SIGBUS), and if one overwrites it, answers may be wrong. Replace filters as build does, by renaming.
+/// Files of 16 MiB and more are mapped, not read into memory: if another program truncates the file
+/// meanwhile, the system ends the tool (SIGBUS), and if one overwrites it, answers may be wrong.
+/// Replace filters as build does, by renaming.
 ///
 /// Exit status: 0 if a key was selected, 1 if none was, 2 after an error.
 #[derive(clap::Args)]
@@ -65,12 +67,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let stored = Stored::read(&args.filter, &args.format, &reading)?;
     let options = args.lookup.options();
     let fail = |error| wording::error(&stored.name, &error);
-    options.check(stored.format).map_err(fail)?;
+    let checked = stored.format.check(&options);
+    checked.map_err(|message| Failure::new(wording::text(&message)))?;
     let opened = stored.open()?;
     let lookup = opened.lookup(&options).map_err(fail)?;
     let show = |warning: &Warning| warn(wording::warning(&stored.name, warning));
     lookup.warnings().iter().for_each(show);
-    // Kinds of warnings that were given.
+    // Options that warnings which were given are about.
     let mut shown = Vec::new();
     let mut hits = Bitmask::new();
     let key_format = args.lookup.key_format;
@@ -87,13 +90,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             break;
         }
         let keys = &batch[..len];
-        lookup.contains_batch(keys, &mut hits).map_err(|bad| {
-            reader.bad_key(len - 1 - bad.index, wording::key_problem(&bad.problem))
-        })?;
+        lookup
+            .contains_batch(keys, &mut hits)
+            .map_err(|bad| reader.bad_key(len - 1 - bad.index, wording::text(&bad.problem)))?;
         for doubt in lookup.doubts(keys, &hits) {
-            if !shown.contains(&discriminant(&doubt)) {
+            let option = doubt.message().option();
+            if !shown.contains(&option) {
                 show(&doubt);
-                shown.push(discriminant(&doubt));
+                shown.push(option);
             }
         }
         let mut indices = (0..len).filter(|&i| hits.get(i) == Some(!args.absent));

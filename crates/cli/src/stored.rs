@@ -1,4 +1,5 @@
-//! Opening stored filters: files, which are mapped if they are large, standard input, pipes and devices.
+//! Opening stored filters: files, which are mapped if they are large, standard input, pipes and
+//! devices.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -8,8 +9,7 @@ use std::path::Path;
 use blocked_bloom::{BloomFilter, Stored as Blocks};
 use blocked_bloom_formats::cassandra::Layout;
 use blocked_bloom_inspect::{
-    Damage, EVIDENCE_BYTES, Error, FileRanges, Format, Opened, Unrecognised, length_by_header,
-    recognise,
+    Damage, EVIDENCE_BYTES, FileRanges, Format, Opened, Unrecognised, recognise,
 };
 use indicatif::ProgressBar;
 
@@ -21,7 +21,8 @@ use crate::output::STDIO;
 use crate::terminal::progress_bar;
 use crate::wording;
 
-/// Most that is read of a pipe or a device whose header announces no length, since it may be endless.
+/// Most that is read of a pipe or a device whose header announces no length, since it may be
+/// endless.
 const MAX_STREAM_BYTES: u64 = 1 << 30;
 
 /// A filter, or a file that holds filters: not yet verified.
@@ -53,8 +54,9 @@ impl Stored {
         let source = Source::open(path)?;
         let name = source.name.clone();
         let format = match given.map_or_else(|| source.format(path), Ok) {
-            Ok(Format::PartitionIndex) => {
-                let message = "this is the index of a partitioned filter, which only the library reads: see docs/format.md";
+            Ok(format) if format == Format::PARTITION_INDEX => {
+                let message = "this is the index of a partitioned filter, which only the library \
+                               reads: see docs/format.md";
                 return Err(Failure::of(&name, message));
             }
             Ok(format) => format,
@@ -64,10 +66,10 @@ impl Stored {
             }
         };
         if let Some(found) = source.length
-            && let Some(expected) = length_by_header(format, &source.head)
+            && let Some(expected) = format.length_by_header(&source.head)
             && found != expected
         {
-            return Err(damaged(&name, format, format.wrong_length(found, expected)));
+            return Err(wording::error(&name, &format.wrong_length(found, expected)));
         }
         let own_bar;
         let bar = match reading.bar {
@@ -95,19 +97,15 @@ impl Stored {
 
     /// The error for a filter that cannot be used.
     pub(crate) fn damaged(&self, damage: impl Into<Damage>) -> Failure {
-        damaged(&self.name, self.format, damage)
+        wording::error(&self.name, &self.format.damaged(damage))
     }
-}
-
-fn damaged(name: &str, format: Format, damage: impl Into<Damage>) -> Failure {
-    wording::error(name, &Error::Damaged { format, damage: damage.into() })
 }
 
 /// The format of what may be a filter that was given in the place of keys.
 fn format_of(path: &Path) -> Option<Format> {
     // A pipe must not be read for that.
     let source = path.is_file().then(|| Source::open(path).ok())??;
-    source.format(path).ok().filter(|&format| format != Format::PartitionIndex)
+    source.format(path).ok().filter(|&format| format != Format::PARTITION_INDEX)
 }
 
 /// An open file or stream of which no more than both ends are read.
@@ -157,7 +155,7 @@ impl Source {
         if self.length.is_some_and(|length| length >= MAP_FROM)
             && let Ok(bytes) = Bytes::map(&self.file)
         {
-            if matches!(format, Format::Native | Format::Removable) {
+            if [Format::NATIVE, Format::REMOVABLE].contains(&format) {
                 load(&bytes, bar);
             }
             return Ok(bytes);
@@ -166,7 +164,7 @@ impl Source {
         // Of what may be endless, one byte too many is enough.
         let announced = format
             .has_length()
-            .then(|| length_by_header(format, &bytes).unwrap_or(bytes.len() as u64));
+            .then(|| format.length_by_header(&bytes).unwrap_or(bytes.len() as u64));
         let most = match (length, announced) {
             (Some(_), _) => u64::MAX,
             (None, Some(announced)) => announced.saturating_add(1),
@@ -205,8 +203,9 @@ fn tail(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// Has the pages of a mapped file read while a bar shows how many were: the checksum, which takes all bytes in one call, then finds
-/// them in memory. Does nothing if the bar is hidden. Price: a file that does not fit the system's cache is read twice.
+/// Has the pages of a mapped file read while a bar shows how many were: the checksum, which takes
+/// all bytes in one call, then finds them in memory. Does nothing if the bar is hidden. Price: a
+/// file that does not fit the system's cache is read twice.
 fn load(bytes: &[u8], bar: &ProgressBar) {
     const PIECE: usize = 1 << 20;
     const PAGE: usize = 4096;

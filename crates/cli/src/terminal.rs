@@ -18,8 +18,8 @@ pub(crate) fn styled(text: &str, style: Style, stream: &impl IsTerminal) -> Stri
     }
 }
 
-/// By the rules of <https://no-color.org> and <https://bixense.com/clicolors>. `TERM` is what terminals set that know the escape
-/// sequences: consoles of Windows do not.
+/// By the rules of <https://no-color.org> and <https://bixense.com/clicolors>. `TERM` is what
+/// terminals set that know the escape sequences: consoles of Windows do not.
 fn shows_styles(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     is_terminal
         && variable("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -30,8 +30,8 @@ fn shows_styles(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) 
 /// Smaller files are read before a progress bar could be noticed.
 const PROGRESS_FROM: u64 = 16 << 20;
 
-/// A progress bar of the bytes read from a file: hidden if it is not wanted, if the file is small, and if standard error is no terminal.
-/// It vanishes when it is finished or dropped.
+/// A progress bar of the bytes read from a file: hidden if it is not wanted, if the file is small,
+/// and if standard error is no terminal. It vanishes when it is finished or dropped.
 pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressBar {
     if !is_wanted || bytes < PROGRESS_FROM || !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -44,7 +44,8 @@ pub(crate) fn progress_bar(name: &str, bytes: u64, is_wanted: bool) -> ProgressB
         .with_finish(ProgressFinish::AndClear)
 }
 
-/// A count of the bytes read from a stream, whose length nobody knows. Hidden until it is given a target to draw to.
+/// A count of the bytes read from a stream, whose length nobody knows. Hidden until it is given a
+/// target to draw to.
 pub(crate) fn stream_progress(name: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {binary_bytes}, {binary_bytes_per_sec}");
     ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
@@ -53,7 +54,8 @@ pub(crate) fn stream_progress(name: &str) -> ProgressBar {
         .with_finish(ProgressFinish::AndClear)
 }
 
-/// The text with control characters escaped: names within files that are read must not steer the terminal.
+/// The text with control characters escaped: names within files that are read must not steer the
+/// terminal.
 pub(crate) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {

@@ -51,7 +51,7 @@ mod value;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use atomic::AtomicSplitBlockFilter;
 pub use error::{MAX_BITSET_BYTES, ParquetError};
-pub use file::{Column, ParquetFile, RowGroup};
+pub use file::{Column, MAGICS, ParquetFile, RowGroup};
 pub use filter::{SplitBlockFilter, SplitBlocks, StoredSplitBlocks};
 pub use split_block::SplitBlock;
 pub use value::{PhysicalType, Value, hash_value};

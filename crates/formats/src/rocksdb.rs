@@ -45,4 +45,4 @@ pub use checksum::ChecksumKind;
 pub use error::RocksdbError;
 pub use hash::{KEY_HASH, hash_key, legacy_hash_key};
 pub use ribbon::RibbonBlockBuilder;
-pub use sst::{FilterLayout, SstFilter};
+pub use sst::{FilterLayout, SST_MAGICS, SstFilter};

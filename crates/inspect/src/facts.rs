@@ -1,8 +1,10 @@
-//! What a description has: facts for programs, rows of names and values for people, and a list below them.
+//! What a description has: facts for programs, rows of names and values for people, and a list
+//! below them.
 
 use blocked_bloom::{KERNEL_VARIABLE, Kernel, KeyHash};
 
 use crate::error::Error;
+use crate::numbers::{binary_bytes, percent};
 use crate::value::Value;
 
 /// How the value of a damaged part begins, in [`Facts::rows`] and cells of [`Facts::list`].
@@ -15,7 +17,7 @@ pub const DAMAGED: &str = "DAMAGED";
 /// # use blocked_bloom_inspect::{FileRanges, Format, Opened, Value};
 /// # let stored = FilterOptions::default().empty_filter(1_000)?.to_bytes();
 /// # let file = FileRanges::from(&stored[..]);
-/// let facts = Opened::new("keys.bloom", &file, Format::Native, None)?.describe();
+/// let facts = Opened::new("keys.bloom", &file, Format::NATIVE, None)?.describe();
 /// assert_eq!(facts.json().get("format"), Some(&Value::from("native")));
 /// assert!(facts.rows.contains(&("probes", "6".to_owned())));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -25,20 +27,24 @@ pub const DAMAGED: &str = "DAMAGED";
 pub struct Facts {
     /// For programs, in the order of the description: the object of [`json`](Self::json).
     pub fields: Vec<(&'static str, Value)>,
-    /// For people: name and value. Texts from the file are in them as they are, control characters included.
+    /// For people: name and value. Texts from the file are in them as they are, control characters
+    /// included.
     pub rows: Vec<(&'static str, String)>,
     /// Parts of the filter: row groups, partitions, links.
     pub list: Option<List>,
-    /// What is wrong with a filter that could be described all the same: it must not be used to answer "absent".
+    /// What is wrong with a filter that could be described all the same: it must not be used to
+    /// answer "absent".
     pub damage: Option<Error>,
 }
 
 impl Facts {
-    pub(crate) fn new(json: Value, rows: Vec<(&'static str, String)>) -> Self {
-        let fields = match json {
-            Value::Object(fields) => fields,
-            _ => Vec::new(),
-        };
+    /// These facts, after the name of the file and, for programs, that of its format.
+    pub(crate) fn new(about: &About, json: Value, rows: Vec<(&'static str, String)>) -> Self {
+        let mut fields = vec![("file", about.name.clone().into()), ("format", about.format.into())];
+        if let Value::Object(facts) = json {
+            fields.extend(facts);
+        }
+        let rows = [("file", about.name.clone())].into_iter().chain(rows).collect();
         Facts { fields, rows, list: None, damage: None }
     }
 
@@ -55,7 +61,7 @@ impl Facts {
 /// # let mut seen = blocked_bloom_scalable::ScalableOptions::new(0.01, 1_000).build()?;
 /// # seen.insert("apple")?;
 /// # let stored = seen.to_bytes();
-/// let opened = Opened::new("seen", &FileRanges::from(&stored[..]), Format::Growing, None)?;
+/// let opened = Opened::new("seen", &FileRanges::from(&stored[..]), Format::GROWING, None)?;
 /// let list = opened.describe().list.unwrap();
 /// assert_eq!(list.heads[0], "link");
 /// assert_eq!(list.lines[0][0], "1");
@@ -76,6 +82,15 @@ impl List {
     pub(crate) fn new(words: usize, heads: &[&'static str]) -> Self {
         List { words, heads: heads.to_vec(), lines: Vec::new() }
     }
+}
+
+/// What a description begins with.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) name: String,
+    pub(crate) format: &'static str,
+    /// Bytes of the file.
+    pub(crate) length: u64,
 }
 
 /// What is estimated from the bits of a filter.
@@ -106,6 +121,19 @@ impl Bits {
     }
 }
 
+/// What is estimated from the bits of this filter.
+macro_rules! bits {
+    ($filter:expr) => {
+        $crate::facts::Bits {
+            fill_ratio: $filter.fill_ratio(),
+            keys: $filter.estimated_keys(),
+            false_positive_rate: $filter.estimated_false_positive_rate(),
+        }
+    };
+}
+
+pub(crate) use bits;
+
 /// The hash of a filter's keys: its name, and its seed or tag.
 pub(crate) fn hash_parts(hash: KeyHash) -> (&'static str, Option<u64>, Option<u64>) {
     match hash {
@@ -128,40 +156,10 @@ pub(crate) fn kernels() -> Vec<&'static str> {
     Kernel::supported().map(Kernel::name).collect()
 }
 
-/// A rate of 0 to 1 in percent, with four significant digits at most.
-///
-/// ```
-/// use blocked_bloom_inspect::percent;
-/// assert_eq!((percent(0.009665), percent(0.0), percent(1e-9)), ("0.967 %".into(), "0.000 %".into(), "1.00e-7 %".into()));
-/// ```
-pub fn percent(rate: f64) -> String {
-    match rate * 100.0 {
-        percent if percent == 0.0 || percent >= 0.001 => format!("{percent:.3} %"),
-        percent => format!("{percent:.2e} %"),
-    }
-}
-
-/// Bytes as people read them: `1.46 KiB`.
-///
-/// ```
-/// use blocked_bloom_inspect::binary_bytes;
-/// assert_eq!((binary_bytes(15), binary_bytes(1_500)), ("15 B".into(), "1.46 KiB".into()));
-/// ```
-pub fn binary_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let (mut number, mut unit) = (bytes as f64, None);
-    for next in UNITS {
-        if number < 1024.0 {
-            break;
-        }
-        (number, unit) = (number / 1024.0, Some(next));
-    }
-    match unit {
-        Some(unit) => format!("{number:.2} {unit}"),
-        None => format!("{bytes} B"),
-    }
-}
-
 pub(crate) fn sizes(bytes: u64) -> String {
     format!("{bytes} bytes ({})", binary_bytes(bytes))
+}
+
+pub(crate) fn hex(checksum: u64) -> String {
+    format!("{checksum:016x}")
 }

@@ -1,75 +1,25 @@
-//! A stored filter that was verified: the one place that knows all formats.
+//! A stored filter that was verified, and lookups in it.
 
 use std::fmt::{self, Formatter};
 
-use blocked_bloom::parts::HeaderError;
-use blocked_bloom::{BloomFilter, Filter as _, FormatError, Stored};
+use blocked_bloom::Bitmask;
 use blocked_bloom_formats::FileRanges;
-use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
-use blocked_bloom_formats::guava::GuavaFilter;
-use blocked_bloom_formats::parquet::{ParquetError, ParquetFile, SplitBlock, SplitBlockFilter};
-use blocked_bloom_formats::redis::RedisFilter;
-use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError, SstFilter};
-use blocked_bloom_formats::spark::SparkFilter;
-use blocked_bloom_lsm::PartitionIndex;
-use blocked_bloom_planes::Planes;
-use blocked_bloom_removable::RemovableFilter;
-use blocked_bloom_ribbon::RibbonFilter;
-use blocked_bloom_scalable::ScalableBloomFilter;
+use blocked_bloom_formats::cassandra::Layout;
 
-use crate::error::{ColumnNames, Damage, Error, Warning};
-use crate::facts::Facts;
-use crate::format::Format;
-use crate::formats::{
-    cassandra, growing, guava, native, parquet, partition_index, planes, redis, removable, ribbon,
-    rocksdb, spark,
-};
-use crate::loads::{BlockLoads, Probe};
-use crate::lookup::{Kind, Lookup, LookupOptions};
+use crate::blocks::{BlockLoads, Probe};
+use crate::error::{BadKey, Error, Warning};
+use crate::facts::{About, Facts};
+use crate::message::Message;
+use crate::options::LookupOptions;
+use crate::system::{Answers, Format, Source, Stored, Wanted};
+use crate::systems::{self, ColumnFilters, ColumnNames};
 
-/// The filter, or the file that holds filters.
-pub(crate) enum Filter<'a> {
-    Native { bytes: &'a [u8], filter: BloomFilter<Stored<&'a [u8]>> },
-    Compact(BloomFilter<Stored<&'a [u8]>>),
-    Growing(ScalableBloomFilter<Stored<&'a [u8]>>),
-    PartitionIndex(PartitionIndex<&'a [u8]>),
-    Removable { bytes: &'a [u8], filter: RemovableFilter<Stored<&'a [u8]>> },
-    Ribbon(RibbonFilter<&'a [u8]>),
-    Planes(Planes<&'a [u8]>),
-    RocksdbBlock(FilterBlock<&'a [u8]>),
-    RocksdbSst(SstFilter<'a>),
-    SplitBlock(SplitBlockFilter<&'a [SplitBlock]>),
-    Parquet(ParquetFile<'a>),
-    Cassandra(CassandraFilter<&'a [u8]>),
-    Guava(GuavaFilter<&'a [u8]>),
-    Spark(SparkFilter<&'a [u8]>),
-    Redisbloom(RedisFilter),
-}
-
-/// What a description begins with.
-#[derive(Clone, Debug)]
-pub(crate) struct About {
-    pub(crate) name: String,
-    pub(crate) format: Format,
-    /// Bytes of the file.
-    pub(crate) length: u64,
-    /// Whether the layout of a Cassandra filter was given.
-    pub(crate) layout_given: bool,
-    /// A checksum of the blocks that is wrong: what is there instead of what the header says.
-    pub(crate) damage: Option<(Damage, u64)>,
-}
-
-impl About {
-    /// The error for damage.
-    pub(crate) fn damaged(&self, damage: impl Into<Damage>) -> Error {
-        Error::Damaged { format: self.format, damage: damage.into() }
-    }
-}
-
-/// A stored filter whose bytes were verified, and that borrows them: described, and looked up in as often as is wanted.
+/// A stored filter whose bytes were verified, and that borrows them: described, and looked up in as
+/// often as is wanted.
 ///
-/// It is `Send` and `Sync`, and takes nothing of the bytes that it does not need: a few hundred bytes of memory, and some 100 for each
-/// partition or column chunk. Only filters of RedisBloom are copied.
+/// It is `Send` and `Sync`, and takes nothing of the bytes that it does not need: a few hundred
+/// bytes of memory, and some 100 for each partition or column chunk. Only filters of RedisBloom are
+/// copied.
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -78,37 +28,47 @@ impl About {
 /// builder.extend(["apple", "banana"])?;
 /// let stored = builder.finish()?.to_bytes();
 ///
-/// let opened = Opened::new("fruit.bloom", &FileRanges::from(&stored[..]), Format::Native, None)?;
+/// let opened = Opened::new("fruit.bloom", &FileRanges::from(&stored[..]), Format::NATIVE, None)?;
 /// let facts = opened.describe();
 /// assert_eq!(facts.json().get("keys_inserted"), Some(&2_u32.into()));
-/// assert_eq!(opened.lookup(&LookupOptions::default())?.contains(&["apple", "durian"])?, [true, false]);
+/// let lookup = opened.lookup(&LookupOptions::default())?;
+/// assert_eq!(lookup.contains(&["apple", "durian"])?, [true, false]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Opened<'a> {
-    pub(crate) about: About,
-    pub(crate) filter: Filter<'a>,
+    name: String,
+    format: Format,
+    /// Bytes of the file.
+    length: u64,
+    stored: Box<dyn Stored + 'a>,
 }
 
 impl<'a> Opened<'a> {
-    /// Opens a filter of a format that [`recognise`](crate::recognise) found, or that its user gave, and verifies its checksums.
+    /// Opens a filter of a format that [`recognise`](crate::recognise) found, or that its user
+    /// gave, and verifies its checksums.
     ///
-    /// A native or removable filter whose blocks alone are damaged, and a Parquet file some of whose filters are, are opened to be
-    /// described; nothing damaged is looked up. `layout` is that of a Cassandra filter; without it the version in the file's name says it.
+    /// A native or removable filter whose blocks alone are damaged, and a Parquet file some of
+    /// whose filters are, are opened to be described; nothing damaged is looked up. `layout` is
+    /// that of a Cassandra filter; without it the version in the file's name says it.
     ///
-    /// Of an SST file and of a Parquet file only what leads to the filters needs to be in `file`, and the filters that are looked up or
-    /// described; of all others, everything. Cost: reads everything that has a checksum once.
+    /// Of an SST file and of a Parquet file only what leads to the filters needs to be in `file`,
+    /// and the filters that are looked up or described; of all others, everything. Cost: reads
+    /// everything that has a checksum once.
     ///
     /// # Errors
     ///
-    /// [`Error::NotLoaded`] says which bytes to insert into `file` before the next call; [`Error::Damaged`],
-    /// [`Error::CassandraLayout`].
+    /// [`Error::NotLoaded`] says which bytes to insert into `file` before the next call;
+    /// [`Error::Damaged`]; [`Error::Options`] where the layout is not known.
     ///
     /// ```
     /// use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
-    /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst"));
+    /// # let stored = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/../formats/tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst"
+    /// # ));
     /// let mut file = FileRanges::new(stored.len() as u64);
     /// let opened = loop {
-    ///     match Opened::new("000012.sst", &file, Format::RocksdbSst, None) {
+    ///     match Opened::new("000012.sst", &file, Format::ROCKSDB_SST, None) {
     ///         Err(Error::NotLoaded { offset, length }) => {
     ///             file.insert(offset, &stored[offset as usize..][..length as usize]);
     ///         }
@@ -125,242 +85,206 @@ impl<'a> Opened<'a> {
         format: Format,
         layout: Option<Layout>,
     ) -> Result<Self, Error> {
-        let (length, layout_given) = (file.len(), layout.is_some());
-        let mut about = About { name: name.to_owned(), format, length, layout_given, damage: None };
-        let fail = |damage: Damage| match damage {
-            Damage::Rocksdb(RocksdbError::NotLoaded { offset, length })
-            | Damage::Parquet(ParquetError::NotLoaded { offset, length }) => {
-                Error::NotLoaded { offset, length }
-            }
-            damage => Error::Damaged { format, damage },
-        };
-        let all = || file.get(0, length).ok_or(Error::NotLoaded { offset: 0, length });
-        let filter = match format {
-            Format::RocksdbSst => Filter::RocksdbSst(
-                SstFilter::open_ranges(file).map_err(|error| fail(error.into()))?,
-            ),
-            Format::Parquet => Filter::Parquet(
-                ParquetFile::open_ranges(file.clone()).map_err(|error| fail(error.into()))?,
-            ),
-            Format::Native => {
-                let (bytes, opened) = (all()?, BloomFilter::from_bytes(all()?));
-                let (filter, damage) =
-                    or_trusted(opened, || BloomFilter::from_bytes_trusted(bytes)).map_err(fail)?;
-                about.damage = damage;
-                Filter::Native { bytes, filter }
-            }
-            Format::Removable => {
-                let (bytes, opened) = (all()?, RemovableFilter::from_bytes(all()?));
-                let (filter, damage) =
-                    or_trusted(opened, || RemovableFilter::from_bytes_trusted(bytes))
-                        .map_err(fail)?;
-                about.damage = damage;
-                Filter::Removable { bytes, filter }
-            }
-            Format::Cassandra => {
-                let layout = layout.map_or_else(|| cassandra::layout_of_name(name), Ok)?;
-                let filter = CassandraFilter::from_bytes(all()?, layout);
-                Filter::Cassandra(filter.map_err(|error| fail(error.into()))?)
-            }
-            _ => open(format, all()?).map_err(fail)?,
-        };
-        Ok(Opened { about, filter })
+        let stored = (format.system().open)(&Source { format, name, file, layout })?;
+        Ok(Opened { name: name.to_owned(), format, length: file.len(), stored })
     }
 
     /// The format that the file was opened as.
     pub fn format(&self) -> Format {
-        self.about.format
+        self.format
     }
 
     /// What is known of the filter. Cost: reads all of its bits once or twice.
     pub fn describe(&self) -> Facts {
-        let about = &self.about;
-        let mut facts = match &self.filter {
-            Filter::Native { bytes, filter } => native::describe(about, bytes, filter),
-            Filter::Compact(filter) => native::describe_compact(about, filter),
-            Filter::Growing(filter) => growing::describe(about, filter),
-            Filter::PartitionIndex(index) => partition_index::describe(about, index),
-            Filter::Removable { bytes, filter } => removable::describe(about, bytes, filter),
-            Filter::Ribbon(filter) => ribbon::describe(about, filter),
-            Filter::Planes(planes) => planes::describe(about, planes),
-            Filter::RocksdbBlock(block) => rocksdb::describe_block(about, *block),
-            Filter::RocksdbSst(filter) => rocksdb::describe_sst(about, filter),
-            Filter::SplitBlock(filter) => parquet::describe_filter(about, filter),
-            Filter::Parquet(file) => parquet::describe_file(about, file),
-            Filter::Cassandra(filter) => cassandra::describe(about, filter),
-            Filter::Guava(filter) => guava::describe(about, filter),
-            Filter::Spark(filter) => spark::describe(about, filter),
-            Filter::Redisbloom(filter) => redis::describe(about, filter),
-        };
-        if let Some((damage, _)) = &about.damage {
-            facts.damage = Some(about.damaged(damage.clone()));
-        }
-        facts
+        let (name, format) = (self.name.clone(), self.format.name());
+        let facts = self.stored.describe(&About { name, format, length: self.length });
+        let damage = self.stored.damage().map(|damage| self.format.damaged(damage));
+        Facts { damage: damage.or(facts.damage), ..facts }
     }
 
-    /// Makes the filter ready for lookups. Cost: of a column of a Parquet file, reads the headers of its filters; else next to nothing.
+    /// Makes the filter ready for lookups. Cost: of a column of a Parquet file, reads the headers
+    /// of its filters; else next to nothing.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the options are not those of the format, if the column has no filter that can be used, if blocks are damaged, and
-    /// [`Error::NotLoaded`] for filters of a Parquet file.
+    /// [`Error`] if the options are not those of the format, if the column has no filter that can
+    /// be used, if blocks are damaged, and [`Error::NotLoaded`] for filters of a Parquet file.
     pub fn lookup<'o>(&'o self, options: &LookupOptions) -> Result<Lookup<'o>, Error> {
-        options.check(self.format())?;
-        if let Some((damage, _)) = &self.about.damage {
-            return Err(self.about.damaged(damage.clone()));
+        self.format.check(options).map_err(Error::Options)?;
+        if let Some(damage) = self.stored.damage() {
+            return Err(self.format.damaged(damage));
         }
-        let mut warnings = Vec::new();
-        let mut hashed_by = |key_hash: blocked_bloom::KeyHash| {
-            if key_hash.hasher().is_err() {
-                warnings.push(Warning::CallersHash { key_hash });
-            }
-        };
-        let kind = match &self.filter {
-            Filter::Native { filter, .. } => {
-                hashed_by(filter.key_hash());
-                native::lookup(filter, options, &mut warnings)?
-            }
-            Filter::Compact(filter) => Kind::Bloom(filter),
-            Filter::Growing(filter) => {
-                hashed_by(filter.key_hash());
-                Kind::Growing(filter)
-            }
-            Filter::PartitionIndex(_) => {
-                warnings.push(Warning::IndexOnly);
-                Kind::PassAll
-            }
-            Filter::Removable { filter, .. } => {
-                hashed_by(filter.key_hash());
-                Kind::Removable(filter)
-            }
-            Filter::Ribbon(filter) => {
-                hashed_by(filter.key_hash());
-                Kind::Ribbon(filter)
-            }
-            Filter::Planes(planes) => {
-                hashed_by(planes.key_hash());
-                planes::lookup(planes)
-            }
-            Filter::RocksdbBlock(block) => {
-                warnings.extend(rocksdb::without_answers([block].into_iter()));
-                Kind::Block(*block)
-            }
-            Filter::RocksdbSst(filter) => rocksdb::lookup_sst(filter, options, &mut warnings),
-            Filter::SplitBlock(filter) => parquet::lookup_filter(filter, options)?,
-            Filter::Parquet(_) => parquet::lookup_file(self, options, &mut warnings)?,
-            Filter::Cassandra(filter) => {
-                warnings.extend(filter.is_pass_all().then_some(Warning::EmptyFile));
-                Kind::Cassandra(filter)
-            }
-            Filter::Guava(filter) => Kind::Guava(filter),
-            Filter::Spark(filter) => spark::lookup(filter, options)?,
-            Filter::Redisbloom(filter) => Kind::Redis(filter),
-        };
-        Ok(Lookup { kind, warnings, is_text: !options.encoded })
+        let mut wanted = Wanted { options, warnings: Vec::new() };
+        if let Some(key_hash) = self.stored.hash_of_keys()
+            && key_hash.hasher().is_err()
+        {
+            let problem = format_args!("a filter of {key_hash}");
+            wanted.warnings.push(Warning::of_pass_all(problem));
+        }
+        let answers = self.stored.lookup(&mut wanted)?;
+        let warnings = wanted.warnings;
+        Ok(Lookup { stored: &*self.stored, answers, warnings, is_text: !options.encoded })
     }
 
-    /// How many filters of blocks there are that [`block_loads`](Self::block_loads) can count: links, partitions, column chunks (in the order
-    /// of the description's list, those without a filter included), or one.
+    /// How many filters of blocks there are that [`block_loads`](Self::block_loads) can count:
+    /// links, partitions, column chunks (in the order of the description's list, those without a
+    /// filter included), or one.
     pub fn parts(&self) -> usize {
-        crate::loads::parts(self)
+        self.stored.parts()
     }
 
-    /// How full the blocks of a part are, for a picture. `None` where there are no blocks, or they are damaged or not loaded, and for a part
-    /// that is not there. Cost: reads the part once, and some hundred thousand steps for what is expected.
+    /// How full the blocks of a part are, for a picture. `None` where there are no blocks, or they
+    /// are damaged or not loaded, and for a part that is not there. Cost: reads the part once, and
+    /// some hundred thousand steps for what is expected.
     pub fn block_loads(&self, part: usize) -> Option<BlockLoads> {
-        crate::loads::block_loads(self, part)
+        match self.stored.damage() {
+            Some(_) => None,
+            None => self.stored.part(part)?.loads(),
+        }
     }
 
-    /// Where a single key is looked up, for a picture: its block and bits in each filter of blocks that is looked up for it. Empty where
-    /// there are no blocks, keys are not hashed here, or prefixes are looked up.
+    /// Where a single key is looked up, for a picture: its block and bits in each filter of blocks
+    /// that is looked up for it. Empty where there are no blocks, keys are not hashed here, or
+    /// prefixes are looked up.
     ///
     /// # Errors
     ///
     /// As [`lookup`](Self::lookup); [`Error::Key`] for a key that is no value of the column's type.
     pub fn probes(&self, key: &[u8], options: &LookupOptions) -> Result<Vec<Probe>, Error> {
-        crate::loads::probes(self, key, options)
+        let lookup = self.lookup(options)?;
+        lookup.contains(&[key]).map_err(Error::Key)?;
+        if lookup.warnings().iter().any(Warning::is_pass_all) || options.prefix.is_some() {
+            return Ok(Vec::new());
+        }
+        let places = self.stored.places(key, options).into_iter();
+        let probe = |(part, hash)| self.stored.part(part)?.probe(part, hash);
+        Ok(places.filter_map(probe).collect())
     }
 
     /// The columns of a Parquet file that have filters. None of any other format.
     pub fn columns_with_filters(&self) -> ColumnNames {
-        match &self.filter {
-            Filter::Parquet(file) => parquet::columns_with_filters(file),
-            _ => ColumnNames { names: Vec::new(), more: 0 },
-        }
+        self.stored.columns().map(systems::columns_with_filters).unwrap_or_default()
     }
 
-    /// The filters of a column of a Parquet file, row group by row group: of these, or of all if none are named.
+    /// The filters of a column of a Parquet file, row group by row group: of these, or of all if
+    /// none are named.
     ///
     /// # Errors
     ///
-    /// [`Error`] if there is no such column or row group, and for another format. Filters that are damaged or not loaded are no error
-    /// here.
+    /// [`Error`] if there is no such column or row group, and for another format. Filters that are
+    /// damaged or not loaded are no error here.
     ///
     /// ```
     /// use blocked_bloom_inspect::{FileRanges, Format, Opened};
-    /// # let stored = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"));
-    /// let opened = Opened::new("duckdb.parquet", &FileRanges::from(&stored[..]), Format::Parquet, None)?;
+    /// # let stored = include_bytes!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"
+    /// # ));
+    /// let file = FileRanges::from(&stored[..]);
+    /// let opened = Opened::new("duckdb.parquet", &file, Format::PARQUET, None)?;
     /// let column = opened.column("i64", &[])?;
-    /// assert!(column.row_groups_to_read(&["4711000000"], false)?.is_empty()); // no row group has it
+    /// // No row group has it.
+    /// assert!(column.row_groups_to_read(&["4711000000"], false)?.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn column(
-        &self,
-        name: &str,
-        row_groups: &[usize],
-    ) -> Result<parquet::ColumnFilters<'_>, Error> {
-        parquet::column(self, name, row_groups)
+    pub fn column(&self, name: &str, row_groups: &[usize]) -> Result<ColumnFilters<'_>, Error> {
+        match self.stored.columns() {
+            Some(file) => systems::column(file, name, row_groups),
+            None => {
+                let text = format!("no column {name:?}: columns with filters are none");
+                Err(Error::Options(Message::new(text)))
+            }
+        }
     }
 
-    /// Which bytes are needed, as (offset, length), to look up in the filters of a column of a Parquet file or to describe those of all
-    /// columns: once or twice, since of a filter whose length is not known the header comes first. None if they are all there, damaged
-    /// ones left aside, and of other formats.
+    /// Which bytes are needed, as (offset, length), to look up in the filters of a column of a
+    /// Parquet file or to describe those of all columns: once or twice, since of a filter whose
+    /// length is not known the header comes first. None if they are all there, damaged ones left
+    /// aside, and of other formats.
     pub fn missing(&self, column: Option<&str>) -> Vec<(u64, u64)> {
-        match &self.filter {
-            Filter::Parquet(file) => parquet::missing(file, column),
-            _ => Vec::new(),
-        }
+        self.stored.columns().map_or(Vec::new(), |file| systems::missing(file, column))
     }
 }
 
 /// What it is, without the bits.
 impl fmt::Debug for Opened<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("about", &self.about).finish_non_exhaustive()
+        let mut fields = f.debug_struct("Opened");
+        fields.field("name", &self.name).field("format", &self.format).finish_non_exhaustive()
     }
 }
 
-/// A filter of whole bytes.
-fn open(format: Format, bytes: &[u8]) -> Result<Filter<'_>, Damage> {
-    Ok(match format {
-        Format::Compact => Filter::Compact(BloomFilter::from_compact_bytes(bytes)?),
-        Format::Growing => Filter::Growing(ScalableBloomFilter::from_bytes(bytes)?),
-        Format::PartitionIndex => Filter::PartitionIndex(PartitionIndex::from_bytes(bytes)?),
-        Format::Ribbon => Filter::Ribbon(RibbonFilter::from_bytes(bytes)?),
-        Format::Planes => Filter::Planes(Planes::from_bytes(bytes)?),
-        Format::RocksdbBlock => Filter::RocksdbBlock(FilterBlock::from_bytes(bytes)?),
-        Format::ParquetFilter => {
-            let bitset = SplitBlockFilter::from_bytes(bytes)?.memory_bytes() as usize;
-            let bitset = &bytes[bytes.len() - bitset..];
-            Filter::SplitBlock(SplitBlockFilter::from_bitset(bitset)?)
-        }
-        Format::Guava => Filter::Guava(GuavaFilter::from_bytes(bytes)?),
-        Format::Spark => Filter::Spark(SparkFilter::from_bytes(bytes)?),
-        _ => Filter::Redisbloom(RedisFilter::from_bytes(bytes)?),
-    })
+/// A filter that is ready for lookups of one kind: made by [`Opened::lookup`].
+///
+/// ```
+/// # use blocked_bloom::FilterOptions;
+/// # use blocked_bloom_inspect::{FileRanges, Format, LookupOptions, Opened};
+/// # let mut builder = FilterOptions::default().builder();
+/// # builder.extend(["apple"])?;
+/// # let stored = builder.finish()?.to_bytes();
+/// let opened = Opened::new("keys.bloom", &FileRanges::from(&stored[..]), Format::NATIVE, None)?;
+/// let lookup = opened.lookup(&LookupOptions::default())?;
+/// assert!(lookup.warnings().is_empty());
+/// assert_eq!(lookup.contains(&["apple", "durian"])?, [true, false]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Lookup<'o> {
+    stored: &'o (dyn Stored + 'o),
+    answers: Answers<'o>,
+    warnings: Vec<Warning>,
+    /// Whether keys are text.
+    is_text: bool,
 }
 
-/// What was opened, or if only its blocks are damaged, the same with the checksum that they have.
-fn or_trusted<T>(
-    opened: Result<T, FormatError>,
-    trusted: impl FnOnce() -> Result<T, FormatError>,
-) -> Result<(T, Option<(Damage, u64)>), Damage> {
-    match opened {
-        Ok(filter) => Ok((filter, None)),
-        Err(error @ FormatError::Header(HeaderError::BodyChecksum { computed, .. })) => {
-            let filter = trusted().map_err(|_| error)?;
-            Ok((filter, Some((error.into(), computed))))
-        }
-        Err(error) => Err(error.into()),
+impl Lookup<'_> {
+    /// What the answers are worth, where that is less than is expected. To be shown before them.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Whether each key may be present: false means certainly absent.
+    ///
+    /// # Errors
+    ///
+    /// [`BadKey`]: one is no value of the filter's type.
+    pub fn contains<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<bool>, BadKey> {
+        let mut hits = Bitmask::new();
+        self.contains_batch(keys, &mut hits)?;
+        Ok(hits.iter().collect())
+    }
+
+    /// [`contains`](Self::contains) as one bit per key.
+    ///
+    /// # Errors
+    ///
+    /// [`BadKey`]; `hits` then means nothing.
+    pub fn contains_batch<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        hits: &mut Bitmask,
+    ) -> Result<(), BadKey> {
+        (self.answers)(&slices(keys), hits)
+    }
+
+    /// What keys and their answers say against each other: of Cassandra's filters, that keys are
+    /// numbers as text, and that the file is perhaps read in a wrong layout. To be shown once,
+    /// whatever the number of batches.
+    ///
+    /// Cost: looks at the keys' texts; if none was found, looks up to 64 of them up in the other
+    /// layouts.
+    pub fn doubts<K: AsRef<[u8]>>(&self, keys: &[K], hits: &Bitmask) -> Vec<Warning> {
+        self.stored.doubts(&slices(keys), hits, self.is_text)
+    }
+}
+
+/// Keys as every system takes them.
+fn slices<K: AsRef<[u8]>>(keys: &[K]) -> Vec<&[u8]> {
+    keys.iter().map(AsRef::as_ref).collect()
+}
+
+/// What will be looked up.
+impl fmt::Debug for Lookup<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup").field("warnings", &self.warnings).finish_non_exhaustive()
     }
 }

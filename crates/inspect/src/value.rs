@@ -6,7 +6,9 @@ use std::fmt::{self, Display, Formatter, Write};
 ///
 /// ```
 /// use blocked_bloom_inspect::Value;
-/// let value = Value::Object(vec![("kind", "Ribbon".into()), ("columns", 7_u32.into()), ("rate", f64::NAN.into())]);
+/// let rate = f64::NAN.into();
+/// let facts = vec![("kind", "Ribbon".into()), ("columns", 7_u32.into()), ("rate", rate)];
+/// let value = Value::Object(facts);
 /// assert_eq!(value.to_string(), r#"{"kind":"Ribbon","columns":7,"rate":null}"#);
 /// assert_eq!(value.get("columns"), Some(&Value::Integer(7)));
 /// ```
@@ -47,7 +49,8 @@ impl Display for Value {
             Value::Null => f.write_str("null"),
             Value::Bool(value) => value.fmt(f),
             Value::Integer(value) => value.fmt(f),
-            // Digits that read back as the same number, and a point or an exponent: a number to every reader of JSON.
+            // Digits that read back as the same number, and a point or an exponent: a number to
+            // every reader of JSON.
             Value::Number(value) => write!(f, "{value:?}"),
             Value::Text(text) => write_text(text, f),
             Value::List(values) => {
@@ -143,24 +146,3 @@ macro_rules! object {
 }
 
 pub(crate) use object;
-
-#[cfg(test)]
-mod tests {
-    use super::Value;
-
-    #[test]
-    fn text_is_escaped_as_json_wants_it() {
-        let text = Value::from("a\"b\\c\n\u{1}\u{7f}\u{2028}é");
-        assert_eq!(text.to_string(), "\"a\\\"b\\\\c\\u000a\\u0001\u{7f}\u{2028}é\"");
-    }
-
-    #[test]
-    fn numbers_read_back_as_themselves() {
-        for number in [0.0, 1.0, 0.1, 9.665e-3, 1e-7, 5e-324, 1e300, u64::MAX as f64] {
-            assert_eq!(Value::from(number).to_string().parse(), Ok(number));
-        }
-        assert_eq!(Value::from(1.0).to_string(), "1.0");
-        assert_eq!(Value::from(u64::MAX).to_string(), "18446744073709551615");
-        assert_eq!(Value::from(f64::INFINITY), Value::Null);
-    }
-}

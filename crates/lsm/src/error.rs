@@ -4,13 +4,15 @@ use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::ParamsError;
 
-/// Why no plan can be made. A budget is never at fault: too little memory gives a plan with fewer filters, or none.
+/// Why no plan can be made. A budget is never at fault: too little memory gives a plan with fewer
+/// filters, or none.
 ///
 /// ```
 /// use blocked_bloom_lsm::{Level, Plan, PlanError};
 /// let error = Plan::for_budget(&[Level::new(1_000).present(1.5)], 1 << 20).unwrap_err();
 /// assert!(matches!(error, PlanError::PresentOutOfRange { level: 0, .. }));
-/// assert_eq!(error.to_string(), "level 0: 1.5 of its lookups find their key: give a fraction of 0 to 1");
+/// let text = "level 0: 1.5 of its lookups find their key: give a fraction of 0 to 1";
+/// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -82,7 +84,8 @@ impl Display for PlanError {
             Self::PresentOutOfRange { level, present } => {
                 write!(
                     f,
-                    "level {level}: {present} of its lookups find their key: give a fraction of 0 to 1"
+                    "level {level}: {present} of its lookups find their key: give a fraction of 0 \
+                     to 1"
                 )
             }
             Self::NoTables { level } => {

@@ -1,13 +1,15 @@
-//! What an LSM engine decides about its Bloom filters, for filters of [`blocked_bloom`]: how a memory budget is shared among levels, what
-//! each table gets, and whether the filters do what was predicted.
+//! What an LSM engine decides about its Bloom filters, for filters of [`blocked_bloom`]: how a
+//! memory budget is shared among levels, what each table gets, and whether the filters do what was
+//! predicted.
 //!
 //! - [`Plan`]: sizes for the filters of all [`Level`]s, so that lookups waste the fewest reads.
-//! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every flush.
-//! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions that the engine loads one by one, and the
-//!   index that says which bytes a key needs.
+//! - [`FilterPolicy`]: sizes by level, options and partitions in one value, consulted at every
+//!   flush.
+//! - [`PartitionedFilterBuilder`], [`PartitionIndex`]: the filter of a large table in partitions
+//!   that the engine loads one by one, and the index that says which bytes a key needs.
 //! - [`TableFilter`]: the opened filter of a table, whatever its kind.
-//! - [`ResidentSet`] (`std`): which filters are in memory under a budget, by what they save; [`ResidentPlanner`] decides.
-//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent keys pass too often.
+//! - [`FilterMetrics`]: counters under the names of RocksDB's tickers, and a warning when absent
+//!   keys pass too often.
 //!
 //! ```
 //! use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -16,10 +18,13 @@
 //! // Start: 11 million keys on three levels under 12 MB.
 //! let plan = Plan::for_budget(&[100_000, 1_000_000, 10_000_000].map(Level::new), 12_000_000)?;
 //! println!("{plan}");
-//! let policy = FilterPolicy::new(FilterOptions::new(Sizing::BitsPerKey(10.0))).with_sizings(plan.sizings());
+//! let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+//! let policy = FilterPolicy::new(options).with_sizings(plan.sizings());
 //!
 //! // Flush: a table of the top level.
-//! let FilterChoice::Whole(options) = policy.for_table(0, 10_000) else { panic!("this plan has filters on all levels") };
+//! let FilterChoice::Whole(options) = policy.for_table(0, 10_000) else {
+//!     panic!("this plan has filters on all levels")
+//! };
 //! let mut builder = options.builder();
 //! builder.extend((0..10_000_u32).map(u32::to_le_bytes))?;
 //! let filter = builder.finish_verified()?;
@@ -39,7 +44,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `std` | yes | the resident set, and `std` in the core; without it both crates are `no_std` with `alloc` |
+//! | `std` | yes | `std` in the core; without it both crates are `no_std` with `alloc` |
 //! | `rocksdb` | no | filter blocks of RocksDB as filters of tables |
 //! | `serde` | no | `Serialize` and `Deserialize` for levels, plans and policies |
 #![no_std]
@@ -55,22 +60,17 @@ mod metrics;
 mod partition;
 mod plan;
 mod policy;
-mod resident;
 mod table;
 
 pub use error::PlanError;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 pub use metrics::{FilterMetrics, MetricsSnapshot, RateWarning};
 pub use partition::{
-    PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
+    INDEX_MAGIC, PartitionBuildError, PartitionError, PartitionIndex, PartitionLocation,
     PartitionedFilterBuilder,
 };
 pub use plan::{FilterKind, KindOfLevel, KindPlan, Level, Plan, PlannedLevel, SkipReason};
 pub use policy::{FilterChoice, FilterPolicy};
-#[cfg(feature = "std")]
-#[cfg_attr(docsrs, doc(cfg(feature = "std")))]
-pub use resident::{Answer, FilterPin, FilterSlot, ResidentSet, ResidentSnapshot, WantedLoad};
-pub use resident::{MergeInput, ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
 pub use table::{TableFilter, TableFilterError};
 
 /// The code in the README compiles and runs.

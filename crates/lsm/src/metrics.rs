@@ -1,6 +1,8 @@
-//! Counting what filters save: counters that threads share, the rates that follow, and when these are worth a warning.
+//! Counting what filters save: counters that threads share, the rates that follow, and when these
+//! are worth a warning.
 //!
-//! Queries count nothing: the engine records a batch after it was answered, and an engine that does not pays nothing.
+//! Queries count nothing: the engine records a batch after it was answered, and an engine that does
+//! not pays nothing.
 
 use core::fmt::{self, Debug, Display, Formatter};
 #[cfg(not(target_has_atomic = "64"))]
@@ -19,26 +21,27 @@ type Count = u64;
 /// How many times the predicted rate [`MetricsSnapshot::check`] lets pass.
 const FACTOR: f64 = 2.0;
 
-/// Natural logarithm of the chance that a filter which keeps its predicted rate is warned about: 3 in ten million, that of five
-/// standard deviations.
+/// Natural logarithm of the chance that a filter which keeps its predicted rate is warned about: 3
+/// in ten million, that of five standard deviations.
 const LOG_CHANCE: f64 = -15.0;
 
-/// Counters of queries and their outcomes, for one filter, one level or the whole engine. Share it by `&`, in an `Arc` or a
-/// `static`.
+/// Counters of queries and their outcomes, for one filter, one level or the whole engine. Share it
+/// by `&`, in an `Arc` or a `static`.
 ///
 /// | counter | RocksDB's ticker | meaning |
 /// |---|---|---|
 /// | `useful` | `bloom.filter.useful` | keys that were certainly absent: a read was saved |
 /// | `positives` | `bloom.filter.full.positive` | keys that may be present |
-/// | `true_positives` | `bloom.filter.full.true.positive` | of the positives, the keys that a read then found |
+/// | `true_positives` | `bloom.filter.full.true.positive` | positives that a read then found |
 /// | `pass_all` | | keys that a pass-all filter answered, and which are in none of the others |
 ///
-/// The engine records a batch after it was answered, and feeds back what its reads found. Cost: one relaxed atomic addition for each
-/// counter that a call changes, all in one cache line: for [`record_batch`](Self::record_batch) some 15 ns, twice that while another
-/// thread records. If many threads record small batches, let them have counters of their own.
+/// The engine records a batch after it was answered, and feeds back what its reads found. Cost: one
+/// relaxed atomic addition for each counter that a call changes, all in one cache line: for
+/// [`record_batch`](Self::record_batch) some 15 ns, twice that while another thread records. If
+/// many threads record small batches, let them have counters of their own.
 ///
-/// Every call counts exactly. A counter stays at its largest number, 2^64 - 1; on targets without atomic words of 64 bits it is
-/// 2^32 - 1, and without any of 32 bits the type is not there.
+/// Every call counts exactly. A counter stays at its largest number, 2^64 - 1; on targets without
+/// atomic words of 64 bits it is 2^32 - 1, and without any of 32 bits the type is not there.
 ///
 /// ```
 /// use blocked_bloom::{Bitmask, FilterOptions, Sizing};
@@ -78,15 +81,15 @@ impl FilterMetrics {
         }
     }
 
-    /// Counts the answers to a batch: each hit as a positive, each miss as useful. For a pass-all filter, call
-    /// [`record_pass_all`](Self::record_pass_all) instead.
+    /// Counts the answers to a batch: each hit as a positive, each miss as useful. For a pass-all
+    /// filter, call [`record_pass_all`](Self::record_pass_all) instead.
     #[inline]
     pub fn record(&self, hits: &Bitmask) {
         self.record_batch(hits.len(), hits.count_hits());
     }
 
-    /// Counts `queried` keys of which `positives` may be present: for an engine that has counted the hits anyway, and for single
-    /// queries. More positives than keys count as that many keys.
+    /// Counts `queried` keys of which `positives` may be present: for an engine that has counted
+    /// the hits anyway, and for single queries. More positives than keys count as that many keys.
     #[inline]
     pub fn record_batch(&self, queried: usize, positives: usize) {
         let positives = positives.min(queried);
@@ -96,15 +99,16 @@ impl FilterMetrics {
 
     /// Counts positives whose key a read then found, except those of pass-all filters.
     ///
-    /// Until it is fed back every positive counts as false: an engine that records queries and never this sees a false-positive rate
-    /// that is far too high.
+    /// Until it is fed back every positive counts as false: an engine that records queries and
+    /// never this sees a false-positive rate that is far too high.
     #[inline]
     pub fn record_true_positives(&self, found: usize) {
         add(&self.true_positives, found);
     }
 
-    /// Counts keys that a pass-all filter answered, such as the stand-in for a damaged one. They do not belong in the observed rate, which
-    /// is that of the other filters; a [warning](RateWarning) that they cause says so.
+    /// Counts keys that a pass-all filter answered, such as the stand-in for a damaged one. They do
+    /// not belong in the observed rate, which is that of the other filters; a
+    /// [warning](RateWarning) that they cause says so.
     ///
     /// ```
     /// # use blocked_bloom::{Bitmask, BloomFilter, KeyHash};
@@ -123,8 +127,8 @@ impl FilterMetrics {
         add(&self.pass_all, queried);
     }
 
-    /// The counters now. While other threads record, each counter is one that was true at some moment of the call; calls that
-    /// this one happens after are all in it.
+    /// The counters now. While other threads record, each counter is one that was true at some
+    /// moment of the call; calls that this one happens after are all in it.
     pub fn snapshot(&self) -> MetricsSnapshot {
         let [useful, positives, true_positives, pass_all] =
             [&self.useful, &self.positives, &self.true_positives, &self.pass_all].map(|counter| {
@@ -146,8 +150,9 @@ fn add(counter: &Counter, amount: usize) {
         // Full within minutes on a busy machine. The closure never declines.
         _ = counter.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_add(amount)));
     } else if counter.fetch_add(amount, Relaxed).checked_add(amount).is_none() {
-        // No loop that other threads make try again, at the price that a snapshot may come before this line. 64 bits are full after 584
-        // years of a billion keys a second, or by an absurd amount.
+        // No loop that other threads make try again, at the price that a snapshot may come before
+        // this line. 64 bits are full after 584 years of a billion keys a second, or by an absurd
+        // amount.
         counter.store(Count::MAX, Relaxed);
     }
 }
@@ -217,13 +222,15 @@ impl MetricsSnapshot {
         self.useful.saturating_add(self.false_positives())
     }
 
-    /// False positives per absent key that was looked up, 0 to 1, without those of pass-all filters; `None` if there was none.
+    /// False positives per absent key that was looked up, 0 to 1, without those of pass-all
+    /// filters; `None` if there was none.
     pub fn observed_false_positive_rate(&self) -> Option<f64> {
         let absent = self.absent_queries();
         (absent > 0).then(|| self.false_positives() as f64 / absent as f64)
     }
 
-    /// What was counted since `earlier`, a snapshot of the same counters. A counter that was higher then gives 0.
+    /// What was counted since `earlier`, a snapshot of the same counters. A counter that was higher
+    /// then gives 0.
     #[must_use]
     pub fn since(&self, earlier: &MetricsSnapshot) -> MetricsSnapshot {
         MetricsSnapshot {
@@ -234,26 +241,30 @@ impl MetricsSnapshot {
         }
     }
 
-    /// A warning if absent keys passed at more than twice the predicted rate, and chance does not explain it: see
-    /// [`check_beyond`](Self::check_beyond).
+    /// A warning if absent keys passed at more than twice the predicted rate, and chance does not
+    /// explain it: see [`check_beyond`](Self::check_beyond).
     ///
     /// `predicted_rate` is what [`PlannedLevel`](crate::PlannedLevel::false_positive_rate) or
-    /// [`Params`](blocked_bloom::Params::false_positive_rate) gives, 0 to 1; for several filters under one set of counters, the mean by
-    /// queries. Do not take the rate of a pass-all filter: it is 1, and no rate is above it.
+    /// [`Params`](blocked_bloom::Params::false_positive_rate) gives, 0 to 1; for several filters
+    /// under one set of counters, the mean by queries. Do not take the rate of a pass-all filter:
+    /// it is 1, and no rate is above it.
     pub fn check(&self, predicted_rate: f64) -> Option<RateWarning> {
         self.check_beyond(predicted_rate, FACTOR)
     }
 
-    /// A warning if absent keys passed at more than `factor` times the predicted rate, and chance does not explain it.
+    /// A warning if absent keys passed at more than `factor` times the predicted rate, and chance
+    /// does not explain it.
     ///
-    /// With `m` false positives predicted and `f` counted, the chance of `f` or more is at most `e^-(f ln(f/m) - f + m)`
-    /// (Chernoff's bound for a sum of independent events). Both must hold: `f > factor m`, and that chance is under `e^-15`, 3 in ten
-    /// million or five standard deviations. At twice the rate that takes 78 false positives, at ten times 11. The keys that pass-all
-    /// filters answered count here as absent keys that passed, since which of them were found is not recorded; the warning tells the two
-    /// causes apart.
+    /// With `m` false positives predicted and `f` counted, the chance of `f` or more is at most
+    /// `e^-(f ln(f/m) - f + m)` (Chernoff's bound for a sum of independent events). Both must hold:
+    /// `f > factor m`, and that chance is under `e^-15`, 3 in ten million or five standard
+    /// deviations. At twice the rate that takes 78 false positives, at ten times 11. The keys that
+    /// pass-all filters answered count here as absent keys that passed, since which of them were
+    /// found is not recorded; the warning tells the two causes apart.
     ///
-    /// A hot key that is absent and passes is counted each time it is looked up: then the observed rate is high, and the reads are wasted
-    /// indeed, while the filter is as good as predicted. A rate or factor that is no number, and a factor below 1, give no warning.
+    /// A hot key that is absent and passes is counted each time it is looked up: then the observed
+    /// rate is high, and the reads are wasted indeed, while the filter is as good as predicted. A
+    /// rate or factor that is no number, and a factor below 1, give no warning.
     ///
     /// ```
     /// # let metrics = blocked_bloom_lsm::FilterMetrics::new();
@@ -320,7 +331,8 @@ pub struct RateWarning {
     pub pass_all: u64,
     /// All keys that were looked up.
     pub queries: u64,
-    /// Whether the lookups of pass-all filters are the only cause: the other filters are as good as predicted.
+    /// Whether the lookups of pass-all filters are the only cause: the other filters are as good as
+    /// predicted.
     pub filters_are_as_predicted: bool,
 }
 
@@ -332,14 +344,16 @@ impl Display for RateWarning {
         if self.filters_are_as_predicted {
             return write!(
                 f,
-                "{pass_all} of {queries} lookups went to pass-all tables, which save no read: rebuild their filters; {observed} % of \
-                 absent keys pass the others, {predicted} % predicted ({false_positives} of {absent_queries})"
+                "{pass_all} of {queries} lookups went to pass-all tables, which save no read: \
+                 rebuild their filters; {observed} % of absent keys pass the others, {predicted} % \
+                 predicted ({false_positives} of {absent_queries})"
             );
         }
         write!(
             f,
-            "{observed} % of absent keys pass the filter, {predicted} % predicted ({false_positives} of {absent_queries}): feed back \
-             true positives, look for hot absent keys, and rebuild the filter for the keys it has"
+            "{observed} % of absent keys pass the filter, {predicted} % predicted \
+             ({false_positives} of {absent_queries}): feed back true positives, look for hot \
+             absent keys, and rebuild the filter for the keys it has"
         )?;
         match pass_all {
             0 => Ok(()),

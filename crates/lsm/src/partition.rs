@@ -1,7 +1,8 @@
 //! Filters of large tables, cut into partitions that are loaded one by one.
 //!
-//! `build` cuts, `bytes` has the stored form. Loading and caching are the engine's: the index says which bytes it needs and takes what
-//! was loaded, so that it serves synchronous and asynchronous engines alike.
+//! `build` cuts, `bytes` has the stored form. Loading and caching are the engine's: the index says
+//! which bytes it needs and takes what was loaded, so that it serves synchronous and asynchronous
+//! engines alike.
 
 mod build;
 mod bytes;
@@ -14,21 +15,23 @@ use blocked_bloom::{
 };
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
-pub(crate) use bytes::MAGIC as INDEX_MAGIC;
-pub use bytes::PartitionLocation;
 use bytes::{Facts, Parts};
+pub use bytes::{INDEX_MAGIC, PartitionLocation};
 
-/// The opened index of a partitioned filter: says which partition a key needs and where it is, and opens what was loaded.
+/// The opened index of a partitioned filter: says which partition a key needs and where it is, and
+/// opens what was loaded.
 ///
-/// Owns or borrows the bytes that [`PartitionedFilterBuilder::finish`] gave, verified once. An engine keeps it in memory with the
-/// table (some 30 bytes per partition) and loads partitions as they are needed: from a cache, a file, an object store. A partition
-/// that cannot be loaded or opened must be answered "maybe".
+/// Owns or borrows the bytes that [`PartitionedFilterBuilder::finish`] gave, verified once. An
+/// engine keeps it in memory with the table (some 30 bytes per partition) and loads partitions as
+/// they are needed: from a cache, a file, an object store. A partition that cannot be loaded or
+/// opened must be answered "maybe".
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 /// let mut file = Vec::new();
-/// let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 4096)?;
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let mut builder = PartitionedFilterBuilder::new(options, 4096)?;
 /// for key in 0..100_000_u32 {
 ///     if let Some(partition) = builder.insert(key.to_be_bytes())? { // in ascending order
 ///         partition.write_to(&mut file)?;
@@ -54,40 +57,49 @@ pub struct PartitionIndex<B> {
 }
 
 impl<B: AsRef<[u8]>> PartitionIndex<B> {
-    /// Verifies the bytes of an index: header, checksums, order of the separators. Cost: reads everything once.
+    /// Verifies the bytes of an index: header, checksums, order of the separators. Cost: reads
+    /// everything once.
     ///
     /// # Errors
     ///
-    /// [`PartitionError::Header`] says what was found, where, and what was expected. Every truncation, extension and flipped bit is an
-    /// error. Without an index, read the table as if it had no filter.
+    /// [`PartitionError::Header`] says what was found, where, and what was expected. Every
+    /// truncation, extension and flipped bit is an error. Without an index, read the table as if it
+    /// had no filter.
     pub fn from_bytes(bytes: B) -> Result<Self, PartitionError> {
         let slice = bytes.as_ref();
         let (length, facts) = (slice.len(), bytes::verify(slice)?);
         Ok(PartitionIndex { bytes, length, facts })
     }
 
-    /// Locates the only partition that can hold the key: the last whose separator is not greater. Cost: a binary search.
+    /// Locates the only partition that can hold the key: the last whose separator is not greater.
+    /// Cost: a binary search.
     ///
-    /// For a scan, locate its start: one partition answers [`contains_prefix`](BloomFilter::contains_prefix) for the prefix of a scan
-    /// that begins there, in either direction, since it knows the prefixes of its neighbours at the cuts. `start` may be longer than
-    /// the prefix, as where a scan goes on from some key: "absent" then means that no key from `start` on has the prefix, nor any key up
-    /// to `start` for a scan in reverse. For a custom rule that holds if every key that starts with a prefix has that prefix.
+    /// For a scan, locate its start: one partition answers
+    /// [`contains_prefix`](BloomFilter::contains_prefix) for the prefix of a scan that begins
+    /// there, in either direction, since it knows the prefixes of its neighbours at the cuts.
+    /// `start` may be longer than the prefix, as where a scan goes on from some key: "absent" then
+    /// means that no key from `start` on has the prefix, nor any key up to `start` for a scan in
+    /// reverse. For a custom rule that holds if every key that starts with a prefix has that
+    /// prefix.
     ///
-    /// If the owner of the index's bytes lends others than were verified, the location is of no bytes, and [`open`](Self::open) fails.
+    /// If the owner of the index's bytes lends others than were verified, the location is of no
+    /// bytes, and [`open`](Self::open) fails.
     pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
         let parts = self.parts();
         let location = parts.and_then(|parts| parts.location(parts.partition_of(key.as_ref())));
         location.unwrap_or(PartitionLocation { partition: 0, offset: 0, length: 0 })
     }
 
-    /// Opens the bytes that were loaded for a location, and verifies that they are undamaged and the partition that the index means: by
-    /// header checksum, hash and seed. The filter keeps them: `&[u8]`, a `Vec<u8>`, the handle of a cache. Cost: reads all of them once.
+    /// Opens the bytes that were loaded for a location, and verifies that they are undamaged and
+    /// the partition that the index means: by header checksum, hash and seed. The filter keeps
+    /// them: `&[u8]`, a `Vec<u8>`, the handle of a cache. Cost: reads all of them once.
     ///
     /// # Errors
     ///
-    /// [`PartitionError::Format`] as [`BloomFilter::from_bytes`], and for another hash or seed than the index says;
-    /// [`PartitionError::OtherPartition`] for an intact filter that is another partition, or one of another table;
-    /// [`PartitionError::Header`] if it is the index that cannot say. Then answer "maybe".
+    /// [`PartitionError::Format`] as [`BloomFilter::from_bytes`], and for another hash or seed than
+    /// the index says; [`PartitionError::OtherPartition`] for an intact filter that is another
+    /// partition, or one of another table; [`PartitionError::Header`] if it is the index that
+    /// cannot say. Then answer "maybe".
     pub fn open<C: AsRef<[u8]>>(
         &self,
         at: &PartitionLocation,
@@ -97,8 +109,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         self.require(at, found, BloomFilter::from_bytes(bytes)?)
     }
 
-    /// [`open`](Self::open) without reading the blocks, as [`BloomFilter::from_bytes_trusted`]: for bytes that were verified when they
-    /// entered a cache. Cost: reads 64 bytes.
+    /// [`open`](Self::open) without reading the blocks, as [`BloomFilter::from_bytes_trusted`]: for
+    /// bytes that were verified when they entered a cache. Cost: reads 64 bytes.
     ///
     /// # Errors
     ///
@@ -184,7 +196,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         self.facts.contents
     }
 
-    /// The entries and separators; none if the owner lends other bytes than those that were verified.
+    /// The entries and separators; none if the owner lends other bytes than those that were
+    /// verified.
     fn parts(&self) -> Option<Parts<'_>> {
         let bytes = self.bytes.as_ref();
         (bytes.len() == self.length).then(|| Parts::of(bytes, self.facts.partitions))?
@@ -198,7 +211,8 @@ impl<B> fmt::Debug for PartitionIndex<B> {
     }
 }
 
-/// Why an index or a partition cannot be opened. Then answer "maybe": for the keys of the partition, or for all if it is the index.
+/// Why an index or a partition cannot be opened. Then answer "maybe": for the keys of the
+/// partition, or for all if it is the index.
 ///
 /// ```
 /// use blocked_bloom::parts::HeaderError;
@@ -210,7 +224,8 @@ impl<B> fmt::Debug for PartitionIndex<B> {
 /// let (at, stored) = (index.locate("any key"), only.to_bytes());
 ///
 /// let truncated = index.open(&at, &stored[..100]).unwrap_err();
-/// assert!(matches!(truncated, PartitionError::Format(FormatError::Header(HeaderError::Length { found: 100, .. }))));
+/// let PartitionError::Format(FormatError::Header(error)) = truncated else { panic!() };
+/// assert!(matches!(error, HeaderError::Length { found: 100, .. }));
 /// let whole = options.empty_filter(1_000)?.to_bytes();
 /// assert!(matches!(index.open(&at, whole).unwrap_err(), PartitionError::OtherPartition { .. }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -220,9 +235,11 @@ impl<B> fmt::Debug for PartitionIndex<B> {
 pub enum PartitionError {
     /// The index is damaged or no index, or a location is not one of its own.
     Header(HeaderError),
-    /// The bytes of a partition are damaged or no filter, or one of another hash or seed than the index says.
+    /// The bytes of a partition are damaged or no filter, or one of another hash or seed than the
+    /// index says.
     Format(FormatError),
-    /// An intact filter, but not the partition that the index means: another one, or one of another table.
+    /// An intact filter, but not the partition that the index means: another one, or one of another
+    /// table.
     OtherPartition {
         /// Checksum in the header of the filter.
         found: u64,
@@ -232,8 +249,8 @@ pub enum PartitionError {
 }
 
 impl PartitionError {
-    /// The offset, in bytes, of the field at fault, in the index or in the partition; for a wrong length, the place where the bytes end
-    /// or should have ended, whichever comes first.
+    /// The offset, in bytes, of the field at fault, in the index or in the partition; for a wrong
+    /// length, the place where the bytes end or should have ended, whichever comes first.
     pub fn offset(&self) -> u64 {
         match self {
             Self::Header(error) => error.offset(),
@@ -250,7 +267,8 @@ impl Display for PartitionError {
             Self::Format(error) => error.fmt(f),
             Self::OtherPartition { found, expected } => write!(
                 f,
-                "offset {}: a filter with header checksum {found:016x}, expected {expected:016x}: it belongs to another partition or table",
+                "offset {}: a filter with header checksum {found:016x}, expected \
+                 {expected:016x}: it belongs to another partition or table",
                 self.offset()
             ),
         }

@@ -1,29 +1,28 @@
-//! Planning: how a budget of memory is shared among the filters of many levels, so that lookups waste the fewest reads.
+//! Planning: how a budget of memory is shared among the filters of many levels, so that lookups
+//! waste the fewest reads.
 //!
-//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `curve` the rate as a function of memory, `spend` the
-//! search, `table` the printed form; `docs/planning.md` derives it.
+//! Every figure of a plan is that of real [`Params`]. `level` has the cost model, `size` bytes and
+//! blocks, `curve` the rate as a function of memory, `spend` the search, `table` the printed form;
+//! `docs/planning.md` derives it.
 
 mod curve;
 mod kinds;
 mod level;
+mod size;
 mod spend;
-#[cfg(feature = "serde")]
-mod stored;
 mod table;
 
 use alloc::vec::Vec;
 
-use blocked_bloom::parts::HEADER_BYTES;
-use blocked_bloom::probe::{BLOCK_BITS, BLOCK_BYTES};
-use blocked_bloom::{MAX_BITS_PER_KEY, MAX_RECOMMENDED_BLOCKS, Params, ParamsError, Sizing};
+use blocked_bloom::probe::BLOCK_BITS;
+use blocked_bloom::{MAX_BITS_PER_KEY, Params, ParamsError, Sizing};
 
 use crate::error::PlanError;
+use level::check;
+use size::{blocks_at, bytes_of};
 
 pub use kinds::{FilterKind, KindOfLevel, KindPlan};
 pub use level::Level;
-
-/// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
-const MAX_LEVELS: usize = 4_096;
 
 /// The sizing of a level that is skipped.
 const NO_FILTER: Sizing = Sizing::BitsPerKey(0.0);
@@ -45,11 +44,11 @@ pub enum SkipReason {
     NoKeys,
     /// No lookup reaches the level, or a read of it costs nothing.
     NeverQueried,
-    /// Most lookups that reach the level find their key there: the filter would save fewer reads than its queries cost, or than its
-    /// memory saves elsewhere.
+    /// Most lookups that reach the level find their key there: the filter would save fewer reads
+    /// than its queries cost, or than its memory saves elsewhere.
     MostlyPresent,
-    /// A filter that pays for its queries does not fit what the budget leaves: with less than about one bit per key most blocks
-    /// are full, and its memory saves more reads elsewhere.
+    /// A filter that pays for its queries does not fit what the budget leaves: with less than about
+    /// one bit per key most blocks are full, and its memory saves more reads elsewhere.
     Saturated,
 }
 
@@ -66,7 +65,8 @@ impl core::fmt::Display for SkipReason {
 
 /// What a plan decided for one level.
 ///
-/// With the feature `serde` it implements `Serialize`. It is deserialized as part of a [`Plan`] only, whose errors name the level.
+/// With the feature `serde` it implements `Serialize`. It is deserialized as part of a [`Plan`]
+/// only, whose errors name the level.
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -86,7 +86,8 @@ pub struct PlannedLevel {
     pub level: Level,
     /// What to build each of its filters with: [`Sizing::BitsPerKey`], 0 if the level is skipped.
     pub sizing: Sizing,
-    /// The shape of each of its filters, for its share of the level's keys (rounded up); pass-all if the level is skipped.
+    /// The shape of each of its filters, for its share of the level's keys (rounded up); pass-all
+    /// if the level is skipped.
     pub params: Params,
     /// Why the level gets no filter; `None` if it gets one.
     pub skipped: Option<SkipReason>,
@@ -115,15 +116,16 @@ impl PlannedLevel {
 
     /// A level whose filters have this many blocks, 0 for none.
     fn with_blocks(level: &Level, blocks: u32) -> Result<Self, ParamsError> {
-        /// So far under the number of blocks that rounding does not add one, not even if a text format changes the last bit.
+        /// So far under the number of blocks that rounding does not add one, not even if a text
+        /// format changes the last bit.
         const UNDER: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
         let keys = level.keys_per_filter().max(1) as f64;
         let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * UNDER;
         PlannedLevel::new(level, Sizing::BitsPerKey(bits.min(MAX_BITS_PER_KEY)))
     }
 
-    /// Bytes of all stored filters of the level, headers included; 0 if it is skipped. (A builder that is told to build
-    /// "no filter" still stores 128 bytes; store none.)
+    /// Bytes of all stored filters of the level, headers included; 0 if it is skipped. (A builder
+    /// that is told to build "no filter" still stores 128 bytes; store none.)
     pub fn bytes(&self) -> u128 {
         match self.skipped {
             Some(_) => 0,
@@ -141,7 +143,8 @@ impl PlannedLevel {
         self.params.false_positive_rate()
     }
 
-    /// Reads of the level's tables that a lookup wastes, on average, each weighted by its [`cost`](Level#structfield.cost).
+    /// Reads of the level's tables that a lookup wastes, on average, each weighted by its
+    /// [`cost`](Level#structfield.cost).
     pub fn expected_wasted_reads(&self) -> f64 {
         self.level.weight() * self.false_positive_rate()
     }
@@ -154,8 +157,9 @@ impl PlannedLevel {
 
 /// Sizes for the filters of all levels, and what they cost. Prints as a table.
 ///
-/// With the feature `serde`, all of its figures are serialized. Deserializing takes the [`Level`]s and their sizings and computes the rest
-/// anew: a plan that was edited by hand is consistent or an error.
+/// With the feature `serde`, all of its figures are serialized. Deserializing takes the [`Level`]s
+/// and their sizings and computes the rest anew: a plan that was edited by hand is consistent or an
+/// error.
 ///
 /// ```
 /// use blocked_bloom_lsm::{Level, Plan};
@@ -169,29 +173,32 @@ impl PlannedLevel {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "stored::StoredPlan"))]
+#[cfg_attr(feature = "serde", serde(try_from = "StoredPlan"))]
 pub struct Plan {
     levels: Vec<PlannedLevel>,
 }
 
 impl Plan {
-    /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most `bytes` when stored, headers
-    /// included.
+    /// The plan with the least [expected cost](Self::expected_cost) whose filters take at most
+    /// `bytes` when stored, headers included.
     ///
-    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few keys. Equal levels get
-    /// equal filters, give or take a block, as long as there is a bit per key for all of them. No plan is worse than the
-    /// [uniform](Self::uniform) one. Within what sizes in whole blocks allow it is the best: `docs/planning.md` has the
-    /// derivation and how far off it can be.
+    /// Memory goes where a byte saves most: where a read is wasted often, and where there are few
+    /// keys. Equal levels get equal filters, give or take a block, as long as there is a bit per
+    /// key for all of them. No plan is worse than the [uniform](Self::uniform) one. Within what
+    /// sizes in whole blocks allow it is the best: `docs/planning.md` has the derivation and how
+    /// far off it can be.
     ///
-    /// A level of which a filter would save too little gets none, with the [reason](PlannedLevel#structfield.skipped). Memory that would
-    /// exceed [`MAX_BITS_PER_KEY`], or [`MAX_RECOMMENDED_BLOCKS`] in one filter, is left unused: cut a level of this many keys into
-    /// [`tables`](Level#structfield.tables).
+    /// A level of which a filter would save too little gets none, with the
+    /// [reason](PlannedLevel#structfield.skipped). Memory that would exceed [`MAX_BITS_PER_KEY`],
+    /// or [`MAX_RECOMMENDED_BLOCKS`](blocked_bloom::MAX_RECOMMENDED_BLOCKS) in one filter, is left
+    /// unused: cut a level of this many keys into [`tables`](Level#structfield.tables).
     ///
     /// Cost: milliseconds for a few levels, under a second for thousands.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if a level's numbers are out of their range, or there are more than 4096 levels.
+    /// [`PlanError`] if a level's numbers are out of their range, or there are more than 4096
+    /// levels.
     pub fn for_budget(levels: &[Level], bytes: u64) -> Result<Self, PlanError> {
         check(levels)?;
         let blocks = spend::spend(levels, bytes);
@@ -200,8 +207,9 @@ impl Plan {
         Ok(if uniform.expected_cost() < plan.expected_cost() { uniform } else { plan })
     }
 
-    /// What engines do without a plan: the same bits per key for every level, the most that fit `bytes`, whether or not a filter
-    /// pays. What [`for_budget`](Self::for_budget) is to be compared with.
+    /// What engines do without a plan: the same bits per key for every level, the most that fit
+    /// `bytes`, whether or not a filter pays. What [`for_budget`](Self::for_budget) is to be
+    /// compared with.
     ///
     /// # Errors
     ///
@@ -230,8 +238,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless `0 <= bits_per_key <= 100`, or if a filter would
-    /// need more than 2^32 - 1 blocks.
+    /// As [`for_budget`](Self::for_budget); and [`PlanError::Params`] unless
+    /// `0 <= bits_per_key <= 100`, or if a filter would need more than 2^32 - 1 blocks.
     pub fn with_bits_per_key(levels: &[Level], bits_per_key: f64) -> Result<Self, PlanError> {
         check(levels)?;
         let sizing = Sizing::BitsPerKey(bits_per_key);
@@ -254,8 +262,8 @@ impl Plan {
         &self.levels
     }
 
-    /// The sizing of each level, in the same order: what a [`FilterPolicy`](crate::FilterPolicy) takes. 0 bits per key for a level
-    /// that is skipped.
+    /// The sizing of each level, in the same order: what a [`FilterPolicy`](crate::FilterPolicy)
+    /// takes. 0 bits per key for a level that is skipped.
     pub fn sizings(&self) -> impl Iterator<Item = Sizing> {
         self.levels.iter().map(|level| level.sizing)
     }
@@ -265,51 +273,41 @@ impl Plan {
         self.levels.iter().map(PlannedLevel::bytes).sum()
     }
 
-    /// Reads that a lookup wastes, on average, each weighted by its [`cost`](Level#structfield.cost).
+    /// Reads that a lookup wastes, on average, each weighted by its
+    /// [`cost`](Level#structfield.cost).
     pub fn expected_wasted_reads(&self) -> f64 {
         self.levels.iter().map(PlannedLevel::expected_wasted_reads).sum()
     }
 
-    /// What a plan keeps low: [wasted reads](Self::expected_wasted_reads) and, for every query of a filter, its
-    /// [`query_cost`](Level#structfield.query_cost).
+    /// What a plan keeps low: [wasted reads](Self::expected_wasted_reads) and, for every query of a
+    /// filter, its [`query_cost`](Level#structfield.query_cost).
     pub fn expected_cost(&self) -> f64 {
         self.levels.iter().map(PlannedLevel::expected_cost).sum()
     }
 }
 
-fn check(levels: &[Level]) -> Result<(), PlanError> {
-    if levels.len() > MAX_LEVELS {
-        return Err(PlanError::TooManyLevels { levels: levels.len(), limit: MAX_LEVELS });
-    }
-    levels.iter().enumerate().try_for_each(|(index, level)| level.check(index))
+/// The part of a serialized plan from which the rest follows. Other fields are ignored.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct StoredPlan {
+    levels: Vec<StoredLevel>,
 }
 
-/// The most blocks a plan gives to one filter of this many keys.
-fn most_blocks(keys: u64) -> u32 {
-    let sizing = Sizing::BitsPerKey(MAX_BITS_PER_KEY);
-    let blocks = sizing.params(keys).map_or(u32::MAX, |params| params.blocks());
-    blocks.min(MAX_RECOMMENDED_BLOCKS)
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct StoredLevel {
+    level: Level,
+    sizing: Sizing,
 }
 
-/// Blocks of each filter of a level at these bits per key, as [`Sizing::BitsPerKey`] rounds them; 0 for no filter.
-fn blocks_at(level: &Level, bits_per_key: f64) -> u32 {
-    if level.keys == 0 || bits_per_key == 0.0 {
-        return 0;
-    }
-    let keys = level.keys_per_filter() as f64;
-    let most = f64::from(MAX_RECOMMENDED_BLOCKS);
-    libm::ceil(keys * bits_per_key / f64::from(BLOCK_BITS)).clamp(1.0, most) as u32
-}
+#[cfg(feature = "serde")]
+impl TryFrom<StoredPlan> for Plan {
+    type Error = PlanError;
 
-/// Bytes of a stored filter of this many blocks.
-fn stored_bytes(blocks: u32) -> u64 {
-    HEADER_BYTES as u64 + u64::from(blocks) * BLOCK_BYTES as u64
-}
-
-/// Stored bytes of all filters of a level, if each has this many blocks.
-fn bytes_of(level: &Level, blocks: u32) -> u128 {
-    match blocks {
-        0 => 0,
-        _ => u128::from(level.filters()) * u128::from(stored_bytes(blocks)),
+    fn try_from(stored: StoredPlan) -> Result<Self, PlanError> {
+        let levels: Vec<Level> = stored.levels.iter().map(|stored| stored.level).collect();
+        check(&levels)?;
+        let sizings = stored.levels.iter().map(|stored| stored.sizing);
+        Plan::of(levels.iter().zip(sizings), PlannedLevel::new)
     }
 }

@@ -1,4 +1,5 @@
-//! What an engine decides once about its filters: how large on which level, of what, whole or in partitions.
+//! What an engine decides once about its filters: how large on which level, of what, whole or in
+//! partitions.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,10 +7,11 @@ use alloc::vec::Vec;
 
 use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 
-/// An engine's decisions about filters, in one value that it configures at start and consults at every flush.
+/// An engine's decisions about filters, in one value that it configures at start and consults at
+/// every flush.
 ///
-/// [`FilterOptions`] for every filter, a sizing for each level, and from which size on a filter is cut into partitions. With the feature
-/// `serde` it is part of a configuration file.
+/// [`FilterOptions`] for every filter, a sizing for each level, and from which size on a filter is
+/// cut into partitions. With the feature `serde` it is part of a configuration file.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, FilterOptions, PrefixExtractor, Sizing};
@@ -17,8 +19,11 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 ///
 /// // Two levels share 20 MB: the small one gets more bits per key.
 /// let plan = Plan::for_budget(&[Level::new(1_000_000), Level::new(15_000_000)], 20_000_000)?;
-/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
-/// let policy = FilterPolicy::new(options).with_sizings(plan.sizings()).with_partitions(1 << 20, 16 << 10);
+/// let options =
+///     FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
+/// let policy = FilterPolicy::new(options)
+///     .with_sizings(plan.sizings())
+///     .with_partitions(1 << 20, 16 << 10);
 ///
 /// // Flush: what this table gets.
 /// match policy.for_table(0, 1_000) {
@@ -27,7 +32,8 @@ use blocked_bloom::{FilterOptions, KeyHash, Sizing};
 ///         builder.insert("ab12/apple")?;
 ///         let stored = builder.finish()?.to_bytes();
 ///         // Open: a damaged filter is one that answers "maybe", and a line in the log.
-///         let (filter, error) = BloomFilter::open_or_pass_all(stored, policy.options().key_hash());
+///         let key_hash = policy.options().key_hash();
+///         let (filter, error) = BloomFilter::open_or_pass_all(stored, key_hash);
 ///         assert!(error.is_none() && filter.contains("ab12/apple"));
 ///     }
 ///     FilterChoice::Partitioned { .. } => unreachable!("a thousand keys do not fill 1 MiB"),
@@ -78,7 +84,8 @@ pub enum FilterChoice {
     None,
     /// One filter, of these options.
     Whole(FilterOptions),
-    /// A filter in partitions: both are for [`PartitionedFilterBuilder::new`](crate::PartitionedFilterBuilder::new).
+    /// A filter in partitions: both are for
+    /// [`PartitionedFilterBuilder::new`](crate::PartitionedFilterBuilder::new).
     Partitioned {
         /// The options of every partition.
         options: FilterOptions,
@@ -93,8 +100,9 @@ impl FilterPolicy {
         FilterPolicy { options, sizings: Vec::new(), partitions: None }
     }
 
-    /// A sizing for each level, the top one first, in place of that of the options: those of a [plan](crate::Plan::sizings), or the
-    /// caller's own. Levels past the last have that of the last.
+    /// A sizing for each level, the top one first, in place of that of the options: those of a
+    /// [plan](crate::Plan::sizings), or the caller's own. Levels past the last have that of the
+    /// last.
     ///
     /// A plan's budget holds for what its levels count: if prefixes are added, count them as keys.
     #[must_use]
@@ -102,23 +110,26 @@ impl FilterPolicy {
         FilterPolicy { sizings: sizings.into_iter().collect(), ..self }
     }
 
-    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most `partition_bytes`.
+    /// Cuts filters that are expected to take more than `above` bytes into partitions of at most
+    /// `partition_bytes`.
     #[must_use]
     pub fn with_partitions(self, above: u64, partition_bytes: u64) -> Self {
         FilterPolicy { partitions: Some(Partitions { above, bytes: partition_bytes }), ..self }
     }
 
-    /// The options of all filters but for their sizes: hash and contents. Whoever opens filters takes the hash from here.
+    /// The options of all filters but for their sizes: hash and contents. Whoever opens filters
+    /// takes the hash from here.
     pub fn options(&self) -> &FilterOptions {
         &self.options
     }
 
-    /// What a table of this level gets, 0 being the top one, that is expected to have this many keys, and prefixes if those are added. The
-    /// number decides between one filter and partitions, and is what a builder of one filter sizes for if it reaches the options'
+    /// What a table of this level gets, 0 being the top one, that is expected to have this many
+    /// keys, and prefixes if those are added. The number decides between one filter and partitions,
+    /// and is what a builder of one filter sizes for if it reaches the options'
     /// [memory limit](FilterOptions::with_memory_limit); else a builder sizes for what comes.
     ///
-    /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing that is out of range is reported by the
-    /// builder's `finish`.
+    /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing
+    /// that is out of range is reported by the builder's `finish`.
     pub fn for_table(&self, level: usize, expected_keys: u64) -> FilterChoice {
         let sizing = self.sizings.get(level).or(self.sizings.last());
         let sizing = sizing.copied().unwrap_or(self.options.sizing());
@@ -136,16 +147,19 @@ impl FilterPolicy {
         }
     }
 
-    /// A name for all that decides whether a filter can answer: the version of the format, the probe scheme, the hash and its seed, what
-    /// is added, and last the extractor, whose name may have any characters; `docs/adapter.md` has the same scheme. Sizes and partitions
-    /// are not in it: they may change between tables. Filters carry all of this in their bytes; the name is for engines that record a
-    /// policy's name beside a table.
+    /// A name for all that decides whether a filter can answer: the version of the format, the
+    /// probe scheme, the hash and its seed, what is added, and last the extractor, whose name may
+    /// have any characters; `docs/adapter.md` has the same scheme. Sizes and partitions are not in
+    /// it: they may change between tables. Filters carry all of this in their bytes; the name is
+    /// for engines that record a policy's name beside a table.
     ///
     /// ```
     /// # use blocked_bloom::{FilterOptions, KeyHash, PrefixExtractor, Sizing};
     /// # use blocked_bloom_lsm::FilterPolicy;
-    /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
-    /// assert_eq!(FilterPolicy::new(options).name(), "blocked-bloom:v1:scheme1:xxh3-0:keys+prefixes=fixed:4");
+    /// let options =
+    ///     FilterOptions::new(Sizing::BitsPerKey(10.0)).with_prefixes(PrefixExtractor::fixed(4));
+    /// let name = "blocked-bloom:v1:scheme1:xxh3-0:keys+prefixes=fixed:4";
+    /// assert_eq!(FilterPolicy::new(options).name(), name);
     /// ```
     pub fn name(&self) -> String {
         let hash = match self.options.key_hash() {

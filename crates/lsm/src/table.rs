@@ -3,16 +3,13 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, fill_with_hits};
 use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 
 use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
-
-const BLOOM_MAGIC: &[u8] = b"\x89BBLOOM\n";
-const RIBBON_MAGIC: &[u8] = b"\x89BBRIBN\n";
 
 /// The length of a compact filter leaves this when divided by 64; that of every other container
 /// leaves 0 or begins with a magic.
@@ -80,9 +77,9 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         let mismatch = |found| FormatError::HashMismatch { found, expected: key_hash };
         Ok(if stored.is_empty() {
             TableFilter::None(key_hash)
-        } else if stored.starts_with(BLOOM_MAGIC) {
+        } else if stored.starts_with(&BLOOM_MAGIC) {
             TableFilter::Bloom(BloomFilter::from_bytes(bytes)?.require_key_hash(key_hash)?)
-        } else if stored.starts_with(RIBBON_MAGIC) {
+        } else if stored.starts_with(&blocked_bloom_ribbon::MAGIC) {
             let filter = RibbonFilter::from_bytes(bytes).map_err(TableFilterError::Ribbon)?;
             let filter = filter.require_key_hash(key_hash);
             TableFilter::Ribbon(filter.map_err(TableFilterError::Ribbon)?)
@@ -311,10 +308,8 @@ impl<B> From<BloomFilter> for TableFilter<B> {
 /// use blocked_bloom_lsm::{TableFilter, TableFilterError};
 /// let error = TableFilter::from_bytes(b"no filter", KeyHash::default()).unwrap_err();
 /// assert_eq!(error, TableFilterError::Unknown { found: *b"no filte", length: 9 });
-/// assert_eq!(
-///     error.to_string(),
-///     "9 bytes that begin with 6e6f2066696c7465: no filter of a kind that is known"
-/// );
+/// let text = "9 bytes that begin with 6e6f2066696c7465: no filter of a kind that is known";
+/// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -335,7 +330,7 @@ pub enum TableFilterError {
     /// No filter block of RocksDB.
     #[cfg(feature = "rocksdb")]
     Rocksdb(RocksdbError),
-    /// No memory for the copy that a [`ResidentSet`](crate::ResidentOptions) keeps.
+    /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
     Alloc(AllocError),
 }
 

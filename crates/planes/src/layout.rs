@@ -15,7 +15,8 @@ use crate::options::PlanesOptions;
 use crate::shape::{Shape, ShapeError};
 use crate::text::TextRows;
 
-const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
+/// The first bytes of stored planes.
+pub const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
 /// Of planes that say nothing of a text, which releases before version 2 read too; and of those
 /// that do.
 const VERSION: u16 = 1;

@@ -85,7 +85,7 @@ mod watch;
 
 pub use builder::PlanesBuilder;
 pub use error::{MAX_GROUP_ROWS, PlanesError};
-pub use layout::{PlaneLocation, PlanesLayout};
+pub use layout::{MAGIC, PlaneLocation, PlanesLayout};
 pub use options::PlanesOptions;
 pub use planes::{Planes, PlanesBytes};
 pub use query::Query;

@@ -6,7 +6,8 @@ use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use crate::error::RibbonError;
 use crate::scheme::{Entry, MAX_COLUMNS, Shards, Word};
 
-const MAGIC: [u8; 8] = *b"\x89BBRIBN\n";
+/// The first bytes of a stored filter.
+pub const MAGIC: [u8; 8] = *b"\x89BBRIBN\n";
 const VERSION: u16 = 1;
 
 /// The only scheme: Ribbon filters of 64 coefficients in shards.

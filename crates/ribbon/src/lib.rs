@@ -95,6 +95,7 @@ use watch::prefetch;
 pub use builder::RibbonFilterBuilder;
 pub use error::RibbonError;
 pub use filter::{RibbonBytes, RibbonFilter};
+pub use format::MAGIC;
 pub use options::RibbonOptions;
 
 /// The code in the README compiles and runs; that of the guide, which is not packaged, does in

@@ -62,7 +62,7 @@ impl ScalableBloomFilter {
 
     /// Has the allocator move the blocks of links of less than 2 MiB, and moves the list of links:
     /// for programs whose allocator knows which memory is fragmented
-    /// ([`BlockBuffer::reallocate`](blocked_bloom::BlockBuffer::reallocate)).
+    /// ([`BlockBuffer::reallocate`](blocked_bloom::parts::BlockBuffer::reallocate)).
     pub fn reallocate(&mut self) {
         self.links.iter_mut().for_each(BloomFilter::reallocate);
         let mut links = Vec::new();

@@ -70,7 +70,7 @@ mod stored;
 pub use error::ScalableError;
 pub use filter::ScalableBloomFilter;
 pub use options::ScalableOptions;
-pub use stored::ScalableFormatError;
+pub use stored::{MAGIC, ScalableFormatError};
 
 /// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]

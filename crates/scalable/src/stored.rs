@@ -11,7 +11,8 @@ use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, Kernel, KeyHash
 use crate::filter::ScalableBloomFilter;
 use crate::options::ScalableOptions;
 
-const MAGIC: [u8; 8] = *b"\x89BBGROW\n";
+/// The first bytes of a stored filter.
+pub const MAGIC: [u8; 8] = *b"\x89BBGROW\n";
 const VERSION: u16 = 1;
 
 /// Where the header has which hash the keys have.

@@ -1,13 +1,15 @@
 //! What Ballista's scheduler, executors and clients must be given.
 //!
-//! One call each, with the feature `cluster` for the first two: `scheduler` and `executor` add it to a configuration, and [`connect`] makes a client's
-//! context. By hand that is:
+//! One call each, with the feature `cluster` for the first two: `scheduler` and `executor` add it
+//! to a configuration, and [`connect`] makes a client's context. By hand that is:
 //!
-//! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`], `override_session_builder`: [`session_state`],
-//!   `override_physical_codec`: [`BloomPhysicalCodec`].
-//! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`], `override_physical_codec`:
+//! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`],
+//!   `override_session_builder`: [`session_state`], `override_physical_codec`:
 //!   [`BloomPhysicalCodec`].
-//! - Client: a state of [`session_config`], and [`register_functions`] once the context is connected, which takes functions away.
+//! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`],
+//!   `override_physical_codec`: [`BloomPhysicalCodec`].
+//! - Client: a state of [`session_config`], and [`register_functions`] once the context is
+//!   connected, which takes functions away.
 
 use std::sync::Arc;
 
@@ -28,7 +30,8 @@ use crate::{
     bloom_filter_agg, bloom_filter_contains, with_functions,
 };
 
-/// Ballista's configuration with the settings of the filters: for clients, and for the scheduler, to which they are sent.
+/// Ballista's configuration with the settings of the filters: for clients, and for the scheduler,
+/// to which they are sent.
 ///
 /// ```
 /// use blocked_bloom_datafusion::ballista::session_config;
@@ -39,8 +42,8 @@ pub fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista().with_option_extension(BloomJoinOptions::default())
 }
 
-/// A session of the scheduler: the functions, for planning, and a [`BloomQueryPlanner`], which adds the rule with adaptive execution on
-/// and off.
+/// A session of the scheduler: the functions, for planning, and a [`BloomQueryPlanner`], which adds
+/// the rule with adaptive execution on and off.
 ///
 /// # Errors
 ///
@@ -99,8 +102,8 @@ pub fn executor(
     }
 }
 
-/// A client's context with the functions, connected to the scheduler at a URL such as `df://localhost:50050`, with a configuration made from
-/// [`session_config`].
+/// A client's context with the functions, connected to the scheduler at a URL such as
+/// `df://localhost:50050`, with a configuration made from [`session_config`].
 ///
 /// # Errors
 ///
@@ -112,7 +115,8 @@ pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext>
     Ok(context)
 }
 
-/// Adds the functions to a context. For clients after they have connected: connecting puts Ballista's own functions in place of a state's.
+/// Adds the functions to a context. For clients after they have connected: connecting puts
+/// Ballista's own functions in place of a state's.
 pub fn register_functions(context: &SessionContext) {
     context.register_udf(bloom_filter_contains().as_ref().clone());
     context.register_udaf(bloom_filter_agg().as_ref().clone());
@@ -124,10 +128,12 @@ pub struct BloomPhysicalCodec {
     ballista: BallistaPhysicalExtensionCodec,
 }
 
-/// What an encoded operator starts with. Ballista's own nodes are protobuf messages, none of which starts with this byte.
+/// What an encoded operator starts with. Ballista's own nodes are protobuf messages, none of which
+/// starts with this byte.
 const MAGIC: &[u8; 8] = b"\xffBBPROBE";
 
-/// An encoded function is not empty: else executors would share the one that they registered, and its open filters.
+/// An encoded function is not empty: else executors would share the one that they registered, and
+/// its open filters.
 const OF_ONE_PLAN: &[u8] = b"1";
 
 impl PhysicalExtensionCodec for BloomPhysicalCodec {

@@ -1,7 +1,8 @@
 //! What must hold of the build side of a join before its keys become a filter.
 //!
-//! Its plan runs a second time, for the filter. If the two runs may differ, the filter can lack keys of the run that is joined, and drop
-//! rows that have a partner. So only operators that are known to give the same rows each time are accepted, and every other is not.
+//! Its plan runs a second time, for the filter. If the two runs may differ, the filter can lack
+//! keys of the run that is joined, and drop rows that have a partner. So only operators that are
+//! known to give the same rows each time are accepted, and every other is not.
 
 use std::sync::Arc;
 
@@ -67,8 +68,9 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     Ok(reason)
 }
 
-/// The plan of the keys of a filter within the build side. The filter itself may differ from run to run in its false positives, which
-/// the join above it drops. Other uses of the aggregate may not: what is above them sees false positives.
+/// The plan of the keys of a filter within the build side. The filter itself may differ from run to
+/// run in its false positives, which the join above it drops. Other uses of the aggregate may not:
+/// what is above them sees false positives.
 fn keys_of(plan: &Plan) -> &Plan {
     let is_filter = |aggregate: &AggregateExec| {
         aggregate.aggr_expr().iter().all(|a| a.fun().name() == BLOOM_FILTER_AGG)
@@ -122,8 +124,8 @@ fn is_known(plan: &Plan) -> bool {
         || plan.is::<PlaceholderRowExec>()
 }
 
-/// Whether an aggregate is the same in whatever order its rows come, which differs from run to run: sums of floating-point numbers and
-/// first values are not.
+/// Whether an aggregate is the same in whatever order its rows come, which differs from run to run:
+/// sums of floating-point numbers and first values are not.
 fn is_independent_of_order(aggregate: &AggregateFunctionExpr) -> bool {
     match aggregate.fun().name() {
         "count" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" => true,
@@ -147,7 +149,8 @@ pub(crate) fn scan_predicate(plan: &Plan) -> Option<Arc<dyn PhysicalExpr>> {
     source.downcast_ref::<FileScanConfig>()?.file_source().filter()
 }
 
-/// Whether something in the plan drops rows. Without it the keys of a build side are all there are, and most rows are hits.
+/// Whether something in the plan drops rows. Without it the keys of a build side are all there are,
+/// and most rows are hits.
 pub(crate) fn is_selective(plan: &Plan) -> bool {
     plan.is::<FilterExec>()
         || plan.is::<BloomProbeExec>()
@@ -155,15 +158,16 @@ pub(crate) fn is_selective(plan: &Plan) -> bool {
         || plan.children().into_iter().any(is_selective)
 }
 
-/// Whether a window function is computed in the plan. Ballista may divide windows by ranges, and then plans no operator of two inputs
-/// above them.
+/// Whether a window function is computed in the plan. Ballista may divide windows by ranges, and
+/// then plans no operator of two inputs above them.
 pub(crate) fn has_window(plan: &Plan) -> bool {
     plan.is::<WindowAggExec>()
         || plan.is::<BoundedWindowAggExec>()
         || plan.children().into_iter().any(has_window)
 }
 
-/// Filters within the plan. Each doubles what is below it, so that a chain of them would grow exponentially.
+/// Filters within the plan. Each doubles what is below it, so that a chain of them would grow
+/// exponentially.
 pub(crate) fn filters_within(plan: &Plan) -> usize {
     let below: usize = plan.children().into_iter().map(filters_within).sum();
     below + usize::from(plan.is::<BloomProbeExec>())
@@ -186,8 +190,9 @@ pub(crate) fn estimate(plan: &Plan) -> Estimate {
     }
 }
 
-/// About how many keys the plan can have at most: the rows of the tables that they can come from. Unlike an estimate of what a predicate
-/// leaves, it is not too small by orders of magnitude; a key that combines columns of two tables can still have more values.
+/// About how many keys the plan can have at most: the rows of the tables that they can come from.
+/// Unlike an estimate of what a predicate leaves, it is not too small by orders of magnitude; a key
+/// that combines columns of two tables can still have more values.
 pub(crate) fn most_keys(plan: &Plan) -> Option<usize> {
     let children = plan.children();
     match children.as_slice() {

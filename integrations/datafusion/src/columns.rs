@@ -1,11 +1,14 @@
-//! Where the columns of a plan come from: how far down the keys of a join can be filtered, and the smallest plan that has them all.
+//! Where the columns of a plan come from: how far down the keys of a join can be filtered, and the
+//! smallest plan that has them all.
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_expr_common::physical_expr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -24,7 +27,8 @@ use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The one input that all these columns come from unchanged, and which of its columns they are. Outer joins may add NULL to them.
+/// The one input that all these columns come from unchanged, and which of its columns they are.
+/// Outer joins may add NULL to them.
 fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     let column =
         |expression: &Arc<dyn PhysicalExpr>| expression.downcast_ref::<Column>().map(Column::index);
@@ -64,7 +68,8 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     };
     let columns = mapped(projection)?;
     let fields = |child: usize| plan.children()[child].schema().fields().len();
-    // The columns of the left and of the right input in the join's own schema, before its projection.
+    // The columns of the left and of the right input in the join's own schema, before its
+    // projection.
     let (left, right) = match join_type {
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (fields(0), 0),
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (0, fields(1)),
@@ -79,9 +84,22 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     in_right.then(|| (1, columns.iter().map(|c| c - left).collect()))
 }
 
-/// Whether rows of the plan can be dropped by columns of this input below the plan as well as above it.
+/// Whether an operator computes something that is not determined by its rows, such as a number that
+/// counts calls.
+pub(crate) fn is_volatile(plan: &Plan) -> Result<bool> {
+    let mut volatile = false;
+    plan.apply_expressions(&mut |expression| {
+        volatile |= physical_expr::is_volatile(expression);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(volatile)
+}
+
+/// Whether rows of the plan, one of those that [`origin`] looks through, can be dropped by columns
+/// of this input below the plan as well as above it: not if it keeps the first rows, or numbers
+/// them.
 fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
-    if plan.fetch().is_some() {
+    if plan.fetch().is_some() || is_volatile(plan).unwrap_or(true) {
         return false;
     }
     let join_type = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
@@ -126,19 +144,21 @@ pub(crate) fn scan_of(plan: &Plan) -> &Plan {
     plan.children().first().map_or(plan, |input| scan_of(input))
 }
 
-/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no operator is between that the rows which are
-/// dropped have an influence on.
+/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no
+/// operator is between that the rows which are dropped have an influence on.
 #[derive(Debug)]
 pub(crate) struct Lowest {
     pub(crate) plan: Plan,
     /// Which columns they are there.
     pub(crate) columns: Vec<usize>,
-    /// The share of its rows that is taken to be left for the join, where others drop some: see [`LEFT_BY_JOIN`].
+    /// The share of its rows that is taken to be left for the join, where others drop some: see
+    /// [`LEFT_BY_JOIN`].
     pub(crate) left: f64,
 }
 
-/// The share of rows that a join with a reduced side is taken to leave, and predicates. Not estimates: with statistics of files alone nothing is
-/// known. Joins with a dimension of which a part is selected leave little, and what else is dropped then saves little. So does a value that
+/// The share of rows that a join with a reduced side is taken to leave, and predicates. Not
+/// estimates: with statistics of files alone nothing is known. Joins with a dimension of which a
+/// part is selected leave little, and what else is dropped then saves little. So does a value that
 /// is asked for, a tenth as in System R; what else there is leaves a half together.
 const LEFT_BY_JOIN: f64 = 0.1;
 const LEFT_BY_PREDICATE: f64 = 0.5;
@@ -222,8 +242,9 @@ pub(crate) fn with_lowest(plan: &Plan, columns: &[usize], replacement: Plan) -> 
     Ok(replacement)
 }
 
-/// The smallest part of a plan that has all values of these columns, and perhaps more: without the joins, groups and limits above the table that
-/// they come from. Whatever these do to a column, they add no value but NULL.
+/// The smallest part of a plan that has all values of these columns, and perhaps more: without the
+/// joins, groups and limits above the table that they come from. Whatever these do to a column,
+/// they add no value but NULL.
 pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
     match origin(plan, columns) {
         Some((input, below)) if !is_scan(plan) => source(plan.children()[input], &below),

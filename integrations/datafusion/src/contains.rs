@@ -21,15 +21,16 @@ pub const BLOOM_FILTER_CONTAINS: &str = "bloom_filter_contains";
 /// The field of the struct that a literal filter becomes.
 const SHARED: &str = "blocked_bloom_filter";
 
-/// Filters that one call of the function in a plan keeps open: more only if it looks up filters of a column.
+/// Filters that one call of the function in a plan keeps open: more only if it looks up filters of
+/// a column.
 const KEPT_OPEN: usize = 4;
 
-/// The function `bloom_filter_contains(filter, col)`: true where the value may be in the filter, false where it certainly is not, NULL
-/// where the value or the filter is NULL.
+/// The function `bloom_filter_contains(filter, col)`: true where the value may be in the filter,
+/// false where it certainly is not, NULL where the value or the filter is NULL.
 ///
-/// The filter is what [`bloom_filter_agg`](crate::bloom_filter_agg()) gave for a column of the same [`KeyType`], or a filter that another
-/// program built with [`KeyType::key_hash`]: a literal, a subquery of one row, or a column of filters. Several columns are passed as
-/// `struct(a, b)`.
+/// The filter is what [`bloom_filter_agg`](crate::bloom_filter_agg()) gave for a column of the same
+/// [`KeyType`], or a filter that another program built with [`KeyType::key_hash`]: a literal, a
+/// subquery of one row, or a column of filters. Several columns are passed as `struct(a, b)`.
 ///
 /// # Errors
 ///
@@ -37,9 +38,10 @@ const KEPT_OPEN: usize = 4;
 ///
 /// # Cost
 ///
-/// The hash of every value, and about one cache line of the filter. A literal is copied and verified once per plan. A subquery is evaluated
-/// once by DataFusion, and the filter copied for each batch; where the optimizer turns it into a join instead, as Ballista's does, the
-/// filter is repeated for every row: pass a literal there.
+/// The hash of every value, and about one cache line of the filter. A literal is copied and
+/// verified once per plan. A subquery is evaluated once by DataFusion, and the filter copied for
+/// each batch; where the optimizer turns it into a join instead, as Ballista's does, the filter is
+/// repeated for every row: pass a literal there.
 pub fn bloom_filter_contains() -> Arc<ScalarUDF> {
     Arc::new(function(false))
 }
@@ -129,8 +131,8 @@ impl ScalarUDFImpl for BloomFilterContains {
         Ok(format!("{BLOOM_FILTER_CONTAINS}({filter},{})", column.schema_name()))
     }
 
-    /// A literal binary value is cloned for each batch: it becomes one that is shared. And the plan gets a function whose open filters are
-    /// dropped with it.
+    /// A literal binary value is cloned for each batch: it becomes one that is shared. And the plan
+    /// gets a function whose open filters are dropped with it.
     fn simplify(
         &self,
         mut arguments: Vec<Expr>,
@@ -208,7 +210,8 @@ impl BloomFilterContains {
         Ok(Some(filter))
     }
 
-    /// Each value is looked up in the filter of its row. Rows that follow each other with the same filter are looked up together.
+    /// Each value is looked up in the filter of its row. Rows that follow each other with the same
+    /// filter are looked up together.
     fn row_by_row(
         &self,
         key: KeyType,

@@ -1,5 +1,5 @@
-//! What a filter costs and what it can save at most, from the rows of tables and the widths of columns: not from estimates of predicates, which
-//! are wrong by orders of magnitude.
+//! What a filter costs and what it can save at most, from the rows of tables and the widths of
+//! columns: not from estimates of predicates, which are wrong by orders of magnitude.
 
 use std::sync::Arc;
 
@@ -20,8 +20,9 @@ use crate::rule::is_likely_broadcast;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-// Nanoseconds of one core. From the star join of docs/datafusion.md: 20 M rows of 37 bytes take 0.42 s to be read and probed, and 3.4 s
-// (adaptive) to 7.4 s (static) to be shuffled and joined. What decides is their ratio.
+// Nanoseconds of one core. From the star join of docs/datafusion.md: 20 M rows of 37 bytes take
+// 0.42 s to be read and probed, and 3.4 s (adaptive) to 7.4 s (static) to be shuffled and joined.
+// What decides is their ratio.
 const SCAN_ROW: f64 = 5.0;
 const SCAN_BYTE: f64 = 0.4;
 const PREDICATE_ROW: f64 = 5.0;
@@ -149,11 +150,13 @@ pub(crate) struct Transport {
     pub(crate) bytes: u64,
 }
 
-/// A stage more is worth it from so many bytes on: it takes some hundredths of a second, in which gigabytes are merged.
+/// A stage more is worth it from so many bytes on: it takes some hundredths of a second, in which
+/// gigabytes are merged.
 const MERGE_FROM: u64 = 32 << 20;
 
-/// The bytes that a filter of `filter` bytes from `keys` keys, in as many partitions as there are `tasks`, is moved as. A partition's
-/// keys travel as hashes, 8 bytes each, until a filter is smaller.
+/// The bytes that a filter of `filter` bytes from `keys` keys, in as many partitions as there are
+/// `tasks`, is moved as. A partition's keys travel as hashes, 8 bytes each, until a filter is
+/// smaller.
 pub(crate) fn transport(filter: u64, keys: u64, tasks: u64, can_merge: bool) -> Transport {
     let partial = filter.saturating_mul(tasks).min(keys.saturating_mul(8));
     let direct = partial.saturating_mul(tasks);
@@ -176,7 +179,8 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// Of a filter whose keys come from a second run of `build`, and which drops rows of `point`, that are shuffled as rows of `probed`.
+    /// Of a filter whose keys come from a second run of `build`, and which drops rows of `point`,
+    /// that are shuffled as rows of `probed`.
     pub(crate) fn of(
         build: &Plan,
         point: &Lowest,
@@ -196,7 +200,8 @@ impl Balance {
         })
     }
 
-    /// Whether the cost with a filter that is moved so is at most this share of what is saved, in time and in bytes.
+    /// Whether the cost with a filter that is moved so is at most this share of what is saved, in
+    /// time and in bytes.
     pub(crate) fn allows(&self, share: f64, transport: Transport) -> bool {
         self.share(transport) <= share
     }

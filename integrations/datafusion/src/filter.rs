@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blocked_bloom::{BloomFilter, FilterContents, FilterOptions, MergeError, Params, Sizing};
+use blocked_bloom::{BloomFilter, Filter, FilterContents, FilterOptions, MergeError, Params, Sizing};
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer};
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
@@ -16,8 +16,8 @@ pub(crate) const MOST_BYTES: u64 = 1 << 30;
 
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
-/// Filters that were opened (copied and their checksums verified) in this process so far. For dashboards and tests: one per query and
-/// filter is expected, never one per batch.
+/// Filters that were opened (copied and their checksums verified) in this process so far. For
+/// dashboards and tests: one per query and filter is expected, never one per batch.
 pub fn filters_opened() -> u64 {
     OPENED.load(Ordering::Relaxed)
 }
@@ -43,7 +43,8 @@ pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFi
     stored.to_filter().map_err(failed(function))
 }
 
-/// Looks up every value of an array: NULL where it is NULL. The filter writes the words that the answer is made of.
+/// Looks up every value of an array: NULL where it is NULL. The filter writes the words that the
+/// answer is made of.
 pub(crate) fn look_up(
     filter: &BloomFilter,
     array: &ArrayRef,
@@ -81,7 +82,8 @@ impl Size {
     }
 }
 
-/// The keys of one group so far: their hashes while these take fewer bytes than a filter, then the filter.
+/// The keys of one group so far: their hashes while these take fewer bytes than a filter, then the
+/// filter.
 #[derive(Debug)]
 pub(crate) struct Collector {
     key: KeyType,
@@ -118,7 +120,8 @@ impl Collector {
                 if before.len() <= most {
                     return Ok(());
                 }
-                // Keys that repeat are worth a sort when it halves them, so that a sort is paid by as many new keys.
+                // Keys that repeat are worth a sort when it halves them, so that a sort is paid by
+                // as many new keys.
                 before.sort_unstable();
                 before.dedup();
                 if before.len() > most / 2 {
@@ -207,7 +210,8 @@ impl Collector {
                 Ok(filter.to_bytes())
             }
             Keys::Filter(filter) => {
-                // A copy: more keys may follow, as in windows, and filters of other partitions, which have the full shape.
+                // A copy: more keys may follow, as in windows, and filters of other partitions,
+                // which have the full shape.
                 let mut smaller = filter.to_filter().map_err(failed(NAME))?;
                 smaller.shrink_to_false_positive_rate(self.rate).map_err(failed(NAME))?;
                 Ok(smaller.to_bytes())

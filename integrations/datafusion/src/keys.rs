@@ -1,8 +1,9 @@
 //! From the values of Arrow arrays to hashes of keys.
 //!
-//! A key is a canonical form of its value, so that values which SQL calls equal have equal hashes whatever array they lie in: integers
-//! of every width are one type of key, and so are strings and binary values of every layout. The type of the key is the seed of the
-//! hash, which a stored filter names: a filter of strings is never looked up with integers, which would answer "absent".
+//! A key is a canonical form of its value, so that values which SQL calls equal have equal hashes
+//! whatever array they lie in: integers of every width are one type of key, and so are strings and
+//! binary values of every layout. The type of the key is the seed of the hash, which a stored
+//! filter names: a filter of strings is never looked up with integers, which would answer "absent".
 
 use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::NullBuffer;
@@ -14,7 +15,8 @@ use blocked_bloom::{HashError, KeyHash, KeyHasher};
 /// Keys that are brought into their canonical form at a time: 8 KiB of stack.
 const AT_ONCE: usize = 1024;
 
-/// What the values of a column are as keys: the type that a filter was built with and must be looked up with.
+/// What the values of a column are as keys: the type that a filter was built with and must be
+/// looked up with.
 ///
 /// | columns | key | seed |
 /// |---|---|---|
@@ -30,8 +32,8 @@ const AT_ONCE: usize = 1024;
 /// | `Struct`: several columns | the hashes of its fields, 8 bytes each | XXH3-64 of their seeds, 8 bytes each |
 /// | `Dictionary` | as its values | as its values |
 ///
-/// Units are 0 for seconds, 1 for milliseconds, 2 for microseconds, 3 for nanoseconds. The hash is XXH3-64 with that seed, numbers are
-/// little-endian. A struct with a field that is NULL is NULL.
+/// Units are 0 for seconds, 1 for milliseconds, 2 for microseconds, 3 for nanoseconds. The hash is
+/// XXH3-64 with that seed, numbers are little-endian. A struct with a field that is NULL is NULL.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -58,7 +60,8 @@ impl KeyType {
     ///
     /// # Errors
     ///
-    /// A planning error naming the type if its values have no canonical form: lists, maps, unions, intervals, run-end encoding, `Null`.
+    /// A planning error naming the type if its values have no canonical form: lists, maps, unions,
+    /// intervals, run-end encoding, `Null`.
     pub fn of(column: &DataType) -> Result<Self> {
         let with = |number: u64, parameter: u64| number | parameter << 8;
         let seed = match column {
@@ -152,11 +155,11 @@ fn unit_number(unit: &TimeUnit) -> u64 {
     }
 }
 
-/// Hashes every value of an array, replacing what `hashes` held, and returns which values are valid. The hashes of those that are NULL
-/// mean nothing.
+/// Hashes every value of an array, replacing what `hashes` held, and returns which values are
+/// valid. The hashes of those that are NULL mean nothing.
 ///
-/// Buffers of integers, strings and binary values are hashed as they are, without a slice for each row; other types in their canonical
-/// form, a thousand at a time.
+/// Buffers of integers, strings and binary values are hashed as they are, without a slice for each
+/// row; other types in their canonical form, a thousand at a time.
 ///
 /// # Errors
 ///

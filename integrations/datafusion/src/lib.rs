@@ -1,8 +1,9 @@
 //! [`blocked-bloom`](blocked_bloom) filters in [DataFusion](datafusion) and Ballista.
 //!
-//! - As functions of SQL and DataFrames: [`bloom_filter_agg`](bloom_filter_agg()) and [`bloom_filter_contains`](bloom_filter_contains()).
-//! - As join pre-filters: [`BloomJoinRule`] drops rows without a partner before they are shuffled, which in a cluster means before they
-//!   cross the network.
+//! - As functions of SQL and DataFrames: [`bloom_filter_agg`](bloom_filter_agg()) and
+//!   [`bloom_filter_contains`](bloom_filter_contains()).
+//! - As join pre-filters: [`BloomJoinRule`] drops rows without a partner before they are shuffled,
+//!   which in a cluster means before they cross the network.
 //!
 //! ```
 //! use blocked_bloom_datafusion::with_bloom_filters;
@@ -48,10 +49,11 @@ pub use planner::BloomQueryPlanner;
 pub use probe::BloomProbeExec;
 pub use rule::{BloomJoinRule, RULE_NAME};
 
-/// Adds the functions and the rule to a session of DataFusion, and the settings of the rule to its configuration, unless it has them. Its tables
-/// stay; statements that it prepared are dropped.
+/// Adds the functions and the rule to a session of DataFusion, and the settings of the rule to its
+/// configuration, unless it has them. Its tables stay; statements that it prepared are dropped.
 ///
-/// Sessions of Ballista's scheduler are made by [`ballista::session_state`] instead: its adaptive planner replaces the rules.
+/// Sessions of Ballista's scheduler are made by [`ballista::session_state`] instead: its adaptive
+/// planner replaces the rules.
 pub fn with_bloom_filters(state: SessionState) -> SessionState {
     let state = with_functions(state);
     let mut rules = state.physical_optimizers().to_vec();
@@ -68,7 +70,8 @@ pub fn with_bloom_filters(state: SessionState) -> SessionState {
 /// Adds the functions to a session, and the settings.
 pub(crate) fn with_functions(state: SessionState) -> SessionState {
     let id = state.session_id().to_string();
-    // The builder's configuration, not the state's: by that one a new catalog would take the place of the state's, with its tables.
+    // The builder's configuration, not the state's: by that one a new catalog would take the place
+    // of the state's, with its tables.
     let mut builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
     let config = builder.config().get_or_insert_default();
     if config.options().extensions.get::<BloomJoinOptions>().is_none() {
@@ -83,3 +86,12 @@ pub(crate) fn with_functions(state: SessionState) -> SessionState {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
+/// A defect of the engine, as it is to be reported: its program fails once the engine is mended.
+#[cfg(doctest)]
+#[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
+mod dynamic_filter_below_limit {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../upstream/order-lost-below-limit.md")]
+mod order_lost_below_limit {}

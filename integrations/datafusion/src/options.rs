@@ -22,7 +22,8 @@ pub enum Enabled {
     True,
     /// Nowhere.
     False,
-    /// Where rows cross a network and the filter costs little of what it can save (`bloom_join.max_cost`): never in one process.
+    /// Where rows cross a network and the filter costs little of what it can save
+    /// (`bloom_join.max_cost`): never in one process.
     Auto,
 }
 
@@ -49,8 +50,8 @@ impl fmt::Display for Enabled {
     }
 }
 
-/// The settings, their types and defaults. Unlike `extensions_options!` of DataFusion, entries have their whole name, by which
-/// Ballista's clients send them.
+/// The settings, their types and defaults. Unlike `extensions_options!` of DataFusion, entries have
+/// their whole name, by which Ballista's clients send them.
 macro_rules! options {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr;)+) => {
         /// Settings of the join pre-filters, in SQL `SET bloom_join.enabled = false` and so on.
@@ -114,24 +115,29 @@ macro_rules! options {
 }
 
 options! {
-    /// Whether filters are put before shuffles: `true`, `false`, or `auto`, where `max_cost` decides, and never in one process.
+    /// Whether filters are put before shuffles: `true`, `false`, or `auto`, where `max_cost`
+    /// decides, and never in one process.
     enabled: Enabled = Enabled::Auto;
-    /// With `auto`, most that a filter may cost: this share of the time and of the bytes that it saves if it drops every row.
+    /// With `auto`, most that a filter may cost: this share of the time and of the bytes that it
+    /// saves if it drops every row.
     max_cost: f64 = 0.25;
     /// The false-positive rate that filters are sized for, above 0 and below 1.
     false_positive_rate: f64 = 0.01;
-    /// Most bytes of one filter. Ballista's messages of 16 MiB must hold one, so that more than 12 MiB mean 12 MiB there.
+    /// Most bytes of one filter. Ballista's messages of 16 MiB must hold one, so that more than 12
+    /// MiB mean 12 MiB there.
     max_filter_bytes: u64 = 8 << 20;
-    /// Most bytes of filters that all tasks read together: partial ones of each partition of the build side, or a merged one, in each of
-    /// `target_partitions` tasks.
+    /// Most bytes of filters that all tasks read together: partial ones of each partition of the
+    /// build side, or a merged one, in each of `target_partitions` tasks.
     max_bytes_read: u64 = 1 << 30;
     /// Keys that a filter is sized for where the rows of the build side are not known.
     default_keys: u64 = 1_000_000;
     /// A side of fewer rows is not probed. Where the number is not known, it is.
     min_probe_rows: u64 = 100_000;
-    /// While more than this share of the rows of a partition are hits, only samples of them are probed.
+    /// While more than this share of the rows of a partition are hits, only samples of them are
+    /// probed.
     stop_above: f64 = 0.9;
-    /// A filter that would have a higher false-positive rate within `max_filter_bytes` is not built.
+    /// A filter that would have a higher false-positive rate within `max_filter_bytes` is not
+    /// built.
     max_false_positive_rate: f64 = 0.25;
     /// Also filter where the build side is likely to be broadcast, which avoids the shuffle itself.
     despite_broadcast: bool = false;

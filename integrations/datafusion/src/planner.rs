@@ -12,9 +12,11 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::rule::{BloomJoinRule, RULE_NAME};
 
-/// A query planner that puts the [`BloomJoinRule`] before the rules of the session, whatever they are, and lets another planner plan.
+/// A query planner that puts the [`BloomJoinRule`] before the rules of the session, whatever they
+/// are, and lets another planner plan.
 ///
-/// Ballista's adaptive planner gives each job's session physical rules of its own and keeps its query planner.
+/// Ballista's adaptive planner gives each job's session physical rules of its own and keeps its
+/// query planner.
 #[derive(Debug)]
 pub struct BloomQueryPlanner {
     inner: Arc<dyn QueryPlanner + Send + Sync>,

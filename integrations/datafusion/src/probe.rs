@@ -33,31 +33,36 @@ use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use crate::filter::{failed, look_up, open};
 use crate::keys::KeyType;
-use crate::scan::{Counts, with_row_filter};
+use crate::scan::{Counts, has_limit, with_row_filter};
 
 const NAME: &str = "BloomProbeExec";
 
 /// Rows of a partition by which its share of hits is judged.
 const SAMPLE_ROWS: usize = 32 * 1024;
 
-/// Samples that pass unprobed after one in which nearly everything was a hit, before the next is taken: probing in vain costs a
-/// seventeenth of what it would.
+/// Samples that pass unprobed after one in which nearly everything was a hit, before the next is
+/// taken: probing in vain costs a seventeenth of what it would.
 const SAMPLES_SKIPPED: usize = 16;
 
-/// Drops the rows of its first input whose key is certainly not in a filter, which is the one row of its second input. A key that is NULL,
-/// or is NULL in one of its columns, is dropped: it has no partner in a join where NULL equals nothing.
+/// Drops the rows of its first input whose key is certainly not in a filter, which is the one row
+/// of its second input. A key that is NULL, or is NULL in one of its columns, is dropped: it has no
+/// partner in a join where NULL equals nothing.
 ///
-/// The filter is collected in one partition: Ballista makes a stage of what is below its `CoalescePartitionsExec`, and gives every task
-/// of the first input all of it. Schema, statistics, order and partitioning are those of the first input, which must stay the first: the engine's
+/// The filter is collected in one partition: Ballista makes a stage of what is below its
+/// `CoalescePartitionsExec`, and gives every task of the first input all of it. Schema, statistics,
+/// order and partitioning are those of the first input, which must stay the first: the engine's
 /// sort pushdown takes column `n` of an operator for column `n` of its inputs, one after the other.
 ///
-/// Where the first input is a scan that takes row filters, as one of Parquet does with `datafusion.execution.parquet.pushdown_filters`, the
-/// filter is put there when it is known.
+/// Where the first input is a scan that takes row filters, as one of Parquet does with
+/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there when it is known; not
+/// if the scan, or an operator above it, ends after some rows, or computes what rows do not
+/// determine. Limits from above stay above.
 ///
-/// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a million rows of each partition.
+/// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a
+/// million rows of each partition.
 ///
-/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read the filter), `filter_time` (waiting for
-/// the filter), `probe_time`.
+/// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
+/// the filter), `filter_time` (waiting for the filter), `probe_time`.
 #[derive(Debug)]
 pub struct BloomProbeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -70,20 +75,23 @@ pub struct BloomProbeExec {
     opening: Arc<Mutex<Option<Opening>>>,
 }
 
-/// The filter that partitions wait for together. None of them owns it: if one is dropped, another goes on with it.
+/// The filter that partitions wait for together. None of them owns it: if one is dropped, another
+/// goes on with it.
 type Opening = Shared<BoxFuture<'static, Result<Opened, Arc<DataFusionError>>>>;
 
-/// The filter, and the input with the filter in its scan, if that takes it. All partitions execute one input: a scan's partitions may share
-/// what is left to read.
+/// The filter, and the input with the filter in its scan, if that takes it. All partitions execute
+/// one input: a scan's partitions may share what is left to read.
 type Opened = (Arc<BloomFilter>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
-    /// Probes `input` with the filter that is the one row of the one column of `filter`, by the key in these columns of `input`, in
-    /// the order in which the filter has them. Rows pass unprobed while more than `stop_above` of them are hits.
+    /// Probes `input` with the filter that is the one row of the one column of `filter`, by the key
+    /// in these columns of `input`, in the order in which the filter has them. Rows pass unprobed
+    /// while more than `stop_above` of them are hits.
     ///
     /// # Errors
     ///
-    /// A planning error if there is no such column, its values cannot be keys, or the filter is no binary column.
+    /// A planning error if there is no such column, its values cannot be keys, or the filter is no
+    /// binary column.
     pub fn try_new(
         input: Arc<dyn ExecutionPlan>,
         filter: Arc<dyn ExecutionPlan>,
@@ -166,7 +174,8 @@ fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     }
 }
 
-/// Keys of other partitions would be dropped: that planners keep to the distribution that operators require is checked here once more.
+/// Keys of other partitions would be dropped: that planners keep to the distribution that operators
+/// require is checked here once more.
 fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let partitions = plan.properties().partitioning.partition_count();
     if partitions != 1 {
@@ -290,8 +299,8 @@ impl Probe {
     }
 }
 
-/// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to nothing, and one that drops the rows
-/// of another part of the input is found again.
+/// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to
+/// nothing, and one that drops the rows of another part of the input is found again.
 #[derive(Debug)]
 pub(crate) struct Gate {
     stop_above: f64,
@@ -393,8 +402,8 @@ impl ExecutionPlan for BloomProbeExec {
         self.replace_children(children, options)
     }
 
-    // Without statistics an adaptive planner knows nothing of the probed side: it would not change the sides of a join, nor broadcast
-    // the smaller one.
+    // Without statistics an adaptive planner knows nothing of the probed side: it would not change
+    // the sides of a join, nor broadcast the smaller one.
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
         vec![ChildStats::At(partition), ChildStats::Skip]
     }
@@ -407,12 +416,19 @@ impl ExecutionPlan for BloomProbeExec {
         Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
     }
 
+    // By this and the next, and as it takes no `fetch`, limits stay above: of the first rows of the
+    // input, fewer would be left.
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::LowerEqual
     }
 
-    // Filters from above may be applied below: this operator only drops rows, whichever they are. They find their columns by name there, so
-    // names must not repeat.
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    // Filters from above may be applied below: this operator only drops rows, whichever they are.
+    // Not below a limit, which the engine's scans do not refuse. They find their columns by name
+    // there, so names must not repeat.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
@@ -423,7 +439,7 @@ impl ExecutionPlan for BloomProbeExec {
         let schema = self.input.schema();
         let mut names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
         names.sort();
-        let input = match names.is_sorted_by(|a, b| a < b) {
+        let input = match names.is_sorted_by(|a, b| a < b) && !has_limit(&self.input) {
             true => ChildFilterDescription::from_child(&parent_filters, &self.input)?,
             false => none.clone(),
         };

@@ -35,16 +35,20 @@ type Plan = Arc<dyn ExecutionPlan>;
 /// The name of the rule among a session's physical optimizer rules.
 pub const RULE_NAME: &str = "bloom_join";
 
-/// Puts a [`BloomProbeExec`] on a side of a join, so that rows without a partner are dropped before they are shuffled.
+/// Puts a [`BloomProbeExec`] on a side of a join, so that rows without a partner are dropped before
+/// they are shuffled.
 ///
-/// Which side: of an inner or semi join either, of a left or right join the one whose rows need a partner. Of full, anti and mark joins,
-/// of joins where NULL equals NULL, and of those that are aware of NULL, none.
+/// Which side: of an inner or semi join either, of a left or right join the one whose rows need a
+/// partner. Of full, anti and mark joins, of joins where NULL equals NULL, and of those that are
+/// aware of NULL, none.
 ///
-/// When: the other side, whose keys become the filter, drops rows itself, and gives the same rows when it runs again; the filter stays
-/// below its limits; the probed side is large; and no broadcast is to be expected. The settings are [`BloomJoinOptions`]. Reasons
-/// against are logged by the crate `log` at the level `debug`.
+/// When: the other side, whose keys become the filter, drops rows itself, and gives the same rows
+/// when it runs again; the filter stays below its limits; the probed side is large; and no
+/// broadcast is to be expected. The settings are [`BloomJoinOptions`]. Reasons against are logged
+/// by the crate `log` at the level `debug`.
 ///
-/// The rule must run before the others: they take filters away (into scans) and shuffles apart. [`with_bloom_filters`] puts it there.
+/// The rule must run before the others: they take filters away (into scans) and shuffles apart.
+/// [`with_bloom_filters`] puts it there.
 ///
 /// [`with_bloom_filters`]: crate::with_bloom_filters
 #[derive(Debug, Default)]
@@ -116,14 +120,16 @@ impl Side {
     }
 }
 
-/// A table whose rows without a partner in another table a join of the query drops, so that a filter of its keys need not have theirs.
+/// A table whose rows without a partner in another table a join of the query drops, so that a
+/// filter of its keys need not have theirs.
 struct Reduction {
     table: Plan,
     columns: Vec<usize>,
     by: Side,
 }
 
-/// The tables that other tables reduce, by whichever join of the query: one that has a filter, or one above or below it.
+/// The tables that other tables reduce, by whichever join of the query: one that has a filter, or
+/// one above or below it.
 fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
     let mut reductions = Vec::new();
     let mut tables: Vec<Plan> = Vec::new();
@@ -152,7 +158,8 @@ fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
     Ok(reductions)
 }
 
-/// Hops from table to table, each of which reduces the next: predicate transfer in two passes at most.
+/// Hops from table to table, each of which reduces the next: predicate transfer in two passes at
+/// most.
 const MOST_HOPS: usize = 2;
 
 /// What decisions are made from.
@@ -174,7 +181,8 @@ impl Planner<'_> {
         if drop_left {
             directions.push((&right, &left));
         }
-        // The larger side first; if its rows are not known, the right one, which hash joins probe with.
+        // The larger side first; if its rows are not known, the right one, which hash joins probe
+        // with.
         directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
         for (build, probed) in directions {
             match self.plan_filter(build, probed, broadcasts)? {
@@ -196,7 +204,8 @@ impl Planner<'_> {
         Ok(None)
     }
 
-    /// The table with the filter of the smallest table that reduces it, if that is smaller and has something that drops rows.
+    /// The table with the filter of the smallest table that reduces it, if that is smaller and has
+    /// something that drops rows.
     fn reduced(&self, table: &Side, hops: usize) -> Result<Option<Side>> {
         if hops == 0 || filters_within(&table.plan) > 0 {
             return Ok(None);
@@ -258,7 +267,8 @@ impl Planner<'_> {
         if has_window(&probed.plan) {
             return Ok(Err("window functions are computed in the probed side".into()));
         }
-        // The table that the keys come from has all of them, and reading it again costs least. If nothing drops rows there, the whole side.
+        // The table that the keys come from has all of them, and reading it again costs least. If
+        // nothing drops rows there, the whole side.
         let table = build.table();
         let is_whole = Arc::ptr_eq(&table.plan, &build.plan);
         let mut candidates: Vec<Side> = self.reduced(&table, MOST_HOPS)?.into_iter().collect();
@@ -362,8 +372,9 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
             of => of.is_nested(),
         }
     };
-    // Keys that are no columns are left to the join: a filter of the others drops fewer rows, and still none that has a partner. So are
-    // columns that are structs: to a join, NULL within one equals NULL.
+    // Keys that are no columns are left to the join: a filter of the others drops fewer rows, and
+    // still none that has a partner. So are columns that are structs: to a join, NULL within one
+    // equals NULL.
     let pairs = on.iter().filter_map(|(l, r)| Some((column(l)?, column(r)?)));
     let pairs = pairs.filter(|(l, r)| !is_struct(left, l) && !is_struct(right, r));
     let (left_columns, right_columns): (Vec<_>, Vec<_>) = pairs.unzip();
@@ -375,7 +386,8 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     Some((join_type, side(left, left_columns), side(right, right_columns)))
 }
 
-/// Whether the engine will give every task the whole build side, as far as estimates tell: it then shuffles nothing.
+/// Whether the engine will give every task the whole build side, as far as estimates tell: it then
+/// shuffles nothing.
 pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
     let (bytes, rows) = broadcast_thresholds(config);
     match (build.bytes, build.rows) {
@@ -396,7 +408,8 @@ fn is_cluster(config: &ConfigOptions) -> bool {
     false
 }
 
-/// Whether Ballista chooses the kind of join while the query runs. Else a sort-merge join stays one, and shuffles.
+/// Whether Ballista chooses the kind of join while the query runs. Else a sort-merge join stays
+/// one, and shuffles.
 fn is_adaptive(config: &ConfigOptions) -> bool {
     #[cfg(feature = "ballista")]
     if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
@@ -422,6 +435,9 @@ fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
 #[cfg(feature = "ballista")]
 const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 
+/// The lowest false-positive rate that a filter of any number of keys can have.
+const LOWEST_RATE: f64 = 2e-9;
+
 /// What the filter is sized for, and how it is moved, or why it would be too large or too full.
 fn size(
     build: &Side,
@@ -430,8 +446,7 @@ fn size(
     config: &ConfigOptions,
 ) -> Result<(Size, Transport), String> {
     let rate = options.false_positive_rate;
-    let sizing = Sizing::FalsePositiveRate(rate);
-    if rate > 0.0 && rate < 1.0 && sizing.clamped() != sizing {
+    if rate > 0.0 && rate < LOWEST_RATE {
         return Err(format!(
             "a false-positive rate of {rate} is out of reach (bloom_join.false_positive_rate)"
         ));
@@ -456,8 +471,8 @@ fn size(
         Err(error) if !(rate > 0.0 && rate < 1.0) => return Err(error.to_string()),
         _ => {}
     }
-    // Too large for every row of the tables. If as few are left as is estimated, a smaller filter will do; if not, it fills up,
-    // which the share of hits tells while the query runs.
+    // Too large for every row of the tables. If as few are left as is estimated, a smaller filter
+    // will do; if not, it fills up, which the share of hits tells while the query runs.
     let likely = build.estimate.rows.map_or(keys, |rows| (rows as u64).min(keys)).max(1);
     let mut expected_keys = likely;
     loop {
@@ -474,7 +489,8 @@ fn size(
                     options.max_false_positive_rate
                 ));
             }
-            // Down in steps of 3 %: the rate of what is built is then higher than configured, as allowed above.
+            // Down in steps of 3 %: the rate of what is built is then higher than configured, as
+            // allowed above.
             _ if expected_keys > 1 => expected_keys -= (expected_keys / 32).max(1),
             _ => {
                 return Err(format!(
@@ -486,8 +502,9 @@ fn size(
     }
 }
 
-/// The plan of the filter: one row of one column, from a second run of the build side that has only its keys. If partial filters are merged
-/// before they are read, a build side without rows gives no row.
+/// The plan of the filter: one row of one column, from a second run of the build side that has only
+/// its keys. If partial filters are merged before they are read, a build side without rows gives no
+/// row.
 fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -> Result<Plan> {
     let key = |(number, column): (usize, &Column)| {
         let expression: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
@@ -531,7 +548,8 @@ fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -
         Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregate, vec![None], input, schema)?))
     };
     if merged {
-        // One group, so that one task gets the partial filters of all partitions by the shuffle of a group-by.
+        // One group, so that one task gets the partial filters of all partitions by the shuffle of
+        // a group-by.
         let all =
             |at| vec![(Arc::new(Column::new("all", at)) as Arc<dyn PhysicalExpr>, "all".into())];
         let partial = step(AggregateMode::Partial, all(count), keys)?;
@@ -575,7 +593,8 @@ mod tests {
         assert!(in_one_process > 14 << 20, "{in_one_process}");
         assert!(bytes(Precision::Absent, &config).unwrap() < 2 << 20, "the default, 1 M keys");
         assert!(bytes(Precision::Inexact(usize::MAX), &config).unwrap_err().contains("rate"));
-        // What tasks read together: 256 partial filters in each of 256 tasks, of at most 8 bytes for each key.
+        // What tasks read together: 256 partial filters in each of 256 tasks, of at most 8 bytes
+        // for each key.
         config.execution.target_partitions = 256;
         assert!(bytes(Precision::Inexact(500_000), &config).is_ok());
         assert!(bytes(Precision::Inexact(700_000), &config).is_err());

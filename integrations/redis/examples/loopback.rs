@@ -1,6 +1,8 @@
-//! `cargo run --locked --release --example loopback [keys]`: commands over loopback, by one client, against a server of its own with a filter of 10
-//! million keys: 1,000 keys by `BF.MEXISTS`, by `BF.EXISTS` in a pipeline, and beside them what the filter
-//! itself takes for them in this program, and `MGET` of as many keys that are not there. Rounds are interleaved, so that noise affects all cases alike.
+//! `cargo run --locked --release --example loopback [keys]`: commands over loopback, by one client,
+//! against a server of its own with a filter of 10 million keys: 1,000 keys by `BF.MEXISTS`, by
+//! `BF.EXISTS` in a pipeline, and beside them what the filter itself takes for them in this
+//! program, and `MGET` of as many keys that are not there. Rounds are interleaved, so that noise
+//! affects all cases alike.
 
 #[path = "shared/client.rs"]
 mod client;
@@ -67,7 +69,8 @@ fn main() {
         let [bytes]: [u64; 1] = call(&mut connection, &["BF.INFO", name, "SIZE"]);
         let per_key = start.elapsed().as_nanos() as f64 / keys as f64;
         println!(
-            "{name}: {keys} keys, {links} links, {:.1} MB; BF.MADD of {BATCH}: {per_key:.0} ns a key",
+            "{name}: {keys} keys, {links} links, {:.1} MB; BF.MADD of {BATCH}: \
+             {per_key:.0} ns a key",
             bytes as f64 / 1e6
         );
         measure(&mut connection, &mut client, name, keys, items);
@@ -86,7 +89,8 @@ fn measure(connection: &mut Connection, client: &mut Client, name: &str, keys: u
         ["BF.MEXISTS", "BF.EXISTS, pipelined", "the filter alone, a batch", "MGET of nothing"];
     let mut cases = names.map(|name| Case { name, times: Vec::new() });
     for round in 0..ROUNDS as u64 {
-        // Half of them are there. Cases have keys of their own, so that none finds lines in the cache that another one brought.
+        // Half of them are there. Cases have keys of their own, so that none finds lines in the
+        // cache that another one brought.
         let batch = |case: u64| -> Vec<[u8; 16]> {
             let number = 2 * round + case;
             let first = number * BATCH * 47 % (keys - BATCH);
@@ -132,7 +136,9 @@ fn measure(connection: &mut Connection, client: &mut Client, name: &str, keys: u
     println!("{:<32}{:>12}{within:>12.1}{within:>14.1}", "within the server: BF.MEXISTS", "");
     println!("{:<32}{:>12}{alone:>12.1}{alone:>14.1}", "within the server: BF.EXISTS", "");
     println!(
-        "BF.MEXISTS {:.1} times as fast as pipelined BF.EXISTS (least {:.1}); the filter is {:.1} % of the command, {:.1} % of its time within the server",
+        "BF.MEXISTS {:.1} times as fast as pipelined BF.EXISTS (least {:.1}); \
+         the filter is {:.1} % of the command, \
+         {:.1} % of its time within the server",
         cases[1].median() / cases[0].median(),
         cases[1].least() / cases[0].least(),
         100.0 * cases[2].median() / cases[0].median(),

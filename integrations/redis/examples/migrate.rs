@@ -1,4 +1,5 @@
-//! `compare.sh`, or `cargo run --locked --release --example migrate PATH-OF-REDISBLOOM.SO`: what README.md says of coming from RedisBloom, with both modules.
+//! `compare.sh`, or `cargo run --locked --release --example migrate PATH-OF-REDISBLOOM.SO`: what
+//! README.md says of coming from RedisBloom, with both modules.
 
 #[path = "../tests/suite/server.rs"]
 mod server;

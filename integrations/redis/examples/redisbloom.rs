@@ -1,9 +1,11 @@
-//! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO [keys]`: CPU time of two servers, one with this module and one
-//! with RedisBloom, for commands of few items, by one client that sends many of them in a pipeline.
+//! `compare.sh`, or `cargo run --locked --release --example redisbloom PATH-OF-REDISBLOOM.SO
+//! [keys]`: CPU time of two servers, one with this module and one with RedisBloom, for commands of
+//! few items, by one client that sends many of them in a pipeline.
 //!
-//! The time is what the kernel counts for the server's threads, user and system. Both servers run on one CPU, the client on another, where `taskset` can say so:
-//! CPUs of a guest differ. Rounds are interleaved, so that noise affects both alike; every round has keys of its own, and the other module goes first. The
-//! ratio is the median of those of the rounds.
+//! The time is what the kernel counts for the server's threads, user and system. Both servers run
+//! on one CPU, the client on another, where `taskset` can say so: CPUs of a guest differ. Rounds
+//! are interleaved, so that noise affects both alike; every round has keys of its own, and the
+//! other module goes first. The ratio is the median of those of the rounds.
 
 #[path = "shared/client.rs"]
 mod client;
@@ -77,7 +79,8 @@ fn first_add(modules: &mut [Module; 2]) {
     let most = times.each_ref().map(|times| times.iter().copied().fold(0.0, f64::max));
     let [ours, theirs] = times.map(median);
     println!(
-        "us until the first key of a filter for 300 million is added: {ours:.0} (at most {:.0}); RedisBloom {theirs:.0} ({:.0})",
+        "us until the first key of a filter for 300 million is added: \
+         {ours:.0} (at most {:.0}); RedisBloom {theirs:.0} ({:.0})",
         most[0], most[1]
     );
 }

@@ -1,10 +1,11 @@
 //! Memory from the server, so that `used_memory` and `maxmemory` count what filters take.
 //!
-//! `redis_module::alloc::RedisAlloc` is not used for two reasons: it takes memory by `RedisModule_Alloc`, which ends the server when there is none,
-//! where a filter that is too large has to be an error; and it relies on the server's allocator to align what is a multiple of the alignment, as
-//! jemalloc does and others do not.
+//! `redis_module::alloc::RedisAlloc` is not used for two reasons: it takes memory by
+//! `RedisModule_Alloc`, which ends the server when there is none, where a filter that is too large
+//! has to be an error; and it relies on the server's allocator to align what is a multiple of the
+//! alignment, as jemalloc does and others do not.
 
-use std::alloc::{GlobalAlloc, Layout};
+use std::alloc::{GlobalAlloc, Layout, realloc};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,8 +18,8 @@ const SERVER_ALIGN: usize = 8;
 /// What blocks are aligned to.
 const LINE: usize = 64;
 
-/// Whether the server's allocator aligns to [`LINE`] what is a multiple of it: whoever looks first decides, and it never changes, since memory is given back as it
-/// was taken.
+/// Whether the server's allocator aligns to [`LINE`] what is a multiple of it: whoever looks first
+/// decides, and it never changes, since memory is given back as it was taken.
 static ALIGNS_LINES: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const NO: u8 = 1;
@@ -34,8 +35,9 @@ pub(crate) struct ServerMemory;
 
 /// Bytes from the server, zeros if wanted, or null; also before the module is initialised.
 fn take(bytes: usize, zeros: bool) -> *mut u8 {
-    // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls anything else of the module. All are functions of its
-    // interface, of which nothing is required but a size.
+    // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls
+    // anything else of the module. All are functions of its interface, of which nothing is required
+    // but a size.
     unsafe {
         let taken = if zeros {
             raw::RedisModule_TryCalloc.or(raw::RedisModule_Calloc).map(|calloc| calloc(1, bytes))
@@ -54,8 +56,9 @@ pub(crate) fn can_fail() -> bool {
 
 /// Says which allocator the server has: small filters take 64 bytes less where it aligns.
 ///
-/// jemalloc has classes of sizes, in which a multiple of 64 up to 512 is itself and all larger ones are multiples of 128. What is smaller than 16 KiB lies in
-/// slabs of whole pages at multiples of its class, so at multiples of 64; what is larger begins at a multiple of 64 within a page.
+/// jemalloc has classes of sizes, in which a multiple of 64 up to 512 is itself and all larger ones
+/// are multiples of 128. What is smaller than 16 KiB lies in slabs of whole pages at multiples of
+/// its class, so at multiples of 64; what is larger begins at a multiple of 64 within a page.
 pub(crate) fn set_allocator(name: &[u8]) {
     let aligns = if name.starts_with(b"jemalloc") { YES } else { NO };
     let _ = ALIGNS_LINES.compare_exchange(UNKNOWN, aligns, Ordering::Relaxed, Ordering::Relaxed);
@@ -70,27 +73,34 @@ fn is_plain(align: usize) -> bool {
     align == LINE && known == Err(YES)
 }
 
-/// Bytes that the server counts for the value of a key, or for another allocation of alignment 8 or less.
+/// Bytes that the server counts for an allocation of this size and alignment, which its classes of
+/// sizes make more than what was asked for; 0 if it does not tell.
 ///
-/// # Safety
-///
-/// `start` was allocated so by this allocator, and not given back.
-pub(crate) unsafe fn bytes_of(start: *const u8) -> usize {
-    // SAFETY: as in `take`; the caller's promise.
-    unsafe { raw::RedisModule_MallocSize.map_or(0, |size| size(start.cast_mut().cast())) }
+/// They are those of another allocation, which is made for that and given back: a pointer into what
+/// another crate allocated may not be the start of an allocation, and only such a start may be
+/// passed to the server.
+pub(crate) fn counted_bytes(layout: Layout) -> usize {
+    // SAFETY: as in `take`.
+    let Some(bytes_of) = (unsafe { raw::RedisModule_MallocSize }) else { return 0 };
+    if layout.size() == 0 {
+        return 0;
+    }
+    let block = allocate(layout, false);
+    if block.is_null() {
+        return layout.size();
+    }
+    // SAFETY: `allocate` gave `block` for this layout just now, so that `start_of` returns what the
+    // server gave for it, and that is given back once, after its size was read; nobody else has
+    // either pointer.
+    unsafe {
+        let bytes = bytes_of(start_of(block, layout.align()).cast());
+        ServerMemory.dealloc(block, layout);
+        bytes
+    }
 }
 
-/// Bytes that the server counts for blocks on cache lines.
-///
-/// # Safety
-///
-/// The memory of `blocks` was allocated by this allocator, with alignment 64, and not given back.
-pub(crate) unsafe fn bytes_of_lines(blocks: *const u8) -> usize {
-    // SAFETY: the caller's promise, and that of `start_of`.
-    unsafe { bytes_of(start_of(blocks.cast_mut(), LINE)) }
-}
-
-/// Runs what reallocates the memory of a key to the same size, which the server then moves out of memory that is fragmented.
+/// Runs what reallocates the memory of a key to the same size, which the server then moves out of
+/// memory that is fragmented.
 pub(crate) fn defragment(context: *mut raw::RedisModuleDefragCtx, work: impl FnOnce()) {
     struct Reset;
     impl Drop for Reset {
@@ -103,7 +113,23 @@ pub(crate) fn defragment(context: *mut raw::RedisModuleDefragCtx, work: impl FnO
     work();
 }
 
-/// Where the server moves the block while it defragments a key, out of memory that is fragmented; otherwise where it is.
+/// Has the allocator move a box.
+pub(crate) fn move_box<T>(value: &mut Box<T>) {
+    let layout = Layout::new::<T>();
+    const { assert!(size_of::<T>() > 0) };
+    let start: *mut T = &raw mut **value;
+    // SAFETY: the box's memory and layout, which is not empty; nothing refers to it but the box,
+    // which is written again without being dropped. Where there is no memory it stays where it is.
+    unsafe {
+        let moved = realloc(start.cast(), layout, layout.size()).cast::<T>();
+        if !moved.is_null() {
+            std::ptr::write(value, Box::from_raw(moved));
+        }
+    }
+}
+
+/// Where the server moves the block while it defragments a key, out of memory that is fragmented;
+/// otherwise where it is.
 ///
 /// # Safety
 ///
@@ -113,8 +139,8 @@ unsafe fn moved(block: *mut u8) -> *mut u8 {
     if context.is_null() {
         return block;
     }
-    // SAFETY: the server's context of the callback that runs, and the caller's promise. What it is moved to is of the same class of sizes, and so aligned
-    // alike.
+    // SAFETY: the server's context of the callback that runs, and the caller's promise. What it is
+    // moved to is of the same class of sizes, and so aligned alike.
     let moved = unsafe {
         raw::RedisModule_DefragAlloc.map_or(null_mut(), |move_to| move_to(context, block.cast()))
     };
@@ -146,8 +172,8 @@ fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
         return start;
     }
     let before = align - start.addr() % align;
-    // SAFETY: `SERVER_ALIGN <= before <= align`, so the block and the pointer before it lie in the `size + align` bytes; the pointer's place is
-    // a multiple of 8.
+    // SAFETY: `SERVER_ALIGN <= before <= align`, so the block and the pointer before it lie in the
+    // `size + align` bytes; the pointer's place is a multiple of 8.
     unsafe {
         let block = start.add(before);
         block.cast::<*mut u8>().sub(1).write(start);
@@ -155,13 +181,16 @@ fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
     }
 }
 
-// SAFETY: memory comes from the server's allocator, which any thread may use. Where the layout is of a greater alignment than the server's, there
-// are `align` more bytes: the block begins at the next multiple of `align` behind the start, at least 8 bytes from it since both are multiples of
-// 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout, and what `is_plain` says of it never changes, so it takes the same branch.
+// SAFETY: memory comes from the server's allocator, which any thread may use. Where the layout is
+// of a greater alignment than the server's, there are `align` more bytes: the block begins at the
+// next multiple of `align` behind the start, at least 8 bytes from it since both are multiples of
+// 8, and the 8 bytes before the block have the start. `dealloc` gets the same layout, and what
+// `is_plain` says of it never changes, so it takes the same branch.
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = allocate(layout, false);
-        // What defragmentation copies by itself, as the list of a chain's links, would go where the last such copy was freed.
+        // What defragmentation copies by itself, as the list of a chain's links, would go where the
+        // last such copy was freed.
         if block.is_null() || !is_plain(layout.align()) {
             return block;
         }
@@ -192,7 +221,8 @@ unsafe impl GlobalAlloc for ServerMemory {
         let Ok(new) = Layout::from_size_align(size, layout.align()) else { return null_mut() };
         let moved = allocate(new, false);
         if !moved.is_null() {
-            // SAFETY: two allocations, each of at least as many bytes; the old one is given back once, with its layout.
+            // SAFETY: two allocations, each of at least as many bytes; the old one is given back
+            // once, with its layout.
             unsafe {
                 moved.copy_from_nonoverlapping(block, layout.size().min(size));
                 self.dealloc(block, layout);

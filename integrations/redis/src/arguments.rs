@@ -1,4 +1,5 @@
-//! Arguments of commands, as the server has them: nothing is allocated or counted for one, unlike for a `RedisString`, which took a tenth of a command's time.
+//! Arguments of commands, as the server has them: nothing is allocated or counted for one, unlike
+//! for a `RedisString`, which took a tenth of a command's time.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -21,7 +22,8 @@ pub(crate) unsafe fn arguments<'a>(
 ) -> &'a [Argument] {
     match usize::try_from(argc) {
         Ok(count) if !argv.is_null() => {
-            // SAFETY: the caller's promise: this many pointers, none of them null, which the server keeps and does not change while the command runs.
+            // SAFETY: the caller's promise: this many pointers, none of them null, which the server
+            // keeps and does not change while the command runs.
             unsafe { slice::from_raw_parts(argv.cast(), count) }
         }
         _ => &[],
@@ -33,7 +35,8 @@ impl Argument {
         let mut length = 0;
         let start = raw::string_ptr_len(self.0.as_ptr(), &raw mut length);
         let start = if start.is_null() { NonNull::dangling().as_ptr() } else { start.cast() };
-        // SAFETY: this many bytes of the argument, which lives and does not change while the command runs; of none, any pointer.
+        // SAFETY: this many bytes of the argument, which lives and does not change while the
+        // command runs; of none, any pointer.
         unsafe { slice::from_raw_parts(start, length) }
     }
 
@@ -55,7 +58,8 @@ impl Argument {
     /// The key of this name, to be read.
     pub(crate) fn open(&self, context: &Context) -> RedisKey {
         let key = raw::open_key(context.ctx, self.0.as_ptr(), raw::KeyMode::READ);
-        // SAFETY: the context is the command's, and nothing else has the key, which is closed at the latest when the command ends.
+        // SAFETY: the context is the command's, and nothing else has the key, which is closed at
+        // the latest when the command ends.
         unsafe { RedisKey::from_raw_parts(context.ctx, key) }
     }
 

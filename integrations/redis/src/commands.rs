@@ -8,12 +8,11 @@ use redis_module::{Context, ContextFlags, REDIS_OK, RedisError, RedisResult, Red
 
 use crate::arguments::{self, Argument};
 use crate::data_type::FILTER;
-use crate::dump::Loading;
-use crate::filter::{
-    AddError, Added, Filter, MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve,
-};
+use crate::filter::Filter;
+use crate::loading::Loading;
 use crate::memory;
-use crate::own::{CreateError, FEW, Own};
+use crate::own::{AddError, Added, CreateError, FEW, Own};
+use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
 use crate::settings::settings;
 
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
@@ -28,7 +27,8 @@ const BAD_DATA: RedisError = RedisError::Str("ERR received bad data");
 /// A command: its reply, or the error that it replies.
 type Command = fn(&Context, &[Argument]) -> RedisResult;
 
-/// Runs a command; a panic is an error of the reply. No command replies before all that can fail is done.
+/// Runs a command; a panic is an error of the reply. No command replies before all that can fail is
+/// done.
 fn run(command: Command, context: &Context, arguments: &[Argument]) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(|| command(context, arguments)));
     let panicked = RedisError::Str("ERR internal error of the module, see the server's log");
@@ -42,7 +42,8 @@ macro_rules! commands {
             argv: *mut *mut raw::RedisModuleString,
             argc: c_int,
         ) -> c_int {
-            // SAFETY: Redis passes the arguments of the command that runs, which ends with this function.
+            // SAFETY: Redis passes the arguments of the command that runs, which ends with this
+            // function.
             let arguments = unsafe { arguments::arguments(argv, argc) };
             run($command, &Context::new(context), arguments)
         }
@@ -160,7 +161,8 @@ fn bf_madd(context: &Context, arguments: &[Argument]) -> RedisResult {
     Ok(reply_added(context, &added))
 }
 
-/// `BF.INSERT key [CAPACITY capacity] [ERROR error] [EXPANSION expansion] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
+/// `BF.INSERT key [CAPACITY capacity] [ERROR error] [EXPANSION expansion] [NOCREATE] [NONSCALING]
+/// ITEMS item [item ...]`
 fn bf_insert(context: &Context, arguments: &[Argument]) -> RedisResult {
     let ([_, name, options @ ..], 4..) = (arguments, arguments.len()) else {
         return Err(RedisError::WrongArity);
@@ -376,7 +378,7 @@ fn bf_loadchunk(context: &Context, arguments: &[Argument]) -> RedisResult {
             Filter::Loading(loading) => {
                 let taken = loading.take(iterator, data.as_slice());
                 if let Some(complete) = taken.map_err(|error| RedisError::Str(error.text()))? {
-                    *filter = complete;
+                    *filter = complete.into();
                 }
             }
         },
@@ -406,7 +408,8 @@ fn create(context: &Context, reserve: &Reserve) -> Result<Filter, RedisError> {
     })
 }
 
-/// Adds items to the filter of this name, which is made if there is none and `creates` says what it shall be.
+/// Adds items to the filter of this name, which is made if there is none and `creates` says what it
+/// shall be.
 fn add_items(
     context: &Context,
     name: &Argument,
@@ -448,7 +451,8 @@ fn add_items(
     }
 }
 
-/// Sends a command that made a filter with everything that it was made of, for servers of which the settings are others.
+/// Sends a command that made a filter with everything that it was made of, for servers of which the
+/// settings are others.
 fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], reserve: &Reserve) {
     let [rate, capacity, expansion] = [
         reserve.error_rate.to_string(),
@@ -463,8 +467,9 @@ fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], res
     context.replicate("BF.INSERT", &arguments[..]);
 }
 
-/// The error for keys that could not be added. Ends the server where it must not be one: a replica, or a server that reads its AOF, would later answer
-/// "absent" for these keys, and nobody would see the error. Redis itself does so when it has no memory.
+/// The error for keys that could not be added. Ends the server where it must not be one: a replica,
+/// or a server that reads its AOF, would later answer "absent" for these keys, and nobody would see
+/// the error. Redis itself does so when it has no memory.
 fn failed(context: &Context, error: &AddError) -> RedisError {
     let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
     if error.is_memory && context.get_flags().intersects(follows) {

@@ -1,7 +1,8 @@
-//! The type of the module's keys: what Redis calls to save and load them, to rewrite the AOF, and to free them.
+//! The type of the module's keys: what Redis calls to save and load them, to rewrite the AOF, and
+//! to free them.
 //!
-//! An RDB file has, for each key, the pieces of its dump, each with its iterator, and at the end 0, or -1 if the filter is still being loaded. The AOF
-//! has them as `BF.LOADCHUNK`.
+//! An RDB file has, for each key, the pieces of its dump, each with its iterator, and at the end 0,
+//! or -1 if the filter is still being loaded. The AOF has them as `BF.LOADCHUNK`.
 
 use std::ffi::{c_char, c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,9 +11,9 @@ use std::ptr::null_mut;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use crate::allocator;
-use crate::dump::Loading;
-use crate::filter::{Filter, move_box};
+use crate::allocator::{self, move_box};
+use crate::filter::Filter;
+use crate::loading::Loading;
 
 /// Of the pieces that an RDB file has.
 const ENCODING: i32 = 1;
@@ -20,7 +21,8 @@ const ENCODING: i32 = 1;
 const COMPLETE: i64 = 0;
 const STILL_LOADING: i64 = -1;
 
-/// Filters, as RDB files name them. RedisBloom's name is another one: neither module takes the keys of the other's RDB files.
+/// Filters, as RDB files name them. RedisBloom's name is another one: neither module takes the keys
+/// of the other's RDB files.
 pub(crate) static FILTER: RedisType = RedisType::new(
     "BlkdBloom",
     ENCODING,
@@ -74,7 +76,7 @@ fn load(rdb: *mut raw::RedisModuleIO) -> Option<Filter> {
             (2.., Filter::Loading(loading)) => {
                 let piece = raw::load_string_buffer(rdb).ok()?;
                 if let Some(complete) = loading.take(iterator, piece.as_ref()).ok()? {
-                    filter = complete;
+                    filter = complete.into();
                 }
             }
             _ => return None,
@@ -94,14 +96,16 @@ unsafe extern "C" fn rdb_load(rdb: *mut raw::RedisModuleIO, encoding: c_int) -> 
 ///
 /// # Safety
 ///
-/// `value` is what a command set or [`rdb_load`] returned, and nothing changes it while the filter is in use.
+/// `value` is what a command set or [`rdb_load`] returned, and nothing changes it while the filter
+/// is in use.
 unsafe fn filter<'a>(value: *const c_void) -> &'a Filter {
     // SAFETY: the caller's promise; both are boxes of filters.
     unsafe { &*value.cast() }
 }
 
 unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) {
-    // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs it in another process.
+    // SAFETY: Redis passes the value of a key of this type, and runs no command meanwhile, or runs
+    // it in another process.
     let filter = unsafe { filter(value) };
     let saved = catch_unwind(AssertUnwindSafe(|| {
         for_each_piece(filter, |iterator, piece| {
@@ -125,7 +129,8 @@ unsafe extern "C" fn aof_rewrite(
     let filter = unsafe { filter(value) };
     let rewritten = catch_unwind(AssertUnwindSafe(|| {
         for_each_piece(filter, |iterator, piece| {
-            // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a number, and bytes with their length.
+            // SAFETY: the pointer is set before any callback; the format is of a string of Redis, a
+            // number, and bytes with their length.
             unsafe {
                 if let Some(emit) = raw::RedisModule_EmitAOF {
                     let (data, length) = (piece.as_ptr().cast::<c_char>(), piece.len());
@@ -151,8 +156,7 @@ unsafe extern "C" fn aof_rewrite(
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: as in `rdb_save`.
     let filter = unsafe { filter(value) };
-    // SAFETY: the same.
-    let bytes = AssertUnwindSafe(|| unsafe { filter.memory_bytes() } as usize);
+    let bytes = AssertUnwindSafe(|| filter.memory_bytes() as usize);
     catch_unwind(bytes).unwrap_or_default()
 }
 
@@ -175,7 +179,8 @@ unsafe extern "C" fn copy(
     copy.ok().flatten().map_or(null_mut(), |copy| Box::into_raw(copy).cast())
 }
 
-/// Has the server move what is not large out of fragmented memory: the value, the lists, and the blocks of links of less than 2 MiB. Always done at once.
+/// Has the server move what is not large out of fragmented memory: the value, the lists, and the
+/// blocks of links of less than 2 MiB. Always done at once.
 unsafe extern "C" fn defrag(
     context: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,
@@ -183,7 +188,8 @@ unsafe extern "C" fn defrag(
 ) -> c_int {
     let moved = catch_unwind(AssertUnwindSafe(|| {
         allocator::defragment(context, || {
-            // SAFETY: Redis passes the place of a key's value, a box of a filter, and runs nothing else that uses it; the place gets what the box becomes.
+            // SAFETY: Redis passes the place of a key's value, a box of a filter, and runs nothing
+            // else that uses it; the place gets what the box becomes.
             unsafe {
                 let mut filter: Box<Filter> = Box::from_raw((*value).cast());
                 filter.reallocate();

@@ -1,58 +1,29 @@
-//! What a key of the module's type holds: a filter of its own, one of RedisBloom's that was loaded, or one that is still being loaded.
+//! What a key of the module's type holds: a filter of its own, one of RedisBloom's that was loaded,
+//! or one that is still being loaded.
 
-use std::alloc::{Layout, realloc};
+use std::alloc::Layout;
 
 use blocked_bloom::{Bitmask, BloomFilter};
 use blocked_bloom_formats::redis::{Link, RedisError as FormatError, RedisFilter};
 
-use crate::allocator::bytes_of;
-use crate::dump::Loading;
-use crate::own::Own;
-
-/// The most keys that a filter, or its first link, is made for, as in RedisBloom 8.
-pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
-/// The most that a link is larger than the one before, as in RedisBloom 8. Own filters take 16 at most.
-pub(crate) const MAX_EXPANSION: i64 = 32_768;
-/// A higher error rate counts as this one, as in RedisBloom 8.
-pub(crate) const MAX_ERROR_RATE: f64 = 0.25;
-
-/// What `BF.RESERVE` and `BF.INSERT` may say of a filter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reserve {
-    pub(crate) error_rate: f64,
-    pub(crate) capacity: u64,
-    /// 0 if the filter does not grow.
-    pub(crate) expansion: u64,
-}
-
-impl Reserve {
-    /// What `BF.ADD` makes of a key that is not there, unless the settings say something else.
-    pub(crate) const BUILT_IN: Reserve = Reserve { error_rate: 0.01, capacity: 100, expansion: 2 };
-}
-
-/// What adding keys did.
-#[derive(Debug, Default)]
-pub(crate) struct Added {
-    /// Of each key whether it was certainly not there before; fewer than the keys if the filter became full.
-    pub(crate) is_new: Vec<bool>,
-    /// The filter does not grow, and the key behind these had no place.
-    pub(crate) is_full: bool,
-}
-
-/// Keys could not be added: the link that they need cannot be made.
-#[derive(Debug)]
-pub(crate) struct AddError {
-    /// This many keys are in the filter, added now or before.
-    pub(crate) before: usize,
-    /// Memory ran out, which another server may have; otherwise every server fails at the same key.
-    pub(crate) is_memory: bool,
-}
+use crate::allocator::{counted_bytes, move_box};
+use crate::loading::{Loaded, Loading};
+use crate::own::{AddError, Added, Own};
 
 pub(crate) enum Filter {
     Own(Own),
     /// RedisBloom's, which answers, grows and is dumped as there.
     Redis(Box<RedisFilter>),
     Loading(Box<Loading>),
+}
+
+impl From<Loaded> for Filter {
+    fn from(loaded: Loaded) -> Self {
+        match loaded {
+            Loaded::Own(filter) => Filter::Own(filter),
+            Loaded::Redis(filter) => Filter::Redis(filter),
+        }
+    }
 }
 
 // A class of sizes of jemalloc: a filter of few keys takes this, and 192 bytes of blocks.
@@ -68,7 +39,8 @@ impl Filter {
         }
     }
 
-    /// Looks up a few keys where that is quick, and calls `hit` for each; otherwise, without a call, false: then [`contains_batch`](Self::contains_batch) does it.
+    /// Looks up a few keys where that is quick, and calls `hit` for each; otherwise, without a
+    /// call, false: then [`contains_batch`](Self::contains_batch) does it.
     #[inline]
     pub(crate) fn contains_few<K: AsRef<[u8]>>(&self, keys: &[K], hit: impl FnMut(bool)) -> bool {
         matches!(self, Filter::Own(filter) if filter.contains_few(keys, hit))
@@ -85,7 +57,8 @@ impl Filter {
         Some(hits)
     }
 
-    /// Adds a key, and returns whether it is new, where that is quick; otherwise [`add`](Self::add) does it.
+    /// Adds a key, and returns whether it is new, where that is quick; otherwise [`add`](Self::add)
+    /// does it.
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         match self {
@@ -94,7 +67,8 @@ impl Filter {
         }
     }
 
-    /// Adds keys in their order; none while the filter is being loaded. `may_take` says whether there is memory for the link that a new key needs.
+    /// Adds keys in their order; none while the filter is being loaded. `may_take` says whether
+    /// there is memory for the link that a new key needs.
     pub(crate) fn add<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -125,7 +99,8 @@ impl Filter {
         }
     }
 
-    /// Links that there are; dumps of former versions may have none, and make the first one with the first key.
+    /// Links that there are; dumps of former versions may have none, and make the first one with
+    /// the first key.
     pub(crate) fn links(&self) -> usize {
         match self {
             Filter::Own(filter) => filter.links().len().max(1),
@@ -143,7 +118,8 @@ impl Filter {
         }
     }
 
-    /// Of each link: bytes, bits for a key, keys that it is for, keys that it has, and the rate that it was made for.
+    /// Of each link: bytes, bits for a key, keys that it is for, keys that it has, and the rate
+    /// that it was made for.
     pub(crate) fn shapes(&self) -> Vec<Shape> {
         match self {
             Filter::Own(filter) => {
@@ -187,31 +163,27 @@ impl Filter {
         parts.saturating_add(size_of::<Filter>() as u64)
     }
 
-    /// Bytes that the server's allocator took for the filter: its classes of sizes are up to a quarter larger than what was asked for.
-    ///
-    /// # Safety
-    ///
-    /// It is the value of a key: in a box of its own.
-    pub(crate) unsafe fn memory_bytes(&self) -> u64 {
-        // SAFETY: the caller's promise for the first; boxes of the filter for the others.
-        unsafe {
-            let value = bytes_of((&raw const *self).cast()) as u64;
-            let more = match self {
-                Filter::Own(filter) => filter.heap_bytes(),
-                Filter::Redis(filter) => {
-                    let links = filter.links();
-                    let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
-                    bits + (size_of_val(links) + bytes_of((&raw const **filter).cast())) as u64
-                }
-                Filter::Loading(loading) => {
-                    loading.memory_bytes() + bytes_of((&raw const **loading).cast()) as u64
-                }
-            };
-            value.saturating_add(more)
-        }
+    /// Bytes that the server's allocator took for the filter, which is the value of a key: its
+    /// classes of sizes are up to a quarter larger than what was asked for.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let value = counted_bytes(Layout::new::<Filter>()) as u64;
+        let more = match self {
+            Filter::Own(filter) => filter.heap_bytes(),
+            Filter::Redis(filter) => {
+                let links = filter.links();
+                let bits = links.iter().map(|link| link.shape().bits() / 8).sum::<u64>();
+                let filter = counted_bytes(Layout::new::<RedisFilter>());
+                bits + (size_of_val(links) + filter) as u64
+            }
+            Filter::Loading(loading) => {
+                loading.memory_bytes() + counted_bytes(Layout::new::<Loading>()) as u64
+            }
+        };
+        value.saturating_add(more)
     }
 
-    /// The same filter in memory of its own; none without memory for it, and for one that is being loaded.
+    /// The same filter in memory of its own; none without memory for it, and for one that is being
+    /// loaded.
     pub(crate) fn copy(&self) -> Option<Self> {
         match self {
             Filter::Own(filter) => filter.copy().map(Filter::Own),
@@ -242,32 +214,19 @@ pub(crate) struct Shape {
     pub(crate) rate: f64,
 }
 
-/// Has the allocator move a box.
-pub(crate) fn move_box<T>(value: &mut Box<T>) {
-    let layout = Layout::new::<T>();
-    const { assert!(size_of::<T>() > 0) };
-    let start: *mut T = &raw mut **value;
-    // SAFETY: the box's memory and layout, which is not empty; nothing refers to it but the box, which is written again without being dropped. Where
-    // there is no memory it stays where it is.
-    unsafe {
-        let moved = realloc(start.cast(), layout, layout.size()).cast::<T>();
-        if !moved.is_null() {
-            std::ptr::write(value, Box::from_raw(moved));
-        }
-    }
-}
-
 /// RedisBloom's natural logarithm of 2, squared: bits per key are that of the error rate by this.
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Options of a header of RedisBloom, and where it has them: sizes are not rounded up to powers of two; numbers of keys are logarithms of bits.
+/// Options of a header of RedisBloom, and where it has them: sizes are not rounded up to powers of
+/// two; numbers of keys are logarithms of bits.
 const NO_ROUND: u32 = 1;
 const ENTRIES_IS_BITS: u32 = 2;
 const OPTIONS: usize = 12;
 
 /// Bytes of the next link; 0 if there is none.
 ///
-/// No command of RedisBloom makes filters whose numbers of keys are logarithms; the next link of one would have 2^40 bits or more, which no server has.
+/// No command of RedisBloom makes filters whose numbers of keys are logarithms; the next link of
+/// one would have 2^40 bits or more, which no server has.
 fn redis_next_link(filter: &RedisFilter) -> u64 {
     let (Some(growth), Some(last)) = (filter.expansion(), filter.links().last()) else { return 0 };
     let header = filter.dump().next().map(|(_, header)| header).unwrap_or_default();

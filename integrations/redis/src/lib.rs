@@ -1,8 +1,10 @@
-//! A Redis module with the commands of RedisBloom's Bloom filters, on [`blocked_bloom`]'s growing filter. `README.md` has the commands, and in what
-//! they differ from RedisBloom's.
+//! A Redis module with the commands of RedisBloom's Bloom filters, on [`blocked_bloom`]'s growing
+//! filter. `README.md` has the commands, and in what they differ from RedisBloom's.
 //!
-//! `commands` are the commands, with their `arguments`, `register` is what the server lists of them, `settings` what it configures; `data_type` is what Redis calls to save, load and free keys, `filter` what a key holds: a filter of its own
-//! (`own`), one of RedisBloom's, or one that is being loaded (`dump`).
+//! `commands` are the commands, with their `arguments`; `register` is what the server lists of
+//! them, and `settings` what it configures. `data_type` is what Redis calls to save, load and free
+//! keys. `filter` is what a key holds: a filter of its own (`own`), one of RedisBloom's, or one
+//! that is being loaded (`loading`); `dump` is how it is stored, and `reserve` what it is made for.
 //!
 //! No panic leaves the module: commands and callbacks catch it, and reply or log an error.
 
@@ -12,9 +14,11 @@ mod commands;
 mod data_type;
 mod dump;
 mod filter;
+mod loading;
 mod memory;
 mod own;
 mod register;
+mod reserve;
 mod settings;
 mod start;
 

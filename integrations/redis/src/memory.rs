@@ -9,11 +9,13 @@ const SMALL: u64 = 1 << 20;
 /// More than this no server has.
 const MOST: u64 = 1 << 46;
 
-/// Whether this many more bytes stay within `maxmemory`, or, if that is not set, within the memory of the machine. Where keys are evicted, memory is always in
-/// use, and eviction makes room: then the bytes alone are compared.
+/// Whether this many more bytes stay within `maxmemory`, or, if that is not set, within the memory
+/// of the machine. Where keys are evicted, memory is always in use, and eviction makes room: then
+/// the bytes alone are compared.
 ///
-/// Redis looks at `maxmemory` before a command only, and a link may be gigabytes. jemalloc reserves more memory than the machine has without an error;
-/// using it ends the server. A replica, and a server that reads its AOF, does what it is told, as Redis does.
+/// Redis looks at `maxmemory` before a command only, and a link may be gigabytes. jemalloc reserves
+/// more memory than the machine has without an error; using it ends the server. A replica, and a
+/// server that reads its AOF, does what it is told, as Redis does.
 pub(crate) fn has(context: &Context, bytes: u64) -> bool {
     if bytes > MOST {
         return false;
@@ -41,8 +43,8 @@ struct Memory {
 
 /// `None` if `INFO` lacks the field.
 fn memory(context: &Context) -> Option<Memory> {
-    // SAFETY: the pointers are set before the first command. The information is of this function, is used while it lives, and is freed once; the text is
-    // part of it and ends with 0.
+    // SAFETY: the pointers are set before the first command. The information is of this function,
+    // is used while it lives, and is freed once; the text is part of it and ends with 0.
     unsafe {
         let number = raw::RedisModule_ServerInfoGetFieldUnsigned?;
         let text = raw::RedisModule_ServerInfoGetFieldC?;

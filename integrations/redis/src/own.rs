@@ -1,19 +1,22 @@
-//! A filter that the module's own commands made: a filter of the core, and when that is full and grows, a growing filter which it is the first link of.
+//! A filter that the module's own commands made: a filter of the core, and when that is full and
+//! grows, a growing filter which it is the first link of.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::OnceCell;
 
 use blocked_bloom::parts::{HEADER_BYTES, Header};
 use blocked_bloom::{
-    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash, Params, Sizing,
+    Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash, Params,
+    Sizing,
 };
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions};
 
-use crate::allocator::{bytes_of, bytes_of_lines};
-use crate::filter::{AddError, Added, Reserve, move_box};
+use crate::allocator::{counted_bytes, move_box};
+use crate::reserve::Reserve;
 
-/// The first reply of a dump. RedisBloom's loader takes a header of 20 bytes and 53 for each link, and no number of links makes that 64; the four
-/// bytes where it has its options are all ones, and it knows four of these.
+/// The first reply of a dump. RedisBloom's loader takes a header of 20 bytes and 53 for each link,
+/// and no number of links makes that 64; the four bytes where it has its options are all ones, and
+/// it knows four of these.
 const MAGIC: [u8; 8] = *b"\x89BBRDIS\n";
 const VERSION: u16 = 1;
 const NO_OPTIONS_OF_REDIS_BLOOM: (usize, u32) = (12, u32::MAX);
@@ -23,17 +26,21 @@ const FLAG_FIXED: u32 = 1;
 
 /// How much of the rate the first link gets of a filter that grows, and of one that does not.
 ///
-/// Who reserves says how many keys there will be, so most filters have one link, and it should have the size for what was asked. With two thirds
-/// it takes 10.9 bits for a key at 1 %, where RedisBloom's takes 11.0, one of half the rate 11.5, and a filter of the whole rate 9.9. A link behind it gets 15 % of
-/// the last third, and takes 17.4 bits for a key: 14.9 if the first one gets 15 % of the rate too, but then that takes 14.5.
+/// Who reserves says how many keys there will be, so most filters have one link, and it should have
+/// the size for what was asked. With two thirds it takes 10.9 bits for a key at 1 %, where
+/// RedisBloom's takes 11.0, one of half the rate 11.5, and a filter of the whole rate 9.9. A link
+/// behind it gets 15 % of the last third, and takes 17.4 bits for a key: 14.9 if the first one gets
+/// 15 % of the rate too, but then that takes 14.5.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
 const ONLY_SHARE: f64 = 0.95;
 
-/// How much of what is left of the rate each later link leaves. Filters that do not grow have another number in their dumps, which says nothing.
+/// How much of what is left of the rate each later link leaves. Filters that do not grow have
+/// another number in their dumps, which says nothing.
 const TIGHTENING: f64 = 0.85;
 const TIGHTENING_FIXED: f64 = 0.05;
 
-/// Lower rates are not taken: the first link of a filter that grows would need more probes than a block can have.
+/// Lower rates are not taken: the first link of a filter that grows would need more probes than a
+/// block can have.
 pub(crate) const MIN_ERROR_RATE: f64 = 1e-8;
 
 /// Keys whose cache lines are prefetched together.
@@ -47,7 +54,8 @@ const LARGE: u64 = 2 << 20;
 
 pub(crate) struct Own {
     body: Body,
-    /// The headers of the stored chain, which have checksums of all blocks: made for the first piece of a dump, and kept for the others.
+    /// The headers of the stored chain, which have checksums of all blocks: made for the first
+    /// piece of a dump, and kept for the others.
     stored_headers: OnceCell<Box<Headers>>,
     /// Keys that the only link is for.
     keys: u32,
@@ -72,6 +80,25 @@ pub(crate) enum CreateError {
     /// The rate cannot be kept, or the filter would be too large.
     Shape,
     Memory,
+}
+
+/// What adding keys did.
+#[derive(Debug, Default)]
+pub(crate) struct Added {
+    /// Of each key whether it was certainly not there before; fewer than the keys if the filter
+    /// became full.
+    pub(crate) is_new: Vec<bool>,
+    /// The filter does not grow, and the key behind these had no place.
+    pub(crate) is_full: bool,
+}
+
+/// Keys could not be added: the link that they need cannot be made.
+#[derive(Debug)]
+pub(crate) struct AddError {
+    /// This many keys are in the filter, added now or before.
+    pub(crate) before: usize,
+    /// Memory ran out, which another server may have; otherwise every server fails at the same key.
+    pub(crate) is_memory: bool,
 }
 
 impl Own {
@@ -127,8 +154,8 @@ impl Own {
         }
     }
 
-    /// Looks up a few keys, one by one, whose lines are prefetched: less than what a batch takes before its first key. False, without a call, for more
-    /// keys.
+    /// Looks up a few keys, one by one, whose lines are prefetched: less than what a batch takes
+    /// before its first key. False, without a call, for more keys.
     #[inline]
     pub(crate) fn contains_few<K: AsRef<[u8]>>(
         &self,
@@ -164,7 +191,8 @@ impl Own {
         }
     }
 
-    /// Keys that can be added without another link; 0 where even the first one is missing, as in dumps of former versions.
+    /// Keys that can be added without another link; 0 where even the first one is missing, as in
+    /// dumps of former versions.
     fn capacity_left(&self) -> u64 {
         match &self.body {
             One { link, .. } => u64::from(self.keys).saturating_sub(link.keys_inserted()),
@@ -173,7 +201,8 @@ impl Own {
         }
     }
 
-    /// Adds a key, and returns whether it is new, unless that takes another link: then [`add`](Self::add) does it.
+    /// Adds a key, and returns whether it is new, unless that takes another link: then
+    /// [`add`](Self::add) does it.
     #[inline]
     pub(crate) fn add_one(&mut self, key: &[u8]) -> Option<bool> {
         let left = self.capacity_left();
@@ -197,7 +226,8 @@ impl Own {
         is_new
     }
 
-    /// Adds keys in their order. A link is made for a key that is not there, if its bytes may be taken.
+    /// Adds keys in their order. A link is made for a key that is not there, if its bytes may be
+    /// taken.
     pub(crate) fn add<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -295,7 +325,8 @@ impl Own {
         let spare = BloomFilter::new(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
         if let One { link, .. } = &mut self.body {
             let link = std::mem::replace(link, spare);
-            // Of the hash and the numbers that the link was made with: what can fail is the list of one link.
+            // Of the hash and the numbers that the link was made with: what can fail is the list of
+            // one link.
             let chain = options.continue_from(link);
             let chain = chain.unwrap_or_else(|_| handle_alloc_error(Layout::new::<BloomFilter>()));
             self.body = Chain(Box::new(chain));
@@ -330,7 +361,8 @@ impl Own {
         }
     }
 
-    /// Keys that each link is for: those that it has, and of the last one also those for which there is capacity.
+    /// Keys that each link is for: those that it has, and of the last one also those for which
+    /// there is capacity.
     pub(crate) fn link_capacities(&self) -> impl Iterator<Item = u64> {
         let (links, left) = (self.links(), self.capacity_left());
         links.iter().enumerate().map(move |(i, link)| {
@@ -351,23 +383,25 @@ impl Own {
         list as u64 + self.links().iter().map(BloomFilter::memory_bytes).sum::<u64>()
     }
 
-    /// Bytes that the server's allocator took for these. Of links of 2 MiB and more those of the blocks: up to 2 MiB more are addresses without
-    /// memory, that their start may be that of a huge page.
+    /// Bytes that the server's allocator took for these. Of links of 2 MiB and more those of the
+    /// blocks: up to 2 MiB more are addresses without memory, that their start may be that of a
+    /// huge page.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let list = match &self.body {
             One { .. } => 0,
-            // SAFETY: two allocations of this allocator, that of the box and that of the list, which has links if it is there.
-            Chain(chain) => unsafe {
-                let list = chain.links();
-                let list = if list.is_empty() { 0 } else { bytes_of(list.as_ptr().cast()) };
-                list + bytes_of((&raw const **chain).cast())
-            },
+            // The list has a place for each link, and no more.
+            Chain(chain) => {
+                let list = counted_bytes(Layout::for_value(chain.links()));
+                list + counted_bytes(Layout::new::<ScalableBloomFilter>())
+            }
         };
         let headers = self.stored_headers.get().map_or(0, |headers| size_of_val(&headers[..]));
         let blocks = self.links().iter().map(|link| match link.memory_bytes() {
             large @ LARGE.. => large,
-            // SAFETY: the blocks of an owned filter, which are aligned to 64 below 2 MiB.
-            _ => unsafe { bytes_of_lines(link.blocks().as_ptr().cast()) as u64 },
+            small => {
+                let layout = Layout::from_size_align(small as usize, size_of::<Block>());
+                layout.map_or(small, |layout| counted_bytes(layout) as u64)
+            }
         });
         (list + headers) as u64 + blocks.sum::<u64>()
     }
@@ -404,7 +438,8 @@ impl Own {
         Vec::from(header.seal())
     }
 
-    /// Whether the filter grows, and the bytes that follow, by the first reply of a dump; none if it is not one of this module's.
+    /// Whether the filter grows, and the bytes that follow, by the first reply of a dump; none if
+    /// it is not one of this module's.
     pub(crate) fn read_header(bytes: &[u8]) -> Option<(bool, u64)> {
         let header = Header::read(bytes, MAGIC, VERSION).ok()?;
         let (options, none) = NO_OPTIONS_OF_REDIS_BLOOM;
@@ -418,7 +453,8 @@ impl Own {
         valid.then(|| (flags & FLAG_FIXED == 0, header.u64_at(LENGTH)))
     }
 
-    /// The filter of a stored chain. Every damage of it is an error, and so is one whose keys somebody else hashes.
+    /// The filter of a stored chain. Every damage of it is an error, and so is one whose keys
+    /// somebody else hashes.
     pub(crate) fn load(grows: bool, stored: &[u8]) -> Option<Self> {
         let chain = ScalableBloomFilter::from_bytes(stored).ok()?;
         if !grows && chain.links().len() > 1 || chain.hasher().is_err() {

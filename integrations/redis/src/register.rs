@@ -1,4 +1,5 @@
-//! The commands as the server lists them: flags, ACL categories, and what `COMMAND DOCS` and `COMMAND INFO` say.
+//! The commands as the server lists them: flags, ACL categories, and what `COMMAND DOCS` and
+//! `COMMAND INFO` say.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{null, null_mut};
@@ -219,9 +220,11 @@ static VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfo
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// Makes the commands; false if the server does not take one. Categories and documentation are for servers that know them.
+/// Makes the commands; false if the server does not take one. Categories and documentation are for
+/// servers that know them.
 pub(crate) fn register(context: &Context) -> bool {
-    // SAFETY: called while the module is loaded, when the server has written its pointers; the names end with 0, and the server copies them.
+    // SAFETY: called while the module is loaded, when the server has written its pointers; the
+    // names end with 0, and the server copies them.
     unsafe {
         let has_category = raw::RedisModule_AddACLCategory
             .is_some_and(|add| add(context.ctx, c"bloom".as_ptr()) == raw::REDISMODULE_OK as c_int);
@@ -248,8 +251,8 @@ impl Command {
             (true, true, true) => c"write fast bloom",
             (false, _, true) => c"read fast bloom",
         };
-        // SAFETY: the caller's promise: functions of the server's interface, with texts that end with 0 and lists that end with zeros, which the
-        // server copies.
+        // SAFETY: the caller's promise: functions of the server's interface, with texts that end
+        // with 0 and lists that end with zeros, which the server copies.
         unsafe {
             let (create, get) = (raw::RedisModule_CreateCommand?, raw::RedisModule_GetCommand?);
             if create(context.ctx, self.name.as_ptr(), Some(self.handler), flags.as_ptr(), 1, 1, 1)

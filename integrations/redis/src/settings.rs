@@ -1,6 +1,8 @@
-//! What filters are that nobody says more about: RedisBloom's three settings, as load arguments, and as configuration where the server has it.
+//! What filters are that nobody says more about: RedisBloom's three settings, as load arguments,
+//! and as configuration where the server has it.
 //!
-//! They decide what commands do on this server alone: a command that used one is sent to replicas and the AOF with what it used ([`Reserve::is_built_in`]).
+//! They decide what commands do on this server alone: a command that used one is sent to replicas
+//! and the AOF with what it used ([`Reserve::is_built_in`]).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -8,7 +10,7 @@ use std::sync::Mutex;
 
 use redis_module::{Context, raw};
 
-use crate::filter::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
+use crate::reserve::{MAX_CAPACITY, MAX_ERROR_RATE, MAX_EXPANSION, Reserve};
 
 static SETTINGS: Mutex<Reserve> = Mutex::new(Reserve::BUILT_IN);
 
@@ -80,7 +82,8 @@ fn set(setting: &Setting, text: &[u8]) -> Result<(), String> {
         .map_err(|error| format!("value for `{}` {error}", setting.name.to_string_lossy()))
 }
 
-/// Reads load arguments, which are names and values. Those of RedisBloom's other types are of no use here, and do not stop the start.
+/// Reads load arguments, which are names and values. Those of RedisBloom's other types are of no
+/// use here, and do not stop the start.
 pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(), String> {
     let (pairs, rest) = arguments.as_chunks::<2>();
     if !rest.is_empty() {
@@ -106,20 +109,23 @@ pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(
     Ok(())
 }
 
-/// Makes the settings configuration of the server, by RedisBloom's names, or, where names must begin with that of the module, by these with
-/// `blocked-bloom.` before them. False if the server's own configuration has a value that is none.
+/// Makes the settings configuration of the server, by RedisBloom's names, or, where names must
+/// begin with that of the module, by these with `blocked-bloom.` before them. False if the server's
+/// own configuration has a value that is none.
 pub(crate) fn register(context: &Context) -> bool {
     // SAFETY: the server writes these pointers once, before anything else of the module runs.
     let functions =
         unsafe { (raw::RedisModule_RegisterStringConfig, raw::RedisModule_LoadConfigs) };
     let (Some(register), Some(load)) = functions else { return true };
-    // SAFETY: the same. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here, and does not.
+    // SAFETY: the same. Redis 8 takes names without a prefix; Valkey calls itself Redis 7.2 here,
+    // and does not.
     let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
     let unprefixed = if version >= 8 << 16 { raw::REDISMODULE_CONFIG_UNPREFIXED } else { 0 };
     for setting in &ALL {
         let default = CString::new((setting.read)(&settings())).unwrap_or_default();
         for flags in [unprefixed, 0] {
-            // SAFETY: called while the module is loaded; names and values end with 0, and the server copies them; the private data is static.
+            // SAFETY: called while the module is loaded; names and values end with 0, and the
+            // server copies them; the private data is static.
             let status = unsafe {
                 register(
                     context.ctx,

@@ -1,11 +1,16 @@
-//! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over GF(2), eight by eight bits at a time.
+//! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over
+//! GF(2), eight by eight bits at a time.
 //!
-//! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the product of "which probes are in this byte",
-//! 64 by 8, and "which bit this probe sets", 8 by 8. For the first, a byte per probe is looked up for each of the block's eight words, `1 << x % 8` if
-//! the probe is in this word, else 0, and these are transposed. That is five vector operations a key, besides six that find `x` and `y` of eight keys
-//! together. Over GF(2) two equal positions cancel, so the second matrix clears the bit of a repeated position. Which those are is found by
-//! the least difference to an earlier one, since comparisons have mask registers as results, of which Zen 5 makes one a cycle: ten for eight keys
-//! were a quarter of their time.
+//! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the
+//! product of "which probes are in this byte", 64 by 8, and "which bit this probe sets", 8 by 8.
+//! For the first, a byte per probe is looked up for each of the block's eight words, `1 << x % 8`
+//! if the probe is in this word, else 0, and these are transposed. That is five vector operations a
+//! key, besides six that find `x` and `y` of eight keys together.
+//!
+//! Over GF(2) two equal positions cancel, so the second matrix clears the bit of a position that an
+//! earlier probe has. A position repeats an earlier one if their difference is 0, and to know that,
+//! the smallest of its differences is enough. Comparisons would write mask registers, at most one a
+//! cycle on Zen 5: ten for eight keys took a quarter of the time.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -17,8 +22,8 @@ use crate::probe::Block;
 /// Keys an iteration: their hashes fill a register.
 const KEYS: usize = 8;
 
-/// Iterations between the computation of a key's positions and when they are used. Its block is prefetched twice as early: 32 keys ahead
-/// took 1.3 times as long from memory (Zen 5).
+/// Iterations between the computation of a key's positions and when they are used. Its block is
+/// prefetched twice as early: 32 keys ahead took 1.3 times as long from memory (Zen 5).
 const AHEAD: usize = 4;
 
 /// A power of two that holds the iterations ahead and the current one.
@@ -57,8 +62,9 @@ fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: 
     }
 }
 
-/// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of `REGISTERS`. If `NEW`, says which hashes were
-/// new. Not inlined, so that `tools/codegen.sh` finds each instance.
+/// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of
+/// `REGISTERS`. If `NEW`, says which hashes were new. Not inlined, so that `tools/codegen.sh` finds
+/// each instance.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
@@ -69,13 +75,15 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
 ) {
     let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
-    // Of each key of a word of results, which words of its block it changed: stored without a vector port.
+    // Of each key of a word of results, which words of its block it changed: stored without a
+    // vector port.
     let mut added = [0; 64];
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
     // By scalar code, which has ports to spare: taking numbers out of registers costs more.
     let mut ahead = tile.ahead_of(hashes);
-    // One place where keys are staged by each instance of `stage`, so that it is inlined: a call would load the constants anew for eight keys.
+    // One place where keys are staged by each instance of `stage`, so that it is inlined: a call
+    // would load the constants anew for eight keys.
     for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
         if let Some(keys) = next.next() {
             places.stage::<NEW>(keys, &mut staged, i % RING);
@@ -88,18 +96,22 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
             let keys = KEYS.min(hashes.len() - i * KEYS);
             if keys == KEYS {
                 for key in 0..KEYS {
-                    // SAFETY: it was staged.
+                    // SAFETY: hash `i * KEYS + key` exists, since `keys` is what is left from
+                    // `i * KEYS` on. `AHEAD` iterations ago it was staged, in slot `i % RING`,
+                    // which no iteration since then staged, since `AHEAD < RING`. `places` is of
+                    // this tile, whose blocks are borrowed mutably until the end of the loop.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             } else {
                 for key in 0..keys {
-                    // SAFETY: it was staged.
+                    // SAFETY: as above; `key` is less than the number of keys that are left.
                     unsafe { add::<ROUNDS, NEW>(blocks, &staged, i, key, &mut added) };
                 }
             }
             let left = hashes.len() - i / 8 * 64;
             if NEW && (i % 8 == 7 || left <= (i % 8 + 1) * KEYS) {
-                // SAFETY: 64 bytes; the load, which waits for the last stores, has no alignment to respect.
+                // SAFETY: 64 bytes; the load, which waits for the last stores, has no alignment to
+                // respect.
                 let added = unsafe { _mm512_loadu_si512(added.as_ptr().cast()) };
                 new[i / 8] = _bzhi_u64(_mm512_test_epi8_mask(added, added), left.min(64) as u32);
             }
@@ -157,11 +169,12 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
         let bytes = unsafe { staged.bytes[round][slot][key].assume_init() };
         // SAFETY: as above.
         let bits = unsafe { staged.bits[round][slot][key].assume_init() };
-        // Index of the lookup: the probe's byte XOR the word's first byte, below 8 only in its own word. `vpermb` takes it modulo 64, which drops
-        // the two bits above the byte.
+        // Index of the lookup: the probe's byte XOR the word's first byte, below 8 only in its own
+        // word. `vpermb` takes it modulo 64, which drops the two bits above the byte.
         let difference = _mm512_xor_si512(_mm512_set1_epi64(bytes as i64), words);
         let bytes = _mm512_permutexvar_epi8(difference, ones);
-        // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which probes are in a byte.
+        // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which
+        // probes are in a byte.
         let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
         let probes = _mm512_gf2p8affine_epi64_epi8::<0>(identity, bytes);
         let mask = _mm512_gf2p8affine_epi64_epi8::<0>(probes, _mm512_set1_epi64(bits as i64));
@@ -174,7 +187,8 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
     }
 }
 
-/// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth of a call of 32 keys.
+/// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth
+/// of a call of 32 keys.
 #[repr(align(64))]
 struct Staged<const ROUNDS: usize> {
     /// Where the key's block begins, in bytes from the start of the tile, which was checked.
@@ -233,7 +247,8 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         Places { len: tile.blocks.len(), first: tile.first, total: tile.total, powers, used }
     }
 
-    /// Stores the places of up to eight keys. In place of keys that are not there, others are stored.
+    /// Stores the places of up to eight keys. In place of keys that are not there, others are
+    /// stored.
     ///
     /// # Panics
     ///
@@ -265,7 +280,8 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         }
     }
 
-    /// Of eight keys, whose high halves are in both halves of each word: the bytes of eight probes, and the matrices of their bits.
+    /// Of eight keys, whose high halves are in both halves of each word: the bytes of eight probes,
+    /// and the matrices of their bits.
     #[inline]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2"
@@ -290,8 +306,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             let products = _mm512_mullo_epi32(high, self.powers[round][register]);
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
-            // The least difference to a position that is there already: in the lower half for the upper one, or in a register before. It has nine
-            // bits; one less has no bit in the top byte unless it was 0.
+            // The least difference to a position that is there already: in the lower half for the
+            // upper one, or in a register before. It has nine bits; one less has no bit in the top
+            // byte unless it was 0.
             let mut least = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
             for &(before, exchanged) in &before[..register] {
                 least = _mm512_min_epu32(least, _mm512_xor_si512(position, before));
@@ -313,8 +330,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         let mut bytes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(3)), packed);
         let mut bits = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(fields::<N>(0)), packed);
         if N == 4 {
-            // The last register is in the first byte of each half.
-            // A ternary operation puts them there: Bochs, in which this loop is tested, masks words where `vpmultishiftqb` masks bytes.
+            // The last register is in the first byte of each half. A ternary operation puts them
+            // there: Bochs, in which this loop is tested, masks words where `vpmultishiftqb` masks
+            // bytes.
             const SELECT: i32 = 0b1100_1010;
             let first = _mm512_set1_epi32(0xff);
             let byte = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(35 << 32 | 3), fourth);
@@ -332,8 +350,9 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
     }
 }
 
-/// Where `vpmultishiftqb` finds, for each byte of a word, `offset` bits into the position of a probe, if those of up to three of `N` registers
-/// are packed in the halves of the word: the last register is in the first byte of each half.
+/// Where `vpmultishiftqb` finds, for each byte of a word, `offset` bits into the position of a
+/// probe, if those of up to three of `N` registers are packed in the halves of the word: the last
+/// register is in the first byte of each half.
 const fn fields<const N: usize>(offset: i64) -> i64 {
     let (mut fields, mut register) = (0, 0);
     while register < N && register < 3 {

@@ -1,11 +1,17 @@
-//! One key: for up to 8 probes in registers of half the width, of which Intel's cores run more at a time.
+//! One key: for up to 8 probes in registers of half the width, of which Intel's cores run more at a
+//! time.
 
 use core::arch::x86_64::*;
 
 use super::super::avx2::ones_of;
 use super::super::table::powers;
-use super::query::Test;
 use crate::probe::Block;
+
+/// `G^0 .. G^15`: one for each lane.
+pub(super) const POWERS: [u32; 16] = powers();
+
+/// `G^16`: from one round of a key to the next.
+pub(super) const NEXT_ROUND: i32 = powers::<17>()[16] as i32;
 
 /// # Safety
 ///
@@ -22,11 +28,10 @@ pub(in super::super) unsafe fn one(line: &Block, probes: u32, hash: u64) -> bool
 
 /// Up to `LANES` probes.
 pub(super) struct One<const LANES: usize> {
-    /// For more than 8.
-    test: Test<'static, LANES>,
-    /// `G^0 .. G^7`.
-    powers: __m256i,
-    /// A one in every lane that probes.
+    /// The lanes that probe, and those that do in the second round, of more than 8 probes.
+    used: u16,
+    used_in_second_round: u16,
+    /// A one in every lane that probes, of up to 8 probes.
     ones: __m256i,
 }
 
@@ -34,11 +39,10 @@ impl<const LANES: usize> One<LANES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     pub(super) fn new(probes: u32) -> Self {
-        const POWERS: [u32; 8] = powers();
+        let lanes = _bzhi_u32(!0, probes);
         One {
-            test: Test::new(&[], probes),
-            // SAFETY: eight words; the load has no alignment to respect.
-            powers: unsafe { _mm256_loadu_si256(POWERS.as_ptr().cast()) },
+            used: lanes as u16,
+            used_in_second_round: (lanes >> 16) as u16,
             ones: ones_of(probes as usize),
         }
     }
@@ -48,17 +52,37 @@ impl<const LANES: usize> One<LANES> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     pub(super) fn contains(&self, block: &Block, hash: u64) -> bool {
         watch!(ran("avx512"));
-        let half = (hash >> 32) as u32;
+        let half = (hash >> 32) as i32;
         // SAFETY: the 64 bytes of a reference; the load has no alignment to respect.
         let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        // SAFETY: sixteen words; the load has no alignment to respect.
+        let powers = unsafe { _mm512_loadu_si512(POWERS.as_ptr().cast()) };
         if LANES > 8 {
-            return self.test.single(half, block) == 0;
+            let products = _mm512_mullo_epi32(_mm512_set1_epi32(half), powers);
+            let mut absent = missing(self.used, products, block);
+            if LANES > 16 {
+                let products = _mm512_mullo_epi32(products, _mm512_set1_epi32(NEXT_ROUND));
+                absent |= missing(self.used_in_second_round, products, block);
+            }
+            return absent == 0;
         }
-        let products = _mm256_mullo_epi32(_mm256_set1_epi32(half as i32), self.powers);
+        let powers = _mm512_castsi512_si256(powers);
+        let products = _mm256_mullo_epi32(_mm256_set1_epi32(half), powers);
         let word = _mm512_castsi256_si512(_mm256_srli_epi32::<28>(products));
         let words = _mm512_castsi512_si256(_mm512_permutexvar_epi32(word, block));
-        // `vptest` makes a flag of eight probes, where a mask register would have to be moved first.
+        // `vptest` makes a flag of eight probes, where a mask register would have to be moved
+        // first.
         let bits = _mm256_rolv_epi32(self.ones, _mm256_srli_epi32::<23>(products));
         _mm256_testc_si256(words, bits) != 0
     }
+}
+
+/// A bit for each lane of `used` whose probe's bit is not set.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn missing(used: u16, products: __m512i, block: __m512i) -> u16 {
+    let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(products), block);
+    // A rotation takes its count modulo 32.
+    let bits = _mm512_rolv_epi32(_mm512_set1_epi32(1), _mm512_srli_epi32::<23>(products));
+    _mm512_mask_testn_epi32_mask(used, words, bits)
 }

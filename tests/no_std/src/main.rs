@@ -13,12 +13,14 @@ use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::time::Duration;
 
 use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, KeyHash, Sizing};
 use blocked_bloom_formats::cassandra::{CassandraFilter, Layout as Words};
 use blocked_bloom_formats::parquet::SplitBlockFilter;
 use blocked_bloom_formats::rocksdb::{FilterBlock, FilterBlockBuilder};
 use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
+use blocked_bloom_resident::{ResidentOptions, ResidentPlanner, ResidentSize, ResidentTable};
 use blocked_bloom_scalable::ScalableOptions;
 
 const ROOM: usize = 1 << 20;
@@ -125,6 +127,14 @@ fn run() -> Option<bool> {
         let filter = index.open(&at, &partitions[at.partition]);
         filter.map_or(true, |filter| filter.contains(key.to_be_bytes()))
     });
+
+    // Memory for one of two filters.
+    let mut planner = ResidentPlanner::new(ResidentOptions::new(1_000));
+    let [cold, hot] = [1, 2].map(|number| planner.add(ResidentTable::new(number, 1_000)));
+    planner.count(cold, 10);
+    planner.count(hot, 10_000);
+    all &= planner.tick(Duration::from_secs(1)) == [(hot, ResidentSize::Whole)];
+    all &= planner.resize(hot, ResidentSize::Whole) && !planner.resize(cold, ResidentSize::Whole);
 
     let mut builder = FilterBlockBuilder::new(10.0).ok()?;
     builder.extend(keys.iter());

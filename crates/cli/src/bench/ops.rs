@@ -21,16 +21,18 @@ use crate::failure::Failure;
 use crate::threads;
 
 pub(super) const OF_BUILD: &str = "\
-build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop, slices_loop: hashing
-        16-byte keys one by one, alone; hashes_to_filter: from the builder's list; and_verified: finish_verified;
-        keys_to_filter, slices_to_filter: through a builder, by insert_batch; one_by_one: a call for each key;
-        known_count: par_insert_batch; threads share the inserting from 8.4 million keys on
+build   load_lines: the memory-bound baseline; copy_list: copying the hashes; hash_loop,
+        slices_loop: hashing 16-byte keys one by one, alone; hashes_to_filter: from the builder's
+        list; and_verified: finish_verified; keys_to_filter, slices_to_filter: through a builder, by
+        insert_batch; one_by_one: a call for each key; known_count: par_insert_batch; threads share
+        the inserting from 8.4 million keys on
 ";
 
 pub(super) const OF_METRICS: &str = "\
-metrics ns/key of a thread's keys; threads share one FilterMetrics. not_counted: a batch looked up, its hits
-        counted by the caller; record_batch: the same, and those numbers recorded; record: a batch looked up and
-        its mask recorded; not_recorded: a batch looked up. ratio: to not_counted or not_recorded
+metrics ns/key of a thread's keys; threads share one FilterMetrics. not_counted: a batch looked up,
+        its hits counted by the caller; record_batch: the same, and those numbers recorded; record:
+        a batch looked up and its mask recorded; not_recorded: a batch looked up. ratio: to
+        not_counted or not_recorded
 ";
 
 pub(super) fn measure(
@@ -51,8 +53,8 @@ fn lookups(setting: &Setting, mix: Mix) -> Vec<u64> {
     mix.lookups(setting.keys, lookup_count(setting.keys))
 }
 
-/// Batches of hashes, or one a call, by every kernel and by other loops; or the kernels for Parquet's split blocks, beside the same
-/// instruction sets' kernels for native filters.
+/// Batches of hashes, or one a call, by every kernel and by other loops; or the kernels for
+/// Parquet's split blocks, beside the same instruction sets' kernels for native filters.
 fn look_up(op: Op, setting: &Setting, filter: &BloomFilter) -> Result<Vec<Row>, Failure> {
     let (name, mixes, batches) = match op {
         Op::Single => ("contains_hash", &Mix::ALL[..], &[1][..]),
@@ -111,8 +113,9 @@ fn hash_loop<K: AsRef<[u8]>>(keys: &[K], hashes: &mut Vec<u64>) {
     hashes.extend(keys.iter().map(|key| hasher.hash(key)));
 }
 
-/// Keys of 16 bytes, of 8, and integers, all absent: hashed alone; hashed and looked up in one call, or in two. `hash_loop` calls
-/// `KeyHasher::hash` for each key, which the compiler may vectorise as it likes.
+/// Keys of 16 bytes, of 8, and integers, all absent: hashed alone; hashed and looked up in one
+/// call, or in two. `hash_loop` calls `KeyHasher::hash` for each key, which the compiler may
+/// vectorise as it likes.
 fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     let view = filter.view();
     let integers = lookups(setting, Mix::Absent);
@@ -126,7 +129,8 @@ fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
         let mut group = Group::new("", "absent", batch);
         // A case with space for hashes and answers.
         macro_rules! add {
-            ($op:literal, $kernel:expr, $keys:ident, |$batch:ident, $hashes:ident, $hits:pat_param| $run:expr) => {{
+            ($op:literal, $kernel:expr, $keys:ident,
+             |$batch:ident, $hashes:ident, $hits:pat_param| $run:expr) => {{
                 let (mut $hashes, mut hits) = (Vec::<u64>::new(), Bitmask::new());
                 group.op($op).add_batches($kernel, &$keys, move |$batch| {
                     let ($hashes, $hits) = (&mut $hashes, &mut hits);
@@ -163,7 +167,8 @@ fn whole_keys(setting: &Setting, filter: &BloomFilter) -> Vec<Row> {
     rows
 }
 
-/// Keys that were not in the filter when it was made: bits that are set already cost the same, since no kernel tests them.
+/// Keys that were not in the filter when it was made: bits that are set already cost the same,
+/// since no kernel tests them.
 fn insert(setting: &Setting) -> Result<Vec<Row>, Failure> {
     let filter = BloomFilter::new(setting.params, KeyHash::default()).map_err(Failure::new)?;
     let lines = &filter.clone();

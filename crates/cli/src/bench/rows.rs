@@ -1,4 +1,5 @@
-//! What is measured and what is printed of it: the filter's shape, groups of interleaved cases, a row for each, and the summary.
+//! What is measured and what is printed of it: the filter's shape, groups of interleaved cases, a
+//! row for each, and the summary.
 
 use benches::baseline::{BASELINES, faster, load_lines};
 use benches::clock::{Case, Schedule, Timing, interleaved};
@@ -176,8 +177,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The last lines of `--quick`: one for each of the five ops that was measured, by the kernel that the library takes, in the largest filter,
-/// beside the memory-bound baseline, below a line that says what they are; None if none was.
+/// The last lines of `--quick`: one for each of the five ops that was measured, by the kernel that
+/// the library takes, in the largest filter, beside the memory-bound baseline, below a line that
+/// says what they are; None if none was.
 pub(super) fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
     let kernel = Kernel::default().name();
     let batch = setting.batches.first().copied().unwrap_or(1);

@@ -1,9 +1,13 @@
-//! Warnings about sizes that were given: what was given, what the keys need, and the false-positive rate that came of it.
+//! Warnings about sizes that were given: what was given, what the keys need, and the false-positive
+//! rate that came of it.
 
-use crate::builders::Fit;
-use crate::numbers::{DEFAULT_BITS_PER_KEY, percent};
+use blocked_bloom_inspect::numbers::percent;
 
-/// A size for this multiple of the keys is a mistake, such as G for M, and not a filter that others will be merged with.
+use crate::builder::Fit;
+use crate::numbers::DEFAULT_BITS_PER_KEY;
+
+/// A size for this multiple of the keys is a mistake, such as G for M, and not a filter that others
+/// will be merged with.
 const MUCH_LARGER: u64 = 100;
 
 /// Bytes up to which a filter for too many keys harms nobody.
@@ -12,7 +16,8 @@ const SMALL: u64 = 1 << 20;
 /// The rate above which a filter in `--max-bytes` is of little use: the rate of three bits per key.
 const HIGH_RATE: f64 = 0.25;
 
-/// What to say about a filter whose size was given as a number of keys or of bytes that does not fit its keys.
+/// What to say about a filter whose size was given as a number of keys or of bytes that does not
+/// fit its keys.
 pub(super) fn warning(fit: &Fit, expected: Option<u64>, max_bytes: Option<u64>) -> Option<String> {
     let Fit { keys, bytes, needed, false_positive_rate } = *fit;
     let given = match (expected, max_bytes) {
@@ -49,7 +54,7 @@ pub(super) fn warning(fit: &Fit, expected: Option<u64>, max_bytes: Option<u64>) 
 #[cfg(test)]
 mod tests {
     use super::{SMALL, warning};
-    use crate::builders::Fit;
+    use crate::builder::Fit;
 
     #[test]
     fn sizes_that_may_be_meant_are_not_warned_of() {

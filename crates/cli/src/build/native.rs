@@ -17,15 +17,16 @@ pub(super) struct Input<'a> {
     pub(super) warn: bool,
 }
 
-/// Memory of the current pool beside the list of hashes and the filter: a batch of keys with references to them, their hashes, and
-/// what each thread reorders.
+/// Memory of the current pool beside the list of hashes and the filter: a batch of keys with
+/// references to them, their hashes, and what each thread reorders.
 pub(super) fn working_memory(max_key_bytes: u64) -> u64 {
     let others = (16 << 20) + (rayon::current_num_threads() as u64) * (4 << 20);
     KeyBatch::memory(max_key_bytes).saturating_add(others)
 }
 
-/// A filter of all keys, by the threads of the current pool, and the bytes of the list that its hashes were kept in. With a number of
-/// expected keys there is no list: the filter is made for their number, and keys are inserted as they are read.
+/// A filter of all keys, by the threads of the current pool, and the bytes of the list that its
+/// hashes were kept in. With a number of expected keys there is no list: the filter is made for
+/// their number, and keys are inserted as they are read.
 pub(super) fn build(
     options: &FilterOptions,
     input: &Input<'_>,
@@ -54,7 +55,8 @@ fn read(
     Ok(keys.name().to_owned())
 }
 
-/// Collects hashes until all keys are read. If their list does not fit its limit, they were only counted, and are read again.
+/// Collects hashes until all keys are read. If their list does not fit its limit, they were only
+/// counted, and are read again.
 fn with_unknown_count(
     options: &FilterOptions,
     input: &Input<'_>,
@@ -70,7 +72,8 @@ fn with_unknown_count(
     if !input.path.is_file() {
         let keys_option = if has_prefixes { String::new() } else { format!("--keys {keys}, ") };
         let message = format!(
-            "the list of {keys} keys does not fit --max-memory {limit}: give {keys_option}more memory, or a file by its name"
+            "the list of {keys} keys does not fit --max-memory {limit}: give {keys_option}more \
+             memory, or a file by its name"
         );
         return Err(Failure::of(&name, message));
     }
@@ -88,7 +91,8 @@ fn with_unknown_count(
     let again = filter.keys_inserted();
     if again < keys {
         let message = format!(
-            "{again} keys were read the second time, {keys} the first: do not change the file meanwhile"
+            "{again} keys were read the second time, {keys} the first: do not change the file \
+             meanwhile"
         );
         return Err(Failure::of(&name, message));
     }

@@ -4,13 +4,22 @@ use blocked_bloom::Bitmask;
 use blocked_bloom_formats::cassandra::{CassandraFilter, Hash128, Layout, Shape, hash_key};
 use blocked_bloom_inspect::layout_of_name;
 
-use super::{BuildOptions, Builder, Built, Fit, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, Fit, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
 use crate::wording;
 
-/// Collects the hashes of partition keys. The filter is sized for the expected number of partitions, or for the distinct keys.
+pub(crate) static CASSANDRA: BuildFormat = BuildFormat {
+    name: "cassandra",
+    help: "A Cassandra Filter.db",
+    extension: None,
+    options: &["--fpr", "--keys"],
+    builder: Some(builder),
+};
+
+/// Collects the hashes of partition keys. The filter is sized for the expected number of
+/// partitions, or for the distinct keys.
 struct PartitionKeys {
     layout: Layout,
     expected_keys: Option<u64>,
@@ -20,10 +29,10 @@ struct PartitionKeys {
     hashes: Vec<Hash128>,
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let named = || layout_of_name(options.output);
     let layout = options.cassandra_version.map_or_else(named, Ok);
-    let layout = layout.map_err(|error| wording::error(options.output, &error))?;
+    let layout = layout.map_err(|error| Failure::of(options.output, wording::text(&error)))?;
     if let Ok(named) = named()
         && named != layout
     {

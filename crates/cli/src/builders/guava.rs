@@ -3,12 +3,21 @@
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::guava::{GuavaFilter, GuavaHash, Shape, hash_key};
 
-use super::{BuildOptions, Builder, Built, fit, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, fit, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
 
-/// Collects the hashes of keys. The filter is sized for the expected number of insertions, or for the distinct keys.
+pub(super) static GUAVA: BuildFormat = BuildFormat {
+    name: "guava",
+    help: "What Guava's BloomFilter reads",
+    extension: Some(".guava"),
+    options: &["--fpr", "--keys"],
+    builder: Some(builder),
+};
+
+/// Collects the hashes of keys. The filter is sized for the expected number of insertions, or for
+/// the distinct keys.
 struct Keys {
     expected_keys: Option<u64>,
     fpp: f64,
@@ -16,14 +25,14 @@ struct Keys {
     hashes: Vec<GuavaHash>,
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Box<dyn Builder> {
-    Box::new(Keys {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    Ok(Box::new(Keys {
         expected_keys: options.expected_keys,
         // Guava's own.
         fpp: options.false_positive_rate.unwrap_or(0.03),
         verify: options.verify,
         hashes: Vec::new(),
-    })
+    }))
 }
 
 impl Builder for Keys {

@@ -2,14 +2,22 @@
 
 use blocked_bloom::{Bitmask, Filter as _};
 use blocked_bloom_formats::parquet::{MAX_BITSET_BYTES, PhysicalType, SplitBlockFilter};
+use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_inspect::{value_of_bytes, value_of_text};
 use indicatif::BinaryBytes;
 
-use super::{BuildOptions, Builder, Built, Fit, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, fit, push};
 use crate::failure::{Failure, warn};
 use crate::keys::Key;
-use crate::numbers::percent;
 use crate::wording;
+
+pub(super) static FILTER: BuildFormat = BuildFormat {
+    name: "parquet-filter",
+    help: "A Bloom filter of Parquet: header and bitset of a column in a row group",
+    extension: Some(".sbbf"),
+    options: &["--fpr", "--keys", "--type"],
+    builder: Some(builder),
+};
 
 /// Warns if Parquet's largest filter has a higher rate than was given.
 fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
@@ -21,7 +29,8 @@ fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
     let reached = (1.0 - (-PROBES * values as f64 / bits).exp()).powf(PROBES);
     if reached > rate {
         warn(format!(
-            "Parquet's largest filter has {}: expect {} false positives with {values} values, not {}",
+            "Parquet's largest filter has {}: expect {} false positives with {values} values, not \
+             {}",
             format_args!("{MAX_BITSET_BYTES} bytes ({})", BinaryBytes(MAX_BITSET_BYTES.into())),
             percent(reached),
             percent(rate),
@@ -29,8 +38,8 @@ fn warn_of_cap(filter: &SplitBlockFilter, values: u64, rate: f64) {
     }
 }
 
-/// Collects the hashes of a column's values. The filter is sized for the expected number of values, or for the distinct ones, as Arrow
-/// sizes it.
+/// Collects the hashes of a column's values. The filter is sized for the expected number of values,
+/// or for the distinct ones, as Arrow sizes it.
 struct Values {
     /// None if the user did not give it.
     physical_type: Option<PhysicalType>,
@@ -47,7 +56,7 @@ impl Values {
     }
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let rate = options.false_positive_rate.unwrap_or(0.01);
     // The range does not depend on the values: an error before they are read.
     SplitBlockFilter::new(0, rate).map_err(Failure::new)?;
@@ -62,17 +71,13 @@ pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Fa
 }
 
 impl Builder for Values {
-    fn bytes_per_key(&self) -> u64 {
-        size_of::<u64>() as u64
-    }
-
     fn add(&mut self, key: &Key) -> Result<(), String> {
         let (physical_type, bytes) = (self.physical_type(), key.as_ref());
         let value = match self.is_hex {
             true => value_of_bytes(physical_type, bytes),
             false => value_of_text(physical_type, bytes),
         };
-        let value = value.map_err(|problem| wording::key_problem(&problem))?;
+        let value = value.map_err(|problem| wording::text(&problem))?;
         push(&mut self.hashes, value.hash())
     }
 
@@ -91,15 +96,10 @@ impl Builder for Values {
         let (physical_type, blocks) = (self.physical_type(), filter.blocks().len());
         let default = if self.physical_type.is_none() { " (no --type given)" } else { "" };
         let bytes = filter.to_bytes();
-        let fit = self.expected_values.map(|_| {
-            let needed = SplitBlockFilter::new(distinct, self.rate).ok();
-            Fit {
-                keys: distinct,
-                bytes: bytes.len() as u64,
-                needed: needed.map(|filter| filter.to_bytes().len() as u64),
-                false_positive_rate: filter.estimated_false_positive_rate(),
-            }
-        });
+        let stored = |filter: &SplitBlockFilter| filter.to_bytes().len() as u64;
+        let needed = SplitBlockFilter::new(distinct, self.rate).ok().map(|of| stored(&of));
+        let rate = filter.estimated_false_positive_rate();
+        let fit = fit(self.expected_values, distinct, stored(&filter), needed, rate);
         Ok(Built {
             bytes,
             fit,

@@ -3,13 +3,21 @@
 use blocked_bloom::Bitmask;
 use blocked_bloom_formats::redis::{RedisFilter, RedisHash};
 
-use super::{BuildOptions, Builder, Built, fit, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, fit, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
 
-/// Collects the hashes of keys, in their order, which decides which of them begins a link. The filter is reserved for the expected number
-/// of keys, or for the distinct ones.
+pub(super) static REDISBLOOM: BuildFormat = BuildFormat {
+    name: "redisbloom",
+    help: "A file of replies for RedisBloom's BF.LOADCHUNK",
+    extension: Some(".scandump"),
+    options: &["--fpr", "--keys"],
+    builder: Some(builder),
+};
+
+/// Collects the hashes of keys, in their order, which decides which of them begins a link. The
+/// filter is reserved for the expected number of keys, or for the distinct ones.
 struct Keys {
     expected_keys: Option<u64>,
     error_rate: f64,
@@ -22,7 +30,7 @@ struct Keys {
 /// RedisBloom's own expansion.
 const EXPANSION: Option<u32> = Some(2);
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let error_rate = options.false_positive_rate.unwrap_or(0.01);
     Ok(Box::new(Keys {
         expected_keys: options.expected_keys,

@@ -3,10 +3,18 @@
 use blocked_bloom::{Bitmask, Filter as _};
 use blocked_bloom_removable::{RemovableError, RemovableFilter, RemovableOptions};
 
-use super::{BuildOptions, Builder, Built, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
+
+pub(super) static REMOVABLE: BuildFormat = BuildFormat {
+    name: "removable",
+    help: "A filter that keys can be removed from, of blocked-bloom-removable",
+    extension: Some(".tags"),
+    options: &["--keys"],
+    builder: Some(builder),
+};
 
 /// Collects the hashes of keys.
 struct Hashes {
@@ -15,16 +23,12 @@ struct Hashes {
     hashes: Vec<u64>,
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let keys = RemovableOptions::new(options.expected_keys.unwrap_or(0));
     Ok(Box::new(Hashes { options: keys, verify: options.verify, hashes: Vec::new() }))
 }
 
 impl Builder for Hashes {
-    fn bytes_per_key(&self) -> u64 {
-        size_of::<u64>() as u64
-    }
-
     fn add(&mut self, key: &Key) -> Result<(), String> {
         let hasher = self.options.hasher().map_err(|error| error.to_string())?;
         push(&mut self.hashes, hasher.hash(key))
@@ -35,7 +39,9 @@ impl Builder for Hashes {
         let filter = filter.map_err(|error| match error {
             RemovableError::Full { inserted, taken, capacity } => {
                 let key = inserted + 1;
-                let advice = "is a key there more than 64 times, or 32 if its two lines are one? Give each once";
+                let advice =
+                    "is a key there more than 64 times, or 32 if its two lines are one? Give each \
+                     once";
                 let full =
                     format!("both of its lines are full, with {taken} of {capacity} lanes taken");
                 Failure::of(input, format!("key {key}: {full}: {advice}"))

@@ -1,13 +1,22 @@
 //! This project's own static filter, sharded Ribbon.
 
 use blocked_bloom::{FilterOptions, KeyHash, Sizing};
+use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_ribbon::{RibbonFilterBuilder, RibbonOptions};
 
-use super::{BuildOptions, Builder, Built};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built};
 use crate::failure::Failure;
 use crate::keys::Key;
-use crate::numbers::{counted, percent};
+use crate::numbers::counted;
 use crate::threads;
+
+pub(super) static RIBBON: BuildFormat = BuildFormat {
+    name: "ribbon",
+    help: "This tool's own static filter, 28% smaller at 1%, and slower",
+    extension: Some(".ribbon"),
+    options: &["--fpr", "--seed", "--threads"],
+    builder: Some(builder),
+};
 
 const DEFAULT_RATE: f64 = 0.01;
 
@@ -17,7 +26,7 @@ struct Keys {
     threads: Option<usize>,
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let rate = options.false_positive_rate.unwrap_or(DEFAULT_RATE);
     let filters = FilterOptions::new(Sizing::FalsePositiveRate(rate))
         .with_key_hash(KeyHash::Xxh3 { seed: options.seed });
@@ -29,10 +38,6 @@ pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Fa
 }
 
 impl Builder for Keys {
-    fn bytes_per_key(&self) -> u64 {
-        size_of::<u64>() as u64
-    }
-
     fn add(&mut self, key: &Key) -> Result<(), String> {
         self.builder.insert(key).map_err(|error| error.to_string())
     }

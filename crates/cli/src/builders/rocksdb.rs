@@ -5,10 +5,26 @@ use blocked_bloom_formats::rocksdb::{
     FilterBlock, FilterBlockBuilder, FilterKind, RibbonBlockBuilder, hash_key,
 };
 
-use super::{BuildOptions, Builder, Built, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
+
+pub(super) static BLOCK: BuildFormat = BuildFormat {
+    name: "rocksdb-block",
+    help: "RocksDB's Bloom filter block, for an SST file, without the checksum behind it",
+    extension: Some(".filter"),
+    options: &["--bits-per-key"],
+    builder: Some(bloom),
+};
+
+pub(super) static RIBBON: BuildFormat = BuildFormat {
+    name: "rocksdb-ribbon",
+    help: "RocksDB's Ribbon filter block, with its fall-back to Bloom for few keys",
+    extension: Some(".filter"),
+    options: &["--bits-per-key"],
+    builder: Some(ribbon),
+};
 
 enum BlockBuilder {
     Bloom(FilterBlockBuilder),
@@ -22,23 +38,28 @@ struct Keys {
     hashes: Vec<u64>,
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn bloom(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let builder = FilterBlockBuilder::new(bits_per_key(options)?).map_err(Failure::new)?;
+    Ok(keys(BlockBuilder::Bloom(builder), options))
+}
+
+fn ribbon(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+    let builder = RibbonBlockBuilder::new(bits_per_key(options)?).map_err(Failure::new)?;
+    Ok(keys(BlockBuilder::Ribbon(builder), options))
+}
+
+fn bits_per_key(options: &BuildOptions<'_>) -> Result<f64, Failure> {
     let bits_per_key = options.bits_per_key.unwrap_or(10.0);
     // RocksDB takes more than the most that --bits-per-key says, as if it were that.
     Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
-    let builder = match options.ribbon {
-        false => FilterBlockBuilder::new(bits_per_key).map(BlockBuilder::Bloom),
-        true => RibbonBlockBuilder::new(bits_per_key).map(BlockBuilder::Ribbon),
-    };
-    let builder = builder.map_err(Failure::new)?;
-    Ok(Box::new(Keys { builder, verify: options.verify, hashes: Vec::new() }))
+    Ok(bits_per_key)
+}
+
+fn keys(builder: BlockBuilder, options: &BuildOptions<'_>) -> Box<dyn Builder> {
+    Box::new(Keys { builder, verify: options.verify, hashes: Vec::new() })
 }
 
 impl Builder for Keys {
-    fn bytes_per_key(&self) -> u64 {
-        size_of::<u64>() as u64
-    }
-
     fn add(&mut self, key: &Key) -> Result<(), String> {
         match &mut self.builder {
             BlockBuilder::Bloom(builder) => builder.insert(key),

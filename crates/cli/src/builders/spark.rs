@@ -5,13 +5,22 @@ use blocked_bloom_formats::parquet::PhysicalType;
 use blocked_bloom_formats::spark::{Shape, SparkFilter, SparkHash, Version};
 use blocked_bloom_inspect::{spark_hash, spark_type};
 
-use super::{BuildOptions, Builder, Built, fit, push};
+use crate::builder::{BuildFormat, BuildOptions, Builder, Built, fit, push};
 use crate::failure::Failure;
 use crate::keys::Key;
 use crate::numbers::counted;
 use crate::wording;
 
-/// Collects the hashes of keys. The filter is sized for the expected number of items, or for the distinct keys.
+pub(super) static SPARK: BuildFormat = BuildFormat {
+    name: "spark",
+    help: "What Spark's BloomFilter reads",
+    extension: Some(".spark"),
+    options: &["--fpr", "--keys", "--type", "--spark-version"],
+    builder: Some(builder),
+};
+
+/// Collects the hashes of keys. The filter is sized for the expected number of items, or for the
+/// distinct keys.
 struct Items {
     version: Version,
     physical_type: PhysicalType,
@@ -22,14 +31,14 @@ struct Items {
     hashes: Vec<SparkHash>,
 }
 
-pub(super) fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
+fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     Ok(Box::new(Items {
         version: match options.spark_version {
             Some(1) => Version::V1,
             _ => Version::V2 { seed: 0 },
         },
         physical_type: spark_type(options.value_type)
-            .map_err(|error| wording::error("", &error))?,
+            .map_err(|error| Failure::new(wording::text(&error)))?,
         is_hex: options.is_hex,
         expected_keys: options.expected_keys,
         // Spark's own.
@@ -46,7 +55,7 @@ impl Builder for Items {
 
     fn add(&mut self, key: &Key) -> Result<(), String> {
         let hash = spark_hash(self.version, self.physical_type, key.as_ref(), self.is_hex);
-        push(&mut self.hashes, hash.map_err(|problem| wording::key_problem(&problem))?)
+        push(&mut self.hashes, hash.map_err(|problem| wording::text(&problem))?)
     }
 
     fn finish(mut self: Box<Self>, _: &str) -> Result<Built, Failure> {

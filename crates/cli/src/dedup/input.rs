@@ -13,8 +13,8 @@ use crate::output::STDIO;
 use crate::stored::stdin;
 use crate::terminal::{printable, progress_bar, stream_progress};
 
-/// Bytes that are read at a time: they stay in the second-level cache until their lines are hashed and written. On Zen 4, 64 KiB to
-/// 1 MiB take the same time within 5 %, 32 KiB 1.1 times as long.
+/// Bytes that are read at a time: they stay in the second-level cache until their lines are hashed
+/// and written. On Zen 4, 64 KiB to 1 MiB take the same time within 5 %, 32 KiB 1.1 times as long.
 const PIECE: usize = 256 << 10;
 
 /// Bytes of a stream before its progress is shown.
@@ -26,7 +26,8 @@ pub(super) struct Input<'a> {
     files: Vec<&'a Path>,
     name: String,
     file: Option<File>,
-    /// Bytes that were read: `given` of them in the piece that was returned, and `filled` with the start of the line behind it.
+    /// Bytes that were read: `given` of them in the piece that was returned, and `filled` with the
+    /// start of the line behind it.
     buffer: Vec<u8>,
     given: usize,
     filled: usize,
@@ -34,7 +35,8 @@ pub(super) struct Input<'a> {
     max_line_bytes: usize,
     /// Lines of the current file before the piece that was returned, as `count` was told.
     lines: u64,
-    /// Whether the last call to `read` gave fewer bytes than it could have: what follows may have to be waited for.
+    /// Whether the last call to `read` gave fewer bytes than it could have: what follows may have
+    /// to be waited for.
     pub(super) is_drained: bool,
     bar: ProgressBar,
     /// Bytes that were read, and those of all files, or 0 if they are not known.
@@ -76,7 +78,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// The next lines, each with its terminator, which the last one of a file gets if it has none; None at the end of all files.
+    /// The next lines, each with its terminator, which the last one of a file gets if it has none;
+    /// None at the end of all files.
     pub(super) fn next_piece(&mut self) -> Result<Option<&[u8]>, Failure> {
         // The line that the last piece ended in.
         self.buffer.copy_within(self.given..self.filled, 0);
@@ -145,7 +148,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// The error for a line of the last piece: how many lines of the piece come before it, and how many of its bytes were found.
+    /// The error for a line of the last piece: how many lines of the piece come before it, and how
+    /// many of its bytes were found.
     pub(super) fn line_too_long(&self, before: u64, found: usize) -> Failure {
         let (line, limit) = (self.lines + before + 1, self.max_line_bytes);
         let (end, other) = match self.terminator {
@@ -153,12 +157,14 @@ impl<'a> Input<'a> {
             _ => ("end of the line", "give --null if NUL bytes end the lines, or"),
         };
         let message = format!(
-            "line {line}: {found} bytes and no {end} yet, more than the {limit} bytes of --max-line-bytes: {other} a larger --max-line-bytes"
+            "line {line}: {found} bytes and no {end} yet, more than the {limit} bytes of \
+             --max-line-bytes: {other} a larger --max-line-bytes"
         );
         Failure::of(&self.name, message)
     }
 
-    /// Makes the buffer larger for a line that does not fit it: up to what holds the longest line and its terminator.
+    /// Makes the buffer larger for a line that does not fit it: up to what holds the longest line
+    /// and its terminator.
     fn make_room(&mut self) -> Result<(), Failure> {
         if self.filled > self.max_line_bytes {
             return Err(self.line_too_long(0, self.filled));

@@ -1,36 +1,40 @@
-//! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored, and how often it was probably wrong.
+//! What was seen: a filter of a fixed size, or one that grows; how it is made, opened and stored,
+//! and how often it was probably wrong.
 
 use std::f64::consts::LN_2;
 use std::io::{self, Write};
 
-use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError, MAGIC};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter as _, FilterContents, FilterOptions, KeyHash,
     MAX_RECOMMENDED_BLOCKS, Params, Sizing,
 };
 use blocked_bloom_inspect::Format;
+use blocked_bloom_inspect::numbers::percent;
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 use indicatif::BinaryBytes;
 
 use super::Args;
 use crate::failure::Failure;
-use crate::numbers::percent;
 use crate::output::Output;
 use crate::stored::Stored;
 
 pub(super) const DEFAULT_RATE: f64 = 0.001;
 
-/// Lines that the first filter of a chain is for, at least and at most: 2.5 MB and 160 MB at a rate of 0.1 %.
+/// Lines that the first filter of a chain is for, at least and at most: 2.5 MB and 160 MB at a rate
+/// of 0.1 %.
 const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
 
-/// Bytes of the input for each line of the first filter, which then takes a hundredth of what is read: of lines of 50 bytes, half of them
-/// distinct, there are two or three filters instead of four to ten, each of which costs a cache line per line.
+/// Bytes of the input for each line of the first filter, which then takes a hundredth of what is
+/// read: of lines of 50 bytes, half of them distinct, there are two or three filters instead of
+/// four to ten, each of which costs a cache line per line.
 const BYTES_OF_LINE: u64 = 256;
 
 /// What was seen.
 pub(super) struct Seen {
     filter: Filter,
-    /// Lines that each filter of the chain had taken when it was opened, or the one that there is, and those that its bits are of.
+    /// Lines that each filter of the chain had taken when it was opened, or the one that there is,
+    /// and those that its bits are of.
     before: Vec<(u64, f64)>,
     /// Distinct lines that a fixed filter is for.
     capacity: u64,
@@ -44,7 +48,8 @@ enum Filter {
 }
 
 impl Seen {
-    /// An empty filter, as large as the options say, for an input of this many bytes, or 0 if that is not known.
+    /// An empty filter, as large as the options say, for an input of this many bytes, or 0 if that
+    /// is not known.
     pub(super) fn new(args: &Args, input_bytes: u64) -> Result<Self, Failure> {
         let (filter, capacity) = match Shape::of(args)? {
             Shape::Fixed(params) => {
@@ -72,7 +77,7 @@ impl Seen {
             (keys, filter.estimated_keys().unwrap_or(keys) as f64)
         };
         let (filter, before, capacity) = match stored.format {
-            Format::Native => {
+            format if format == Format::NATIVE => {
                 let opened = stored.open_native()?;
                 let (params, contents) = (opened.params(), opened.contents());
                 if opened.is_pass_all() || contents != FilterContents::WholeKeys {
@@ -90,7 +95,7 @@ impl Seen {
                 let before = vec![bits_of(filter.view())];
                 (Filter::Fixed(filter, opened.keys_inserted()), before, capacity)
             }
-            Format::Growing => {
+            format if format == Format::GROWING => {
                 let opened = ScalableBloomFilter::from_bytes(&stored.bytes[..])
                     .map_err(|error| stored.damaged(error))?;
                 let rate = opened.false_positive_rate();
@@ -149,17 +154,19 @@ impl Seen {
         (distinct > capacity).then(|| {
             let rate = percent(self.probably_wrong().1);
             format!(
-                "more than the {capacity} distinct lines that the filter is for: from now on more than {rate} of all new lines are dropped: \
+                "more than the {capacity} distinct lines that the filter is for: from now on more \
+                 than {rate} of all new lines are dropped: \
                  give more --memory or --keys, or neither for a filter that grows"
             )
         })
     }
 
-    /// How many lines that were not seen have probably been taken for seen ones since the filter was made or opened, and the chance of that
-    /// for the next one.
+    /// How many lines that were not seen have probably been taken for seen ones since the filter
+    /// was made or opened, and the chance of that for the next one.
     ///
-    /// A line that is dropped has all its bits set already: the bits are those of the lines that were taken and of those that were dropped by
-    /// mistake, `1 / (1 - rate)` for each one taken, which is summed step by step. In a chain the filters before the last one are full, and their
+    /// A line that is dropped has all its bits set already: the bits are those of the lines that
+    /// were taken and of those that were dropped by mistake, `1 / (1 - rate)` for each one taken,
+    /// which is summed step by step. In a chain the filters before the last one are full, and their
     /// rates stay.
     pub(super) fn probably_wrong(&self) -> (f64, f64) {
         const STEPS: u64 = 64;
@@ -212,7 +219,6 @@ impl Seen {
 }
 
 /// Of native filters.
-const MAGIC: [u8; 8] = *b"\x89BBLOOM\n";
 const VERSION: u16 = 1;
 
 /// The header of a native filter with another number of keys: `docs/format.md`.
@@ -305,12 +311,14 @@ fn most_blocks(bytes: u64) -> Result<u32, Failure> {
 /// Values of the part of a hash that chooses the block.
 const VALUES: u64 = 1 << 32;
 
-/// So many blocks, or if they are more than 2^28 (16 GiB) a number of them that gives each the same share of the [`VALUES`] by which
-/// blocks are chosen; `divide` rounds the share, and with it the blocks up or down.
+/// So many blocks, or if they are more than 2^28 (16 GiB) a number of them that gives each the same
+/// share of the [`VALUES`] by which blocks are chosen; `divide` rounds the share, and with it the
+/// blocks up or down.
 ///
-/// With other numbers some blocks would get one value more than others, of 16 or fewer, and the rate would be higher than predicted. With
-/// these, of which 17 are above 2^28, the filter is what several filters of 16 GiB or less would be that are chosen by the first bits of the
-/// hash. Price: up to half of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
+/// With other numbers some blocks would get one value more than others, of 16 or fewer, and the
+/// rate would be higher than predicted. With these, of which 17 are above 2^28, the filter is what
+/// several filters of 16 GiB or less would be that are chosen by the first bits of the hash. Price:
+/// up to half of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
 fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     let even = match blocks <= MAX_RECOMMENDED_BLOCKS.into() {
         true => blocks,
@@ -319,7 +327,8 @@ fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     u32::try_from(even).unwrap_or(u32::MAX)
 }
 
-/// Keys with which half of the bits of a filter are set, as they are when the number of probes is the best one.
+/// Keys with which half of the bits of a filter are set, as they are when the number of probes is
+/// the best one.
 fn half_full(params: Params) -> u64 {
     (f64::from(params.blocks()) * 512.0 * LN_2 / f64::from(params.probes())) as u64
 }

@@ -1,15 +1,19 @@
 //! `plan --levels`: a budget shared among levels, beside the same bits per key everywhere.
 
+use std::fmt::Display;
+
+use blocked_bloom_inspect::numbers::{parse_keys, parse_present, parse_runs, percent};
 use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan, PlannedLevel};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::numbers::{counted, parse_keys, parse_rate, percent};
+use crate::numbers::counted;
 use crate::output::print;
 
 const EXPLANATION: &str = "\
-Wasted reads are per lookup, each weighted by the level's cost: reads of tables that do not hold the key.
+Wasted reads are per lookup, each weighted by the level's cost: reads of tables that do not hold the
+key.
 ";
 
 /// A level as it is written: KEYS, then in any order xRUNS, /TABLES, @LOOKUPS, :COST and =PRESENT.
@@ -30,24 +34,18 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, String> {
             return Err(format!("\"{mark}\" twice: give each part of a level once"));
         }
         seen.push(mark);
-        let fail = |what: &str| format!("{what} \"{mark}{value}\": give ");
-        let count = |what| {
-            let count = value.parse::<u32>().ok().filter(|&count| count > 0);
-            count.ok_or_else(|| fail(what) + "a whole number, 1 to 4294967295")
-        };
+        let fail = |what: &str, error: &dyn Display| format!("{what} \"{mark}{value}\": {error}");
+        let count = |what| parse_runs(value).map_err(|error| fail(what, &error));
         let number = |what| {
             let number = value.parse::<f64>().ok().filter(|number| (0.0..=1e15).contains(number));
-            number.ok_or_else(|| fail(what) + "a number of 0 to 1e15, such as 0.5")
+            number.ok_or_else(|| fail(what, &"give a number of 0 to 1e15, such as 0.5"))
         };
         level = match mark {
             'x' => level.runs(count("runs")?),
             '/' => level.tables(count("tables")?),
             '@' => level.lookups(number("lookups")?),
             ':' => level.cost(number("cost")?),
-            _ if value == "0" => level.present(0.0),
-            _ => level.present(parse_rate(value).map_err(|_| {
-                fail("present") + "a fraction of 0 to 1, such as 0.9, or a percentage such as 90%"
-            })?),
+            _ => level.present(parse_present(value).map_err(|error| fail("present", &error))?),
         };
     }
     Ok(level)
@@ -118,7 +116,8 @@ pub(super) fn run_kinds(
             "all", "", "", ""
         );
     }
-    text += "\nCosts are wasted reads and queries per lookup, in reads. The last line is what Bloom filters alone cost in the same budget.\n";
+    text += "\nCosts are wasted reads and queries per lookup, in reads. The last line is what \
+             Bloom filters alone cost in the same budget.\n";
     print(&text)?;
     Ok(())
 }
@@ -269,12 +268,11 @@ mod tests {
             ("1M/16@0.5", level.tables(16).lookups(0.5)),
             ("1M=90%:0.2x3", level.present(0.9).cost(0.2).runs(3)),
             ("1M=0", level),
+            ("1M x4", level.runs(4)),
         ] {
             assert_eq!(parse_level(text), Ok(expected), "{text}");
         }
-        for text in
-            ["", "x4", "1M x4", "1Mx0", "1Mx4x4", "1M@", "1M@-1", "1M=101%", "1M:nan", "1M/é"]
-        {
+        for text in ["", "x4", "1Mx0", "1Mx4x4", "1M@", "1M@-1", "1M=101%", "1M:nan", "1M/é"] {
             assert!(parse_level(text).is_err(), "{text}");
         }
     }

@@ -196,7 +196,7 @@ fn bad_options_are_errors_before_reading() {
         ("build k --bits-per-key 10 --fpr 0.1", "cannot be used with"),
         ("build k --fpr 0", "above 0 and up to 1"),
         ("build k --probes 31", "1..=30"),
-        ("build k --max-bytes 10KB", "64KiB"),
+        ("build k --max-bytes 10XB", "64KiB"),
         ("plan --keys many", "1_000_000"),
         ("plan --keys 0", "above 0"),
         ("plan", "--keys"),

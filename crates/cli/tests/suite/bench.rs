@@ -1,4 +1,5 @@
-//! `blocked-bloom bench`, run as a user runs it: which rows there are, and that their figures agree.
+//! `blocked-bloom bench`, run as a user runs it: which rows there are, and that their figures
+//! agree.
 
 use benches::split_block::SplitBlocks;
 use benches::workload::Mix;
@@ -115,7 +116,8 @@ fn bench_quick_ends_with_a_summary() {
     assert!(json.lines().all(|line| line.starts_with('{')), "{json}");
 }
 
-/// The loop that others are compared with has the same filter as the library, and counts the same hits.
+/// The loop that others are compared with has the same filter as the library, and counts the same
+/// hits.
 #[test]
 fn the_split_block_loop_agrees_with_the_library() {
     let keys = &Mix::Present.lookups(1_000, 2_000);

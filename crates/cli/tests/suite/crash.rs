@@ -1,7 +1,9 @@
-//! Filters that the tool was writing when it was killed, when the device was full, when it had no permission, when nobody read: the
-//! file that was there is whole, or the new one is, and an error leaves nothing else.
+//! Filters that the tool was writing when it was killed, when the device was full, when it had no
+//! permission, when nobody read: the file that was there is whole, or the new one is, and an error
+//! leaves nothing else.
 //!
-//! Each test prints what came of it: `cargo test -p blocked-bloom-cli crash:: -- --nocapture --test-threads 1`.
+//! Each test prints what came of it:
+//! `cargo test -p blocked-bloom-cli crash:: -- --nocapture --test-threads 1`.
 #![cfg(unix)]
 
 use std::fs::{self, File, Permissions};
@@ -40,7 +42,8 @@ fn spawned(dir: &Dir, args: &str) -> Command {
     command
 }
 
-/// With the default action for SIGINT: a script's background job, `cargo test &`, ignores it, and a child inherits that.
+/// With the default action for SIGINT: a script's background job, `cargo test &`, ignores it, and a
+/// child inherits that.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the action for a signal is set between fork and exec")]
 fn interruptible(mut command: Command) -> Command {
@@ -205,7 +208,8 @@ fn killed_at_any_moment_the_old_file_or_the_new_one_is_whole() {
     outcome(
         "",
         &format!(
-            "while it wrote a file without a name {unnamed}, with one {named}; left: {partial} partial, {complete} complete"
+            "while it wrote a file without a name {unnamed}, with one {named}; left: {partial} \
+             partial, {complete} complete"
         ),
     );
     assert!(unnamed + named >= 10, "nearly no run was killed while it wrote");
@@ -276,7 +280,8 @@ fn a_full_file_system_keeps_what_it_had() {
                  \"$TOOL\" build keys --keys 1M -o $output && exit 8
                  [ $? = 2 ] || exit 7
              done
-             cmp f small/f && [ -L small/link ] && [ \"$(ls -A small | tr '\\n' ' ')\" = 'f link ' ]"
+             cmp f small/f && [ -L small/link ] &&
+             [ \"$(ls -A small | tr '\\n' ' ')\" = 'f link ' ]"
         );
         let Some(done) = mounted(&dir, &script) else {
             outcome(&format!("tmpfs, {limit}"), "NOT RUN: no file system may be mounted here");
@@ -311,7 +316,8 @@ fn without_permission_nothing_changes() {
     let allow = |name: &str, mode: u32| {
         fs::set_permissions(dir.path(name), Permissions::from_mode(mode)).unwrap();
     };
-    // The tool where anybody can run it. A copy cannot be run while another test's child still has it open for writing.
+    // The tool where anybody can run it. A copy cannot be run while another test's child still has
+    // it open for writing.
     if fs::hard_link(TOOL, dir.path("tool")).is_err() {
         fs::copy(TOOL, dir.path("tool")).unwrap();
     }

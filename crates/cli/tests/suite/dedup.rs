@@ -1,4 +1,5 @@
-//! `dedup`: the first of equal lines is printed, no line twice, whatever the size of the filter; and another day goes on from there.
+//! `dedup`: the first of equal lines is printed, no line twice, whatever the size of the filter;
+//! and another day goes on from there.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -175,7 +176,8 @@ fn no_line_twice_at_any_rate_and_the_report_is_right() {
         assert_eq!(said.starts_with("warning: more than the "), is_overfull, "{options}: {said}");
         let dropped = distinct - printed.len() as f64;
         let probably = reported(&said, "probably");
-        // A line that is dropped once is dropped each time that it comes, but was not there before the first time only.
+        // A line that is dropped once is dropped each time that it comes, but was not there before
+        // the first time only.
         let error = 4.0 * dropped.max(1.0).sqrt() + 0.05 * dropped;
         if options != "--memory 1K" {
             assert!((probably - dropped).abs() <= error, "{options}: {probably} {dropped}");
@@ -184,7 +186,8 @@ fn no_line_twice_at_any_rate_and_the_report_is_right() {
     }
 }
 
-/// Lines that end just before, at and behind the end of what is read at a time, and lines that are longer.
+/// Lines that end just before, at and behind the end of what is read at a time, and lines that are
+/// longer.
 #[test]
 fn lines_at_the_borders_of_what_is_read() {
     let dir = Dir::new();
@@ -515,7 +518,8 @@ fn killed_at_any_moment_the_state_is_whole() {
     assert!(while_writing >= 10, "{while_writing} of {killed} were killed while they wrote");
 }
 
-/// What was stated, and some megabytes for reading, writing and the program itself, is enough; less is an error.
+/// What was stated, and some megabytes for reading, writing and the program itself, is enough; less
+/// is an error.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_more_memory_is_taken_than_was_stated() {

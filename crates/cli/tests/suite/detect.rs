@@ -1,4 +1,5 @@
-//! How the tool recognises formats: by first bytes, last bytes and names; and pipes, whose end is not known.
+//! How the tool recognises formats: by first bytes, last bytes and names; and pipes, whose end is
+//! not known.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,8 @@ use serde_json::Value;
 use crate::fixtures::committed;
 use crate::tool::{self, Dir, assert_parts, files, lines, stderr, text};
 
-/// Every file that is part of the repository has the format that its folder says, or none that shows.
+/// Every file that is part of the repository has the format that its folder says, or none that
+/// shows.
 #[test]
 fn no_file_is_taken_for_another() {
     let dir = Dir::new();
@@ -47,8 +49,8 @@ fn no_file_is_taken_for_another() {
     assert_eq!(seen.len(), 7);
 }
 
-/// An SST file that is cut off behind its filter ends as a filter block does: its other blocks are taken for lines, so that it
-/// would answer "absent" for keys that are there.
+/// An SST file that is cut off behind its filter ends as a filter block does: its other blocks are
+/// taken for lines, so that it would answer "absent" for keys that are there.
 #[test]
 fn a_part_of_a_file_is_not_taken_for_a_filter() {
     let dir = Dir::new();
@@ -70,7 +72,8 @@ fn a_part_of_a_file_is_not_taken_for_a_filter() {
     }
 }
 
-/// The trailer of a filter block of RocksDB counts behind whole lines alone: at any other length it is a part of something else.
+/// The trailer of a filter block of RocksDB counts behind whole lines alone: at any other length it
+/// is a part of something else.
 #[test]
 fn a_trailer_behind_a_part_of_a_line_is_no_filter() {
     let dir = Dir::new();
@@ -118,7 +121,8 @@ fn other_formats_are_recognised_under_the_name_of_cassandras() {
     bytes[0] = 1;
     dir.write(name, &bytes);
     assert_parts(&dir.fails(&format!("info {name}")), &["not a recognised", "--format"]);
-    assert_parts(&stderr(&dir.run(&format!("-v info {name}"))), &["no number of probes"]);
+    let reasons = stderr(&dir.run(&format!("-v info {name}")));
+    assert_parts(&reasons, &["its name ends in .db, but", "and begins with a number of probes"]);
     for option in ["--format cassandra", "--cassandra-version nb"] {
         let message = dir.fails(&format!("info {name} {option}"));
         assert_parts(&message, &["probes 16777315", "read as cassandra"]);

@@ -1,4 +1,5 @@
-//! What people trip over who use the tool for the first time: sizes that cannot be meant, results that replace what they are made of, names that mislead.
+//! What people trip over who use the tool for the first time: sizes that cannot be meant, results
+//! that replace what they are made of, names that mislead.
 
 use std::fs;
 
@@ -92,7 +93,8 @@ fn the_compact_form_is_built_described_and_queried() {
         assert_eq!(info[same], of_full[same], "{same}");
     }
     assert_parts(&text(dir.ok("info keys.compact --format compact")), &["checksum", "none"]);
-    // It is not recognised, since it has no mark: but what it may be is said. The two forms are not taken for one another.
+    // It is not recognised, since it has no mark: but what it may be is said. The two forms are not
+    // taken for one another.
     assert_parts(&dir.fails("info keys.compact"), &["not a recognised", "--format compact"]);
     let message = dir.fails("info keys.bloom --format compact");
     assert_parts(&message, &["the full form", "read as compact"]);

@@ -1,5 +1,5 @@
-//! The command-line tool and the filters of RocksDB and Cassandra: the answers that those systems gave, the description of each file,
-//! and errors.
+//! The command-line tool and the filters of RocksDB and Cassandra: the answers that those systems
+//! gave, the description of each file, and errors.
 
 use std::fs;
 use std::path::Path;
@@ -205,7 +205,7 @@ fn prefixes_of_an_sst_are_looked_up_by_its_own_extractor() {
     ] {
         let output = dir.run_with(&query, starts);
         assert_eq!(text(output.stdout.clone()), starts, "{query}");
-        assert_parts(&stderr(&output), &[part, "\"maybe\" for every line"]);
+        assert_parts(&stderr(&output), &[part, "\"maybe\" for every key"]);
     }
     dir.ok_with("build - -o native --prefix fixed:4", "p000a\n");
     assert_parts(&dir.fails("query native --prefix own"), &["native: ", "not own"]);
@@ -273,8 +273,9 @@ fn the_layout_of_cassandra_comes_from_the_name_or_the_user() {
 }
 
 #[test]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn filters_of_cassandra_answer_as_cassandra_does() {
-    let Some(folder) = external("cassandra/generated") else { return };
+    let folder = external("cassandra/generated").expect("the folder of fixtures");
     let dir = Dir::new();
     for file in files(&folder, "-Filter.db") {
         let name = file.to_str().unwrap();

@@ -1,4 +1,5 @@
-//! What keys and filters are read from: files that Windows wrote, files that are no list of keys, standard input.
+//! What keys and filters are read from: files that Windows wrote, files that are no list of keys,
+//! standard input.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,5 @@
-//! Numbers that cannot be meant, and keys that are too long: errors before the memory is used, and warnings with the figures.
+//! Numbers that cannot be meant, and keys that are too long: errors before the memory is used, and
+//! warnings with the figures.
 
 use crate::tool::{Dir, assert_parts, lines, stderr, words};
 
@@ -36,14 +37,15 @@ fn a_key_that_is_too_long_is_an_error_that_says_what_to_do() {
     let hex = dir.fails_with("build - -o h --hex --max-key-bytes 8", "00\n0123456789abcdef0\n");
     assert_parts(&hex, &["line 2: 17 hex digits", "two for each of the 8 bytes"]);
     assert_eq!(dir.names(), ["f", "g"]);
-    for (limit, part) in [("0", "1 or more"), ("-1", "1 or more"), ("10MB", "64KiB")] {
+    for (limit, part) in [("0", "1 or more"), ("-1", "1 or more"), ("10XB", "64KiB")] {
         let output = dir.run(&format!("build k --max-key-bytes={limit}"));
         assert_eq!(output.status.code(), Some(2), "{limit}");
         assert_parts(&stderr(&output), &["--max-key-bytes", part]);
     }
 }
 
-/// A line without an end takes no more memory than the longest key, and neither do many long keys that are looked up at a time.
+/// A line without an end takes no more memory than the longest key, and neither do many long keys
+/// that are looked up at a time.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_bounded_while_long_lines_are_read() {

@@ -1,4 +1,5 @@
-//! The tests of the command-line tool: one binary, one module per area. `cargo test -p blocked-bloom-cli plan::` runs one of them.
+//! The tests of the command-line tool: one binary, one module per area.
+//! `cargo test -p blocked-bloom-cli plan::` runs one of them.
 
 #[path = "../../../../tests/suite/common/mod.rs"]
 mod common;

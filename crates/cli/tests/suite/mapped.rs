@@ -1,4 +1,5 @@
-//! Large files: their length is compared with their header before anything is read, and they are mapped, not read into memory.
+//! Large files: their length is compared with their header before anything is read, and they are
+//! mapped, not read into memory.
 
 use std::fs::File;
 

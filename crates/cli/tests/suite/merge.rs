@@ -1,4 +1,5 @@
-//! `blocked-bloom merge`, run as a user runs it: which filters can be merged, and what is said of those that cannot.
+//! `blocked-bloom merge`, run as a user runs it: which filters can be merged, and what is said of
+//! those that cannot.
 
 use blocked_bloom::Sizing;
 

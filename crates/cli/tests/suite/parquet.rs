@@ -1,5 +1,5 @@
-//! The command-line tool and the filters of Parquet: the answers that arrow-rs, Arrow C++ and parquet-mr gave, values by their types,
-//! the description of each file, and errors.
+//! The command-line tool and the filters of Parquet: the answers that arrow-rs, Arrow C++ and
+//! parquet-mr gave, values by their types, the description of each file, and errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -289,9 +289,8 @@ fn filters_are_built() {
     let built = dir.run("build words --format parquet-filter --verify");
     assert_parts(
         &stderr(&built),
-        &[
-            "words.sbbf: parquet-filter, 104334 distinct values of BYTE_ARRAY (no --type given), 4096",
-        ],
+        &["words.sbbf: parquet-filter, 104334 distinct values of BYTE_ARRAY (no --type given), \
+             4096"],
     );
     let mut filter = SplitBlockFilter::new(104_334, 0.01).unwrap();
     for word in words().lines() {
@@ -305,7 +304,8 @@ fn filters_are_built() {
     let estimated = dir.info("words.sbbf")["estimated_false_positive_rate"].as_f64().unwrap();
     assert!((rate / estimated - 1.0).abs() < 0.2, "{rate}, {estimated}");
 
-    // Byte for byte what arrow-rs wrote for the same number of values, the same rate and the same keys.
+    // Byte for byte what arrow-rs wrote for the same number of values, the same rate and the same
+    // keys.
     let folder = committed("parquet/raw");
     let keys = folder.join("keys_added.hex").display().to_string();
     for (values, rate) in [(900, "0.01"), (10_000, "0.001"), (100, "0.5")] {

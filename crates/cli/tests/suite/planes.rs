@@ -1,4 +1,5 @@
-//! `blocked-bloom planes`: built, queried by ranges and described as a user does it; damage is an error.
+//! `blocked-bloom planes`: built, queried by ranges and described as a user does it; damage is an
+//! error.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +106,8 @@ fn info_verifies_and_damage_is_an_error() {
     assert!(!dir.names().contains(&"long.log.planes".to_owned()));
 }
 
-/// A log whose rows of ten lines each have words of their own, between characters that divide words.
+/// A log whose rows of ten lines each have words of their own, between characters that divide
+/// words.
 const TOKENS: [&str; 6] =
     ["node-3", "/api/v1", "alice@example.com", "err-code=17", "disk_full", "gr\u{fc}n"];
 

@@ -54,7 +54,7 @@ fn lookups_that_a_filter_cannot_answer_are_warned_of() {
         let output = dir.run_with(query, "absent\n");
         assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"absent\n"[..]));
         assert_parts(&stderr(&output), &parts);
-        assert_parts(&stderr(&output), &["warning: ", "\"maybe\" for every line"]);
+        assert_parts(&stderr(&output), &["warning: ", "\"maybe\" for every key"]);
     }
     assert_eq!(stderr(&dir.run_with("query only --prefix fixed:5", "absent\n")), "");
 }

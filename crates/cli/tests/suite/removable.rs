@@ -1,4 +1,5 @@
-//! The command-line tool and removable filters: built, recognised, described, looked up, and refused where they are damaged.
+//! The command-line tool and removable filters: built, recognised, described, looked up, and
+//! refused where they are damaged.
 
 use blocked_bloom_removable::{RemovableFilter, RemovableOptions};
 

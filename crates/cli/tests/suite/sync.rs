@@ -1,5 +1,6 @@
-//! The system calls that make a new filter last. Each of them fails in turn, which must be an error: one that is left out cannot fail. Kills do
-//! not show it, since what was written and not flushed survives the end of a process.
+//! The system calls that make a new filter last. Each of them fails in turn, which must be an
+//! error: one that is left out cannot fail. Kills do not show it, since what was written and not
+//! flushed survives the end of a process.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![expect(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
 
@@ -35,7 +36,8 @@ fn run_where_fsync_fails(dir: &Dir, args: &str, descriptor: u32) -> io::Result<O
         let program =
             libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
         let set = |option: libc::c_int, mode: libc::c_ulong, pointer: *const libc::sock_fprog| {
-            // SAFETY: both calls only read `program` and the filter that it points to, which outlive them.
+            // SAFETY: both calls only read `program` and the filter that it points to, which
+            // outlive them.
             match unsafe { libc::prctl(option, mode, pointer, 0, 0) } {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),

@@ -1,5 +1,5 @@
-//! What the tool prints on a terminal and nowhere else: colours and progress bars. The terminal is that of `script` from util-linux;
-//! where there is none, the tests say so and pass.
+//! What the tool prints on a terminal and nowhere else: colours and progress bars. The terminal is
+//! that of `script` from util-linux; where there is none, the tests say so and pass.
 #![cfg(target_os = "linux")]
 
 use std::process::{Command, Stdio};

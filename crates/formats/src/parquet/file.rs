@@ -40,8 +40,10 @@ pub struct ParquetFile<'a> {
     row_groups: Vec<RowGroup<'a>>,
 }
 
-const MAGIC: [u8; 4] = *b"PAR1";
-const MAGIC_OF_ENCRYPTED_FOOTERS: [u8; 4] = *b"PARE";
+/// The first and the last bytes of a file, and of one whose footer is encrypted.
+pub const MAGICS: [[u8; 4]; 2] = [*b"PAR1", *b"PARE"];
+const MAGIC: [u8; 4] = MAGICS[0];
+const MAGIC_OF_ENCRYPTED_FOOTERS: [u8; 4] = MAGICS[1];
 
 /// The footer's length and a magic number.
 const TAIL: usize = 8;

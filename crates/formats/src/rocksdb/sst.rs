@@ -19,6 +19,7 @@ pub use self::metaindex::FilterLayout;
 use self::metaindex::Metaindex;
 use self::partitions::Partitions;
 use self::properties::Properties;
+pub use self::table::SST_MAGICS;
 use self::table::Table;
 use super::block::{BytesOf, FilterBlock, LittleEndian, Plain};
 use super::checksum::ChecksumKind;

@@ -1,4 +1,5 @@
-//! Damaged input never panics, and never makes a key absent that was added where a checksum could tell.
+//! Damaged input never panics, and never makes a key absent that was added where a checksum could
+//! tell.
 
 use blocked_bloom_inspect::{Error, Format, LookupOptions, Opened};
 
@@ -13,15 +14,15 @@ fn exercise(stored: &StoredFilter, bytes: &[u8], options: &LookupOptions) -> Opt
     (0..opened.parts().min(3)).for_each(|part| _ = opened.block_loads(part));
     let keys: Vec<&[u8]> = stored.lookups[0].1.iter().map(|(key, _)| &key[..]).collect();
     let lookup = opened.lookup(options).ok()?;
-    assert!(facts.damage.is_none() || stored.format == Format::Parquet, "{}", stored.name);
+    assert!(facts.damage.is_none() || stored.format == Format::PARQUET, "{}", stored.name);
     _ = opened.probes(keys[0], options);
     lookup.contains(&keys).ok()
 }
 
-#[test]
-fn flipped_bits_lose_no_key_where_there_are_checksums() {
+/// How many damaged filters were opened, and how many rejected.
+pub(crate) fn check_flipped_bits(filters: &[StoredFilter]) -> (usize, usize) {
     let (mut opened, mut rejected) = (0, 0);
-    for stored in &all() {
+    for stored in filters {
         let (options, answers) = &stored.lookups[0];
         let sound = exercise(stored, &stored.bytes, options).unwrap();
         // Heads, ends and some of what lies between.
@@ -42,25 +43,31 @@ fn flipped_bits_lose_no_key_where_there_are_checksums() {
             }
         }
     }
-    assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
-}
-
-/// Formats whose length is known from their bytes. That of a filter block and of the compact form is not: whatever ends in the right bytes
-/// is one.
-fn knows_its_length(format: Format) -> bool {
-    !matches!(format, Format::RocksdbBlock | Format::Compact)
+    (opened, rejected)
 }
 
 #[test]
-fn a_truncated_filter_is_an_error() {
+fn flipped_bits_lose_no_key_where_there_are_checksums() {
+    let (opened, rejected) = check_flipped_bits(&all());
+    assert!(opened > 1_000 && rejected > 1_000, "{opened} opened, {rejected} rejected");
+}
+
+/// Formats whose length is known from their bytes. That of a filter block and of the compact form
+/// is not: whatever ends in the right bytes is one.
+fn knows_its_length(format: Format) -> bool {
+    ![Format::ROCKSDB_BLOCK, Format::COMPACT].contains(&format)
+}
+
+/// How many truncated filters were rejected.
+pub(crate) fn check_truncated(filters: &[StoredFilter]) -> usize {
     let mut truncated = 0;
-    for stored in &all() {
+    for stored in filters {
         let (options, _) = &stored.lookups[0];
         let length = stored.bytes.len();
         for end in (0..length).step_by(length / 150 + 1).chain([length - 1]) {
             let found = exercise(stored, &stored.bytes[..end], options);
             // No bytes are a filter to Cassandra, which passes all.
-            let is_empty = stored.format == Format::Cassandra && end == 0;
+            let is_empty = stored.format == Format::CASSANDRA && end == 0;
             if knows_its_length(stored.format) && !is_empty {
                 assert_eq!(found, None, "{}, {end} of {length} bytes", stored.name);
                 truncated += 1;
@@ -70,14 +77,21 @@ fn a_truncated_filter_is_an_error() {
             }
         }
     }
+    truncated
+}
+
+#[test]
+fn a_truncated_filter_is_an_error() {
+    let truncated = check_truncated(&all());
     assert!(truncated > 3_000, "{truncated}");
 }
 
-/// The blocks of a native or a removable filter are damaged, its header is not: it is described, and not looked up in.
+/// The blocks of a native or a removable filter are damaged, its header is not: it is described,
+/// and not looked up in.
 #[test]
 fn damaged_blocks_are_described_and_not_looked_up() {
     for stored in &all() {
-        if !matches!(stored.format, Format::Native | Format::Removable) {
+        if ![Format::NATIVE, Format::REMOVABLE].contains(&stored.format) {
             continue;
         }
         let mut bytes = stored.bytes.clone();
@@ -106,7 +120,7 @@ fn noise_is_no_filter() {
             let file = blocked_bloom_inspect::FileRanges::from(&bytes[..]);
             let layout = Some(blocked_bloom_inspect::Layout::Since4);
             let Ok(opened) = Opened::new("noise", &file, format, layout) else { continue };
-            let is_block = matches!(format, Format::RocksdbBlock | Format::Compact);
+            let is_block = [Format::ROCKSDB_BLOCK, Format::COMPACT].contains(&format);
             assert!(is_block || length == 0, "{length} bytes of noise are {format}");
             opened.describe();
         }

@@ -1,4 +1,5 @@
-//! The tests of the package: one binary, one module per area. `cargo test -p blocked-bloom-inspect answers::` runs one of them.
+//! The tests of the package: one binary, one module per area.
+//! `cargo test -p blocked-bloom-inspect answers::` runs one of them.
 
 #[path = "../../../formats/tests/suite/common/fixtures.rs"]
 mod fixtures;
@@ -6,6 +7,8 @@ mod stored;
 
 mod answers;
 mod damage;
+mod numbers;
+mod outside;
 mod pictures;
 mod ranges;
 mod recognition;

@@ -4,8 +4,9 @@ use blocked_bloom_inspect::{Error, FileRanges, Format, Opened};
 
 use crate::stored::{StoredFilter, all};
 
-/// Opens by ranges, and loads the filters of a column, or of all. The second value is the bytes that were loaded. An SST file takes up to five
-/// ranges, however many partitions it has, since these are next to each other.
+/// Opens by ranges, and loads the filters of a column, or of all. The second value is the bytes
+/// that were loaded. An SST file takes up to five ranges, however many partitions it has, since
+/// these are next to each other.
 fn by_ranges<'b>(
     stored: &StoredFilter,
     bytes: &'b [u8],
@@ -22,7 +23,7 @@ fn by_ranges<'b>(
             Err(Error::NotLoaded { offset, length }) => load(&mut file, offset, length),
             Err(error) => return Err(error),
             Ok(opened) => {
-                assert!(stored.format != Format::RocksdbSst || rounds <= 5, "{rounds} ranges");
+                assert!(stored.format != Format::ROCKSDB_SST || rounds <= 5, "{rounds} ranges");
                 let missing = column.map(|column| opened.missing(column)).unwrap_or_default();
                 if missing.is_empty() {
                     return Ok((opened, file.loaded()));
@@ -34,16 +35,15 @@ fn by_ranges<'b>(
     panic!("{}: no end of ranges", stored.name)
 }
 
-#[test]
-fn every_filter_is_the_same_by_ranges() {
-    for stored in &all() {
+pub(crate) fn check_ranges(filters: &[StoredFilter]) {
+    for stored in filters {
         let whole = stored.open().unwrap();
         let (opened, loaded) = by_ranges(stored, &stored.bytes, Some(None)).unwrap();
         assert_eq!(opened.describe(), whole.describe(), "{}", stored.name);
-        let is_container = matches!(stored.format, Format::RocksdbSst | Format::Parquet);
+        let is_container = [Format::ROCKSDB_SST, Format::PARQUET].contains(&stored.format);
         let length = stored.bytes.len() as u64;
         assert!(is_container || loaded == length, "{}", stored.name);
-        if stored.format == Format::RocksdbSst && length > 20_000 {
+        if stored.format == Format::ROCKSDB_SST && length > 20_000 {
             assert!(loaded < length / 2, "{}: {loaded} of {length}", stored.name);
         }
         for (options, answers) in &stored.lookups {
@@ -59,10 +59,16 @@ fn every_filter_is_the_same_by_ranges() {
     }
 }
 
-/// The filters of one column are enough to look it up; the others are said not to be loaded, and are no damage.
+#[test]
+fn every_filter_is_the_same_by_ranges() {
+    check_ranges(&all());
+}
+
+/// The filters of one column are enough to look it up; the others are said not to be loaded, and
+/// are no damage.
 #[test]
 fn a_column_is_looked_up_without_the_others() {
-    for stored in all().iter().filter(|stored| stored.format == Format::Parquet) {
+    for stored in all().iter().filter(|stored| stored.format == Format::PARQUET) {
         for (options, answers) in &stored.lookups {
             let name = options.column.as_deref().unwrap();
             let (opened, _) = by_ranges(stored, &stored.bytes, Some(Some(name))).unwrap();
@@ -87,11 +93,10 @@ fn a_column_is_looked_up_without_the_others() {
     }
 }
 
-/// Damage is the same error, or the same filter, whichever way the file is read.
-#[test]
-fn damage_is_the_same_by_ranges() {
+/// Damage is the same error, or the same filter, whichever way the file is read. How many errors.
+pub(crate) fn check_damage_by_ranges(filters: &[StoredFilter]) -> usize {
     let mut errors = 0;
-    for stored in all().iter().filter(|stored| stored.bytes.len() < 100_000) {
+    for stored in filters.iter().filter(|stored| stored.bytes.len() < 100_000) {
         for at in (0..stored.bytes.len()).rev().step_by(stored.bytes.len() / 40 + 1) {
             let mut bytes = stored.bytes.clone();
             bytes[at] ^= 1 << (at % 8);
@@ -104,13 +109,19 @@ fn damage_is_the_same_by_ranges() {
             }
         }
     }
+    errors
+}
+
+#[test]
+fn damage_is_the_same_by_ranges() {
+    let errors = check_damage_by_ranges(&all());
     assert!(errors > 1_000, "{errors}");
 }
 
 #[test]
 fn a_file_of_any_size_is_opened_by_its_end() {
     for (format, length) in
-        [(Format::RocksdbSst, 53), (Format::Parquet, 4), (Format::Native, 5 << 30)]
+        [(Format::ROCKSDB_SST, 53), (Format::PARQUET, 4), (Format::NATIVE, 5 << 30)]
     {
         let file = FileRanges::new(5 << 30);
         let Err(Error::NotLoaded { offset, length: found }) = Opened::new("f", &file, format, None)

@@ -1,31 +1,26 @@
 //! Formats are recognised by what files of other formats do not have.
 
-use blocked_bloom_inspect::{
-    EVIDENCE_BYTES, Format, Unrecognised, begins_as_filter, length_by_header, recognise,
-};
+use blocked_bloom_inspect::{EVIDENCE_BYTES, Format, Unrecognised, begins_as_filter, recognise};
 
-use crate::stored::{all, format_of};
+use crate::stored::{StoredFilter, all, format_of};
 
-#[test]
-fn every_filter_is_recognised_or_has_no_mark() {
-    for stored in &all() {
+pub(crate) fn check_marks(filters: &[StoredFilter]) {
+    for stored in filters {
         let found = format_of(&stored.name, &stored.bytes);
         let expected = (!stored.is_unmarked).then_some(stored.format);
-        // The name of a generated filter of Cassandra has no version, and is one of a filter all the same.
+        // The name of a generated filter of Cassandra has no version, and is one of a filter all
+        // the same.
         assert_eq!(found, expected, "{}", stored.name);
     }
 }
 
 /// What needs the end of the file is not recognised without it, and the rest is.
-#[test]
-fn streams_are_recognised_by_their_heads() {
-    for stored in all().iter().filter(|stored| !stored.is_unmarked) {
+pub(crate) fn check_heads(filters: &[StoredFilter]) {
+    for stored in filters.iter().filter(|stored| !stored.is_unmarked) {
         let head = &stored.bytes[..stored.bytes.len().min(EVIDENCE_BYTES as usize)];
         let found = recognise(&stored.name, head, &[], None);
-        let needs_end = matches!(
-            stored.format,
-            Format::RocksdbSst | Format::RocksdbBlock | Format::Guava | Format::Spark
-        );
+        let needs_end = [Format::ROCKSDB_SST, Format::ROCKSDB_BLOCK, Format::GUAVA, Format::SPARK]
+            .contains(&stored.format);
         match needs_end {
             true => assert!(found.is_err(), "{}: {found:?}", stored.name),
             false => assert_eq!(found, Ok(stored.format), "{}", stored.name),
@@ -33,15 +28,29 @@ fn streams_are_recognised_by_their_heads() {
     }
 }
 
-#[test]
-fn headers_give_lengths() {
-    for stored in &all() {
+pub(crate) fn check_lengths(filters: &[StoredFilter]) {
+    for stored in filters {
         let head = &stored.bytes[..stored.bytes.len().min(64)];
         let expected = stored.format.has_length().then_some(stored.bytes.len() as u64);
-        assert_eq!(length_by_header(stored.format, head), expected, "{}", stored.name);
+        assert_eq!(stored.format.length_by_header(head), expected, "{}", stored.name);
         let is_own = stored.bytes.starts_with(b"\x89BB");
         assert_eq!(begins_as_filter(head), is_own, "{}", stored.name);
     }
+}
+
+#[test]
+fn every_filter_is_recognised_or_has_no_mark() {
+    check_marks(&all());
+}
+
+#[test]
+fn streams_are_recognised_by_their_heads() {
+    check_heads(&all());
+}
+
+#[test]
+fn headers_give_lengths() {
+    check_lengths(&all());
 }
 
 #[test]
@@ -55,8 +64,40 @@ fn what_is_not_recognised_is_guessed_at() {
     assert_eq!(guess("a.parquet", &[7; 64]), Unrecognised::Container { extension: "parquet" });
     assert_eq!(guess("f", &[7; 64]), Unrecognised::Unknown);
     assert_eq!(recognise("f.sst", &[7; 64], &[], None), Err(Unrecognised::Stream));
-    let compact = all().into_iter().find(|stored| stored.format == Format::Compact).unwrap();
+    let compact = all().into_iter().find(|stored| stored.format == Format::COMPACT).unwrap();
     let tail = &compact.bytes[compact.bytes.len() - 64..];
     let length = Some(compact.bytes.len() as u64);
     assert_eq!(recognise("f", &compact.bytes[..64], tail, length), Err(Unrecognised::LooksCompact));
+}
+
+/// Formats that are known by their length alone are not when there is a byte more or less.
+#[test]
+fn another_length_is_no_mark() {
+    let filters = all();
+    for stored in filters.iter().filter(|of| [Format::GUAVA, Format::SPARK].contains(&of.format)) {
+        let longer = [&stored.bytes[..], &[0]].concat();
+        for bytes in [&longer[..], &stored.bytes[..stored.bytes.len() - 1]] {
+            assert_eq!(format_of(&stored.name, bytes), None, "{}", stored.name);
+        }
+    }
+}
+
+/// A file with the marks of several formats is of that with the surest.
+#[test]
+fn the_surest_mark_decides() {
+    let trailer = [0xff, 0, 6, 0, 0];
+    let sst = 0x88e2_41b7_85f4_cff7_u64.to_le_bytes();
+    let file = |head: &[u8], tail: &[u8]| [head, &[0; 64][head.len()..], &[0; 64], tail].concat();
+    let of = |name: &str, bytes: &[u8]| format_of(name, bytes);
+    assert_eq!(of("f", &file(b"", &trailer)), Some(Format::ROCKSDB_BLOCK));
+    assert_eq!(of("f.sst", &file(b"", &trailer)), None); // cut off behind its filter
+    assert_eq!(of("f", &file(b"", &sst)), Some(Format::ROCKSDB_SST));
+    assert_eq!(of("f.sst", &file(b"PAR1", &sst)), Some(Format::PARQUET));
+    let name = "nb-1-big-Filter.db";
+    assert_eq!(of(name, &file(b"", &sst)), Some(Format::CASSANDRA));
+    assert_eq!(of(name, &file(b"\x89BBRIBN\n", &sst)), Some(Format::RIBBON));
+    for magic in [b"\x89BBLOOM\n", b"\x89BBTAGS\n", b"\x89BBGROW\n", b"\x89BBPLNS\n"] {
+        let found = of("f", &file(magic, &trailer)).unwrap();
+        assert_ne!(found, Format::ROCKSDB_BLOCK);
+    }
 }

@@ -1,4 +1,5 @@
-//! Every stored filter that the tests have: those of other systems with these systems' answers, and one of each format of this project.
+//! Every stored filter that the tests have: those of other systems with these systems' answers, and
+//! one of each format of this project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,10 +41,16 @@ impl StoredFilter {
 
     /// Whether the bytes have a checksum for everything that answers depend on.
     pub(crate) fn has_checksums(&self) -> bool {
-        use Format::{Growing, Native, PartitionIndex, Planes, Removable, Ribbon, RocksdbSst};
-        [Growing, Native, PartitionIndex, Planes, Removable, Ribbon, RocksdbSst]
-            .contains(&self.format)
-            && !self.name.contains("no_checksum")
+        let with = [
+            Format::GROWING,
+            Format::NATIVE,
+            Format::PARTITION_INDEX,
+            Format::PLANES,
+            Format::REMOVABLE,
+            Format::RIBBON,
+            Format::ROCKSDB_SST,
+        ];
+        with.contains(&self.format) && !self.name.contains("no_checksum")
     }
 }
 
@@ -93,12 +100,12 @@ fn hex_answers(csv: &Path, key: usize, answer: usize) -> Answers {
 
 fn rocksdb(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("rocksdb"), ".sst") {
-        let mut stored = of_file(&path, Format::RocksdbSst);
+        let mut stored = of_file(&path, Format::ROCKSDB_SST);
         stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
         all.push(stored);
     }
     for path in files(&committed("rocksdb/matrix"), ".sst") {
-        let mut stored = of_file(&path, Format::RocksdbSst);
+        let mut stored = of_file(&path, Format::ROCKSDB_SST);
         let absent = (0..200).map(|i| (format!("nobody {i}").into_bytes(), false)).collect();
         // Whether whole keys are looked up differs: what matters is that all ways of reading agree.
         stored.lookups.push((encoded(), absent));
@@ -110,7 +117,7 @@ fn rocksdb(all: &mut Vec<StoredFilter>) {
         if name.contains("_n0_") {
             continue; // Five bytes, which are an error.
         }
-        let mut stored = of_file(&folder.join(format!("{name}.filter")), Format::RocksdbBlock);
+        let mut stored = of_file(&folder.join(format!("{name}.filter")), Format::ROCKSDB_BLOCK);
         stored.is_unmarked = name.contains("ribbon") || name.contains("legacy");
         let keys = fs::read_to_string(folder.join(format!("keys_{family}_absent.hex"))).unwrap();
         let keys = keys.lines().map(unhex).zip(row[4].bytes().map(|answer| answer == b'1'));
@@ -121,7 +128,7 @@ fn rocksdb(all: &mut Vec<StoredFilter>) {
 
 fn parquet(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("parquet"), ".parquet") {
-        let mut stored = of_file(&path, Format::Parquet);
+        let mut stored = of_file(&path, Format::PARQUET);
         let rows = rows(&path.with_extension("csv"));
         let mut columns: Vec<&str> = rows.iter().map(|row| &row[1][..]).collect();
         columns.dedup();
@@ -142,7 +149,7 @@ fn parquet(all: &mut Vec<StoredFilter>) {
     }
     for path in files(&committed("parquet/raw"), ".sbbf") {
         if path.to_string_lossy().contains("arrowrs") {
-            let mut stored = of_file(&path, Format::ParquetFilter);
+            let mut stored = of_file(&path, Format::PARQUET_FILTER);
             let mut options = encoded();
             options.value_type = Some(PhysicalType::ByteArray);
             let keys = (0..100_u32).map(|i| (format!("key {i}").into_bytes(), true)).collect();
@@ -156,12 +163,12 @@ fn parquet(all: &mut Vec<StoredFilter>) {
 
 fn java(all: &mut Vec<StoredFilter>) {
     for path in files(&committed("guava"), ".bin") {
-        let mut stored = of_file(&path, Format::Guava);
+        let mut stored = of_file(&path, Format::GUAVA);
         stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
         all.push(stored);
     }
     for path in files(&committed("spark"), ".bin") {
-        let mut stored = of_file(&path, Format::Spark);
+        let mut stored = of_file(&path, Format::SPARK);
         let rows = rows(&path.with_extension("csv"));
         let of = |kind: &str| rows.iter().filter(move |row| row[0] == kind).collect::<Vec<_>>();
         let bytes = of("bin").iter().map(|row| (unhex(&row[1]), row[3] == "1")).collect();
@@ -173,31 +180,13 @@ fn java(all: &mut Vec<StoredFilter>) {
         all.push(stored);
     }
     let path = committed("cassandra").join("nb-1-big-Filter.db");
-    let mut stored = of_file(&path, Format::Cassandra);
+    let mut stored = of_file(&path, Format::CASSANDRA);
     let keys = fs::read_to_string(path.with_file_name("keys.txt")).unwrap();
     stored.lookups.push((
         LookupOptions::default(),
         keys.lines().map(|key| (key.to_owned().into_bytes(), true)).collect(),
     ));
     all.push(stored);
-    if let Some(folder) = external("cassandra/generated") {
-        for path in files(&folder, "-Filter.db") {
-            let name = path.display().to_string();
-            let (stem, version) =
-                name.strip_suffix("-Filter.db").unwrap().rsplit_once('-').unwrap();
-            let mut stored = of_file(&path, Format::Cassandra);
-            stored.layout = Some(Layout::of_version(version).unwrap());
-            stored.lookups.push((encoded(), hex_answers(format!("{stem}.csv").as_ref(), 0, 2)));
-            all.push(stored);
-        }
-    }
-    if let Some(folder) = external("redisbloom") {
-        for path in files(&folder, ".scandump") {
-            let mut stored = of_file(&path, Format::Redisbloom);
-            stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
-            all.push(stored);
-        }
-    }
 }
 
 /// The keys of filters of this project: this many are in each, and the next one is absent.
@@ -214,7 +203,7 @@ fn own(all: &mut Vec<StoredFilter>) {
         let lookups =
             vec![(LookupOptions::default(), keys.iter().map(|key| (key.clone(), true)).collect())];
         let name = name.to_owned();
-        let is_unmarked = matches!(format, Format::Compact | Format::RocksdbBlock);
+        let is_unmarked = [Format::COMPACT, Format::ROCKSDB_BLOCK].contains(&format);
         all.push(StoredFilter { name, bytes, format, is_unmarked, layout: None, lookups });
     };
     let build = |options: &FilterOptions| {
@@ -222,39 +211,60 @@ fn own(all: &mut Vec<StoredFilter>) {
         builder.extend(&keys).unwrap();
         builder.finish().unwrap()
     };
-    add("native", Format::Native, build(&options).to_bytes());
+    add("native", Format::NATIVE, build(&options).to_bytes());
     let compact = build(&options).to_compact_bytes().unwrap();
-    add("compact", Format::Compact, compact);
+    add("compact", Format::COMPACT, compact);
     let prefixes = options.clone().with_prefixes(PrefixExtractor::fixed(5));
-    add("prefixes", Format::Native, build(&prefixes).to_bytes());
+    add("prefixes", Format::NATIVE, build(&prefixes).to_bytes());
     let mut growing = ScalableOptions::for_filters(&options, 100).unwrap().build().unwrap();
     keys.iter().for_each(|key| _ = growing.insert(key).unwrap());
     assert!(growing.links().len() > 2);
-    add("growing", Format::Growing, growing.to_bytes());
+    add("growing", Format::GROWING, growing.to_bytes());
     let mut ribbon = RibbonOptions::new(0.01).builder();
     ribbon.extend(&keys).unwrap();
-    add("ribbon", Format::Ribbon, ribbon.finish().unwrap().as_bytes().to_vec());
+    add("ribbon", Format::RIBBON, ribbon.finish().unwrap().as_bytes().to_vec());
     let mut removable = RemovableOptions::new(KEYS.into()).empty_filter().unwrap();
     removable.insert_batch(&keys).unwrap();
-    add("removable", Format::Removable, RemovableFilter::to_bytes(&removable));
+    add("removable", Format::REMOVABLE, RemovableFilter::to_bytes(&removable));
     let mut block = RibbonBlockBuilder::new(10.0).unwrap();
     block.extend(&keys);
-    add("ribbon-block", Format::RocksdbBlock, block.finish().unwrap());
+    add("ribbon-block", Format::ROCKSDB_BLOCK, block.finish().unwrap());
     let mut parts = PartitionedFilterBuilder::new(options.clone(), 512).unwrap();
     for key in &keys {
         parts.insert(key).unwrap();
     }
     let (_, index) = parts.finish().unwrap();
-    add("partition-index", Format::PartitionIndex, index);
+    add("partition-index", Format::PARTITION_INDEX, index);
     let hasher = options.hasher().unwrap();
     let planes = PlanesOptions::new(Shape::new(1, 512, 4).unwrap());
     let rows = keys.chunks(10).map(|keys| keys.iter().map(|key| hasher.hash(key)).collect());
     let rows: Vec<Vec<u64>> = rows.collect();
     let planes = Planes::from_hashes(&planes, rows).unwrap();
-    add("planes", Format::Planes, planes.as_bytes().to_vec());
+    add("planes", Format::PLANES, planes.as_bytes().to_vec());
 }
 
-/// All of them.
+/// Those outside of the repository, which are files of Cassandra and RedisBloom.
+pub(crate) fn outside() -> Vec<StoredFilter> {
+    let mut outside = Vec::new();
+    let folder = external("cassandra/generated").expect("the folder of fixtures");
+    for path in files(&folder, "-Filter.db") {
+        let name = path.display().to_string();
+        let (stem, version) = name.strip_suffix("-Filter.db").unwrap().rsplit_once('-').unwrap();
+        let mut stored = of_file(&path, Format::CASSANDRA);
+        stored.layout = Some(Layout::of_version(version).unwrap());
+        stored.lookups.push((encoded(), hex_answers(format!("{stem}.csv").as_ref(), 0, 2)));
+        outside.push(stored);
+    }
+    let folder = external("redisbloom").expect("the folder of fixtures");
+    for path in files(&folder, ".scandump") {
+        let mut stored = of_file(&path, Format::REDISBLOOM);
+        stored.lookups.push((encoded(), hex_answers(&path.with_extension("csv"), 0, 2)));
+        outside.push(stored);
+    }
+    outside
+}
+
+/// All that the repository itself contains.
 pub(crate) fn all() -> Vec<StoredFilter> {
     let mut all = Vec::new();
     rocksdb(&mut all);

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blocked_bloom_inspect::Value;
+use blocked_bloom_inspect::{Format, Value};
 use serde_json::Value as Json;
 
-use crate::stored::all;
+use crate::stored::{StoredFilter, all};
 
 fn as_json(value: &Value) -> Json {
     match value {
@@ -38,9 +38,8 @@ fn is_same(a: &Json, b: &Json) -> bool {
     }
 }
 
-#[test]
-fn descriptions_are_json() {
-    for stored in &all() {
+pub(crate) fn check_descriptions(filters: &[StoredFilter]) {
+    for stored in filters {
         let facts = stored.open().unwrap().describe();
         let text = facts.json().to_string();
         let parsed: Json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
@@ -57,9 +56,13 @@ fn descriptions_are_json() {
     }
 }
 
-/// What a field is named does not decide by the format whether it is a number, a text or a list.
 #[test]
-fn a_field_has_one_shape() {
+fn descriptions_are_json() {
+    check_descriptions(&all());
+}
+
+/// Whether a field is a number, a text or a list is the same in all formats.
+pub(crate) fn check_shapes(filters: &[StoredFilter]) {
     fn shapes(value: &Value, name: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
         let shape = match value {
             Value::Null => return,
@@ -79,10 +82,49 @@ fn a_field_has_one_shape() {
         found.entry(name.to_owned()).or_default().insert(shape);
     }
     let mut found = BTreeMap::new();
-    for stored in &all() {
+    for stored in filters {
         shapes(&stored.open().unwrap().describe().json(), "", &mut found);
     }
     let several: Vec<_> = found.iter().filter(|(_, shapes)| shapes.len() > 1).collect();
     assert!(several.is_empty(), "{several:?}");
     assert!(found.contains_key("solution_columns") && found.contains_key("column_chunks"));
+}
+
+#[test]
+fn a_field_has_one_shape() {
+    check_shapes(&all());
+}
+
+#[test]
+fn text_is_escaped_as_json_wants_it() {
+    let text = Value::from("a\"b\\c\n\u{1}\u{7f}\u{2028}é");
+    assert_eq!(text.to_string(), "\"a\\\"b\\\\c\\u000a\\u0001\u{7f}\u{2028}é\"");
+}
+
+#[test]
+fn numbers_read_back_as_themselves() {
+    for number in [0.0, 1.0, 0.1, 9.665e-3, 1e-7, 5e-324, 1e300, u64::MAX as f64] {
+        assert_eq!(Value::from(number).to_string().parse(), Ok(number));
+    }
+    assert_eq!(Value::from(1.0).to_string(), "1.0");
+    assert_eq!(Value::from(u64::MAX).to_string(), "18446744073709551615");
+    assert_eq!(Value::from(f64::INFINITY), Value::Null);
+}
+
+/// Checksums are those of the header: of what follows it at byte 48, its own at byte 56.
+#[test]
+fn checksums_are_those_of_the_header() {
+    let filters = all();
+    for (format, of) in [(Format::NATIVE, "block"), (Format::REMOVABLE, "line")] {
+        let stored = filters.iter().find(|stored| stored.format == format).unwrap();
+        let at = |at: usize| {
+            let number = stored.bytes[at..].first_chunk().unwrap();
+            Some(Value::from(format!("{:016x}", u64::from_le_bytes(*number))))
+        };
+        let json = stored.open().unwrap().describe().json();
+        assert_eq!(json.get("header_checksum").cloned(), at(56));
+        for which in ["stored", "computed"] {
+            assert_eq!(json.get(&format!("{of}_checksum_{which}")).cloned(), at(48), "{format}");
+        }
+    }
 }

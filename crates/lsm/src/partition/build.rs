@@ -1,4 +1,5 @@
-//! Cutting a filter into partitions while the keys come, in order: no more than one partition and the index are kept.
+//! Cutting a filter into partitions while the keys come, in order: no more than one partition and
+//! the index are kept.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -9,21 +10,26 @@ use blocked_bloom::{
 
 use super::bytes::{Draft, header_checksum};
 
-/// Builds a filter of ascending keys in partitions, each an ordinary filter, and an index that says which one a key needs.
+/// Builds a filter of ascending keys in partitions, each an ordinary filter, and an index that says
+/// which one a key needs.
 ///
-/// [`insert`](Self::insert) gives out each partition when it is full, to be stored behind those before: so memory is bounded by one
-/// partition, with its list of hashes, and the index (24 bytes per partition and a separator that is one byte longer than what the keys
-/// at the cut have in common). Each partition is [verified](BloomFilterBuilder::finish_verified) before it is given out.
+/// [`insert`](Self::insert) gives out each partition when it is full, to be stored behind those
+/// before: so memory is bounded by one partition, with its list of hashes, and the index (24 bytes
+/// per partition and a separator that is one byte longer than what the keys at the cut have in
+/// common). Each partition is [verified](BloomFilterBuilder::finish_verified) before it is given
+/// out.
 ///
-/// Where the options add prefixes, each partition also gets the prefix of the key behind it and of the key before it, so that a
-/// scan that begins near a cut is answered by one partition, in either direction and whatever separators a writer of the index
-/// chooses. Price: two additions per partition.
+/// Where the options add prefixes, each partition also gets the prefix of the key behind it and of
+/// the key before it, so that a scan that begins near a cut is answered by one partition, in either
+/// direction and whatever separators a writer of the index chooses. Price: two additions per
+/// partition.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, Sizing};
 /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 /// let mut file = Vec::new();
-/// let mut builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 16 << 10)?;
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let mut builder = PartitionedFilterBuilder::new(options, 16 << 10)?;
 /// for key in ["apple", "banana", "cherry"] {
 ///     if let Some(partition) = builder.insert(key)? {
 ///         partition.write_to(&mut file)?;
@@ -58,15 +64,17 @@ pub struct PartitionedFilterBuilder {
 }
 
 impl PartitionedFilterBuilder {
-    /// A builder of partitions that each take at most `partition_bytes`, header included, but as near to them as whole blocks of 64
-    /// bytes come. 4 to 64 KiB suit most stores: what a block cache holds and a query can afford to load.
+    /// A builder of partitions that each take at most `partition_bytes`, header included, but as
+    /// near to them as whole blocks of 64 bytes come. 4 to 64 KiB suit most stores: what a block
+    /// cache holds and a query can afford to load.
     ///
     /// The options are those of every partition; their memory limit is one of each.
     ///
     /// # Errors
     ///
-    /// [`PartitionBuildError`] if the options are for the caller's hashes, cannot size a filter, or are sized by
-    /// [`Sizing::MaxBytes`], or if `partition_bytes` hold no filter of one key (128 do at up to 100 bits per key).
+    /// [`PartitionBuildError`] if the options are for the caller's hashes, cannot size a filter, or
+    /// are sized by [`Sizing::MaxBytes`], or if `partition_bytes` hold no filter of one key (128 do
+    /// at up to 100 bits per key).
     pub fn new(options: FilterOptions, partition_bytes: u64) -> Result<Self, PartitionBuildError> {
         if let KeyHash::Caller { tag } = options.key_hash() {
             return Err(PartitionBuildError::CallerHash { tag });
@@ -97,13 +105,15 @@ impl PartitionedFilterBuilder {
         })
     }
 
-    /// Adds a key that is not less than the one before, in the order of bytes; one equal to it is dropped. If the partition was full, it
-    /// is finished first and returned: store it behind those before.
+    /// Adds a key that is not less than the one before, in the order of bytes; one equal to it is
+    /// dropped. If the partition was full, it is finished first and returned: store it behind those
+    /// before.
     ///
     /// # Errors
     ///
-    /// [`PartitionBuildError::Unsorted`] with the key's position; the key was not added then. Any error of `finish_verified` for the partition that was full; then
-    /// its keys are lost, and every further call fails.
+    /// [`PartitionBuildError::Unsorted`] with the key's position; the key was not added then. Any
+    /// error of `finish_verified` for the partition that was full; then its keys are lost, and
+    /// every further call fails.
     pub fn insert(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -132,7 +142,8 @@ impl PartitionedFilterBuilder {
             if self.capacity_left() == 0 && self.current_keys > 0 {
                 full = Some(self.cut(key)?);
             }
-            // A partition has a key at least, even where that and the neighbours' prefixes are more than fit.
+            // A partition has a key at least, even where that and the neighbours' prefixes are more
+            // than fit.
             self.fits = self.capacity_left().max(1);
         }
         self.fits -= 1;
@@ -154,7 +165,8 @@ impl PartitionedFilterBuilder {
             return Err(PartitionBuildError::TooManyPartitions);
         }
         let mut next = self.options.builder();
-        // A scan from here on forward may begin in this partition and find its first key in the next, and the reverse.
+        // A scan from here on forward may begin in this partition and find its first key in the
+        // next, and the reverse.
         next.insert_prefix_of(&self.last_key).map_err(BuildError::from)?;
         self.current.insert_prefix_of(key).map_err(BuildError::from)?;
         let filter = self.finish_current(next)?;
@@ -173,11 +185,13 @@ impl PartitionedFilterBuilder {
         Ok(filter)
     }
 
-    /// The last partition, to be stored behind the others, and the stored index. Without keys there is one partition, which is empty.
+    /// The last partition, to be stored behind the others, and the stored index. Without keys there
+    /// is one partition, which is empty.
     ///
     /// # Errors
     ///
-    /// Any error of `finish_verified` for the last partition, and [`PartitionBuildError::AlreadyFailed`] after an error.
+    /// Any error of `finish_verified` for the last partition, and
+    /// [`PartitionBuildError::AlreadyFailed`] after an error.
     pub fn finish(mut self) -> Result<(BloomFilter, Vec<u8>), PartitionBuildError> {
         if self.failed {
             return Err(PartitionBuildError::AlreadyFailed);
@@ -196,8 +210,8 @@ impl PartitionedFilterBuilder {
     }
 }
 
-/// The shortest bytes that are greater than `low` and not greater than `high`, which is greater than `low`: what both begin with, and
-/// the byte of `high` behind it.
+/// The shortest bytes that are greater than `low` and not greater than `high`, which is greater
+/// than `low`: what both begin with, and the byte of `high` behind it.
 fn shortest_between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
     let common = low.iter().zip(high).take_while(|(low, high)| low == high).count();
     &high[..high.len().min(common + 1)]
@@ -279,7 +293,8 @@ impl Display for PartitionBuildError {
             ),
             Self::SizedByBytes { bytes } => write!(
                 f,
-                "partitions sized by at most {bytes} bytes never fill up: give bits per key or a false-positive rate"
+                "partitions sized by at most {bytes} bytes never fill up: give bits per key or a \
+                 false-positive rate"
             ),
             Self::TooFewBytes { bytes, smallest } => {
                 write!(f, "partitions of {bytes} bytes: a filter of one key takes {smallest}")

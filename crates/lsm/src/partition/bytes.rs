@@ -1,5 +1,5 @@
-//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code. No count, offset or order is relied on before it was
-//! checked; reading borrows, and panics on no input.
+//! The stored index: "Index of a partitioned filter" of `docs/format.md` in code. No count, offset
+//! or order is relied on before it was checked; reading borrows, and panics on no input.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,8 @@ use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::probe::BLOCK_BYTES;
 use blocked_bloom::{AllocError, FilterContents, KeyHash};
 
-pub(crate) const MAGIC: [u8; 8] = *b"\x89BBPART\n";
+/// The first bytes of a stored [`PartitionIndex`](super::PartitionIndex).
+pub const INDEX_MAGIC: [u8; 8] = *b"\x89BBPART\n";
 const VERSION: u16 = 1;
 
 /// Where the header has the checksum of entries and separators.
@@ -15,7 +16,8 @@ const BODY_CHECKSUM: usize = 48;
 
 const ENTRY_BYTES: usize = 24;
 
-/// Where the header of a partition's filter has the checksum that ends it, by which an index knows it.
+/// Where the header of a partition's filter has the checksum that ends it, by which an index knows
+/// it.
 pub(super) const HEADER_CHECKSUM: usize = 56;
 
 /// What the header of an index says.
@@ -34,7 +36,8 @@ pub(super) struct Facts {
 /// ```
 /// # use blocked_bloom::{FilterOptions, Sizing};
 /// # use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
-/// let builder = PartitionedFilterBuilder::new(FilterOptions::new(Sizing::BitsPerKey(10.0)), 4096)?;
+/// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
+/// let builder = PartitionedFilterBuilder::new(options, 4096)?;
 /// let (only, index) = builder.finish()?;
 /// let at = PartitionIndex::from_bytes(index)?.locate("any key");
 /// assert_eq!((at.partition, at.offset, at.length), (0, 0, 128));
@@ -47,7 +50,8 @@ pub struct PartitionLocation {
     pub partition: usize,
     /// Bytes of the partitions before it: a multiple of 64.
     pub offset: u64,
-    /// Its bytes: a multiple of 64, at least 128; 0 if the owner of the index's bytes lends others than were verified.
+    /// Its bytes: a multiple of 64, at least 128; 0 if the owner of the index's bytes lends others
+    /// than were verified.
     pub length: u64,
 }
 
@@ -107,7 +111,7 @@ impl Draft {
         bytes.resize(HEADER_BYTES, 0);
         bytes.extend_from_slice(entries);
         bytes.extend_from_slice(&self.separators);
-        let mut header = Header::new(MAGIC, VERSION);
+        let mut header = Header::new(INDEX_MAGIC, VERSION);
         header.put_key_hash(10, 16, key_hash);
         header.put(11, &[contents.flags()]);
         header.put(12, &(self.entries.len() as u32).to_le_bytes());
@@ -124,7 +128,8 @@ fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
     bytes[offset..offset + field.len()].copy_from_slice(field);
 }
 
-/// The checksum that ends the header of a stored filter; 0 if the bytes hold none, and are no filter.
+/// The checksum that ends the header of a stored filter; 0 if the bytes hold none, and are no
+/// filter.
 pub(super) fn header_checksum(stored: &[u8]) -> u64 {
     stored.first_chunk::<HEADER_BYTES>().map_or(0, |header| u64_at(header, HEADER_CHECKSUM))
 }
@@ -149,7 +154,7 @@ fn field(
 
 /// Checks an index: the steps of the document, in its order.
 pub(super) fn verify(bytes: &[u8]) -> Result<Facts, HeaderError> {
-    let header = Header::read(bytes, MAGIC, VERSION)?;
+    let header = Header::read(bytes, INDEX_MAGIC, VERSION)?;
     let (hash, flags, extractor) = (header.u8_at(10), header.u8_at(11), header.u64_at(40));
     // Partitions are found by keys, so the caller's hashes are none of the index's.
     let key_hash = match header.key_hash_at(10, 16) {
@@ -213,7 +218,8 @@ impl<'a> Parts<'a> {
             }
             let most = if partition == 0 { 0 } else { self.separators.len() as u64 };
             if next_separator < separator_end || next_separator > most {
-                let expected = "must be 0 for the first, and behind the one before and inside the separators for others";
+                let expected = "must be 0 for the first, and behind the one before and inside the \
+                                separators for others";
                 return Err(field(partition, 16, "end of a separator", next_separator, expected));
             }
             let separator = self.separator(partition);

@@ -1,17 +1,19 @@
-//! The rate of one filter as a function of its blocks, as far as a plan can use it: the corners of its lower convex hull.
+//! The rate of one filter as a function of its blocks, as far as a plan can use it: the corners of
+//! its lower convex hull.
 //!
-//! Left out are the sizes on which the rate falls more slowly than it will a little further on: above all those of less than about a
-//! bit per key.
+//! Left out are the sizes on which the rate falls more slowly than it will a little further on:
+//! above all those of less than about a bit per key.
 
 use alloc::vec::Vec;
 
 use blocked_bloom::Sizing;
 
-use super::{most_blocks, stored_bytes};
+use super::size::{most_blocks, stored_bytes};
 
-/// Up to this many keys the rate is computed for the very number; of more, for the next power of two up to [`LARGE`], with as
-/// many bits per key. The difference, that of a binomial from another of the same mean, is under 1 % of the rate, and moves a
-/// plan by less than the rounding to blocks.
+/// Up to this many keys the rate is computed for the very number; of more, for the next power of
+/// two up to [`LARGE`], with as many bits per key. The difference, that of a binomial from another
+/// of the same mean, is under 1 % of the rate, and moves a plan by less than the rounding to
+/// blocks.
 const EXACT: u64 = 1_024;
 
 /// Keys of the largest filters whose rate is computed: from here on only bits per key matter.
@@ -62,7 +64,8 @@ impl Curve {
         }
     }
 
-    /// The corners for a filter of `keys` keys of this class, ascending; the last is the most blocks it may have.
+    /// The corners for a filter of `keys` keys of this class, ascending; the last is the most
+    /// blocks it may have.
     pub(super) fn corners(&self, keys: u64) -> Vec<Point> {
         let most = most_blocks(keys);
         if keys == self.keys {

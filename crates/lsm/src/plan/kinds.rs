@@ -1,7 +1,9 @@
-//! Planning with two kinds of filters: which level gets Bloom, which Ribbon, under a budget of memory or at a price of it.
+//! Planning with two kinds of filters: which level gets Bloom, which Ribbon, under a budget of
+//! memory or at a price of it.
 //!
-//! Of each level all sizes of both kinds that are worth a look are priced. At a price of memory each level takes its best, whatever the
-//! others take; a budget is met by the least price that keeps to it.
+//! Of each level all sizes of both kinds that are worth a look are priced. At a price of memory
+//! each level takes its best, whatever the others take; a budget is met by the least price that
+//! keeps to it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,7 +11,7 @@ use alloc::vec::Vec;
 use blocked_bloom::Sizing;
 use blocked_bloom_ribbon::RibbonOptions;
 
-use super::{Level, check};
+use super::level::{self, Level, check};
 use crate::error::PlanError;
 
 /// Steps of a bit per key, and of a halving of the rate.
@@ -64,14 +66,16 @@ pub struct KindOfLevel {
     pub bytes: u128,
     /// Predicted; 1 without a filter.
     pub false_positive_rate: f64,
-    /// Wasted reads and queries, per lookup of the tree, as [`Plan::expected_cost`](super::Plan::expected_cost).
+    /// Wasted reads and queries, per lookup of the tree, as
+    /// [`Plan::expected_cost`](super::Plan::expected_cost).
     pub expected_cost: f64,
 }
 
 /// Bloom or Ribbon for each level.
 ///
-/// A Ribbon filter takes some 28 % less memory at 1 % and a query of it two to four times as long: it pays where a level has most of the
-/// keys, and not where most of the queries are. `docs/planning.md` shows when.
+/// A Ribbon filter takes some 28 % less memory at 1 % and a query of it two to four times as long:
+/// it pays where a level has most of the keys, and not where most of the queries are.
+/// `docs/planning.md` shows when.
 ///
 /// ```
 /// use blocked_bloom_lsm::{FilterKind, KindPlan, Level, Plan};
@@ -88,11 +92,13 @@ pub struct KindPlan {
 }
 
 impl KindPlan {
-    /// Kinds and sizes whose stored filters take at most `bytes`, with little to gain by others: sizes are a quarter of a bit per key apart,
-    /// and what is left of the budget goes to the level where it saves most, while it lasts.
+    /// Kinds and sizes whose stored filters take at most `bytes`, with little to gain by others:
+    /// sizes are a quarter of a bit per key apart, and what is left of the budget goes to the level
+    /// where it saves most, while it lasts.
     ///
-    /// `ribbon_query_cost` is what a query of a Ribbon filter costs, in reads, where [`Level::query_cost`] is that of a Bloom filter:
-    /// two to four times as much. Cost: some milliseconds for each number of keys.
+    /// `ribbon_query_cost` is what a query of a Ribbon filter costs, in reads, where
+    /// [`Level::query_cost`] is that of a Bloom filter: two to four times as much. Cost: some
+    /// milliseconds for each number of keys.
     ///
     /// # Errors
     ///
@@ -104,7 +110,8 @@ impl KindPlan {
     ) -> Result<Self, PlanError> {
         let choices = choices(levels, ribbon_query_cost)?;
         let fits = |price: f64| total(&choices, price) <= u128::from(bytes);
-        // Prices are positive numbers, whose bits are ordered as they are; at the highest nothing pays.
+        // Prices are positive numbers, whose bits are ordered as they are; at the highest nothing
+        // pays.
         let (mut low, mut high) = (0, f64::MAX.to_bits());
         while low + 1 < high {
             let middle = u64::midpoint(low, high);
@@ -117,7 +124,8 @@ impl KindPlan {
         Ok(KindPlan { levels })
     }
 
-    /// The best kinds and sizes where a byte of memory costs so much, in reads per lookup of the tree, whatever they take in all.
+    /// The best kinds and sizes where a byte of memory costs so much, in reads per lookup of the
+    /// tree, whatever they take in all.
     ///
     /// # Errors
     ///
@@ -153,7 +161,7 @@ impl KindPlan {
 /// What each level could get; first no filter.
 fn choices(levels: &[Level], ribbon_query_cost: f64) -> Result<Vec<Vec<KindOfLevel>>, PlanError> {
     check(levels)?;
-    if !(0.0..=super::level::MOST).contains(&ribbon_query_cost) {
+    if !(0.0..=level::MOST).contains(&ribbon_query_cost) {
         return Err(PlanError::RibbonQueryCost { cost: ribbon_query_cost });
     }
     // Kind, bytes of a filter, rate.

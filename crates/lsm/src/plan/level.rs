@@ -1,15 +1,21 @@
-//! The cost model of a level: how many lookups its filters answer, and what a lookup costs with and without them.
+//! The cost model of a level: how many lookups its filters answer, and what a lookup costs with and
+//! without them.
 //!
-//! Numbers are checked against their ranges before they are used, so that no sum of costs overflows.
+//! Numbers are checked against their ranges before they are used, so that no sum of costs
+//! overflows.
 
 use crate::error::PlanError;
 
 /// Largest number of lookups and largest cost: products and sums of them stay finite.
 pub(super) const MOST: f64 = 1e15;
 
+/// Most levels of a plan: each takes some ten thousand bytes and a tenth of a millisecond.
+const MAX_LEVELS: usize = 4_096;
+
 /// What a plan knows of a level of a tree, or of one table.
 ///
-/// The defaults are those of a tree in which absent keys are looked up: every lookup reaches every level, and every read costs the same.
+/// The defaults are those of a tree in which absent keys are looked up: every lookup reaches every
+/// level, and every read costs the same.
 ///
 /// ```
 /// use blocked_bloom_lsm::Level;
@@ -17,8 +23,8 @@ pub(super) const MOST: f64 = 1e15;
 /// assert_eq!((level.keys, level.runs, level.lookups), (100_000_000, 4, 1.0));
 /// ```
 ///
-/// With the feature `serde`, all fields but `keys` may be left out of a configuration file and then have these defaults; an unknown one
-/// is an error.
+/// With the feature `serde`, all fields but `keys` may be left out of a configuration file and then
+/// have these defaults; an unknown one is an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -27,24 +33,31 @@ pub(super) const MOST: f64 = 1e15;
 )]
 #[non_exhaustive]
 pub struct Level {
-    /// Distinct keys of all its tables together. A level of 0 keys gets no filter and costs nothing.
+    /// Distinct keys of all its tables together. A level of 0 keys gets no filter and costs
+    /// nothing.
     pub keys: u64,
-    /// Sorted runs, each of which a lookup has to try: 1 with leveled compaction, several with tiered compaction and for level 0.
+    /// Sorted runs, each of which a lookup has to try: 1 with leveled compaction, several with
+    /// tiered compaction and for level 0.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub runs: u32,
-    /// Tables with disjoint key ranges that a run is cut into, of which a lookup tries one. Each has a filter of its own.
+    /// Tables with disjoint key ranges that a run is cut into, of which a lookup tries one. Each
+    /// has a filter of its own.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub tables: u32,
-    /// Lookups that reach the level, per lookup of the tree (or in any other unit that all levels share).
+    /// Lookups that reach the level, per lookup of the tree (or in any other unit that all levels
+    /// share).
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub lookups: f64,
-    /// What a wasted read costs, in reads: less than 1 where the data blocks are often cached, more where they are remote.
+    /// What a wasted read costs, in reads: less than 1 where the data blocks are often cached, more
+    /// where they are remote.
     #[cfg_attr(feature = "serde", serde(default = "one"))]
     pub cost: f64,
-    /// What a query of one run's filter costs, in reads: 0.001 is 100 ns of memory beside 100 us of storage.
+    /// What a query of one run's filter costs, in reads: 0.001 is 100 ns of memory beside 100 us of
+    /// storage.
     #[cfg_attr(feature = "serde", serde(default = "query_cost"))]
     pub query_cost: f64,
-    /// Fraction of the lookups that reach the level whose key is in it. They try half of its other runs, on average.
+    /// Fraction of the lookups that reach the level whose key is in it. They try half of its other
+    /// runs, on average.
     #[cfg_attr(feature = "serde", serde(default))]
     pub present: f64,
 }
@@ -60,8 +73,8 @@ fn query_cost() -> f64 {
 }
 
 impl Level {
-    /// A level of one run and one table, in which every lookup of the tree looks for a key that it does not hold; a wasted read costs 1,
-    /// a query of the filter 0.001.
+    /// A level of one run and one table, in which every lookup of the tree looks for a key that it
+    /// does not hold; a wasted read costs 1, a query of the filter 0.001.
     pub const fn new(keys: u64) -> Self {
         Level { keys, runs: 1, tables: 1, lookups: 1.0, cost: 1.0, query_cost: 0.001, present: 0.0 }
     }
@@ -102,7 +115,7 @@ impl Level {
         Level { present, ..self }
     }
 
-    pub(super) fn check(&self, level: usize) -> Result<(), PlanError> {
+    fn check(&self, level: usize) -> Result<(), PlanError> {
         if !(0.0..=MOST).contains(&self.lookups) {
             return Err(PlanError::LookupsOutOfRange { level, lookups: self.lookups });
         }
@@ -152,4 +165,12 @@ impl Level {
     pub(super) fn cost_of_queries(&self) -> f64 {
         self.queries() * self.query_cost
     }
+}
+
+/// Checks the number of levels, and the numbers of each.
+pub(super) fn check(levels: &[Level]) -> Result<(), PlanError> {
+    if levels.len() > MAX_LEVELS {
+        return Err(PlanError::TooManyLevels { levels: levels.len(), limit: MAX_LEVELS });
+    }
+    levels.iter().enumerate().try_for_each(|(index, level)| level.check(index))
 }

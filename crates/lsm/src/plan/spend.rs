@@ -1,7 +1,8 @@
-//! Sharing out the bytes: the steps of all levels, from one corner of a curve to the next, are taken in the order of what a
-//! byte saves, until one no longer fits.
+//! Sharing out the bytes: the steps of all levels, from one corner of a curve to the next, are
+//! taken in the order of what a byte saves, until one no longer fits.
 //!
-//! What a byte saves comes from the curves, and is near the truth only; the plan that results is priced by its real parameters.
+//! What a byte saves comes from the curves, and is near the truth only; the plan that results is
+//! priced by its real parameters.
 
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
@@ -10,7 +11,8 @@ use core::cmp::Ordering;
 use blocked_bloom::probe::BLOCK_BYTES;
 
 use super::curve::{Curve, Point, rate};
-use super::{Level, bytes_of};
+use super::level::Level;
+use super::size::bytes_of;
 
 /// Equal levels, which grow together.
 struct Group {
@@ -24,7 +26,8 @@ struct Group {
     size: Size,
 }
 
-/// What the members of a group have: the first `active` of them this number of blocks, the first `larger` of those one more.
+/// What the members of a group have: the first `active` of them this number of blocks, the first
+/// `larger` of those one more.
 #[derive(Clone, Copy)]
 struct Size {
     active: usize,
@@ -34,7 +37,8 @@ struct Size {
     last: u32,
 }
 
-/// A step of a group, for the heap: the one whose bytes save most comes first, of equal ones that of the first group.
+/// A step of a group, for the heap: the one whose bytes save most comes first, of equal ones that
+/// of the first group.
 struct Step {
     saved_per_byte: f64,
     group: usize,
@@ -117,7 +121,8 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
     blocks
 }
 
-/// The levels of which a filter can pay, equal ones together, in an order that does not depend on theirs.
+/// The levels of which a filter can pay, equal ones together, in an order that does not depend on
+/// theirs.
 fn groups(levels: &[Level]) -> Vec<Group> {
     let mut members: BTreeMap<[u64; 4], Vec<usize>> = BTreeMap::new();
     for (index, level) in levels.iter().enumerate() {
@@ -153,7 +158,8 @@ impl Group {
         bytes_of(&self.level, self.corners[self.next].blocks) - now
     }
 
-    /// What the next step saves, per member: reads, less the cost of the queries if there was no filter before.
+    /// What the next step saves, per member: reads, less the cost of the queries if there was no
+    /// filter before.
     fn step_gain(&self) -> f64 {
         let after = self.corners[self.next].rate;
         match self.size.blocks {
@@ -194,7 +200,8 @@ impl Group {
         (blocks, self.weight * (1.0 - rate(self.keys, blocks)) - self.level.cost_of_queries())
     }
 
-    /// Shares `rest` evenly among the members, in whole blocks and then in one more for some; returns what that saves.
+    /// Shares `rest` evenly among the members, in whole blocks and then in one more for some;
+    /// returns what that saves.
     fn grow_within(&mut self, rest: &mut u128) -> f64 {
         let active = self.size.active as u128;
         let all = (*rest / self.bytes_per_block()).min(u128::from(u32::MAX) * active);

@@ -1,7 +1,9 @@
-//! The campaign of damage of the core's tests, over an index and over the partitions that it is for: all damage is an error unless the
-//! test mends the checksums; then the answers are those of a naive reading of the index as it stands.
+//! The campaign of damage of the core's tests, over an index and over the partitions that it is
+//! for: all damage is an error unless the test mends the checksums; then the answers are those of a
+//! naive reading of the index as it stands.
 //!
-//! The tables are printed: `cargo test -p blocked-bloom-lsm --test suite damage:: -- --nocapture --test-threads 1`.
+//! The tables are printed:
+//! `cargo test -p blocked-bloom-lsm --test suite damage:: -- --nocapture --test-threads 1`.
 
 use std::ops::Range;
 
@@ -124,8 +126,8 @@ fn load<'p>(partitions: &'p [u8], at: &PartitionLocation) -> Option<&'p [u8]> {
     partitions.get(usize::try_from(at.offset).ok()?..end)
 }
 
-/// As an engine looks up a batch, and some of the keys one by one. A partition that cannot be opened is an error, and its keys are
-/// answered "maybe".
+/// As an engine looks up a batch, and some of the keys one by one. A partition that cannot be
+/// opened is an error, and its keys are answered "maybe".
 fn look_up_index(index: &[u8], partitions: &[u8], keys: &[Vec<u8>]) -> Outcome {
     let index = match PartitionIndex::from_bytes(index) {
         Ok(index) => index,
@@ -191,7 +193,8 @@ fn partitions() {
     assert!(report.sealed.refused > 1_000);
     assert!(report.sealed.harmless + report.sealed.wrong > 200);
 
-    // Damage of one partition is an error beside the answers. Mended, it still is: the index knows the header's checksum.
+    // Damage of one partition is an error beside the answers. Mended, it still is: the index knows
+    // the header's checksum.
     let header = 0..48;
     let seal = |bytes: &mut [u8]| bytes.chunks_mut(128).for_each(seal);
     let report = Case {

@@ -1,5 +1,6 @@
-//! What errors of partitions say: the values that they carry, where, and which error they come from. Each is provoked through the public
-//! interface, but for those of failing memory and of 2^32 partitions, which are made.
+//! What errors of partitions say: the values that they carry, where, and which error they come
+//! from. Each is provoked through the public interface, but for those of failing memory and of 2^32
+//! partitions, which are made.
 
 use std::error::Error;
 
@@ -12,7 +13,8 @@ use blocked_bloom_lsm::{
 const NO_MEMORY: &str = "no memory for 640 bytes";
 const PROBES: &str = "31 probes: give 1 to 30";
 
-/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks off.
+/// Catches a text that lost a value, a case that prints nothing, and a chain of causes that breaks
+/// off.
 fn check(error: impl Error + 'static, text: &str, source: Option<&str>) {
     let error: Box<dyn Error> = Box::new(error);
     assert_eq!(error.to_string(), text);
@@ -38,7 +40,8 @@ fn partitions() {
     check(new(options().with_probes(31), 4_096), PROBES, Some(PROBES));
     check(Build::from(AllocError::new(640)), NO_MEMORY, Some(NO_MEMORY));
     let caller = options().with_key_hash(KeyHash::Caller { tag: 5 });
-    let text = "partitions are found by keys, not by the caller's hash with tag 5: give options with an XXH3 hash";
+    let text = "partitions are found by keys, not by the caller's hash with tag 5: give options \
+                with an XXH3 hash";
     check(new(caller, 4_096), text, None);
     let by_bytes = FilterOptions::new(Sizing::MaxBytes(4_000));
     begins(new(by_bytes, 4_096), "partitions sized by at most 4000 bytes never fill up: ");

@@ -30,7 +30,8 @@ fn the_prices_of_queries_decide() {
         let plan = KindPlan::for_budget(&tree(), 100 << 20, cost).unwrap();
         plan.levels().iter().filter(|level| is_ribbon(level.kind)).count()
     };
-    // As cheap as Bloom, Ribbon is better everywhere; at 3.2 times its price where the keys are; dearer than a read, nowhere.
+    // As cheap as Bloom, Ribbon is better everywhere; at 3.2 times its price where the keys are;
+    // dearer than a read, nowhere.
     assert_eq!((kinds(0.001), kinds(2.0)), (4, 0));
     assert!((1..4).contains(&kinds(0.0032)), "{}", kinds(0.0032));
 }

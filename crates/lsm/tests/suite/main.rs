@@ -14,8 +14,5 @@ mod metrics;
 mod partition;
 mod partition_format;
 mod plan;
-mod planner;
 mod policy;
-#[cfg(feature = "std")]
-mod resident;
 mod table;

@@ -1,4 +1,5 @@
-//! The counters: exact whatever threads do, rates that follow from them, and a warning that chance does not raise.
+//! The counters: exact whatever threads do, rates that follow from them, and a warning that chance
+//! does not raise.
 
 use std::sync::Barrier;
 use std::thread;
@@ -160,7 +161,8 @@ fn the_warning_needs_twice_the_rate_and_evidence() {
     // A great deal of evidence: only the factor counts.
     assert!(!warned(10_000_000, 200_000, 0.01));
     assert!(warned(10_000_000, 200_001, 0.01));
-    // Far beyond the factor: only the evidence counts. At twice the rate 78 are needed, at ten times 11.
+    // Far beyond the factor: only the evidence counts. At twice the rate 78 are needed, at ten
+    // times 11.
     assert!(!warned(1_000, 20, 0.01) && !warned(1_000, 26, 0.01));
     assert!(warned(1_000, 40, 0.01));
     assert!(!warned(1_000, 10, 0.001) && warned(1_000, 11, 0.001));
@@ -180,7 +182,8 @@ fn the_warning_needs_twice_the_rate_and_evidence() {
     assert!(bad.check_beyond(0.01, 49.0).is_some() && bad.check_beyond(0.01, 51.0).is_none());
 }
 
-/// A filter as it was predicted is not warned about, at any moment of a long run; one with three times the keys is.
+/// A filter as it was predicted is not warned about, at any moment of a long run; one with three
+/// times the keys is.
 #[test]
 fn real_filters_are_warned_about_when_they_are_overfull() {
     let params = Sizing::BitsPerKey(10.0).params(20_000).unwrap();
@@ -210,12 +213,13 @@ fn what_is_printed_has_the_names_of_rocksdb() {
     let warning = counted(100_000, 5_000, 0).check(0.0096).unwrap();
     assert_eq!(
         warning.to_string(),
-        "5 % of absent keys pass the filter, 0.96 % predicted (5000 of 100000): feed back true positives, look for hot \
-         absent keys, and rebuild the filter for the keys it has"
+        "5 % of absent keys pass the filter, 0.96 % predicted (5000 of 100000): feed back true \
+         positives, look for hot absent keys, and rebuild the filter for the keys it has"
     );
 }
 
-/// Of a level whose filters are as predicted but for some tables that lost theirs, and of one whose filters are bad besides.
+/// Of a level whose filters are as predicted but for some tables that lost theirs, and of one whose
+/// filters are bad besides.
 #[test]
 fn the_warning_says_whether_pass_all_tables_are_the_cause() {
     let checked = |false_positives: usize, pass_all: usize| {
@@ -237,11 +241,13 @@ fn the_warning_says_whether_pass_all_tables_are_the_cause() {
     };
     assert_eq!(checked(1_000, 0), None);
     assert_eq!(checked(1_000, 1_000), None, "less than twice the rate");
-    let only_pass_all = "5000 of 115000 lookups went to pass-all tables, which save no read: rebuild their filters; 1 % of absent \
-                         keys pass the others, 1 % predicted (1000 of 100000)";
+    let only_pass_all = "5000 of 115000 lookups went to pass-all tables, which save no read: \
+                         rebuild their filters; 1 % of absent keys pass the others, 1 % \
+                         predicted (1000 of 100000)";
     assert_eq!(checked(1_000, 5_000), Some((true, only_pass_all.into())));
-    let filters = "3 % of absent keys pass the filter, 1 % predicted (3000 of 100000): feed back true positives, look for hot absent \
-                   keys, and rebuild the filter for the keys it has";
+    let filters = "3 % of absent keys pass the filter, 1 % predicted (3000 of 100000): feed back \
+                   true positives, look for hot absent keys, and rebuild the filter for the \
+                   keys it has";
     assert_eq!(checked(3_000, 0), Some((false, filters.into())));
     let both =
         format!("{filters}; 5000 of 115000 lookups went to pass-all tables, which save no read");

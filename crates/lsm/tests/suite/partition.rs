@@ -1,4 +1,5 @@
-//! Partitioned filters: never a wrong "absent", whatever the cuts, the batches and what was loaded; bytes as the document says.
+//! Partitioned filters: never a wrong "absent", whatever the cuts, the batches and what was loaded;
+//! bytes as the document says.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use crate::common::Random;
 use crate::partitions::{Built, grouped, numbers, options, seal, separate};
 use blocked_bloom::parts::HeaderError;
 use blocked_bloom::{
-    Bitmask, BloomFilter, BuildError, FilterContents, FilterOptions, FormatError, KeyHash,
+    Bitmask, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError, KeyHash,
     ParamsError, PrefixExtractor, Sizing,
 };
 use blocked_bloom_lsm::{
@@ -17,7 +18,8 @@ use proptest::prelude::*;
 
 type Key = Vec<u8>;
 
-/// Few letters, so that keys share prefixes and many are the beginning of others; zero and 255 are the ends of the order.
+/// Few letters, so that keys share prefixes and many are the beginning of others; zero and 255 are
+/// the ends of the order.
 fn key() -> impl Strategy<Value = Key> {
     proptest::collection::vec(prop_oneof![Just(0), Just(b'/'), Just(b'a'), Just(255_u8)], 0..6)
 }
@@ -36,7 +38,8 @@ fn extractors() -> Vec<PrefixExtractor> {
     ]
 }
 
-/// Filters that hold few keys a partition, so that there are many cuts: at 100 bits a key, 5 fill a block.
+/// Filters that hold few keys a partition, so that there are many cuts: at 100 bits a key, 5 fill a
+/// block.
 fn small_partitions() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(100.0))
 }
@@ -111,7 +114,8 @@ proptest! {
         prop_assert_eq!(kept, keys.len() as u64);
     }
 
-    /// What a missing neighbour's prefix at a cut would break: each scan and each place to go on from, against the keys.
+    /// What a missing neighbour's prefix at a cut would break: each scan and each place to go on
+    /// from, against the keys.
     #[test]
     fn no_scan_that_would_find_a_key_is_ruled_out(
         keys in proptest::collection::btree_set(key(), 0..60),
@@ -127,13 +131,15 @@ proptest! {
                 false => options.with_prefixes(extractor.clone()),
             };
             let mut built = Built::new(options, 128, &keys);
-            // The shortest separators, those right behind the last key of a partition, and the first keys.
+            // The shortest separators, those right behind the last key of a partition, and the
+            // first keys.
             match separators {
                 0 => {}
                 1 => built.index = separate(&built.index, &keys, |last, _| [last, &[0]].concat()),
                 _ => built.index = separate(&built.index, &keys, |_, first| first.to_vec()),
             }
-            let beginnings = keys.iter().flat_map(|key| (0..=key.len()).map(|cut| key[..cut].to_vec()));
+            let cuts = keys.iter().flat_map(|key| (0..=key.len()).map(move |cut| (key, cut)));
+            let beginnings = cuts.map(|(key, cut)| key[..cut].to_vec());
             let starts: BTreeSet<Key> = beginnings.chain(starts.iter().cloned()).collect();
             for start in &starts {
                 prop_assert!(built.contains(start) || !keys.contains(start));
@@ -148,8 +154,8 @@ proptest! {
     }
 }
 
-/// The cuts themselves, with any separator that may be between two partitions: a scan begins in one and finds its first key in the
-/// other.
+/// The cuts themselves, with any separator that may be between two partitions: a scan begins in one
+/// and finds its first key in the other.
 #[test]
 fn scans_that_begin_at_a_cut_find_what_is_on_the_other_side() {
     let tenant = PrefixExtractor::fixed(1);
@@ -202,8 +208,8 @@ fn both_partitions_at_a_cut_have_the_prefix_of_the_other_ones_key() {
     }
 }
 
-/// A prefix may begin many partitions before the bytes from which its scan goes on, and an engine loads one partition: that in which
-/// the scan finds its next key, or the one in front of it.
+/// A prefix may begin many partitions before the bytes from which its scan goes on, and an engine
+/// loads one partition: that in which the scan finds its next key, or the one in front of it.
 #[test]
 fn scans_are_located_by_their_start_and_not_by_their_prefix() {
     let tenant = PrefixExtractor::fixed(1);
@@ -243,7 +249,8 @@ fn a_builder_counts_the_memory_of_its_index() {
     assert!((index - 100..=2 * index + 2_000).contains(&held), "{held} bytes, an index of {index}");
 }
 
-/// The index says what the partitions hold, so that an engine need not load one for nothing; whoever loads it gets "maybe".
+/// The index says what the partitions hold, so that an engine need not load one for nothing;
+/// whoever loads it gets "maybe".
 #[test]
 fn what_was_not_added_is_maybe() {
     let rule = PrefixExtractor::fixed(2);
@@ -380,7 +387,8 @@ fn building_refuses_what_it_cannot_do() {
     assert_eq!(new(options().with_probes(31), 4_096), Err(Error::Build(error.into())));
 }
 
-/// Out of order, at the first key of a partition too: the key is rejected, and the others make the filter that they make without it.
+/// Out of order, at the first key of a partition too: the key is rejected, and the others make the
+/// filter that they make without it.
 #[test]
 fn a_key_out_of_order_is_refused_and_the_builder_goes_on() {
     for keys in [2, 51, 52, 103] {
@@ -420,7 +428,8 @@ fn a_partition_that_cannot_be_finished_ends_the_build() {
     assert_eq!(builder.finish().unwrap_err(), PartitionBuildError::Build(limit));
 }
 
-/// A partition that cannot be loaded or opened is "maybe" for its keys, with a typed error; the other partitions still answer.
+/// A partition that cannot be loaded or opened is "maybe" for its keys, with a typed error; the
+/// other partitions still answer.
 #[test]
 fn partitions_that_fail_are_maybe_and_the_others_answer() {
     let keys = numbers(500);
@@ -475,7 +484,8 @@ fn partitions_that_fail_are_maybe_and_the_others_answer() {
             assert_eq!(opened.is_none_or(|filter| filter.contains(key)), answer);
         }
     }
-    // Blocks are not read if they are trusted, but a swapped partition and a header still are noticed.
+    // Blocks are not read if they are trusted, but a swapped partition and a header still are
+    // noticed.
     let mut failed = Vec::new();
     for (at, _) in grouped(&index, &keys) {
         match bytes_of(&at).map(|bytes| index.open_trusted(&at, bytes)) {
@@ -541,7 +551,8 @@ fn swapped_partitions_never_answer() {
     }
 }
 
-/// The index of a writer who is wrong about the seed: its partitions would answer "absent" about their keys.
+/// The index of a writer who is wrong about the seed: its partitions would answer "absent" about
+/// their keys.
 #[test]
 fn partitions_of_another_seed_than_the_index_says_are_refused() {
     let built = Built::new(options(), 192, numbers(500));

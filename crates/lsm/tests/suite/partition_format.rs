@@ -1,5 +1,5 @@
-//! The stored index of a partitioned filter: it reads back, every damage is rejected, `docs/format.md` describes it, and golden files
-//! pin it.
+//! The stored index of a partitioned filter: it reads back, every damage is rejected,
+//! `docs/format.md` describes it, and golden files pin it.
 
 use std::fmt::Write;
 

@@ -10,7 +10,8 @@ pub(crate) fn options() -> FilterOptions {
     FilterOptions::new(Sizing::BitsPerKey(10.0))
 }
 
-/// A built filter: the index, each partition's bytes, and all of them one behind the other, as a file has them.
+/// A built filter: the index, each partition's bytes, and all of them one behind the other, as a
+/// file has them.
 pub(crate) struct Built {
     pub(crate) index: Vec<u8>,
     pub(crate) partitions: Vec<Vec<u8>>,
@@ -76,7 +77,8 @@ pub(crate) fn numbers(count: u32) -> Vec<[u8; 4]> {
     (0..count).map(|number| (number * 7).to_be_bytes()).collect()
 }
 
-/// The index with other separators: `between` the last key of a partition and the first of the next.
+/// The index with other separators: `between` the last key of a partition and the first of the
+/// next.
 pub(crate) fn separate(
     index: &[u8],
     keys: &BTreeSet<Vec<u8>>,

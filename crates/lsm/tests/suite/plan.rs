@@ -1,4 +1,5 @@
-//! Plans against brute force, their invariants (budget, order, uniform sizes), and inputs at and past every limit.
+//! Plans against brute force, their invariants (budget, order, uniform sizes), and inputs at and
+//! past every limit.
 
 use blocked_bloom::{MAX_BITS_PER_KEY, Sizing};
 use blocked_bloom_lsm::{Level, Plan, PlanError, PlannedLevel, SkipReason};
@@ -6,7 +7,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// What a level costs per lookup with filters of this many blocks, 0 for none: written anew from the definition.
+/// What a level costs per lookup with filters of this many blocks, 0 for none: written anew from
+/// the definition.
 fn cost(level: &Level, blocks: u32) -> f64 {
     if level.keys == 0 {
         return 0.0;
@@ -50,7 +52,8 @@ fn small_level() -> impl Strategy<Value = Level> {
     )
 }
 
-/// Random levels and what brute force and the plan make of them, with budgets of a few bits per key.
+/// Random levels and what brute force and the plan make of them, with budgets of a few bits per
+/// key.
 fn compare(
     levels: impl Strategy<Value = Vec<Level>>,
     budgets: std::ops::Range<u64>,
@@ -85,7 +88,8 @@ fn numbers(planned: &PlannedLevel) -> [f64; 4] {
     [bits, planned.level.lookups, planned.level.cost, planned.level.present]
 }
 
-/// A share that is a step too large, a filter that should have been left out, a cost that is not the one that is documented.
+/// A share that is a step too large, a filter that should have been left out, a cost that is not
+/// the one that is documented.
 #[test]
 fn plans_are_as_good_as_brute_force() {
     let compared = compare(prop::collection::vec(small_level(), 1..=3), 0..4_000, 400);
@@ -153,7 +157,10 @@ fn budget() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(100)
+    })]
 
     #[test]
     fn a_plan_keeps_its_budget_and_its_sizes(levels in levels(), budget in budget()) {
@@ -178,10 +185,14 @@ proptest! {
         prop_assert!(plan.to_string().lines().count() == levels.len() + 2);
     }
 
-    /// Also where the text rounds the last bit of a number, which `serde_json` does unless it is told not to.
+    /// Also where the text rounds the last bit of a number, which `serde_json` does unless it is
+    /// told not to.
     #[cfg(feature = "serde")]
     #[test]
-    fn a_plan_that_was_written_is_read_with_the_same_filters(levels in levels(), budget in budget()) {
+    fn a_plan_that_was_written_is_read_with_the_same_filters(
+        levels in levels(),
+        budget in budget(),
+    ) {
         let plan = Plan::for_budget(&levels, budget).unwrap();
         let text = serde_json::to_string(&plan).unwrap();
         let read: Plan = serde_json::from_str(&text).unwrap();
@@ -202,7 +213,8 @@ proptest! {
 
     #[test]
     fn the_order_of_levels_does_not_matter(
-        (levels, shuffled) in levels().prop_flat_map(|levels| (Just(levels.clone()), Just(levels).prop_shuffle())),
+        (levels, shuffled) in levels()
+            .prop_flat_map(|levels| (Just(levels.clone()), Just(levels).prop_shuffle())),
         budget in budget(),
     ) {
         let shape = |levels: &[Level]| {
@@ -238,7 +250,8 @@ proptest! {
         let levels: Vec<Level> = levels
             .into_iter()
             .map(|(keys, runs, tables, lookups, cost, present)| {
-                Level::new(keys).runs(runs).tables(tables).lookups(lookups).cost(cost).present(present)
+                let level = Level::new(keys).runs(runs).tables(tables);
+                level.lookups(lookups).cost(cost).present(present)
             })
             .collect();
         if let Ok(plan) = Plan::for_budget(&levels, budget) {
@@ -269,7 +282,8 @@ fn memory_goes_where_a_byte_saves_most() {
     let bits: Vec<f64> = plan.levels().iter().map(PlannedLevel::bits_per_key).collect();
     assert!(bits.is_sorted_by(|small, large| small > large), "{bits:?}");
 
-    // A level that is queried half as often, or whose reads cost half, gets less; one of four runs more.
+    // A level that is queried half as often, or whose reads cost half, gets less; one of four runs
+    // more.
     let pair = |other: Level| {
         let plan = Plan::for_budget(&[Level::new(1_000_000), other], 2_500_000).unwrap();
         plan.levels()[0].bits_per_key() - plan.levels()[1].bits_per_key()

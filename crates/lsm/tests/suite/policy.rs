@@ -128,7 +128,8 @@ fn a_builder_with_a_limit_sizes_for_the_expected_keys() {
     assert_eq!(filter.params().blocks(), TEN_BITS.params(3_000).unwrap().blocks());
 }
 
-/// Engines record these names beside their tables: a name that changes makes filters look unreadable.
+/// Engines record these names beside their tables: a name that changes makes filters look
+/// unreadable.
 #[test]
 fn names_tell_what_filters_must_agree_on() {
     let fixed = PrefixExtractor::fixed(4);

@@ -1,4 +1,5 @@
-//! One opened filter whatever its kind: found by its bytes, answering as the filter itself, and "maybe" where nothing is known.
+//! One opened filter whatever its kind: found by its bytes, answering as the filter itself, and
+//! "maybe" where nothing is known.
 
 use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
 use blocked_bloom_lsm::{
@@ -140,7 +141,8 @@ fn another_seed_is_an_error_for_every_kind() {
     assert!(matches!(error, TableFilterError::Ribbon(_)));
 }
 
-/// Every flipped bit and every truncation of the kinds that have checksums is an error, and what stands in says "maybe".
+/// Every flipped bit and every truncation of the kinds that have checksums is an error, and what
+/// stands in says "maybe".
 #[test]
 fn damage_never_says_absent() {
     let options = options();

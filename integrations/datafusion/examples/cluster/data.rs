@@ -20,7 +20,8 @@ fn random(n: u64) -> u64 {
     n ^ n >> 31
 }
 
-/// Writes `fact` of so many rows in four files, and two tables of a twentieth of its rows with an attribute of 0 to 999:
+/// Writes `fact` of so many rows in four files, and two tables of a twentieth of its rows with an
+/// attribute of 0 to 999:
 ///
 /// - `dim_a`: keys from 0, all of which are in `fact.fk_a`.
 /// - `dim_b`: a hundredth of the keys that are in `fact.fk_b`.

@@ -1,5 +1,6 @@
-//! Star and chain joins that a generator makes up, over tables as those of TPC-DS (three fact tables with dimensions, of which some have
-//! dimensions themselves) and of the Join Order Benchmark (titles, and what is known of them), with keys that are skewed and NULL in places.
+//! Star and chain joins that a generator makes up, over tables as those of TPC-DS (three fact
+//! tables with dimensions, of which some have dimensions themselves) and of the Join Order
+//! Benchmark (titles, and what is known of them), with keys that are skewed and NULL in places.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -255,7 +256,8 @@ pub(crate) fn query(number: usize) -> String {
     while joined.len() < count {
         let near = |(n, edge): (usize, &(&'static str, &'static str, String))| {
             let (a, b) = (joined.contains(&edge.0), joined.contains(&edge.1));
-            // Two tables of many rows for each title or customer at most: products of more would be larger than any table.
+            // Two tables of many rows for each title or customer at most: products of more would be
+            // larger than any table.
             let many =
                 joined.iter().filter(|name| edges.iter().any(|edge| edge.0 == **name)).count();
             (a != b && (a || many < 3)).then_some(n)

@@ -1,12 +1,17 @@
-//! A join of 1 % and one of 100 % matches in a cluster of Ballista, with filters before the shuffles and without: starts a scheduler and two
-//! executors as processes on this machine, prints rows and bytes shuffled, and stops them.
+//! A join of 1 % and one of 100 % matches in a cluster of Ballista, with filters before the
+//! shuffles and without: starts a scheduler and two executors as processes on this machine, prints
+//! rows and bytes shuffled, and stops them.
 //!
-//!     cargo run --locked --release --features cluster --example cluster                      2 M rows, each case once
-//!     cargo run --locked --release --features cluster --example cluster -- measure 20000000 7   so many rows, runs in turn; medians
-//!     cargo run --locked --release --features cluster --example cluster -- tpch 1 3 scaled auto   TPC-H at a scale factor, three runs of each query with
-//!         `bloom_join.enabled` auto and false in turn; `one-process`, `defaults` (of Ballista), `scaled` and `scaled-static`: with thresholds
-//!         of a hundredth, as if there were a hundred times the rows; two more numbers are the first and the last query; `TABLES` is a directory to keep the tables in
-//!     cargo run --locked --release --features cluster --example cluster -- generated 2000000 3 scaled auto   the same of joins that are made up
+//!     cargo run --locked --release --features cluster --example cluster -- ARGUMENTS
+//!
+//! - no arguments: 2 M rows, each case once
+//! - `measure 20000000 7`: so many rows, and runs in turn; medians
+//! - `tpch 1 3 scaled auto`: TPC-H at a scale factor, three runs of each query with
+//!   `bloom_join.enabled` auto and false in turn. `one-process`, `defaults` (of Ballista), `scaled`
+//!   and `scaled-static` are with thresholds of a hundredth, as if there were a hundred times the
+//!   rows. Two more numbers are the first and the last query; `TABLES` is a directory to keep the
+//!   tables in
+//! - `generated 2000000 3 scaled auto`: the same of joins that are made up
 
 mod data;
 mod generated;
@@ -80,7 +85,8 @@ const CASES: [(&str, &str, &str, u32); 3] = [
     ("1 % match, a whole dimension", "fk_b", "dim_b", 1000),
 ];
 
-/// A way to run it: its name, whether filters are put before shuffles, whether broadcasts are allowed, and adaptive execution is on.
+/// A way to run it: its name, whether filters are put before shuffles, whether broadcasts are
+/// allowed, and adaptive execution is on.
 const WAYS: [(&str, bool, bool, bool); 5] = [
     ("adaptive", false, false, true),
     ("adaptive, filter", true, false, true),
@@ -212,8 +218,9 @@ async fn compare(
         let sql = suite.query(number);
         let mut config = config.clone();
         if cluster.is_some() && suite.is_tpch && number == 10 {
-            // Its 38,000 rows have strings as views of shared buffers. Arrow Flight splits batches above 2 MiB and sends all of the buffers
-            // with each part: gigabytes, for which an executor misses its heartbeats. See docs/datafusion.md.
+            // Its 38,000 rows have strings as views of shared buffers. Arrow Flight splits batches
+            // above 2 MiB and sends all of the buffers with each part: gigabytes, for which an
+            // executor misses its heartbeats. See docs/datafusion.md.
             config = config.set_bool("datafusion.execution.parquet.schema_force_view_types", false);
         }
         let session = async |filter: bool| -> Result<SessionContext, Failure> {
@@ -277,7 +284,8 @@ async fn compare(
                 let cpu = (used() - before) / each;
                 let of = Run { seconds, cpu, bytes: bytes / u64::from(times), probed: None };
                 match (run, filter) {
-                    // So often that the clock's hundredths of a second are less than a hundredth, if it is for a ratio.
+                    // So often that the clock's hundredths of a second are less than a hundredth,
+                    // if it is for a ratio.
                     (0, false) if !query.same_plan => times = (1.0 / cpu).clamp(1.0, 6.0) as u32,
                     (0, _) => {}
                     (_, false) => query.plain.push(of),

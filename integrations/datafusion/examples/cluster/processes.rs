@@ -1,5 +1,6 @@
-//! One scheduler and some executors of Ballista on this machine, each a process of its own. They end when they are dropped, and when the
-//! program that started them ends in whatever way: each exits once its standard input is closed.
+//! One scheduler and some executors of Ballista on this machine, each a process of its own. They
+//! end when they are dropped, and when the program that started them ends in whatever way: each
+//! exits once its standard input is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -22,7 +23,8 @@ use blocked_bloom_datafusion::ballista;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// The program's part in a cluster: `scheduler PORT EXECUTORS` or `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
+/// The program's part in a cluster: `scheduler PORT EXECUTORS` or `executor PORT GRPC_PORT
+/// SCHEDULER_PORT DIRECTORY CORES`.
 pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
     thread::spawn(|| {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -130,7 +132,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Seconds of CPU that the scheduler and all executors have used, from Linux's `/proc`; 0 elsewhere.
+    /// Seconds of CPU that the scheduler and all executors have used, from Linux's `/proc`; 0
+    /// elsewhere.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let processes = self.executors.iter().chain([&self.scheduler]);
         processes.map(|process| cpu_seconds(process.child.id())).sum()
@@ -140,7 +143,8 @@ impl Cluster {
     pub(crate) fn watch(&self) -> Watch {
         let works: Vec<_> = (0..self.executors.len()).map(|number| self.work(number)).collect();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
-        // Jobs that have ended are not looked through again and again, which takes half a core after some queries.
+        // Jobs that have ended are not looked through again and again, which takes half a core
+        // after some queries.
         let jobs = works.iter().flat_map(|work| folders(work)).map(|(job, _)| job);
         let before: BTreeSet<String> = jobs.collect();
         let look = move |seen: &Mutex<Seen>| {

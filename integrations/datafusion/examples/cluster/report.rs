@@ -78,7 +78,8 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
     }
 }
 
-/// The rows in their order, a line each. A table of forty thousand rows takes half a minute to lay out.
+/// The rows in their order, a line each. A table of forty thousand rows takes half a minute to lay
+/// out.
 pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     let mut lines = String::new();
     for batch in batches {

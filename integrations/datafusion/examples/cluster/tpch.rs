@@ -1,4 +1,5 @@
-//! TPC-H: its tables by the crate `tpchgen`, as Parquet files, and its 22 queries with the parameters of the specification's validation runs.
+//! TPC-H: its tables by the crate `tpchgen`, as Parquet files, and its 22 queries with the
+//! parameters of the specification's validation runs.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -21,7 +22,8 @@ use tpchgen_arrow::{
 const TABLES: [&str; 8] =
     ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
 
-/// What stands for `:1`, `:2` and so on in each query; in query 15, which makes a view, also for `:s`.
+/// What stands for `:1`, `:2` and so on in each query; in query 15, which makes a view, also for
+/// `:s`.
 const PARAMETERS: [&[&str]; 22] = [
     &["90"],
     &["15", "BRASS", "EUROPE"],
@@ -89,7 +91,8 @@ pub(crate) fn write(directory: &Path, scale: f64, files: i32) -> Result<()> {
                 _ => of!(LineItemGenerator, LineItemArrow),
             };
             let file = File::create(path.join(format!("{part}.parquet")))?;
-            // Types as those of other writers' files, which leave it to the session whether strings are views.
+            // Types as those of other writers' files, which leave it to the session whether strings
+            // are views.
             let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
             let mut writer = ArrowWriter::try_new_with_options(file, rows.schema(), options)?;
             for batch in rows {

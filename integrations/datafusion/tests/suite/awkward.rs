@@ -1,4 +1,5 @@
-//! Joins that are awkward in one way or several, made up by a generator: with filters their rows are those without.
+//! Joins that are awkward in one way or several, made up by a generator: with filters their rows
+//! are those without.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -48,7 +49,8 @@ fn tables(context: &SessionContext, to: &DataType) {
     }
 }
 
-/// A table or something in its place with the columns `k`, `j`, `a` and `id`, and a predicate where `selective`.
+/// A table or something in its place with the columns `k`, `j`, `a` and `id`, and a predicate where
+/// `selective`.
 fn relation(random: &mut Random, depth: usize) -> String {
     let table = random.one(&["t0", "t1", "t2"]);
     let predicate = random.one(&[

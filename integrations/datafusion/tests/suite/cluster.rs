@@ -1,4 +1,5 @@
-//! A scheduler and two executors, each a process: answers with filters are those without, and fewer bytes are shuffled.
+//! A scheduler and two executors, each a process: answers with filters are those without, and fewer
+//! bytes are shuffled.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::time::timeout;
 
 use self::processes::Cluster;
 use crate::common::{error, number, rows, run, sorted_lines};
+use crate::limits;
 use crate::tpch::generated;
 
 #[expect(dead_code, reason = "the example needs more of it")]
@@ -172,7 +174,8 @@ async fn answers_and_bytes_in_a_cluster() {
                     let explained = format!("EXPLAIN ANALYZE {sql}");
                     let explained = rows(&context, &explained).await.join("\n");
                     let probes = explained.matches("BloomProbeExec").count();
-                    // A stage that is planned again is printed once more: no fewer than the filters, and none where there is to be none.
+                    // A stage that is planned again is printed once more: no fewer than the
+                    // filters, and none where there is to be none.
                     let filters = if filter { filters } else { 0 };
                     assert_eq!(probes.min(1), filters.min(1), "{what}\n{explained}");
                     if probes > 0 && most < 0.5 {
@@ -207,7 +210,8 @@ async fn answers_and_bytes_in_a_cluster() {
 async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
     let sql = joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k");
     let explain = format!("EXPLAIN ANALYZE {sql}");
-    // Ballista's defaults, and its static planner with hash joins; with sort-merge joins that one broadcasts nothing.
+    // Ballista's defaults, and its static planner with hash joins; with sort-merge joins that one
+    // broadcasts nothing.
     for (adaptive, hash, broadcast) in
         [(true, false, true), (false, true, true), (false, false, false)]
     {
@@ -218,6 +222,30 @@ async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
         assert_eq!(explained.contains("CollectLeft"), broadcast, "{what}");
         assert_eq!(explained.contains("BloomProbeExec"), !broadcast, "{what}");
     }
+}
+
+/// Scans that take row filters, and have a limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_below_filters_in_a_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    limits::write_tables(directory).await;
+    let local = SessionContext::new();
+    limits::register_tables(&local, directory).await;
+    let cluster = Cluster::start(&binary(), directory, 2, 2).unwrap();
+    for adaptive in [true, false] {
+        let config = without_broadcast(config(true, adaptive))
+            .set_bool("datafusion.execution.parquet.pushdown_filters", true);
+        let context = client(&cluster, directory, config).await;
+        limits::register_tables(&context, directory).await;
+        for sql in limits::parts_in_a_cluster() {
+            let expected = rows(&local, &sql).await;
+            let answer = timeout(Duration::from_secs(120), rows(&context, &sql)).await;
+            assert_eq!(answer.expect(&sql), expected, "adaptive {adaptive}: {sql}");
+        }
+    }
+    let log = log_of(&cluster, 0) + &log_of(&cluster, 1);
+    assert!(log.contains("probing with a filter of"), "no probe:\n{log}");
 }
 
 async fn functions_of_the_client(cluster: &Cluster, directory: &Path) {
@@ -241,7 +269,8 @@ async fn functions_of_the_client(cluster: &Cluster, directory: &Path) {
     }
 }
 
-/// The 22 queries give the rows of the plain engine in its order, by both planners, with broadcasts and without.
+/// The 22 queries give the rows of the plain engine in its order, by both planners, with broadcasts
+/// and without.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tpch_in_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
@@ -278,7 +307,8 @@ async fn tpch_in_a_cluster() {
     assert!(filters[1] > filters[0] + 20 && filters[3] > filters[2] + 20, "{filters:?}");
 }
 
-/// The query ends with the right rows or an error. Ballista may run tasks again on the executor that is left.
+/// The query ends with the right rows or an error. Ballista may run tasks again on the executor
+/// that is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_executor_is_killed_while_it_runs_tasks() {
     let directory = tempfile::tempdir().unwrap();

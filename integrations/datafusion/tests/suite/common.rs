@@ -11,7 +11,8 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-/// A configuration in which both sides of every join are partitioned, and small ones are filtered too.
+/// A configuration in which both sides of every join are partitioned, and small ones are filtered
+/// too.
 pub(crate) fn config() -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(4)

@@ -1,4 +1,5 @@
-//! Joins in one process: with filters the rows are those without, for every type of join, of key, and place of NULL.
+//! Joins in one process: with filters the rows are those without, for every type of join, of key,
+//! and place of NULL.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use datafusion::prelude::SessionContext;
 
 use crate::common::{config, context, context_of, plan, probes, register, rows, run};
 
-/// A large table `f` and a small one `d`, whose keys of type `to` are NULL in places, repeat, and have no partner in places.
+/// A large table `f` and a small one `d`, whose keys of type `to` are NULL in places, repeat, and
+/// have no partner in places.
 fn tables(context: &SessionContext, to: &DataType) {
     let keys = |of: &mut dyn Iterator<Item = Option<i64>>| -> ArrayRef {
         let keys: ArrayRef = Arc::new(Int64Array::from_iter(of));
@@ -76,7 +78,8 @@ async fn every_join_type_and_key_type() {
             // The large side is not preserved, and its rows need a partner.
             compare(&context, &sql("RIGHT"), 1).await;
             compare(&context, &reversed("LEFT"), 1).await;
-            // It is preserved. The small side may be filtered only by one that is selective, which `f` is not.
+            // It is preserved. The small side may be filtered only by one that is selective, which
+            // `f` is not.
             compare(&context, &sql("LEFT"), 0).await;
             compare(&context, &reversed("RIGHT"), 0).await;
             compare(&context, &sql("FULL"), 0).await;
@@ -188,7 +191,8 @@ async fn chains_of_joins_aggregates_and_unions() {
     }
 }
 
-/// A table without a predicate is reduced by a smaller one, with which it is joined above or below, and reduces the large one.
+/// A table without a predicate is reduced by a smaller one, with which it is joined above or below,
+/// and reduces the large one.
 #[tokio::test]
 async fn filters_of_filtered_tables() {
     let context = context().await;
@@ -246,7 +250,8 @@ async fn empty_and_null_build_sides() {
     }
 }
 
-/// Scans share a queue of files among their partitions: the two runs of the build side must not share one.
+/// Scans share a queue of files among their partitions: the two runs of the build side must not
+/// share one.
 #[tokio::test]
 async fn scans_of_files() {
     let directory = tempfile::tempdir().unwrap();

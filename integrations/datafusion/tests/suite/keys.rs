@@ -1,4 +1,5 @@
-//! The hash of every type of key: golden values, which docs/datafusion.md has too, and the forms that they are hashes of.
+//! The hash of every type of key: golden values, which docs/datafusion.md has too, and the forms
+//! that they are hashes of.
 
 use std::sync::Arc;
 

@@ -7,6 +7,7 @@ mod common;
 mod functions;
 mod joins;
 mod keys;
+mod limits;
 mod rule;
 mod stars;
 mod tpch;

@@ -187,7 +187,8 @@ async fn the_rule_is_added_once_and_first() {
     }
 }
 
-/// After the other rules, which push limits into sorts, scans and filters, and have decided about shuffles.
+/// After the other rules, which push limits into sorts, scans and filters, and have decided about
+/// shuffles.
 #[tokio::test]
 async fn the_rule_at_the_end() {
     let mut rules = PhysicalOptimizer::new().rules;
@@ -265,7 +266,8 @@ async fn rates_out_of_reach_and_filters_of_no_bytes_are_left_out() {
     }
 }
 
-/// In a cluster of 200 tasks, each of which would read 200 partial filters, one task merges them first.
+/// In a cluster of 200 tasks, each of which would read 200 partial filters, one task merges them
+/// first.
 #[cfg(feature = "ballista")]
 #[tokio::test]
 async fn two_hundred_partitions_read_one_merged_filter() {

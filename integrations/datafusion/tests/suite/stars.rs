@@ -1,5 +1,5 @@
-//! Star and chain joins that are made up, over tables as those of TPC-DS and of the Join Order Benchmark: with filters their rows are those of the
-//! plain engine, in its order.
+//! Star and chain joins that are made up, over tables as those of TPC-DS and of the Join Order
+//! Benchmark: with filters their rows are those of the plain engine, in its order.
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 

@@ -12,7 +12,8 @@ use crate::common::{config, context_of, plan, run};
 #[path = "../../examples/cluster/tpch.rs"]
 pub(crate) mod generated;
 
-/// Of the 22 queries: the scale factor that `BLOCKED_BLOOM_TPCH_SCALE` has, or this one, which takes seconds.
+/// Of the 22 queries: the scale factor that `BLOCKED_BLOOM_TPCH_SCALE` has, or this one, which
+/// takes seconds.
 pub(crate) fn scale(few_seconds: f64) -> f64 {
     std::env::var("BLOCKED_BLOOM_TPCH_SCALE").map_or(few_seconds, |scale| scale.parse().unwrap())
 }
@@ -28,7 +29,8 @@ async fn session(config: SessionConfig, directory: &Path) -> SessionContext {
     context
 }
 
-/// Asserts that a query gives the rows of the plain engine in the same order, and returns how many filters it has.
+/// Asserts that a query gives the rows of the plain engine in the same order, and returns how many
+/// filters it has.
 async fn compare(plain: &SessionContext, filtered: &SessionContext, sql: &str) -> usize {
     let expected = in_order(&run(plain, sql).await);
     let plan = plan(filtered, sql).await;
@@ -36,7 +38,8 @@ async fn compare(plain: &SessionContext, filtered: &SessionContext, sql: &str) -
     plan.matches("BloomProbeExec").count()
 }
 
-/// The sort pushdown of the engine takes an operator's columns for those of its inputs, one after the other.
+/// The sort pushdown of the engine takes an operator's columns for those of its inputs, one after
+/// the other.
 #[tokio::test]
 async fn sorts_below_a_filter_are_by_the_columns_above() {
     let directory = tempfile::tempdir().unwrap();
@@ -97,7 +100,8 @@ async fn the_22_queries_in_one_process() {
     }
 }
 
-/// By default nothing changes in one process: the engine's dynamic filters do there what a filter could.
+/// By default nothing changes in one process: the engine's dynamic filters do there what a filter
+/// could.
 #[tokio::test]
 async fn by_default_plans_of_one_process_are_those_of_the_engine() {
     let directory = tempfile::tempdir().unwrap();
@@ -112,13 +116,15 @@ async fn by_default_plans_of_one_process_are_those_of_the_engine() {
                 plans.push(plan(&context, &query(number)).await);
             }
             assert_eq!(plans[0], plans[1], "query {number}, hash joins {hash}");
-            // Query 3 has two selective tables, so that the comparison is one of plans that differ otherwise.
+            // Query 3 has two selective tables, so that the comparison is one of plans that differ
+            // otherwise.
             assert!(number != 3 || plans[2].contains("BloomProbeExec"), "{}", plans[2]);
         }
     }
 }
 
-/// With row filters in scans on, the reader drops what has no partner: it decodes no other column of such rows.
+/// With row filters in scans on, the reader drops what has no partner: it decodes no other column
+/// of such rows.
 #[tokio::test]
 async fn filters_go_into_scans_that_take_them() {
     let directory = tempfile::tempdir().unwrap();

@@ -13,7 +13,8 @@ pub(crate) fn key(i: u64) -> [u8; 16] {
     key
 }
 
-/// A client that reads replies and does not decode them, which takes the redis crate longer than the server needs for a key.
+/// A client that reads replies and does not decode them, which takes the redis crate longer than
+/// the server needs for a key.
 pub(crate) struct Client(TcpStream);
 
 impl Client {
@@ -23,7 +24,8 @@ impl Client {
         Client(stream)
     }
 
-    /// Sends commands, and reads until this many lines have come: replies are a line for each number, and one for an array.
+    /// Sends commands, and reads until this many lines have come: replies are a line for each
+    /// number, and one for an array.
     pub(crate) fn send(&mut self, packed: &[u8], lines: usize) {
         self.0.write_all(packed).unwrap();
         let (mut left, mut buffer) = (lines, [0; 16 << 10]);

@@ -1,5 +1,6 @@
-//! Dumps that RedisBloom wrote, with its answers. They are not part of this repository: they are read from the folder that the environment variable
-//! `BLOCKED_BLOOM_FIXTURES` names, or from `../shared/fixtures`. A test whose files are missing says so and passes, unless
+//! Dumps that RedisBloom wrote, with its answers. They are not part of this repository: they are
+//! read from the folder that the environment variable `BLOCKED_BLOOM_FIXTURES` names, or from
+//! `../shared/fixtures`. A test whose files are missing says so and passes, unless
 //! `BLOCKED_BLOOM_REQUIRE_FIXTURES` is set.
 
 // How the fixtures are found is written once, in the tests of the formats.
@@ -71,7 +72,8 @@ fn are_answered_as_redisbloom_answers_and_dumped_as_they_are() {
             keys.len()
         );
 
-        // It grows as RedisBloom's: the keys of formats' `RedisFilter`, which is compared with RedisBloom's code.
+        // It grows as RedisBloom's: the keys of formats' `RedisFilter`, which is compared with
+        // RedisBloom's code.
         let mut filter = RedisFilter::load(replies.clone()).unwrap();
         let more: Vec<String> = (0..10_000).map(|i| format!("more:{i}")).collect();
         let expected: Vec<bool> = more.iter().map(|key| filter.insert(key).unwrap()).collect();

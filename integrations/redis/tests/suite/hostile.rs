@@ -1,4 +1,5 @@
-//! Dumps that are damaged or made up: `BF.LOADCHUNK` replies errors, takes no memory for what does not come, and no filter answers "absent" by them.
+//! Dumps that are damaged or made up: `BF.LOADCHUNK` replies errors, takes no memory for what does
+//! not come, and no filter answers "absent" by them.
 
 use blocked_bloom::parts::Header;
 use blocked_bloom_formats::redis::RedisFilter;
@@ -109,7 +110,8 @@ fn damaged_headers_of_redisbloom_are_errors_or_what_they_say() {
                     "bit {bit}"
                 );
                 loaded += 1;
-                // The links that such a header leads to are made, or are an error, and no key is lost.
+                // The links that such a header leads to are made, or are an error, and no key is
+                // lost.
                 let more = keys(100, 200);
                 let added = command("BF.MADD", "f", &more).query::<Vec<i64>>(&mut connection);
                 let hits = items(&mut connection, "BF.MEXISTS", "f", &more);
@@ -123,7 +125,8 @@ fn damaged_headers_of_redisbloom_are_errors_or_what_they_say() {
         }
     }
     println!(
-        "{errors} headers rejected, {open} never complete, {loaded} loaded as formats' RedisFilter loads them"
+        "{errors} headers rejected, {open} never complete, {loaded} loaded as \
+         formats' RedisFilter loads them"
     );
     let taken = info(&mut connection, "used_memory");
     assert!(taken < 64 << 20, "{taken}");
@@ -184,7 +187,8 @@ fn own_dump(container: Vec<u8>) -> Dump {
     vec![(1, header.seal().to_vec()), (1 + container.len() as i64, container)]
 }
 
-/// A small link that says to have 2^33 keys and to be for as many, with sound checksums: the next one would have 160 GB.
+/// A small link that says to have 2^33 keys and to be for as many, with sound checksums: the next
+/// one would have 160 GB.
 fn of_many_keys(growth: u8) -> Vec<u8> {
     let mut filter = ScalableOptions::new(0.01, 10).build().unwrap();
     assert!(filter.insert("a").unwrap());
@@ -229,7 +233,8 @@ fn chains_that_are_made_up_take_no_memory() {
         reply(&mut connection, &["BF.ADD", "endless", "b"]),
         "-ERR problem inserting into filter"
     );
-    // RedisBloom's, of the largest growth and more keys in one command than the link after the next has place for.
+    // RedisBloom's, of the largest growth and more keys in one command than the link after the next
+    // has place for.
     let mut filter = RedisFilter::new(10, 0.01, Some(32_768)).unwrap();
     keys(0, 10).iter().for_each(|key| assert!(filter.insert(key).is_ok()));
     let dump: Dump = filter.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
@@ -242,7 +247,8 @@ fn chains_that_are_made_up_take_no_memory() {
     assert!(server.is_sound());
 }
 
-/// What another version may give a meaning to is refused, whose answers would otherwise be those of another filter.
+/// What another version may give a meaning to is refused, whose answers would otherwise be those of
+/// another filter.
 #[test]
 fn headers_of_own_dumps_have_no_unknown_meaning() {
     let Some(mut server) = Server::start(&[]) else { return };

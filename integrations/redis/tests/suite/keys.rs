@@ -3,7 +3,7 @@
 use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};
 use blocked_bloom_scalable::{ScalableBloomFilter, ScalableOptions};
 
-use crate::server::{Server, call, command, dump, info, items, stored_capacity};
+use crate::server::{Server, call, command, dump, info, items, stored_capacity, wait_until};
 
 fn key(i: u64) -> [u8; 8] {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
@@ -63,10 +63,14 @@ fn a_million_in_commands_of_a_thousand() {
     assert!((size..size + size / 4).contains(&usage), "{usage} {size}");
     let before = info(&mut connection, "used_memory");
     call::<()>(&mut connection, &["DEL", "f"]);
-    let freed = before - info(&mut connection, "used_memory");
-    assert!(freed >= filter.memory_bytes(), "{freed} of {size} bytes");
+    // Valkey frees it in another thread, and counts the buffers of replies, which grow.
+    wait_until("the filter's memory is given back", || {
+        let now = info(&mut connection, "used_memory");
+        now + filter.memory_bytes() <= before + (64 << 10)
+    });
     println!(
-        "{card} new of 1000000 keys in {links} links, 0 missed, {passed} of 200000 absent keys passed"
+        "{card} new of 1000000 keys in {links} links, 0 missed, \
+         {passed} of 200000 absent keys passed"
     );
     assert!(server.is_sound());
 }

@@ -1,4 +1,5 @@
-//! `BF.SCANDUMP` into `BF.LOADCHUNK`: of own filters and of RedisBloom's, whole, and with pieces out of order or missing.
+//! `BF.SCANDUMP` into `BF.LOADCHUNK`: of own filters and of RedisBloom's, whole, and with pieces
+//! out of order or missing.
 
 use blocked_bloom_formats::redis::RedisFilter;
 use redis::Connection;
@@ -113,7 +114,8 @@ fn the_header_of_an_own_dump_is_none_of_redisbloom() {
         let dump = own(&mut connection, name, arguments, count);
         let (iterator, header) = &dump[0];
         assert_eq!(*iterator, 1);
-        // What RedisBloom's loader checks first: as many bytes as 53 for each link and 20 more, and no option above 15.
+        // What RedisBloom's loader checks first: as many bytes as 53 for each link and 20 more, and
+        // no option above 15.
         assert!((header.len() - 20) % 53 != 0);
         let [links, options] =
             [8, 12].map(|at| u32::from_le_bytes(header[at..][..4].try_into().unwrap()));
@@ -160,7 +162,8 @@ fn wrong_order(connection: &mut Connection, name: &str, dump: &Dump, by_link: bo
         if by_link || number + 1 == dump.len() {
             rejected(*iterator + 4, &longer, ACROSS);
         }
-        // The last piece of an own dump, damaged: the checksum says so, and the right one is still taken.
+        // The last piece of an own dump, damaged: the checksum says so, and the right one is still
+        // taken.
         if !by_link && number + 1 == dump.len() {
             let mut damaged = data.clone();
             damaged[data.len() / 2] ^= 1;

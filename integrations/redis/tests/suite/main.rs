@@ -1,4 +1,5 @@
-//! Tests of the module in a real `redis-server`, by the `redis` client. Without a server they say that they did not run, and fail if `CI` is set.
+//! Tests of the module in a real `redis-server`, by the `redis` client. Without a server they say
+//! that they did not run, and fail if `CI` is set.
 #![allow(clippy::print_stdout, reason = "a run shows what it tested, and what it left out")]
 
 mod commands;
@@ -10,3 +11,4 @@ mod operator;
 mod persistence;
 mod replies;
 mod server;
+mod servers;

@@ -1,13 +1,17 @@
-//! Filters after a restart, from RDB and AOF files, on a replica, and after the end of the server at any moment.
+//! Filters after a restart, from RDB and AOF files, on a replica, and after the end of the server
+//! at any moment.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use blocked_bloom_formats::redis::RedisFilter;
 use redis::Connection;
 
 use crate::server::{
     Server, call, dump, error_text, info, items, load, load_chunk, reply, stored_capacity,
+    wait_until,
 };
 
 type Dump = Vec<(i64, Vec<u8>)>;
@@ -72,7 +76,8 @@ fn compare(connection: &mut Connection, filters: &Filters) {
     assert_eq!(call::<i64>(connection, &["TTL", "fixed"]), -1);
 }
 
-/// Completes what was half loaded, and adds keys to all others as to copies in another filter of the core.
+/// Completes what was half loaded, and adds keys to all others as to copies in another filter of
+/// the core.
 fn go_on(connection: &mut Connection, filters: &Filters) {
     for (name, expected) in filters.iter().filter(|(name, _)| name.starts_with("half")) {
         let missing = match &name[..] {
@@ -121,11 +126,7 @@ fn an_rdb_file_has_all_filters() {
 
 /// Waits until a number of `INFO` is 0.
 fn wait(connection: &mut Connection, field: &str) {
-    let start = Instant::now();
-    while info(connection, field) != 0 {
-        assert!(start.elapsed() < Duration::from_secs(60), "{field}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(field, || info(connection, field) == 0);
 }
 
 #[test]
@@ -181,13 +182,11 @@ fn a_replica_has_the_same_filters() {
     let mut connection = server.connect();
     // Before it is connected, in its first copy, and afterwards.
     let mut filters = fill(&mut connection);
-    let start = Instant::now();
-    while !call::<String>(&mut replica.connect(), &["INFO", "replication"])
-        .contains("master_link_status:up")
-    {
-        assert!(start.elapsed() < Duration::from_secs(60), "{}", replica.log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut follower = replica.connect();
+    wait_until("the replica is connected", || {
+        let replication: String = call(&mut follower, &["INFO", "replication"]);
+        replication.contains("master_link_status:up")
+    });
     load(&mut connection, "loaded", &filters["redis"]);
     filters.insert("loaded".into(), filters["redis"].clone());
     load(&mut connection, "loaded own", &filters["grown"]);
@@ -220,7 +219,8 @@ fn a_replica_has_the_same_filters() {
         &mut connection,
         &["EVAL", "for i = 1, 200 do redis.call('BF.ADD', KEYS[1], i) end", "1", "scripted"],
     );
-    // No link can keep what is left of this rate: the keys before the one that needs it are there, here and on the replica.
+    // No link can keep what is left of this rate: the keys before the one that needs it are there,
+    // here and on the replica.
     call::<()>(&mut connection, &["BF.RESERVE", "strict", "0.00000001", "1"]);
     call::<()>(&mut connection, &["BF.ADD", "strict", "key:0"]);
     let many = crate::server::command("BF.MADD", "strict", &keys(0, 100_000));
@@ -237,7 +237,6 @@ fn a_replica_has_the_same_filters() {
         filters.insert(name.into(), dump(&mut connection, name));
     }
     assert_eq!(call::<i64>(&mut connection, &["WAIT", "1", "60000"]), 1);
-    let mut follower = replica.connect();
     for (name, expected) in &filters {
         if name.starts_with("half") {
             assert_eq!(reply(&mut follower, &["BF.EXISTS", name, "key:1"]), LOADING, "{name}");
@@ -263,6 +262,7 @@ fn keys_that_were_acknowledged_are_there_after_kill_9() {
     let (mut acknowledged, rounds) = (0, 8);
     for round in 0..rounds {
         let mut connection = server.connect();
+        let (first, has_first) = mpsc::channel();
         let writer = std::thread::spawn(move || {
             let mut done = acknowledged;
             // One, and then many, until the server ends.
@@ -273,16 +273,19 @@ fn keys_that_were_acknowledged_are_there_after_kill_9() {
                     return done;
                 }
                 done = next;
+                // Nobody waits for the others.
+                let _ = first.send(());
             }
         });
-        std::thread::sleep(Duration::from_millis(60 + 37 * round));
+        // However long the first one takes: then there is something that must not be lost.
+        has_first.recv().expect("an acknowledgement");
+        let delay = Duration::from_micros(RandomState::new().hash_one(round) % 300_000);
+        std::thread::sleep(delay);
         server.kill();
-        let before = acknowledged;
         acknowledged = writer.join().unwrap();
-        assert!(acknowledged > before, "round {round}: nothing was written");
         server.start_again();
         let hits = items(&mut server.connect(), "BF.MEXISTS", "f", &keys(0, acknowledged));
-        assert!(hits.iter().all(|hit| *hit), "round {round}");
+        assert!(hits.iter().all(|hit| *hit), "round {round}, killed after {delay:?}");
         // While the file is rewritten, in every second round.
         if round % 2 == 0 {
             call::<()>(&mut server.connect(), &["BGREWRITEAOF"]);
@@ -379,14 +382,9 @@ fn keys_are_moved_copied_and_freed() {
     wait(&mut connection, "lazyfree_pending_objects");
     // Buffers of the connection have pieces of dumps.
     drop(connection);
-    let (mut connection, start) = (server.connect(), Instant::now());
-    while info(&mut connection, "used_memory") > before + (1 << 20) {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "{}",
-            info(&mut connection, "used_memory")
-        );
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let mut connection = server.connect();
+    wait_until("memory is given back", || {
+        info(&mut connection, "used_memory") <= before + (1 << 20)
+    });
     assert!(server.is_sound());
 }

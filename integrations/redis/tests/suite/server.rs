@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -11,12 +12,47 @@ use std::time::{Duration, Instant};
 use redis::{Connection, FromRedisValue, Value};
 use tempfile::TempDir;
 
+/// How long tests wait for what comes within a second on an idle machine: a busy one fails none.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 pub(crate) struct Server {
-    child: Child,
+    process: Process,
     pub(crate) port: u16,
     folder: TempDir,
     options: Vec<String>,
     module: PathBuf,
+}
+
+/// A server's process. It ends with the value, and with this program, however that ends.
+struct Process {
+    server: Child,
+    /// A shell that waits until this program closes the other end of a pipe, and kills the server.
+    guard: Child,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Process {
+        let server = command.spawn().unwrap();
+        let mut guard = Command::new("sh");
+        guard.args(["-c", "read -r _; kill -KILL \"$0\"", &server.id().to_string()]);
+        // In a group of its own, which an interrupt from the terminal does not reach.
+        let guard = guard.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        Process { server, guard: guard.expect("sh") }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.server.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The guard first: afterwards another process may get the server's number.
+        for child in [&mut self.guard, &mut self.server] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 /// The server's program: `REDIS_SERVER`, or `redis-server` wherever it is.
@@ -24,7 +60,8 @@ fn program() -> OsString {
     std::env::var_os("REDIS_SERVER").unwrap_or_else(|| "redis-server".into())
 }
 
-/// The module, in the profile of this program and as the sources are now: cargo does not build it for tests, which are not linked with it.
+/// The module, in the profile of this program and as the sources are now: cargo does not build it
+/// for tests, which are not linked with it.
 pub(crate) fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
@@ -72,40 +109,51 @@ impl Server {
         }
         // Somebody else may take the port before the server does.
         for _ in 0..10 {
-            let folder = tempfile::tempdir().unwrap();
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let child = spawn(port, &folder, &options, module);
-            let (options, module) = (options.clone(), module.to_owned());
-            let mut server = Server { child, port, folder, options, module };
-            if server.wait() {
-                return Some(server);
+            match Server::start_at(free_port(), module, options.clone()) {
+                Ok(server) => return Some(server),
+                Err(log) => {
+                    let is_taken = log.contains("Address already in use");
+                    assert!(is_taken, "the server does not start:\n{log}");
+                }
             }
-            let log = server.log();
-            assert!(log.contains("Address already in use"), "the server does not start:\n{log}");
         }
         panic!("no free port");
     }
 
+    /// A server at this port; what it logs, if it ends.
+    pub(crate) fn start_at(
+        port: u16,
+        module: &Path,
+        options: Vec<String>,
+    ) -> Result<Server, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let process = Process::start(&mut command_of(port, &folder, &options, module));
+        let mut server = Server { process, port, folder, options, module: module.to_owned() };
+        if server.wait() { Ok(server) } else { Err(server.log()) }
+    }
+
     /// What a server logs that does not start with these options.
     pub(crate) fn log_of_failure(options: &[&str]) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
-        let status = spawn(port, &folder, &options, module()).wait().unwrap();
-        assert!(!status.success(), "the server has started");
-        std::fs::read_to_string(folder.path().join("log")).unwrap()
+        let options = options.iter().map(|&option| option.into()).collect();
+        match Server::start_at(free_port(), module(), options) {
+            Ok(_) => panic!("the server has started"),
+            Err(log) => log,
+        }
     }
 
     /// Waits until the server answers; false if it has ended.
     fn wait(&mut self) -> bool {
         let start = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
+        while !self.process.has_ended() {
+            // Where the port was taken, another server answers until this one has ended.
             if let Ok(mut connection) = self.client("").get_connection()
                 && redis::cmd("PING").query::<String>(&mut connection).is_ok()
+                && let Ok(info) = redis::cmd("INFO").query::<String>(&mut connection)
+                && info.lines().any(|line| line == format!("process_id:{}", self.process()))
             {
                 return true;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "no answer:\n{}", self.log());
+            assert!(start.elapsed() < PATIENCE, "no answer:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
         false
@@ -125,12 +173,13 @@ impl Server {
     }
 
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        self.process.server.id()
     }
 
     /// Nanoseconds that the server's threads have run.
     pub(crate) fn cpu_nanoseconds(&self) -> u64 {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let threads =
+            std::fs::read_dir(format!("/proc/{}/task", self.process.server.id())).unwrap();
         let of_thread = |path: PathBuf| -> u64 {
             let statistics = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
             statistics.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
@@ -144,11 +193,12 @@ impl Server {
 
     /// Ends the server at once, as `kill -9` does.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.server.kill().unwrap();
+        self.process.server.wait().unwrap();
     }
 
-    /// Starts it again, after [`kill`](Self::kill) or a shutdown, on the same port and with the same files.
+    /// Starts it again, after [`kill`](Self::kill) or a shutdown, on the same port and with the
+    /// same files.
     pub(crate) fn start_again(&mut self) {
         let module = self.module.clone();
         assert!(self.starts_again(&module), "the server does not start again:\n{}", self.log());
@@ -156,44 +206,44 @@ impl Server {
 
     /// The same with another module; false if the server ends.
     pub(crate) fn starts_again(&mut self, module: &Path) -> bool {
-        self.child.wait().unwrap();
+        self.process.server.wait().unwrap();
         self.module = module.to_owned();
-        self.child = spawn(self.port, &self.folder, &self.options, &self.module);
+        let mut command = command_of(self.port, &self.folder, &self.options, &self.module);
+        self.process = Process::start(&mut command);
         self.wait()
     }
 
     /// Whether the server still runs, and has reported no bug.
     pub(crate) fn is_sound(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none() && !self.log().contains("BUG REPORT")
+        !self.process.has_ended() && !self.log().contains("BUG REPORT")
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A port that is free now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Options behind `--module-arguments` are those of the module.
-fn spawn(port: u16, folder: &TempDir, options: &[String], module: &Path) -> Child {
+/// A server in a folder. Options behind `--module-arguments` are those of the module.
+fn command_of(port: u16, folder: &TempDir, options: &[String], module: &Path) -> Command {
     let mut options = options.split(|option| option == "--module-arguments");
     let mut command = Command::new(program());
-    command.args([
-        "--port",
-        &port.to_string(),
-        "--bind",
-        "127.0.0.1",
-        "--logfile",
-        "log",
-        "--save",
-        "",
-    ]);
-    command.arg("--dir").arg(folder.path());
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+    command.args(["--logfile", "log", "--save", ""]).arg("--dir").arg(folder.path());
     command.args(["--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0"]);
     command.args(options.next().unwrap_or_default());
     command.arg("--loadmodule").arg(module).args(options.next().unwrap_or_default());
-    command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
+    command.stdout(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+/// Waits until something is so.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A command of these words.
@@ -248,7 +298,8 @@ pub(crate) fn dump(connection: &mut Connection, name: &str) -> Vec<(i64, Vec<u8>
     }
 }
 
-/// Keys that an own filter's links are for, by its dump: the keys of all but the last one, and what the container says of the last.
+/// Keys that an own filter's links are for, by its dump: the keys of all but the last one, and what
+/// the container says of the last.
 pub(crate) fn stored_capacity(dump: &[(i64, Vec<u8>)]) -> u64 {
     let container: Vec<u8> = dump[1..].iter().flat_map(|(_, data)| data).copied().collect();
     let number = |at: usize| u64::from_le_bytes(container[at..at + 8].try_into().unwrap());

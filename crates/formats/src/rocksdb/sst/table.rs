@@ -16,9 +16,9 @@ use crate::ranges::FileRanges;
 
 /// Of `format_version` 1 and later.
 const FOOTER_BYTES: usize = 53;
-const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
-/// Of `format_version` 0.
-const OLD_MAGIC: u64 = 0xdb47_7524_8b80_fb57;
+/// The last bytes of a block-based SST file, as a little-endian number: since `format_version` 1,
+/// and of 0, which is not read.
+pub const SST_MAGICS: [u64; 2] = [0x88e2_41b7_85f4_cff7, 0xdb47_7524_8b80_fb57];
 /// First four bytes of the footer's second part since `format_version` 6.
 const EXTENDED_MAGIC: u32 = u32::from_le_bytes([0x3e, 0, 0x7a, 0]);
 
@@ -44,10 +44,11 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some((_, magic)) = last.split_last_chunk() else { return Err(short) };
         let found = u64::from_le_bytes(*magic);
         let magic_offset = file.len() - 8;
-        if found == OLD_MAGIC {
+        let [magic, old_magic] = SST_MAGICS;
+        if found == old_magic {
             return Err(RocksdbError::FormatVersion { offset: magic_offset, found: 0 });
         }
-        if found != MAGIC {
+        if found != magic {
             return Err(RocksdbError::Magic { offset: magic_offset, found });
         }
         let Some(footer) = last.last_chunk::<FOOTER_BYTES>() else { return Err(short) };

@@ -60,9 +60,9 @@ fn check(path: &Path, layout: Layout, queries: &[Query], mut written: CassandraF
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn every_answer_of_every_fixture() {
-    let folder = external("cassandra").expect("the folder that cfg(fixtures) is about");
+    let folder = external("cassandra").expect("the folder of fixtures");
     let (mut files, mut answers, mut mislabelled) = (0, 0, Vec::new());
     for row in rows_with_quotes(&folder.join("expected_index.csv")) {
         let [name, version, bits, order, hash_count, words, ..] = &row[..] else {
@@ -134,9 +134,9 @@ fn rows_with_quotes(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn the_hash_of_every_vector() {
-    let folder = external("cassandra/generated").expect("the folder that cfg(fixtures) is about");
+    let folder = external("cassandra/generated").expect("the folder of fixtures");
     let rows = rows(&folder.join("murmur3_vectors.csv"));
     for row in &rows {
         let hash = hash_key(unhex(&row[0]));
@@ -150,10 +150,9 @@ fn the_hash_of_every_vector() {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn cassandras_own_large_goldens() {
-    let folder =
-        external("cassandra/serialization").expect("the folder that cfg(fixtures) is about");
+    let folder = external("cassandra/serialization").expect("the folder of fixtures");
     for (version, layout) in [("3.0", Layout::Since3), ("4.0", Layout::Since4)] {
         let file =
             std::fs::File::open(folder.join(format!("utils.BloomFilter1000-{version}.bin.gz")));
@@ -174,9 +173,9 @@ fn cassandras_own_large_goldens() {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn sizes_are_cassandras() {
-    let folder = external("cassandra").expect("the folder that cfg(fixtures) is about");
+    let folder = external("cassandra").expect("the folder of fixtures");
     let specs = rows(&folder.join("generated/spec.csv"));
     for row in &specs {
         let shape =

@@ -50,9 +50,9 @@ fn file(options: u32, links: &[Facts], random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn redisblooms_answers_and_bytes() {
-    let folder = external("redisbloom").expect("the folder that cfg(fixtures) is about");
+    let folder = external("redisbloom").expect("the folder of fixtures");
     let mut checked = 0;
     for (name, added) in
         [("bf_default_cap100_e0.01_n100", 100), ("bf_default_cap100_e0.01_n2000_scaled", 2_000)]

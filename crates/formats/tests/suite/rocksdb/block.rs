@@ -504,9 +504,9 @@ fn one_hash_serves_both_formats() {
 /// 400 blocks by `NewRibbonFilterPolicy`: those that are Bloom's fall-back too, byte for byte, and
 /// their answers.
 #[test]
-#[cfg_attr(not(fixtures), ignore = "no folder of fixtures, see build.rs")]
+#[ignore = "reads files of the folder BLOCKED_BLOOM_FIXTURES"]
 fn blocks_of_the_ribbon_policy() {
-    let folder = external("rocksdb/ribbon").expect("the folder that cfg(fixtures) is about");
+    let folder = external("rocksdb/ribbon").expect("the folder of fixtures");
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     let (blocks, answers) = (read("blocks.bin"), read("answers.bin"));
     let index = String::from_utf8(read("index.csv")).unwrap();

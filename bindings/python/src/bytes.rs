@@ -1,0 +1,104 @@
+//! The bytes that filters are opened from.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use blocked_bloom::Stored;
+use blocked_bloom::parts::BlockBuffer;
+use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom_scalable::ScalableBloomFilter;
+use memmap2::Mmap;
+
+use crate::error::Error;
+
+/// The bytes that a filter was opened from.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    Mapped(Mmap),
+    /// In blocks of 64 bytes, so that each block of a filter is one cache line; the last may be
+    /// used in part.
+    Read(BlockBuffer, usize),
+}
+
+impl AsRef<[u8]> for Bytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Read(blocks, len) => &blocks.as_flattened()[..*len],
+        }
+    }
+}
+
+impl Bytes {
+    /// Room for bytes of a file, as large as that and no larger.
+    fn room(len: u64) -> Result<Self, Error> {
+        let blocks = u32::try_from(len.div_ceil(64))
+            .map_err(|_| Error::Value(format!("{len} bytes are no filter: too large")))?;
+        Ok(Bytes::Read(BlockBuffer::zeroed(blocks.max(1), true)?, len as usize))
+    }
+
+    fn fill(&mut self, mut from: impl Read) -> io::Result<()> {
+        match self {
+            Bytes::Mapped(_) => unreachable!("a mapping is not filled"),
+            Bytes::Read(blocks, len) => from.read_exact(&mut blocks.as_flattened_mut()[..*len]),
+        }
+    }
+
+    /// A header and the blocks behind it.
+    pub(crate) fn joined(header: [u8; HEADER_BYTES], blocks: BlockBuffer) -> Result<Self, Error> {
+        let mut joined = Bytes::room((HEADER_BYTES + size_of_val(&*blocks)) as u64)?;
+        joined.fill(header.as_slice().chain(blocks.as_flattened()))?;
+        Ok(joined)
+    }
+
+    pub(crate) fn copy_of(bytes: &[u8]) -> Result<Self, Error> {
+        let mut copy = Bytes::room(bytes.len() as u64)?;
+        copy.fill(bytes)?;
+        Ok(copy)
+    }
+
+    /// Reads a file into memory, once, if `check` finds no error in its first bytes, at most
+    /// [`HEADER_BYTES`], and its length: what is no filter may be of any size.
+    pub(crate) fn read(
+        path: &Path,
+        check: impl FnOnce(&[u8], u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut file = File::open(path)?;
+        let len = file.metadata()?.len();
+        let mut head = Vec::with_capacity(HEADER_BYTES);
+        (&mut file).take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+        check(&head, len)?;
+        file.rewind()?;
+        let mut bytes = Bytes::room(len)?;
+        bytes.fill(&mut file)?;
+        if file.read(&mut [0])? > 0 {
+            return Err(Error::Value("the file grew while it was read".into()));
+        }
+        Ok(bytes)
+    }
+
+    /// Maps a file.
+    pub(crate) fn map(path: &Path) -> Result<(Self, File), Error> {
+        let file = File::open(path)?;
+        // SAFETY: a file that another process shortens or changes is what `mmap` documents as the
+        // price of mapping: the first ends the process, the second changes answers. No type relies
+        // on the bytes: each is valid, whatever it is.
+        let map = unsafe { Mmap::map(&file) }?;
+        Ok((Bytes::Mapped(map), file))
+    }
+}
+
+self_cell::self_cell!(
+    /// A growing filter and the bytes in which it is.
+    pub(crate) struct OpenedChain {
+        owner: Bytes,
+        #[covariant]
+        dependent: Chain,
+    }
+
+    impl {Debug}
+);
+
+type Chain<'a> = ScalableBloomFilter<Stored<&'a [u8]>>;

@@ -1,0 +1,90 @@
+//! Texts for people that may name an option.
+
+use std::fmt::{self, Display, Formatter};
+
+/// An option of a lookup, or of opening: each front end has a name of its own for it.
+///
+/// [`Display`] writes the name that the library has, in backquotes.
+///
+/// ```
+/// use blocked_bloom_inspect::LookupOption;
+/// assert_eq!(LookupOption::RowGroups.to_string(), "`row_groups`");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LookupOption {
+    /// [`LookupOptions::prefix`](crate::LookupOptions::prefix).
+    Prefix,
+    /// [`LookupOptions::column`](crate::LookupOptions::column).
+    Column,
+    /// [`LookupOptions::row_groups`](crate::LookupOptions::row_groups).
+    RowGroups,
+    /// [`LookupOptions::value_type`](crate::LookupOptions::value_type).
+    ValueType,
+    /// [`LookupOptions::encoded`](crate::LookupOptions::encoded).
+    Encoded,
+    /// The layout that [`Opened::new`](crate::Opened::new) takes.
+    Layout,
+}
+
+impl Display for LookupOption {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LookupOption::Prefix => "`prefix`",
+            LookupOption::Column => "`column`",
+            LookupOption::RowGroups => "`row_groups`",
+            LookupOption::ValueType => "`value_type`",
+            LookupOption::Encoded => "`encoded`",
+            LookupOption::Layout => "`layout`",
+        })
+    }
+}
+
+/// A sentence about a filter or a key, which may name an option.
+///
+/// [`Display`] names it as the library does, [`with_names`](Self::with_names) as the front end.
+///
+/// ```
+/// use blocked_bloom_inspect::{PhysicalType, value_of_text};
+/// let message = value_of_text(PhysicalType::Int96, b"7").unwrap_err();
+/// assert_eq!(message.to_string(), "found '7', expected INT96 by `encoded`, 12 bytes");
+/// assert_eq!(message.with_names(|_| "--hex"), "found '7', expected INT96 by --hex, 12 bytes");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    before: String,
+    option: Option<LookupOption>,
+    after: String,
+}
+
+impl Message {
+    /// A text that names no option.
+    pub(crate) fn new(text: impl Display) -> Self {
+        Message { before: text.to_string(), option: None, after: String::new() }
+    }
+
+    /// A text with an option's name between these two.
+    pub(crate) fn naming(before: impl Display, option: LookupOption, after: impl Display) -> Self {
+        let (before, after) = (before.to_string(), after.to_string());
+        Message { before, option: Some(option), after }
+    }
+
+    /// The option that the text names.
+    pub fn option(&self) -> Option<LookupOption> {
+        self.option
+    }
+
+    /// The text with the front end's name of the option.
+    pub fn with_names<N: Display>(&self, name: impl FnOnce(LookupOption) -> N) -> String {
+        let name = self.option.map_or(String::new(), |option| name(option).to_string());
+        format!("{}{name}{}", self.before, self.after)
+    }
+}
+
+impl Display for Message {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.with_names(|option| option))
+    }
+}
+
+impl std::error::Error for Message {}

@@ -1,0 +1,188 @@
+//! Numbers as people write and read them: suffixes and percentages.
+//!
+//! ```
+//! use blocked_bloom_inspect::numbers::{parse_bytes, parse_keys, parse_rate};
+//! assert_eq!((parse_keys("1.5M"), parse_keys("1_000")), (Ok(1_500_000), Ok(1_000)));
+//! assert_eq!((parse_bytes("64 KiB"), parse_bytes("64 KB")), (Ok(65_536), Ok(64_000)));
+//! assert_eq!(parse_rate("1%"), Ok(0.01));
+//! assert!(parse_rate("2").unwrap_err().to_string().starts_with("give a number above 0"));
+//! ```
+
+use blocked_bloom::probe::MAX_BITS_PER_KEY;
+
+use crate::message::Message;
+
+const THOUSANDS: [(&str, u64); 3] = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
+
+/// Of bytes, the longest first.
+const BYTES: [(&str, u64); 13] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("k", 1_000),
+    ("m", 1_000_000),
+    ("g", 1_000_000_000),
+    ("t", 1_000_000_000_000),
+    ("b", 1),
+];
+
+/// A number of keys, at least 1.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_keys(text: &str) -> Result<u64, Message> {
+    scaled(text, &THOUSANDS).filter(|&keys| keys > 0).ok_or_else(|| {
+        Message::new(
+            "give a whole number above 0 such as 1000000, 1_000_000, 1e6 or 1M \
+             (K, M and G are decimal)",
+        )
+    })
+}
+
+/// A number that may be 0.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_count(text: &str) -> Result<u64, Message> {
+    let count = scaled(text, &THOUSANDS);
+    count.ok_or_else(|| Message::new("give a whole number such as 0, 1000, 100k or 1M"))
+}
+
+const WANTED_BYTES: &str = "such as 65536, 64KiB or 1.5M \
+    (K, M, G and T, also with a B, are decimal, KiB, MiB, GiB and TiB binary)";
+
+/// A number of bytes.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_bytes(text: &str) -> Result<u64, Message> {
+    let bytes = scaled(text, &BYTES);
+    bytes.ok_or_else(|| Message::new(format_args!("give a whole number of bytes {WANTED_BYTES}")))
+}
+
+/// The number of bytes of something that has one at least.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_size(text: &str) -> Result<u64, Message> {
+    let wanted =
+        || Message::new(format_args!("give a whole number of bytes, 1 or more, {WANTED_BYTES}"));
+    scaled(text, &BYTES).filter(|&bytes| bytes > 0).ok_or_else(wanted)
+}
+
+/// A rate, above 0 and up to 1, or up to 100 %.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_rate(text: &str) -> Result<f64, Message> {
+    let rate = fraction(text).filter(|&rate| rate > 0.0);
+    rate.ok_or_else(|| {
+        Message::new("give a number above 0 and up to 1, such as 0.01, or a percentage such as 1%")
+    })
+}
+
+/// Bits per key, in the range that every sizing takes.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_bits(text: &str) -> Result<f64, Message> {
+    let bits = text.parse::<f64>().ok().filter(|bits| (0.0..=MAX_BITS_PER_KEY).contains(bits));
+    bits.ok_or_else(|| {
+        Message::new(format_args!(
+            "give a number from 0 to {MAX_BITS_PER_KEY}, such as 10 or 12.5 (0 means no filter)"
+        ))
+    })
+}
+
+/// Sorted runs of a level, or tables of a run: at least 1.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_runs(text: &str) -> Result<u32, Message> {
+    let runs = scaled(text, &THOUSANDS).and_then(|runs| u32::try_from(runs).ok());
+    let runs = runs.filter(|&runs| runs > 0);
+    runs.ok_or_else(|| Message::new("give a whole number, 1 to 4294967295"))
+}
+
+/// The fraction of a level's lookups whose key is there, 0 to 1.
+///
+/// # Errors
+///
+/// A [`Message`] that says what to give.
+pub fn parse_present(text: &str) -> Result<f64, Message> {
+    fraction(text).ok_or_else(|| {
+        Message::new("give a fraction of 0 to 1, such as 0.9, or a percentage such as 90%")
+    })
+}
+
+/// A number of 0 to 1, or a percentage.
+fn fraction(text: &str) -> Option<f64> {
+    let (number, divisor) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    let number: f64 = number.parse().ok()?;
+    (0.0..=divisor).contains(&number).then_some(number / divisor)
+}
+
+fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
+    let text = text.replace(['_', ',', ' '], "").to_ascii_lowercase();
+    let (number, unit) = suffixes
+        .iter()
+        .find_map(|&(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))
+        .unwrap_or((&text, 1));
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(unit);
+    }
+    let value = number.parse::<f64>().ok()? * unit as f64;
+    // 1.1G is whole although its product in floating point may not be.
+    let is_whole = (value - value.round()).abs() <= value * 1e-12;
+    (is_whole && value < u64::MAX as f64).then(|| value.round() as u64)
+}
+
+/// A rate of 0 to 1 in percent, with four significant digits at most.
+///
+/// ```
+/// use blocked_bloom_inspect::numbers::percent;
+/// assert_eq!((percent(0.009665), percent(0.0)), ("0.967 %".into(), "0.000 %".into()));
+/// assert_eq!(percent(1e-9), "1.00e-7 %");
+/// ```
+pub fn percent(rate: f64) -> String {
+    match rate * 100.0 {
+        percent if percent == 0.0 || percent >= 0.001 => format!("{percent:.3} %"),
+        percent => format!("{percent:.2e} %"),
+    }
+}
+
+/// Bytes as people read them: `1.46 KiB`.
+///
+/// ```
+/// use blocked_bloom_inspect::numbers::binary_bytes;
+/// assert_eq!((binary_bytes(15), binary_bytes(1_500)), ("15 B".into(), "1.46 KiB".into()));
+/// ```
+pub fn binary_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut number, mut unit) = (bytes as f64, None);
+    for next in UNITS {
+        if number < 1024.0 {
+            break;
+        }
+        (number, unit) = (number / 1024.0, Some(next));
+    }
+    match unit {
+        Some(unit) => format!("{number:.2} {unit}"),
+        None => format!("{bytes} B"),
+    }
+}

@@ -1,0 +1,328 @@
+//! What a system is: how its files are recognised and opened, and what can be done with what was
+//! opened.
+
+use std::fmt::{self, Debug, Display, Formatter};
+use std::hash::{Hash, Hasher};
+
+use blocked_bloom::parts::HeaderError;
+use blocked_bloom::{Bitmask, FormatError, KeyHash};
+use blocked_bloom_formats::FileRanges;
+use blocked_bloom_formats::cassandra::Layout;
+use blocked_bloom_formats::parquet::ParquetFile;
+
+use crate::blocks::Part;
+use crate::error::{BadKey, Damage, Error, Warning};
+use crate::facts::{About, Facts};
+use crate::message::{LookupOption, Message};
+use crate::options::LookupOptions;
+
+/// A format of stored filters, or of files that hold filters.
+///
+/// Its name is what [`Display`] writes and [`FromStr`](std::str::FromStr) reads.
+///
+/// ```
+/// use blocked_bloom_inspect::Format;
+/// assert_eq!(Format::ROCKSDB_SST.to_string(), "rocksdb-sst");
+/// assert_eq!("rocksdb-sst".parse(), Ok(Format::ROCKSDB_SST));
+/// let message = "bitmap".parse::<Format>().unwrap_err().to_string();
+/// assert!(message.starts_with("unknown format \"bitmap\" (supported: native, compact, "));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Format(&'static System);
+
+impl Format {
+    pub(crate) const fn new(system: &'static System) -> Self {
+        Format(system)
+    }
+
+    pub(crate) fn system(self) -> &'static System {
+        self.0
+    }
+
+    /// The name, in lower case with hyphens.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// What such a file is, in a few words.
+    ///
+    /// ```
+    /// use blocked_bloom_inspect::Format;
+    /// assert_eq!(Format::CASSANDRA.summary(), "A Cassandra Filter.db");
+    /// ```
+    pub fn summary(self) -> &'static str {
+        self.0.summary
+    }
+
+    /// What such a file is recognised by, after its name.
+    ///
+    /// ```
+    /// use blocked_bloom_inspect::Format;
+    /// assert_eq!(Format::ROCKSDB_SST.mark(), "ends with a magic number");
+    /// ```
+    pub fn mark(self) -> &'static str {
+        self.0.mark
+    }
+
+    /// The length of a filter by the header in its first bytes: for a stream, of which no more
+    /// needs to be read, and for a file of another length, which is damaged and need not be read.
+    ///
+    /// `None` where the header gives no length, is not sound, or where `head` is the whole filter.
+    ///
+    /// ```
+    /// use blocked_bloom_inspect::Format;
+    /// # let options = blocked_bloom::FilterOptions::default();
+    /// let stored = options.empty_filter(1_000)?.to_bytes();
+    /// assert_eq!(Format::NATIVE.length_by_header(&stored[..64]), Some(stored.len() as u64));
+    /// # Ok::<(), blocked_bloom::BuildError>(())
+    /// ```
+    pub fn length_by_header(self, head: &[u8]) -> Option<u64> {
+        self.0.length?(head)
+    }
+
+    /// Whether the header of such a filter gives its length.
+    pub fn has_length(self) -> bool {
+        self.0.length.is_some()
+    }
+
+    /// The error for a file of `found` bytes whose header gives another length, `expected`.
+    pub fn wrong_length(self, found: u64, expected: u64) -> Error {
+        self.damaged((self.0.wrong_length)(found, expected))
+    }
+
+    /// The error for a file of this format whose bytes have this damage.
+    pub fn damaged(self, damage: impl Into<Damage>) -> Error {
+        Error::Damaged { format: self.0.name, damage: damage.into() }
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl Hash for Format {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl Debug for Format {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Format").field(&self.name()).finish()
+    }
+}
+
+impl Display for Format {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a format is recognised by, the surest first: a filter that is read in the wrong format
+/// answers "absent" for keys that it holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mark {
+    /// A magic number at the start.
+    Magic,
+    /// The name of the file, and first bytes that may be of such a file.
+    Name,
+    /// A whole header at the start.
+    Header,
+    /// A magic number at the end.
+    MagicAtEnd,
+    /// Numbers at the start that give the length of what follows.
+    Length,
+    /// A trailer of a few bytes.
+    Trailer,
+}
+
+/// What is known of a file before it is opened.
+pub(crate) struct Evidence<'e> {
+    pub(crate) name: &'e str,
+    /// Its first bytes.
+    pub(crate) head: &'e [u8],
+    /// Its last bytes and its length, unless it is a stream.
+    pub(crate) end: Option<(&'e [u8], u64)>,
+    /// Whether it is named as files of a system with more in them than a filter.
+    pub(crate) is_container: bool,
+}
+
+/// A file that is opened.
+pub(crate) struct Source<'s, 'a> {
+    pub(crate) format: Format,
+    pub(crate) name: &'s str,
+    pub(crate) file: &'s FileRanges<'a>,
+    /// Of a Cassandra filter, if it was given.
+    pub(crate) layout: Option<Layout>,
+}
+
+impl<'a> Source<'_, 'a> {
+    /// The bytes of the whole file.
+    pub(crate) fn all(&self) -> Result<&'a [u8], Error> {
+        let length = self.file.len();
+        self.file.get(0, length).ok_or(Error::NotLoaded { offset: 0, length })
+    }
+
+    /// What was opened, or that it is damaged.
+    pub(crate) fn boxed<T: Stored + 'a>(
+        &self,
+        opened: Result<T, impl Into<Damage>>,
+    ) -> Result<Box<dyn Stored + 'a>, Error> {
+        match opened {
+            Ok(stored) => Ok(Box::new(stored)),
+            Err(error) => Err(self.format.damaged(error)),
+        }
+    }
+}
+
+/// A format: how its files are recognised and opened.
+pub(crate) struct System {
+    pub(crate) name: &'static str,
+    /// What such a file is, in a few words.
+    pub(crate) summary: &'static str,
+    /// What such a file is recognised by, after its name.
+    pub(crate) mark: &'static str,
+    /// The first bytes of a format of this project.
+    pub(crate) magic: Option<[u8; 8]>,
+    /// What a file is recognised by as one of this format, if not by those.
+    pub(crate) recognise: fn(&Evidence<'_>) -> Option<Mark>,
+    /// How the names of files with more in them than a filter end.
+    pub(crate) extension: Option<&'static str>,
+    /// What reads a length in the first bytes, if the header gives one.
+    pub(crate) length: Option<ReadLength>,
+    /// What is wrong with a file of the first length whose header gives the second.
+    pub(crate) wrong_length: fn(u64, u64) -> Damage,
+    /// The options of lookups in such filters, of those that not all have.
+    pub(crate) options: &'static [LookupOption],
+    /// Checks their values, as far as that needs no filter.
+    pub(crate) check: fn(&LookupOptions) -> Result<(), Message>,
+    pub(crate) open: Open,
+}
+
+type ReadLength = fn(&[u8]) -> Option<u64>;
+
+type Open = for<'a> fn(&Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error>;
+
+impl System {
+    /// A format without mark, length and options.
+    pub(crate) const fn new(
+        name: &'static str,
+        summary: &'static str,
+        mark: &'static str,
+        open: Open,
+    ) -> Self {
+        System {
+            name,
+            summary,
+            mark,
+            magic: None,
+            recognise: |_| None,
+            extension: None,
+            length: None,
+            wrong_length: |found, expected| {
+                FormatError::Header(HeaderError::Length { found, expected }).into()
+            },
+            options: &[],
+            check: |_| Ok(()),
+            open,
+        }
+    }
+
+    /// A format of this project, with its magic number.
+    pub(crate) const fn own(
+        name: &'static str,
+        summary: &'static str,
+        magic: [u8; 8],
+        open: Open,
+    ) -> Self {
+        let new = System::new(name, summary, "begins with a magic number", open);
+        System { magic: Some(magic), ..new }
+    }
+}
+
+/// What a lookup is to be of, and what its answers are worth.
+pub(crate) struct Wanted<'w> {
+    pub(crate) options: &'w LookupOptions,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// A stored filter, or a file of filters, that was opened and verified.
+pub(crate) trait Stored: Send + Sync {
+    fn describe(&self, about: &About) -> Facts;
+
+    /// What is wrong with the blocks: they are described, and not looked up in.
+    fn damage(&self) -> Option<Damage> {
+        None
+    }
+
+    /// The hash of the keys, of this project's filters.
+    fn hash_of_keys(&self) -> Option<KeyHash> {
+        None
+    }
+
+    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error>;
+
+    /// What keys and their answers say against the way in which the file is read.
+    fn doubts(&self, _: &[&[u8]], _: &Bitmask, _is_text: bool) -> Vec<Warning> {
+        Vec::new()
+    }
+
+    /// How many filters of blocks there are.
+    fn parts(&self) -> usize {
+        0
+    }
+
+    /// The filter of blocks of this number, if it is there.
+    fn part(&self, _: usize) -> Option<Part<'_>> {
+        None
+    }
+
+    /// The parts that a key is looked up in, and its hash there.
+    fn places(&self, key: &[u8], _: &LookupOptions) -> Vec<(usize, u64)> {
+        let hasher = self.hash_of_keys().and_then(|key_hash| key_hash.hasher().ok());
+        let hash = hasher.map(|hasher| hasher.hash(key));
+        (0..self.parts()).filter_map(|part| Some((part, hash?))).collect()
+    }
+
+    /// A file of filters of columns.
+    fn columns(&self) -> Option<&ParquetFile<'_>> {
+        None
+    }
+}
+
+/// Looks keys up: one bit per key.
+pub(crate) type Answers<'o> =
+    Box<dyn Fn(&[&[u8]], &mut Bitmask) -> Result<(), BadKey> + Send + Sync + 'o>;
+
+/// Answers of a filter that takes every key.
+pub(crate) fn answers<'o>(
+    lookup: impl Fn(&[&[u8]], &mut Bitmask) + Send + Sync + 'o,
+) -> Result<Answers<'o>, Error> {
+    Ok(Box::new(move |keys, hits| {
+        lookup(keys, hits);
+        Ok(())
+    }))
+}
+
+/// "Maybe" for every key.
+pub(crate) fn pass_all<'o>() -> Result<Answers<'o>, Error> {
+    answers(|keys, hits| hits.write(keys.len(), |words| words.fill(u64::MAX)))
+}
+
+/// Answers of a filter that takes key by key.
+pub(crate) fn one_by_one(
+    keys: &[&[u8]],
+    hits: &mut Bitmask,
+    mut contains: impl FnMut(&[u8]) -> bool,
+) {
+    hits.write(keys.len(), |words| {
+        words.fill(0);
+        for (i, key) in keys.iter().enumerate() {
+            words[i / 64] |= u64::from(contains(key)) << (i % 64);
+        }
+    });
+}

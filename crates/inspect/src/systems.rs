@@ -1,0 +1,69 @@
+//! The systems whose filters are known, a module each.
+//!
+//! Adding a format takes one file and one line. The file, `systems/NAME.rs` with its `mod` line
+//! here, says everything about the format:
+//!
+//! ```text
+//! impl Format {
+//!     /// What such a file is.
+//!     pub const NAME: Format = Format::new(&System {
+//!         recognise: by its name, its first bytes or its last,
+//!         ..System::new("name", what such a file is, by what it is recognised, how it is opened)
+//!     });
+//! }
+//!
+//! impl Stored for NameFilter {
+//!     describe, lookup, and for filters of blocks: parts, part, places
+//! }
+//! ```
+//!
+//! The line is its place in [`Format::ALL`], by which it is found by its name and its mark. The
+//! tool, the page and the Python package know no more of it: their lists of formats, their help and
+//! their errors come from here.
+
+mod cassandra;
+mod classical;
+mod compact;
+mod growing;
+mod guava;
+mod native;
+mod parquet;
+mod parquet_filter;
+mod partition_index;
+mod planes;
+mod redis;
+mod removable;
+mod ribbon;
+mod rocksdb;
+mod sealed;
+mod spark;
+
+use crate::system::Format;
+
+pub use cassandra::{is_cassandra_name, layout_of_name, layout_of_version, version_of};
+pub(crate) use compact::may_be as may_be_compact;
+pub use parquet::{ColumnFilters, ColumnNames, RowGroupFilter};
+pub(crate) use parquet::{column, columns_with_filters, missing};
+pub use planes::queries;
+pub use spark::{spark_hash, spark_type};
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 15] = [
+        Format::NATIVE,
+        Format::COMPACT,
+        Format::GROWING,
+        Format::PARTITION_INDEX,
+        Format::RIBBON,
+        Format::REMOVABLE,
+        Format::PLANES,
+        Format::ROCKSDB_BLOCK,
+        Format::ROCKSDB_SST,
+        Format::PARQUET_FILTER,
+        Format::PARQUET,
+        Format::CASSANDRA,
+        Format::GUAVA,
+        Format::SPARK,
+        Format::REDISBLOOM,
+    ];
+}

@@ -1,0 +1,36 @@
+//! What the classical filters of Guava, Spark and RedisBloom have in common: their description,
+//! which is that of a compact filter too.
+
+use crate::facts::{About, Bits, Facts, sizes};
+use crate::value::Value;
+
+/// Facts of a filter: those of its header, each with a name for programs and one for people, and
+/// those of its bits.
+pub(super) fn facts(
+    about: &About,
+    header: Vec<(&'static str, &'static str, Value)>,
+    bits: &Bits,
+) -> Facts {
+    let mut fields = vec![("stored_bytes", about.length.into())];
+    let mut rows = vec![("format", about.format.to_owned()), ("stored size", sizes(about.length))];
+    for (field, name, value) in header {
+        let text = match &value {
+            Value::Text(text) => text.clone(),
+            Value::Null => "none".to_owned(),
+            value => value.to_string(),
+        };
+        fields.push((field, value));
+        rows.push((name, text));
+    }
+    fields.extend([
+        ("fill_ratio", bits.fill_ratio.into()),
+        ("estimated_keys", bits.keys.into()),
+        ("estimated_false_positive_rate", bits.false_positive_rate.into()),
+        ("checksum", Value::Null),
+    ]);
+    rows.push(("distinct keys, estimated", bits.keys()));
+    rows.push(("fill ratio", bits.fill()));
+    rows.push(("false positives, from the bits", bits.rate()));
+    rows.push(("checksum", "none: damage in the bits cannot be seen".to_owned()));
+    Facts::new(about, Value::Object(fields), rows)
+}

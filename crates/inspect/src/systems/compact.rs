@@ -1,0 +1,62 @@
+//! This project's own format without a header, for containers that have a checksum of their own.
+//!
+//! It has no mark, only a trailer: a container that knows its form holds it, and its user must say
+//! so.
+
+use blocked_bloom::{BloomFilter, KeyHash, Stored as Blocks};
+
+use super::classical;
+use crate::blocks::Part;
+use crate::error::Error;
+use crate::facts::{About, Facts, bits};
+use crate::system::{Answers, Format, Stored, System, Wanted, answers};
+
+impl Format {
+    /// A Bloom filter of this project without a header, for containers that have a checksum of
+    /// their own: blocks and eight bytes.
+    pub const COMPACT: Format = Format::new(&System::new(
+        "compact",
+        "A Bloom filter of this project without a header, for containers that have a checksum of \
+     their own: blocks and eight bytes",
+        "is what its user says: it is part of a container that knows its form",
+        |source| source.boxed(BloomFilter::from_compact_bytes(source.all()?).map(Compact)),
+    ));
+}
+
+/// Whether a file with these last bytes and this length may be such a filter.
+pub(crate) fn may_be((tail, length): (&[u8], u64)) -> bool {
+    let trailer = matches!(tail, [.., 0xbc, 1, 1..=30, 1 | 5, _, _, _, _]);
+    trailer && length > 8 && (length - 8).is_multiple_of(64)
+}
+
+struct Compact<'a>(BloomFilter<Blocks<&'a [u8]>>);
+
+impl Stored for Compact<'_> {
+    fn describe(&self, about: &About) -> Facts {
+        let params = self.0.params();
+        let header = vec![
+            ("pass_all", "pass-all", params.is_pass_all().into()),
+            ("blocks", "blocks of 64 bytes", params.blocks().into()),
+            ("probes", "probes", params.probes().into()),
+            ("keys_inserted", "keys inserted", params.expected_items().into()),
+        ];
+        let bits = bits!(self.0);
+        classical::facts(about, header, &bits)
+    }
+
+    fn hash_of_keys(&self) -> Option<KeyHash> {
+        Some(self.0.key_hash())
+    }
+
+    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+        answers(|keys, hits| self.0.contains_batch(keys, hits))
+    }
+
+    fn parts(&self) -> usize {
+        1
+    }
+
+    fn part(&self, part: usize) -> Option<Part<'_>> {
+        (part == 0).then(|| Part::Bloom(self.0.view()))
+    }
+}

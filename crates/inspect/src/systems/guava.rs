@@ -1,0 +1,54 @@
+//! Guava's filters.
+
+use blocked_bloom_formats::ClassicalError;
+use blocked_bloom_formats::guava::{GuavaFilter, Strategy};
+
+use super::classical;
+use crate::error::Error;
+use crate::facts::{About, Facts, bits};
+use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted, answers};
+
+impl Format {
+    /// What `writeTo` of Guava's `BloomFilter` wrote.
+    pub const GUAVA: Format = Format::new(&System {
+        recognise,
+        ..System::new(
+            "guava",
+            "What writeTo of Guava's BloomFilter wrote",
+            "has as many bytes as its first numbers say",
+            |source| source.boxed(GuavaFilter::from_bytes(source.all()?)),
+        )
+    });
+}
+
+fn recognise(file: &Evidence<'_>) -> Option<Mark> {
+    let (_, length) = file.end?;
+    let expected = match GuavaFilter::from_bytes(file.head) {
+        Ok(_) => file.head.len() as u64,
+        Err(ClassicalError::Length { expected, .. }) => expected,
+        Err(_) => return None,
+    };
+    (expected == length).then_some(Mark::Length)
+}
+
+impl Stored for GuavaFilter<&[u8]> {
+    fn describe(&self, about: &About) -> Facts {
+        let shape = self.shape();
+        let strategy = match shape.scheme() {
+            Strategy::Mitz32 => "MURMUR128_MITZ_32",
+            Strategy::Mitz64 => "MURMUR128_MITZ_64",
+            _ => "other",
+        };
+        let header = vec![
+            ("strategy", "strategy", strategy.into()),
+            ("probes", "probes", shape.probes().into()),
+            ("words", "words of 8 bytes", shape.words().into()),
+        ];
+        let bits = bits!(self);
+        classical::facts(about, header, &bits)
+    }
+
+    fn lookup<'o>(&'o self, _: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+        answers(|keys, hits| self.contains_batch(keys, hits))
+    }
+}

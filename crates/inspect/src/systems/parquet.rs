@@ -1,0 +1,475 @@
+//! Parquet files, whose columns have split-block filters, one per row group.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Arguments, Display, Formatter};
+
+use blocked_bloom::{Bitmask, Filter, Kernel};
+use blocked_bloom_formats::parquet::{
+    Column, MAGICS, ParquetError, ParquetFile, PhysicalType, SplitBlock, SplitBlockFilter,
+    Value as Typed,
+};
+
+use super::parquet_filter::{Hashes, Values};
+use crate::blocks::Part;
+use crate::error::{ADVICE, BadKey, Error, Warning};
+use crate::facts::{About, DAMAGED, Facts, List, kernel, sizes};
+use crate::message::{LookupOption, Message};
+use crate::numbers::percent;
+use crate::options::LookupOptions;
+use crate::system::{Answers, Evidence, Format, Mark, Source, Stored, System, Wanted, pass_all};
+use crate::typed::value_of;
+use crate::value::{Value, object};
+
+impl Format {
+    /// A Parquet file, with the filters in it.
+    pub const PARQUET: Format = Format::new(&System {
+        recognise,
+        extension: Some("parquet"),
+        options: &[LookupOption::Column, LookupOption::RowGroups, LookupOption::ValueType],
+        ..System::new(
+            "parquet",
+            "A Parquet file, with the filters in it",
+            "begins with a magic number",
+            open,
+        )
+    });
+}
+
+fn recognise(file: &Evidence<'_>) -> Option<Mark> {
+    MAGICS.iter().any(|magic| file.head.starts_with(magic)).then_some(Mark::Magic)
+}
+
+fn open<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> {
+    match ParquetFile::open_ranges(source.file.clone()) {
+        Err(ParquetError::NotLoaded { offset, length }) => Err(Error::NotLoaded { offset, length }),
+        opened => source.boxed(opened),
+    }
+}
+
+impl Stored for ParquetFile<'_> {
+    fn describe(&self, about: &About) -> Facts {
+        let heads =
+            ["column", "type", "row group", "offset", "bytes", "blocks", "fill", "false positives"];
+        let mut list = List::new(2, &heads);
+        let (mut columns, mut damage, mut filters, mut bytes) = (Vec::new(), None, 0_u64, 0_u64);
+        let mut left_out = 0_u64;
+        for (row_group, group) in self.row_groups().iter().enumerate() {
+            for (at, column) in group.columns().iter().enumerate() {
+                let filter = self.filter(row_group, at);
+                if let Ok(Some(filter)) = filter {
+                    filters += 1;
+                    bytes += 32 * filter.blocks().len() as u64;
+                }
+                if columns.len() < MOST_CHUNKS {
+                    list.lines.push(cells(row_group, column, &filter));
+                    columns.push(column_json(row_group, column, &filter));
+                } else {
+                    left_out += 1;
+                }
+                if let Err(error) = filter
+                    && !is_not_loaded(&filter)
+                {
+                    damage.get_or_insert_with(|| {
+                        let column = column.name();
+                        Format::PARQUET.damaged(ColumnDamage { column, row_group, error })
+                    });
+                }
+            }
+        }
+        let rows: i64 =
+            self.row_groups().iter().map(|group| group.rows().max(0)).fold(0, i64::saturating_add);
+        let row_groups = self.row_groups().len();
+        let json = object! {
+            "stored_bytes": about.length,
+            "row_groups": row_groups,
+            "rows": rows,
+            "filters": filters,
+            "bitset_bytes": bytes,
+            "column_chunks": columns,
+            "column_chunks_left_out": left_out,
+            "checksum": None::<bool>,
+            "kernel": Kernel::default().name(),
+        };
+        let mut rows = vec![
+            ("format", about.format.to_owned()),
+            ("stored size", sizes(about.length)),
+            ("row groups", row_groups.to_string()),
+            ("rows", rows.to_string()),
+            ("filters", format!("{filters}, with bitsets of {}", sizes(bytes))),
+            ("checksum of filters", "none: damage in the bits cannot be seen".to_owned()),
+            ("kernel here", kernel()),
+        ];
+        if left_out > 0 {
+            rows.push(("not listed", format!("{left_out} more chunks of columns")));
+        }
+        Facts { list: Some(list), damage, ..Facts::new(about, json, rows) }
+    }
+
+    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+        let Some(name) = &wanted.options.column else {
+            let after = format!(": columns with filters are {}", columns_with_filters(self));
+            return Err(Error::Options(Message::naming("give ", LookupOption::Column, after)));
+        };
+        let found = column(self, name, &wanted.options.row_groups)?;
+        let ColumnFilters { name, column, physical_type, row_groups } = found;
+        if let Some(given) = wanted.options.value_type
+            && given != physical_type
+        {
+            let problem =
+                format_args!("column {name:?} has values of {physical_type}, not {given}");
+            return Err(Error::Options(Message::new(problem)));
+        }
+        let (mut filters, mut without) = (Vec::new(), Vec::new());
+        for RowGroupFilter { row_group, filter, .. } in row_groups {
+            match filter {
+                Ok(Some(filter)) => filters.push(filter),
+                Ok(None) => without.push(row_group.to_string()),
+                Err(ParquetError::NotLoaded { offset, length }) => {
+                    return Err(Error::NotLoaded { offset, length });
+                }
+                Err(error) => return Err(damaged(&name, row_group, &error)),
+            }
+        }
+        if !without.is_empty() {
+            let text = format!(
+                "column {name:?} has no filter in row group {}: the answer is \"maybe\" for every \
+                 value; columns with filters are {}",
+                without.join(", "),
+                columns_with_filters(self)
+            );
+            wanted.warnings.push(Warning::new(Message::new(text), true));
+            return pass_all();
+        }
+        let (column, encoded) = (Some(column), wanted.options.encoded);
+        Values { filters, physical_type, column, encoded }.answers()
+    }
+
+    fn parts(&self) -> usize {
+        chunks(self).count()
+    }
+
+    fn part(&self, part: usize) -> Option<Part<'_>> {
+        let (group, column) = chunks(self).nth(part)?;
+        self.filter(group, column).ok()?.map(Part::SplitBlock)
+    }
+
+    fn places(&self, key: &[u8], options: &LookupOptions) -> Vec<(usize, u64)> {
+        let name = options.column.as_deref().unwrap_or_default();
+        let Ok(column) = column(self, name, &options.row_groups) else { return Vec::new() };
+        let Ok(value) = value_of(column.physical_type(), key, options.encoded) else {
+            return Vec::new();
+        };
+        let is_chosen = |group: usize| column.row_groups().iter().any(|of| of.row_group == group);
+        let is_of_column = |&(_, (group, at)): &(usize, (usize, usize))| {
+            is_chosen(group) && self.row_groups()[group].columns()[at].name() == name
+        };
+        let found = chunks(self).enumerate().filter(is_of_column);
+        found.map(|(part, _)| (part, value.hash())).collect()
+    }
+
+    fn columns(&self) -> Option<&ParquetFile<'_>> {
+        Some(self)
+    }
+}
+
+/// Row group and column of every part.
+fn chunks(file: &ParquetFile<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let groups = file.row_groups().iter().enumerate();
+    groups.flat_map(|(group, columns)| (0..columns.columns().len()).map(move |at| (group, at)))
+}
+
+/// The error for a filter that is damaged, where others of its column may be whole.
+fn damaged(column: &str, row_group: usize, error: &ParquetError) -> Error {
+    Error::Options(Message::naming(
+        format_args!("column {column:?}, row group {row_group}: {error}; "),
+        LookupOption::RowGroups,
+        format_args!(" selects the others (read as {}; {ADVICE})", Format::PARQUET),
+    ))
+}
+
+/// The first of the filters of a file that is damaged.
+#[derive(Debug)]
+struct ColumnDamage {
+    column: String,
+    row_group: usize,
+    error: ParquetError,
+}
+
+impl Display for ColumnDamage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let ColumnDamage { column, row_group, error } = self;
+        write!(f, "{column}, row group {row_group}: {error}")
+    }
+}
+
+impl std::error::Error for ColumnDamage {}
+
+/// The filters of a column of a Parquet file, one per row group: which row groups need to be read
+/// for some values.
+///
+/// ```
+/// use blocked_bloom_formats::parquet::Value;
+/// use blocked_bloom_inspect::{FileRanges, Format, Opened};
+/// # let stored = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../formats/tests/fixtures/parquet/pyarrow_n5000_ndv5000_fpp0.01_2rg.parquet"
+/// # ));
+/// let file = FileRanges::from(&stored[..]);
+/// let opened = Opened::new("orders.parquet", &file, Format::PARQUET, None)?;
+/// let column = opened.column("i64", &[])?;
+/// let hashes = [column.hash_value(Value::Int64(12345))?];
+/// let mut hits = blocked_bloom::Bitmask::new();
+/// for (at, row_group) in column.row_groups().iter().enumerate() {
+///     column.contains_hashes(at, &hashes, &mut hits);
+///     let what = if hits.count_hits() > 0 { "read" } else { "skip" };
+///     println!("row group {}: {what}", row_group.row_group);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ColumnFilters<'o> {
+    name: String,
+    column: Column<'o>,
+    physical_type: PhysicalType,
+    row_groups: Vec<RowGroupFilter<'o>>,
+}
+
+/// The filter of a column in one row group: see [`ColumnFilters`].
+///
+/// ```
+/// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
+/// # let stored = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"
+/// # ));
+/// # let file = FileRanges::from(&stored[..]);
+/// # let opened = Opened::new("orders.parquet", &file, Format::PARQUET, None)?;
+/// let column = opened.column("i64", &[])?;
+/// let first = &column.row_groups()[0];
+/// assert!(first.row_group == 0 && first.rows > 0 && matches!(first.filter, Ok(Some(_))));
+/// # Ok::<(), blocked_bloom_inspect::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RowGroupFilter<'o> {
+    /// Its number in the file, from 0.
+    pub row_group: usize,
+    /// Rows, as the file says.
+    pub rows: i64,
+    /// The filter; none, or why it cannot be used: then the row group must be read.
+    pub filter: Result<Option<SplitBlockFilter<&'o [SplitBlock]>>, ParquetError>,
+}
+
+impl ColumnFilters<'_> {
+    /// The type of the column's values.
+    pub fn physical_type(&self) -> PhysicalType {
+        self.physical_type
+    }
+
+    /// The row groups that were chosen, in the order of the choice, or of the file.
+    pub fn row_groups(&self) -> &[RowGroupFilter<'_>] {
+        &self.row_groups
+    }
+
+    /// The hash of a value, to look up in every row group.
+    ///
+    /// # Errors
+    ///
+    /// [`ParquetError`] for a value that the column cannot have: of another type or length.
+    pub fn hash_value(&self, value: Typed<'_>) -> Result<u64, ParquetError> {
+        self.column.hash_value(value)
+    }
+
+    /// Whether the row group at this place of [`row_groups`](Self::row_groups) may have the values
+    /// with these hashes, one bit per hash. Where there is no filter, or none that can be used, it
+    /// may have them all; and so where there is no such place.
+    pub fn contains_hashes(&self, at: usize, hashes: &[u64], hits: &mut Bitmask) {
+        match self.row_groups.get(at).map(|row_group| &row_group.filter) {
+            Some(Ok(Some(filter))) => filter.contains_hashes(hashes, hits),
+            _ => hits.write(hashes.len(), |words| words.fill(u64::MAX)),
+        }
+    }
+
+    /// The numbers of the row groups that may have any of the values, which must be read. Keys are
+    /// text as [`value_of_text`](crate::value_of_text) reads it, or plain-encoded bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`BadKey`]: one is no value of the column.
+    pub fn row_groups_to_read<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        encoded: bool,
+    ) -> Result<Vec<usize>, BadKey> {
+        let hashes = Hashes::of(keys, self.physical_type, Some(&self.column), encoded)?;
+        let all = hashes.with_zeros();
+        let mut hits = Bitmask::new();
+        let mut may_have = |at: &usize| {
+            self.contains_hashes(*at, &all, &mut hits);
+            hits.count_hits() > 0
+        };
+        let places: Vec<usize> = (0..self.row_groups.len()).filter(&mut may_have).collect();
+        Ok(places.into_iter().map(|at| self.row_groups[at].row_group).collect())
+    }
+}
+
+/// The filters of a column in the row groups that were chosen, or in all.
+pub(crate) fn column<'o>(
+    file: &'o ParquetFile<'_>,
+    name: &str,
+    chosen: &[usize],
+) -> Result<ColumnFilters<'o>, Error> {
+    let wrong = |problem: Arguments<'_>| Error::Options(Message::new(problem));
+    let none = |of: &str| {
+        let columns = columns_with_filters(file);
+        wrong(format_args!("no column {name:?}{of}: columns with filters are {columns}"))
+    };
+    let groups = file.row_groups();
+    let chosen = match chosen {
+        [] => (0..groups.len()).collect(),
+        some => some.to_vec(),
+    };
+    let mut first: Option<Column<'o>> = None;
+    let mut row_groups = Vec::new();
+    for row_group in chosen {
+        let group = groups.get(row_group).ok_or_else(|| {
+            let count = groups.len();
+            wrong(format_args!("no row group {row_group}: there are {count}, from 0"))
+        })?;
+        let at = group.position(name).ok_or_else(|| none(&format!(" in row group {row_group}")))?;
+        if group.columns()[at + 1..].iter().any(|other| other.name() == name) {
+            let problem = format_args!("more than one column {name:?}, since names have dots");
+            return Err(wrong(problem));
+        }
+        let found = &group.columns()[at];
+        let expected = first.get_or_insert_with(|| found.clone()).physical_type();
+        if expected != found.physical_type() {
+            let problem = format!(
+                "column {name:?} has another type in row group {row_group} than in those before: \
+                 give "
+            );
+            return Err(Error::Options(Message::naming(problem, LookupOption::RowGroups, "")));
+        }
+        let filter = file.filter(row_group, at);
+        row_groups.push(RowGroupFilter { row_group, rows: group.rows(), filter });
+    }
+    let column = first.ok_or_else(|| none(""))?;
+    let Some(physical_type) = column.physical_type() else {
+        // Its metadata is encrypted.
+        let mut groups = row_groups.into_iter();
+        let error = groups.find_map(|group| Some((group.row_group, group.filter.err()?)));
+        return Err(match error {
+            Some((row_group, error)) => damaged(name, row_group, &error),
+            None => none(""),
+        });
+    };
+    Ok(ColumnFilters { name: name.to_owned(), column, physical_type, row_groups })
+}
+
+/// Ranges that are needed for the filters of a column, or of all.
+pub(crate) fn missing(file: &ParquetFile<'_>, column: Option<&str>) -> Vec<(u64, u64)> {
+    let mut ranges = Vec::new();
+    for (row_group, group) in file.row_groups().iter().enumerate() {
+        for (at, found) in group.columns().iter().enumerate() {
+            if column.is_none_or(|name| found.name() == name)
+                && let Err(ParquetError::NotLoaded { offset, length }) = file.filter(row_group, at)
+            {
+                ranges.push((offset, length));
+            }
+        }
+    }
+    ranges
+}
+
+/// Names of columns for a message: the first twenty, and how many more there are.
+///
+/// ```
+/// # use blocked_bloom_inspect::{FileRanges, Format, Opened};
+/// # let stored = include_bytes!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../formats/tests/fixtures/parquet/duckdb_n3000.parquet"
+/// # ));
+/// let file = FileRanges::from(&stored[..]);
+/// let opened = Opened::new("duckdb.parquet", &file, Format::PARQUET, None)?;
+/// let columns = opened.columns_with_filters();
+/// assert_eq!(columns.to_string(), columns.names.join(", "));
+/// # Ok::<(), blocked_bloom_inspect::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ColumnNames {
+    /// In alphabetic order.
+    pub names: Vec<String>,
+    /// How many are left out.
+    pub more: usize,
+}
+
+impl Display for ColumnNames {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            ColumnNames { names, .. } if names.is_empty() => f.write_str("none"),
+            ColumnNames { names, more: 0 } => f.write_str(&names.join(", ")),
+            ColumnNames { names, more } => write!(f, "{}, and {more} more", names.join(", ")),
+        }
+    }
+}
+
+/// Names of columns that a message lists.
+const MOST_NAMES: usize = 20;
+
+/// Chunks of columns that a description lists.
+const MOST_CHUNKS: usize = 10_000;
+
+pub(crate) fn columns_with_filters(file: &ParquetFile<'_>) -> ColumnNames {
+    let columns = file.row_groups().iter().flat_map(|row_group| row_group.columns());
+    let with = columns.filter(|column| column.filter_offset().is_some());
+    let names: BTreeSet<String> = with.map(Column::name).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    ColumnNames { names: names.into_iter().take(MOST_NAMES).collect(), more }
+}
+
+type Found<'a> = Result<Option<SplitBlockFilter<&'a [SplitBlock]>>, ParquetError>;
+
+fn is_not_loaded(filter: &Found<'_>) -> bool {
+    matches!(filter, Err(ParquetError::NotLoaded { .. }))
+}
+
+fn cells(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Vec<String> {
+    let dash = || "-".to_owned();
+    let found = filter.as_ref().ok().and_then(|filter| filter.as_ref());
+    let none = match filter {
+        _ if is_not_loaded(filter) => "not loaded",
+        Err(_) => DAMAGED,
+        Ok(_) => "no filter",
+    };
+    vec![
+        column.name(),
+        column.physical_type().map_or_else(dash, |physical_type| physical_type.to_string()),
+        row_group.to_string(),
+        column.filter_offset().map_or_else(dash, |offset| offset.to_string()),
+        found.map_or_else(dash, |filter| (32 * filter.blocks().len()).to_string()),
+        found.map_or_else(dash, |filter| filter.blocks().len().to_string()),
+        found.map_or_else(dash, |filter| percent(filter.fill_ratio())),
+        found.map_or_else(
+            || none.to_owned(),
+            |filter| percent(filter.estimated_false_positive_rate()),
+        ),
+    ]
+}
+
+fn column_json(row_group: usize, column: &Column<'_>, filter: &Found<'_>) -> Value {
+    let found = filter.as_ref().ok().and_then(|filter| filter.as_ref());
+    let is_loaded = !is_not_loaded(filter);
+    object! {
+        "row_group": row_group,
+        "column": column.name(),
+        "type": column.physical_type().map(|physical_type| physical_type.to_string()),
+        "filter_offset": column.filter_offset(),
+        "filter_length": column.filter_length(),
+        "loaded": is_loaded,
+        "blocks": found.map(|filter| filter.blocks().len()),
+        "fill_ratio": found.map(SplitBlockFilter::fill_ratio),
+        "estimated_false_positive_rate": found.map(SplitBlockFilter::estimated_false_positive_rate),
+        "error": filter.as_ref().err().filter(|_| is_loaded).map(ParquetError::to_string),
+    }
+}

@@ -1,0 +1,164 @@
+//! A split-block filter of Parquet by itself, and lookups of values in such filters.
+
+use blocked_bloom::{Bitmask, Filter, Kernel};
+use blocked_bloom_formats::parquet::{
+    Column, ParquetError, PhysicalType, SplitBlock, SplitBlockFilter,
+};
+
+use crate::blocks::Part;
+use crate::error::{BadKey, Error};
+use crate::facts::{About, Facts, kernel, sizes};
+use crate::message::{LookupOption, Message};
+use crate::numbers::percent;
+use crate::options::LookupOptions;
+use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted};
+use crate::typed::{other_zero, value_of};
+use crate::value::object;
+
+impl Format {
+    /// A Bloom filter of Parquet: header and bitset, without the file around it.
+    pub const PARQUET_FILTER: Format = Format::new(&System {
+        recognise,
+        length: Some(|head| match SplitBlockFilter::from_bytes(head).err()? {
+            ParquetError::Length { expected, .. } => Some(expected),
+            _ => None,
+        }),
+        wrong_length: |found, expected| ParquetError::Length { found, expected }.into(),
+        options: &[LookupOption::ValueType],
+        ..System::new(
+            "parquet-filter",
+            "A Bloom filter of Parquet: header and bitset, without the file around it",
+            "begins with its header",
+            |source| source.boxed(SplitBlockFilter::from_bytes(source.all()?)),
+        )
+    });
+}
+
+fn recognise(file: &Evidence<'_>) -> Option<Mark> {
+    use ParquetError::{BitsetLength, Length};
+    let found = SplitBlockFilter::from_bytes(file.head);
+    matches!(found, Ok(_) | Err(Length { .. } | BitsetLength { .. })).then_some(Mark::Header)
+}
+
+impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
+    fn describe(&self, about: &About) -> Facts {
+        let (fill_ratio, rate) = (self.fill_ratio(), self.estimated_false_positive_rate());
+        let blocks = self.blocks().len();
+        let json = object! {
+            "stored_bytes": about.length,
+            "blocks": blocks,
+            "fill_ratio": fill_ratio,
+            "estimated_false_positive_rate": rate,
+            "checksum": None::<bool>,
+            "kernel": Kernel::default().name(),
+        };
+        let blocks = match blocks.is_power_of_two() {
+            true => format!("{blocks} of 32 bytes"),
+            false => format!("{blocks} of 32 bytes, not a power of two: some readers reject it"),
+        };
+        let rows = vec![
+            ("format", about.format.to_owned()),
+            ("stored size", sizes(about.length)),
+            ("blocks", blocks),
+            ("probes", "8".to_owned()),
+            ("fill ratio", format!("{:.2} % of all bits", fill_ratio * 100.0)),
+            ("false positives, from the bits", percent(rate)),
+            ("checksum", "none: damage in the bits cannot be seen".to_owned()),
+            ("kernel here", kernel()),
+        ];
+        Facts::new(about, json, rows)
+    }
+
+    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+        let physical_type = wanted.options.value_type.ok_or_else(|| {
+            Error::Options(Message::naming(
+                "give ",
+                LookupOption::ValueType,
+                ", such as int64 or byte-array: the filter does not say of which type its values \
+                 are, and those of another are absent whatever it holds",
+            ))
+        })?;
+        let (filters, encoded) = (vec![self.view()], wanted.options.encoded);
+        Values { filters, physical_type, column: None, encoded }.answers()
+    }
+
+    fn parts(&self) -> usize {
+        1
+    }
+
+    fn part(&self, part: usize) -> Option<Part<'_>> {
+        (part == 0).then(|| Part::SplitBlock(self.view()))
+    }
+
+    fn places(&self, key: &[u8], options: &LookupOptions) -> Vec<(usize, u64)> {
+        let value = options.value_type.and_then(|of| value_of(of, key, options.encoded).ok());
+        value.map(|value| (0, value.hash())).into_iter().collect()
+    }
+}
+
+/// The hashes of keys; and those of zeros with the other sign, with the places of theirs.
+pub(super) struct Hashes {
+    hashes: Vec<u64>,
+    zeros: Vec<(usize, u64)>,
+}
+
+impl Hashes {
+    /// Zeros that are given as text are looked up with both signs.
+    pub(super) fn of<K: AsRef<[u8]>>(
+        keys: &[K],
+        physical_type: PhysicalType,
+        column: Option<&Column<'_>>,
+        encoded: bool,
+    ) -> Result<Self, BadKey> {
+        let (mut hashes, mut zeros) = (Vec::with_capacity(keys.len()), Vec::new());
+        for (index, key) in keys.iter().enumerate() {
+            let bad = |problem| BadKey { index, problem };
+            let value = value_of(physical_type, key.as_ref(), encoded).map_err(bad)?;
+            hashes.push(match column {
+                Some(column) => {
+                    column.hash_value(value).map_err(|error| bad(Message::new(error)))?
+                }
+                None => value.hash(),
+            });
+            let other = if encoded { None } else { other_zero(value) };
+            zeros.extend(other.map(|zero| (index, zero.hash())));
+        }
+        Ok(Hashes { hashes, zeros })
+    }
+
+    pub(super) fn with_zeros(&self) -> Vec<u64> {
+        let zeros = self.zeros.iter().map(|&(_, hash)| hash);
+        self.hashes.iter().copied().chain(zeros).collect()
+    }
+}
+
+/// Lookups of values in filters, any of which may have them.
+pub(super) struct Values<'o> {
+    pub(super) filters: Vec<SplitBlockFilter<&'o [SplitBlock]>>,
+    pub(super) physical_type: PhysicalType,
+    pub(super) column: Option<Column<'o>>,
+    pub(super) encoded: bool,
+}
+
+impl<'o> Values<'o> {
+    pub(super) fn answers(self) -> Result<Answers<'o>, Error> {
+        Ok(Box::new(move |keys, hits| self.contains_batch(keys, hits)))
+    }
+
+    fn contains_batch(&self, keys: &[&[u8]], hits: &mut Bitmask) -> Result<(), BadKey> {
+        let Hashes { hashes, zeros } =
+            Hashes::of(keys, self.physical_type, self.column.as_ref(), self.encoded)?;
+        let mut found = Bitmask::new();
+        hits.write(keys.len(), |words| {
+            words.fill(0);
+            for filter in &self.filters {
+                filter.contains_hashes(&hashes, &mut found);
+                words.iter_mut().zip(found.words()).for_each(|(any, found)| *any |= found);
+                for &(at, hash) in &zeros {
+                    words[at / 64] |= u64::from(filter.contains_hash(hash)) << (at % 64);
+                }
+            }
+        });
+        Ok(())
+    }
+}

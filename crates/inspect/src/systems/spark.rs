@@ -1,0 +1,115 @@
+//! Spark's filters.
+
+use blocked_bloom_formats::ClassicalError;
+use blocked_bloom_formats::parquet::{PhysicalType, Value};
+use blocked_bloom_formats::spark::{SparkFilter, SparkHash, Version};
+
+use super::classical;
+use crate::error::{BadKey, Error};
+use crate::facts::{About, Facts, bits};
+use crate::message::{LookupOption, Message};
+use crate::system::{Answers, Evidence, Format, Mark, Stored, System, Wanted};
+use crate::typed::{type_name, value_of};
+
+impl Format {
+    /// What `writeTo` of Spark's `BloomFilter` wrote.
+    pub const SPARK: Format = Format::new(&System {
+        recognise,
+        options: &[LookupOption::ValueType],
+        check: |options| spark_type(options.value_type).map(drop),
+        ..System::new(
+            "spark",
+            "What writeTo of Spark's BloomFilter wrote",
+            "has as many bytes as its first numbers say",
+            |source| source.boxed(SparkFilter::from_bytes(source.all()?)),
+        )
+    });
+}
+
+fn recognise(file: &Evidence<'_>) -> Option<Mark> {
+    let (_, length) = file.end?;
+    let expected = match SparkFilter::from_bytes(file.head) {
+        Ok(_) => file.head.len() as u64,
+        Err(ClassicalError::Length { expected, .. }) => expected,
+        Err(_) => return None,
+    };
+    (expected == length).then_some(Mark::Length)
+}
+
+/// The type of keys of a Spark filter: numbers, which Spark widens to 64 bits, or bytes, unless the
+/// user says otherwise.
+///
+/// # Errors
+///
+/// A [`Message`] for other types.
+///
+/// ```
+/// use blocked_bloom_inspect::{PhysicalType, spark_type};
+/// assert_eq!(spark_type(None), Ok(PhysicalType::ByteArray));
+/// assert!(spark_type(Some(PhysicalType::Float)).is_err());
+/// ```
+pub fn spark_type(given: Option<PhysicalType>) -> Result<PhysicalType, Message> {
+    match given.unwrap_or(PhysicalType::ByteArray) {
+        known @ (PhysicalType::Int32 | PhysicalType::Int64 | PhysicalType::ByteArray) => Ok(known),
+        found => Err(Message::naming(
+            "",
+            LookupOption::ValueType,
+            format_args!(" {}: for spark give int32, int64 or byte-array", type_name(found)),
+        )),
+    }
+}
+
+/// The hash of a key of this type, text or plain-encoded bytes, in a Spark filter.
+///
+/// # Errors
+///
+/// A [`Message`] for what is no value of the type.
+///
+/// ```
+/// use blocked_bloom_formats::spark::Version;
+/// use blocked_bloom_inspect::{PhysicalType, spark_hash};
+/// let hash = spark_hash(Version::V1, PhysicalType::Int32, b"42", false)?;
+/// assert_eq!(hash, Version::V1.hash_long(42));
+/// # Ok::<(), blocked_bloom_inspect::Message>(())
+/// ```
+pub fn spark_hash(
+    version: Version,
+    physical_type: PhysicalType,
+    key: &[u8],
+    encoded: bool,
+) -> Result<SparkHash, Message> {
+    Ok(match value_of(physical_type, key, encoded)? {
+        Value::Int32(number) => version.hash_long(number.into()),
+        Value::Int64(number) => version.hash_long(number),
+        _ => version.hash_bytes(key),
+    })
+}
+
+impl Stored for SparkFilter<&[u8]> {
+    fn describe(&self, about: &About) -> Facts {
+        let shape = self.shape();
+        let version = shape.scheme();
+        let header = vec![
+            ("version", "version", version.number().into()),
+            ("seed", "seed", version.seed().into()),
+            ("probes", "probes", shape.probes().into()),
+            ("words", "words of 8 bytes", shape.words().into()),
+        ];
+        let bits = bits!(self);
+        classical::facts(about, header, &bits)
+    }
+
+    fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error> {
+        let physical_type = spark_type(wanted.options.value_type).map_err(Error::Options)?;
+        let (version, encoded) = (self.shape().scheme(), wanted.options.encoded);
+        Ok(Box::new(move |keys, hits| {
+            let hash = |(index, key): (usize, &&[u8])| {
+                let hash = spark_hash(version, physical_type, key, encoded);
+                hash.map_err(|problem| BadKey { index, problem })
+            };
+            let hashes: Result<Vec<SparkHash>, _> = keys.iter().enumerate().map(hash).collect();
+            self.contains_hashes(&hashes?, hits);
+            Ok(())
+        }))
+    }
+}

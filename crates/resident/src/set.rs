@@ -1,0 +1,430 @@
+//! The resident set: under one lock what decides which slots hold a filter.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt::{self, Debug, Formatter};
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use blocked_bloom::{Filter, FormatError, KeyHash};
+use blocked_bloom_lsm::{TableFilter, TableFilterError};
+
+use crate::cell::FilterPin;
+use crate::options::ResidentOptions;
+use crate::planner::ResidentPlanner;
+use crate::slot::{FilterSlot, SAMPLE};
+use crate::snapshot::{Counters, ResidentSnapshot};
+use crate::table::{MergeInput, ResidentSize, ResidentTable};
+
+/// A filter that [`ResidentSet::tick`] wants: read its bytes and answer with
+/// [`loaded`](ResidentSet::loaded) or [`failed`](ResidentSet::failed). Until then it is not wanted
+/// again; dropped without an answer, it may be.
+///
+/// ```
+/// use std::time::Duration;
+/// use blocked_bloom_resident::{ResidentOptions, ResidentSet, ResidentTable};
+/// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
+/// let slot = set.add(ResidentTable::new(7, 1_000).with_absent_per_second(50.0));
+/// for load in set.tick(Duration::from_secs(1)) {
+///     assert_eq!((load.table(), load.bytes()), (7, 1_000));
+///     set.failed(load); // the disk did not answer
+/// }
+/// # drop(slot);
+/// ```
+#[derive(Debug)]
+#[must_use = "a load that is dropped is wanted again by the next tick"]
+pub struct WantedLoad {
+    slot: Arc<FilterSlot>,
+    size: ResidentSize,
+    bytes: u64,
+}
+
+impl WantedLoad {
+    /// The number by which the engine knows the table.
+    pub fn table(&self) -> u64 {
+        self.slot.table()
+    }
+
+    /// Bytes of the stored filter, as far as they are known: all are read, also if it is then
+    /// folded.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for WantedLoad {
+    fn drop(&mut self) {
+        self.slot.end_load();
+    }
+}
+
+/// Filters of tables, of which those are in memory that save most reads for their bytes.
+///
+/// It does no I/O and has no threads or clock. Every second or so the engine calls
+/// [`tick`](Self::tick), which evicts and folds at once, and reads the filters that it returns;
+/// readers look up the [slots](FilterSlot) without a lock. `docs/resident.md` has an engine's side
+/// whole, and when it pays.
+///
+/// Cost: a tick of 20,000 slots takes 0.6 to 1.6 ms, with counts and loads 0.9 to 1.4 (Zen 4,
+/// 2026-11-23), and what it folds; some 200 bytes a slot, beside the filters.
+///
+/// ```
+/// use std::time::Duration;
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom_resident::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
+///
+/// let filters = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable();
+/// let mut builder = filters.builder();
+/// builder.extend((0..1_000_u32).map(u32::to_le_bytes))?;
+/// let stored = builder.finish()?.to_bytes();
+///
+/// let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_filters(&filters));
+/// // The engine keeps it with table 7.
+/// let slot = set.add(ResidentTable::new(7, stored.len() as u64));
+///
+/// // A get: one pin for all of its tables.
+/// let hash = filters.hasher()?.hash(5_000_u32.to_le_bytes());
+/// for _ in 0..1_000 {
+///     let pin = FilterPin::new();
+///     if slot.query(&pin, hash) == Answer::NotResident {
+///         slot.found_nothing(); // the table was read, and had no such key
+///     }
+/// }
+/// // Every second: load what has become worth it.
+/// for load in set.tick(Duration::from_secs(1)) {
+///     assert_eq!(load.table(), 7);
+///     set.loaded(load, stored.clone())?;
+/// }
+/// assert_eq!(slot.query(&FilterPin::new(), hash), Answer::Absent);
+/// assert_eq!(set.snapshot().resident, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ResidentSet {
+    key_hash: KeyHash,
+    pinned: Arc<AtomicUsize>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    planner: ResidentPlanner,
+    /// By the planner's index.
+    slots: Vec<Option<Arc<FilterSlot>>>,
+    /// What was last read of each slot's counter.
+    taken: Vec<u32>,
+    counters: Counters,
+}
+
+impl Inner {
+    /// The index of a slot, unless it was removed or is of another set.
+    fn index(&self, slot: &FilterSlot) -> Option<usize> {
+        let index = slot.index();
+        let of_index = self.slots.get(index)?.as_ref()?;
+        core::ptr::eq(&**of_index, slot).then_some(index)
+    }
+
+    fn slot(&self, index: usize) -> &Arc<FilterSlot> {
+        self.slots[index].as_ref().expect("what the planner knows has a slot")
+    }
+
+    fn insert(&mut self, index: usize, table: u64, pinned: &Arc<AtomicUsize>) -> Arc<FilterSlot> {
+        let slot = Arc::new(FilterSlot::new(index, table, pinned));
+        if index == self.slots.len() {
+            self.slots.push(None);
+            self.taken.push(0);
+        }
+        self.taken[index] = 0;
+        self.slots[index] = Some(Arc::clone(&slot));
+        slot
+    }
+
+    /// Gives the planner what was counted in a slot.
+    fn take_counts(&mut self, index: usize) {
+        let counted = self.slot(index).samples();
+        let since = counted.wrapping_sub(core::mem::replace(&mut self.taken[index], counted));
+        // A thread that was held up before its store has set the counter back: nothing is known
+        // then.
+        let since = if since > u32::MAX / 2 { 0 } else { since };
+        self.planner.count(index, u64::from(since) * u64::from(SAMPLE));
+    }
+
+    /// Evicts or folds what the planner takes for evicted or folded.
+    fn shrink(&mut self, index: usize, size: ResidentSize) {
+        let slot = Arc::clone(self.slot(index));
+        let pin = FilterPin::new();
+        let folded = match (size, slot.filter(&pin)) {
+            (ResidentSize::Half, Some(TableFilter::Owned(filter))) => filter.folded(2).ok(),
+            _ => None,
+        };
+        match &folded {
+            Some(_) => self.counters.folds += 1,
+            None => {
+                self.counters.evictions += 1;
+                // There was no memory to fold it.
+                self.planner.resize(index, ResidentSize::None);
+            }
+        }
+        slot.put(folded.map(TableFilter::Owned));
+    }
+}
+
+/// Bytes and rate of a filter, and both after folding it to half.
+fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + use<> {
+    /// Rates of ten bits a key, for blocks whose keys nobody counted.
+    const UNCOUNTED: (f64, f64) = (0.01, 0.12);
+    let bytes = filter.memory_bytes();
+    let (rate, half) = match filter {
+        TableFilter::Owned(filter) if filter.is_pass_all() => (1.0, None),
+        TableFilter::Owned(filter) => {
+            let (params, keys) = (filter.params(), filter.keys_inserted());
+            let rates = match keys {
+                0 => UNCOUNTED,
+                // Half of the blocks have the load of all with twice the keys.
+                _ => (
+                    params.false_positive_rate_at(keys),
+                    params.false_positive_rate_at(keys.saturating_mul(2)),
+                ),
+            };
+            (rates.0, params.blocks().is_multiple_of(2).then_some((bytes / 2, rates.1)))
+        }
+        other => (other.expected_false_positive_rate(), None),
+    };
+    move |table| table.with_shape(bytes, rate, half)
+}
+
+impl ResidentSet {
+    /// An empty set.
+    pub fn new(options: ResidentOptions) -> Self {
+        let key_hash = options.key_hash;
+        let planner = ResidentPlanner::new(options.with_sampling(SAMPLE));
+        let inner =
+            Inner { planner, slots: Vec::new(), taken: Vec::new(), counters: Counters::default() };
+        ResidentSet { key_hash, pinned: Arc::default(), inner: Mutex::new(inner) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a table, or a partition of one, whose filter is not in memory.
+    pub fn add(&self, table: ResidentTable) -> Arc<FilterSlot> {
+        let inner = &mut *self.lock();
+        let index = inner.planner.add(table);
+        inner.insert(index, table.table(), &self.pinned)
+    }
+
+    /// Adds a table that a compaction wrote: it inherits what its inputs were looked up, as
+    /// [`ResidentPlanner::add_merged`] says. [`offer`](Self::offer) its filter after the inputs
+    /// were [removed](Self::remove).
+    pub fn add_merged(
+        &self,
+        table: ResidentTable,
+        inputs: &[MergeInput<&FilterSlot>],
+    ) -> Arc<FilterSlot> {
+        let inner = &mut *self.lock();
+        let known = inputs.iter().filter_map(|input| {
+            let index = inner.index(input.table)?;
+            Some(MergeInput { table: index, run: input.run, share: input.share })
+        });
+        let known: Vec<_> = known.collect();
+        for input in &known {
+            inner.take_counts(input.table);
+        }
+        let index = inner.planner.add_merged(table, &known);
+        inner.insert(index, table.table(), &self.pinned)
+    }
+
+    /// Forgets a table and frees its filter. Readers that still have the slot get
+    /// [`Answer::NotResident`](crate::Answer::NotResident).
+    pub fn remove(&self, slot: &FilterSlot) {
+        let inner = &mut *self.lock();
+        if let Some(index) = inner.index(slot) {
+            inner.planner.remove(index);
+            inner.slots[index] = None;
+            slot.put(None);
+        }
+    }
+
+    /// Ages the counts by the time since the last tick, evicts and folds what is worth less than
+    /// what it displaces, and returns the loads that are wanted, the most valuable first. Call it
+    /// about every second.
+    pub fn tick(&self, elapsed: Duration) -> Vec<WantedLoad> {
+        let inner = &mut *self.lock();
+        for index in 0..inner.slots.len() {
+            if inner.slots[index].is_some() {
+                inner.take_counts(index);
+            }
+        }
+        let changes = inner.planner.tick(elapsed);
+        let mut wanted = Vec::new();
+        inner.counters.wanted_bytes = 0;
+        for (index, size) in changes {
+            if inner.planner.size(index) == size {
+                inner.shrink(index, size);
+                continue;
+            }
+            let bytes = inner.planner.table(index).bytes();
+            inner.counters.wanted_bytes += bytes;
+            let slot = inner.slot(index);
+            if slot.begin_load() {
+                wanted.push(WantedLoad { slot: Arc::clone(slot), size, bytes });
+            }
+        }
+        collect();
+        wanted
+    }
+
+    /// Takes the stored bytes of a filter that was wanted, verifies and keeps it. False if it is
+    /// not kept: the table was removed, the budget has no room for it any more, or it is a filter
+    /// that answers "maybe" to everything.
+    ///
+    /// Cost: reads the bytes twice, before it takes the lock.
+    ///
+    /// # Errors
+    ///
+    /// [`TableFilterError`] for the log. The table then answers "maybe", and its filter is not
+    /// wanted again for a minute, after each further failure for twice as long, up to an hour.
+    pub fn loaded(&self, load: WantedLoad, bytes: Vec<u8>) -> Result<bool, TableFilterError> {
+        match TableFilter::from_bytes(bytes, self.key_hash) {
+            Ok(filter) => self.loaded_filter(load, filter),
+            Err(error) => {
+                self.failed(load);
+                Err(error)
+            }
+        }
+    }
+
+    /// [`loaded`](Self::loaded) for a filter that the caller has opened, as RocksDB's blocks must
+    /// be.
+    ///
+    /// # Errors
+    ///
+    /// As [`loaded`](Self::loaded), for a filter of another hash too.
+    pub fn loaded_filter(
+        &self,
+        load: WantedLoad,
+        filter: impl Into<TableFilter>,
+    ) -> Result<bool, TableFilterError> {
+        match self.keep(&load.slot, filter.into(), Some(load.size)) {
+            Ok(is_kept) => Ok(is_kept),
+            Err(error) => {
+                self.failed(load);
+                Err(error)
+            }
+        }
+    }
+
+    /// The bytes of a wanted filter cannot be read: it is not wanted again for a minute, after each
+    /// further failure for twice as long, up to an hour.
+    pub fn failed(&self, load: WantedLoad) {
+        let inner = &mut *self.lock();
+        inner.counters.failed_loads += 1;
+        if let Some(index) = inner.index(&load.slot) {
+            inner.planner.failed(index);
+        }
+    }
+
+    /// Offers a filter that is in hand, as after a flush or a compaction, so that it need not be
+    /// loaded: it is kept if that is worth more than what it displaces. False if it is not.
+    ///
+    /// # Errors
+    ///
+    /// [`TableFilterError`] for a filter of another hash, or if there is no memory for the copy
+    /// that is kept.
+    pub fn offer(
+        &self,
+        slot: &FilterSlot,
+        filter: impl Into<TableFilter>,
+    ) -> Result<bool, TableFilterError> {
+        self.keep(slot, filter.into(), None)
+    }
+
+    /// `size`: what is wanted of it, `None` for an offer.
+    fn keep(
+        &self,
+        slot: &FilterSlot,
+        filter: TableFilter,
+        size: Option<ResidentSize>,
+    ) -> Result<bool, TableFilterError> {
+        let found = filter.key_hash();
+        if found != self.key_hash {
+            return Err(FormatError::HashMismatch { found, expected: self.key_hash }.into());
+        }
+        // Before the lock: whatever reads the blocks.
+        let filter = filter.into_own_memory()?;
+        let shape = shape(&filter);
+        let half = match (&filter, size) {
+            (TableFilter::Owned(filter), Some(ResidentSize::Half)) => filter.folded(2).ok(),
+            _ => None,
+        };
+        let inner = &mut *self.lock();
+        let Some(index) = inner.index(slot) else { return Ok(false) };
+        if inner.planner.describe(index, shape) {
+            slot.put(None);
+        }
+        let saves = filter.expected_false_positive_rate() < 1.0 && filter.memory_bytes() > 0;
+        let (filter, is_kept) = match (size, half) {
+            _ if !saves => (filter, false),
+            (Some(_), Some(half)) => {
+                (TableFilter::Owned(half), inner.planner.resize(index, ResidentSize::Half))
+            }
+            (Some(_), None) => (filter, inner.planner.resize(index, ResidentSize::Whole)),
+            (None, _) => match inner.planner.offer(index) {
+                Some(evicted) => {
+                    for other in evicted {
+                        inner.shrink(other, ResidentSize::None);
+                    }
+                    (filter, true)
+                }
+                None => (filter, false),
+            },
+        };
+        if is_kept {
+            match size {
+                Some(_) => inner.counters.loads += 1,
+                None => inner.counters.offered += 1,
+            }
+            slot.put(Some(filter));
+        }
+        Ok(is_kept)
+    }
+
+    /// Sets the budget, and evicts or folds at once what exceeds it. What a larger one makes worth
+    /// loading is wanted by the next tick.
+    pub fn set_budget(&self, bytes: u64) {
+        let inner = &mut *self.lock();
+        for (index, size) in inner.planner.set_budget(bytes) {
+            inner.shrink(index, size);
+        }
+        collect();
+    }
+
+    /// Absent lookups a second of every table, twelve bytes each: persist them, and give them back
+    /// after a restart by [`ResidentTable::with_absent_per_second`], so that the first tick loads
+    /// what was resident before.
+    pub fn statistics(&self) -> Vec<(u64, f32)> {
+        self.lock().planner.statistics().collect()
+    }
+
+    /// What is in memory, what it saves, and what more memory would.
+    pub fn snapshot(&self) -> ResidentSnapshot {
+        collect();
+        let inner = &*self.lock();
+        ResidentSnapshot::of(&inner.planner, inner.counters, self.pinned.load(Relaxed) as u64)
+    }
+}
+
+/// Frees what readers are done with: epochs advance one at a time, and what was replaced in one is
+/// freed two later.
+fn collect() {
+    for _ in 0..3 {
+        FilterPin::new().collect();
+    }
+}
+
+impl Debug for ResidentSet {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ResidentSet").field(&self.snapshot()).finish()
+    }
+}

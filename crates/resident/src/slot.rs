@@ -1,0 +1,271 @@
+//! What readers look up without a lock: the slot of a table, which counts the keys that it does not
+//! have.
+
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::fmt::{self, Debug, Formatter};
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+
+use blocked_bloom::{Bitmask, Filter};
+use blocked_bloom_lsm::TableFilter;
+
+use crate::cell::{EpochCell, FilterPin};
+
+/// One absent lookup in this many is counted on average, and stands for as many. Counting each
+/// would take 5 ns where several threads look up one table.
+pub(crate) const SAMPLE: u32 = 16;
+
+/// What a slot says about a key.
+///
+/// ```
+/// use blocked_bloom_resident::Answer;
+/// assert!(!Answer::Absent.must_read());
+/// assert!(Answer::Maybe.must_read() && Answer::NotResident.must_read());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// Certainly not in the table: read nothing.
+    Absent,
+    /// May be in the table. Call [`FilterSlot::found_nothing`] if the read finds nothing.
+    Maybe,
+    /// As `Maybe`, since no filter is in memory.
+    NotResident,
+}
+
+impl Answer {
+    /// Whether the table has to be read.
+    #[inline]
+    pub fn must_read(self) -> bool {
+        self != Answer::Absent
+    }
+}
+
+/// A filter in memory. Aligned, so that what a lookup reads of it is in one cache line.
+#[repr(align(64))]
+struct Held {
+    filter: TableFilter,
+    bytes: usize,
+    /// Bytes of this set that were evicted and that readers may still see.
+    pinned: Arc<AtomicUsize>,
+}
+
+impl Held {
+    /// The kind that nearly all slots hold is inlined, the others are not.
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        match &self.filter {
+            TableFilter::Owned(filter) => filter.contains_hash(hash),
+            other => contains_in_other(other, hash),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn contains_in_other(filter: &TableFilter, hash: u64) -> bool {
+    filter.contains_hash(hash)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It was added when the filter was taken out of its slot, which comes before every drop.
+        self.pinned.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// Where the filter of one table, or of one partition, is when it is in memory. An engine keeps it,
+/// in its `Arc`, in its table's object.
+///
+/// Readers look up without a lock, whatever the set does meanwhile.
+/// [`ResidentSet`](crate::ResidentSet) shows a whole get.
+///
+/// ```
+/// use blocked_bloom_resident::{Answer, FilterPin, ResidentOptions, ResidentSet, ResidentTable};
+/// let set = ResidentSet::new(ResidentOptions::new(1 << 20));
+/// let slot = set.add(ResidentTable::new(7, 1_000));
+/// assert_eq!(slot.query(&FilterPin::new(), 42), Answer::NotResident); // read the table
+/// slot.found_nothing();
+/// ```
+pub struct FilterSlot {
+    held: EpochCell<Held>,
+    absent: Counter,
+    is_loading: AtomicBool,
+    index: u32,
+    table: u64,
+    pinned: Arc<AtomicUsize>,
+}
+
+/// Absent lookups, divided by `SAMPLE`, wrapping; nobody resets it. In a cache line of its own:
+/// threads that write it do not take the slot's from those that read it.
+#[derive(Default)]
+#[repr(align(64))]
+struct Counter(AtomicU32);
+
+std::thread_local! {
+    /// Absent lookups of this thread until the next is counted.
+    static UNCOUNTED: Cell<u32> = const { Cell::new(1) };
+    /// State of a xorshift generator, never 0.
+    static STATE: Cell<u64> = const { Cell::new(0x9e37_79b9_7f4a_7c15) };
+}
+
+/// 1 to 31, 16 on average: a fixed step would miss tables that lookups visit in a fixed order.
+#[cold]
+fn next_step() -> u32 {
+    STATE.with(|state| {
+        let mut word = state.get();
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        state.set(word);
+        1 + (word >> 32) as u32 % (2 * SAMPLE - 1)
+    })
+}
+
+impl FilterSlot {
+    /// A slot without a filter, under the planner's index.
+    pub(crate) fn new(index: usize, table: u64, pinned: &Arc<AtomicUsize>) -> Self {
+        FilterSlot {
+            held: EpochCell::empty(),
+            absent: Counter::default(),
+            is_loading: AtomicBool::new(false),
+            index: index as u32,
+            table,
+            pinned: Arc::clone(pinned),
+        }
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// Absent lookups that were counted so far, divided by [`SAMPLE`], wrapping.
+    pub(crate) fn samples(&self) -> u32 {
+        self.absent.0.load(Relaxed)
+    }
+
+    /// Whether no load was under way; one is now.
+    pub(crate) fn begin_load(&self) -> bool {
+        !self.is_loading.swap(true, Relaxed)
+    }
+
+    pub(crate) fn end_load(&self) {
+        self.is_loading.store(false, Relaxed);
+    }
+
+    /// Whether the table may have the key with this hash. An absent key is counted: it is what the
+    /// filter is worth.
+    ///
+    /// Cost: some 2 ns more than [`TableFilter::contains_hash`], if everything is in a cache.
+    #[inline]
+    pub fn query(&self, pin: &FilterPin, hash: u64) -> Answer {
+        match self.held.get(pin) {
+            None => Answer::NotResident,
+            Some(held) if held.contains_hash(hash) => Answer::Maybe,
+            Some(_) => {
+                self.count_absent(1);
+                Answer::Absent
+            }
+        }
+    }
+
+    /// Looks up every hash: `hits` then has one bit per hash, 1 if the table may have the key; all
+    /// are 1 without a filter in memory.
+    pub fn query_hashes(&self, pin: &FilterPin, hashes: &[u64], hits: &mut Bitmask) {
+        match self.held.get(pin) {
+            None => hits.write(hashes.len(), |words| words.fill(u64::MAX)),
+            Some(held) => {
+                held.filter.contains_hashes(hashes, hits);
+                self.count_absent(hits.count_misses());
+            }
+        }
+    }
+
+    /// Prefetches what [`query`](Self::query) reads for this hash: call it for all tables of a get,
+    /// and then query them, if the filters are larger than the caches.
+    #[inline]
+    pub fn prefetch(&self, pin: &FilterPin, hash: u64) {
+        if let Some(held) = self.held.get(pin) {
+            held.filter.prefetch_hash(hash);
+        }
+    }
+
+    /// The filter, if it is in memory. Its answers count only if they are given to
+    /// [`count_absent`](Self::count_absent).
+    #[inline]
+    pub fn filter<'p>(&self, pin: &'p FilterPin) -> Option<&'p TableFilter> {
+        self.held.get(pin).map(|held| &held.filter)
+    }
+
+    /// Call it when the table was read after [`Answer::Maybe`] or [`Answer::NotResident`] and did
+    /// not have the key.
+    #[inline]
+    pub fn found_nothing(&self) {
+        self.count_absent(1);
+    }
+
+    /// Counts lookups of keys that the table does not have: [`found_nothing`](Self::found_nothing)
+    /// for a batch. One in 16 is counted, at random.
+    #[inline]
+    pub fn count_absent(&self, keys: usize) {
+        UNCOUNTED.with(|uncounted| {
+            let left = uncounted.get();
+            match u32::try_from(keys) {
+                Ok(keys) if keys < left => uncounted.set(left - keys),
+                _ => uncounted.set(self.count_samples(left, keys)),
+            }
+        });
+    }
+
+    /// Counts what was due after `left` and gives how many are left until the next.
+    #[cold]
+    fn count_samples(&self, left: u32, keys: usize) -> u32 {
+        let rest = keys - left as usize;
+        let (whole, rest) = (rest / SAMPLE as usize, (rest % SAMPLE as usize) as u32);
+        let (mut count, mut next) =
+            (1 + u32::try_from(whole).unwrap_or(1 << 30).min(1 << 30), next_step());
+        if next <= rest {
+            count += 1;
+            next += SAMPLE;
+        }
+        // No `fetch_add`, which waits for a line that another thread has: 4.7 ns a lookup where two
+        // threads look up the same tables, 3.2 without. Of two counts at the same moment one may be
+        // lost.
+        let counted = self.absent.0.load(Relaxed);
+        self.absent.0.store(counted.wrapping_add(count), Relaxed);
+        next - rest
+    }
+
+    /// The number by which the engine knows the table.
+    pub fn table(&self) -> u64 {
+        self.table
+    }
+
+    /// Takes out what it holds and puts a filter in, or none. One thread at a time: the set's lock,
+    /// or nobody else has the slot.
+    pub(crate) fn put(&self, filter: Option<TableFilter>) {
+        let pin = FilterPin::new();
+        if let Some(held) = self.held.get(&pin) {
+            self.pinned.fetch_add(held.bytes, Relaxed);
+        }
+        let held = filter.map(|filter| Held {
+            bytes: filter.memory_bytes() as usize,
+            filter,
+            pinned: Arc::clone(&self.pinned),
+        });
+        self.held.swap(held);
+    }
+}
+
+/// Nobody else has it, so that what it holds is freed as soon as pins allow.
+impl Drop for FilterSlot {
+    fn drop(&mut self) {
+        self.put(None);
+    }
+}
+
+impl Debug for FilterSlot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterSlot").field("table", &self.table).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! What an engine says of a table: how large its filter is and what it saves, and which tables it
+//! was compacted from.
+
+use blocked_bloom::Params;
+
+/// How much of a filter is in memory.
+///
+/// ```
+/// use blocked_bloom_resident::ResidentSize;
+/// assert!(ResidentSize::None < ResidentSize::Half && ResidentSize::Half < ResidentSize::Whole);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResidentSize {
+    /// Nothing.
+    #[default]
+    None,
+    /// The filter folded to half of its blocks: a tenth of the absent keys pass instead of a
+    /// hundredth.
+    Half,
+    /// All of it.
+    Whole,
+}
+
+/// What is known about the filter of a table, or about a partition of one, before it is loaded.
+///
+/// ```
+/// use blocked_bloom::{FilterOptions, Sizing};
+/// use blocked_bloom_resident::ResidentTable;
+/// let params = FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable().params(1_000_000)?;
+/// // One of 40 tables of its run, on a disk of which a read costs as much as the others'.
+/// let table = ResidentTable::new(17, params.stored_bytes())
+///     .with_params(&params)
+///     .with_run_share(1.0 / 40.0);
+/// assert_eq!(table.table(), 17);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResidentTable {
+    pub(crate) table: u64,
+    pub(crate) bytes: u64,
+    pub(crate) half_bytes: u64,
+    pub(crate) read_cost: f32,
+    pub(crate) rate: f32,
+    pub(crate) half_rate: f32,
+    pub(crate) run_share: f32,
+    pub(crate) absent_per_second: Option<f32>,
+}
+
+impl ResidentTable {
+    /// A filter of this many bytes, under a number by which the engine knows it. Its rate is taken
+    /// to be 1 %, and it is never folded, until it was loaded or [`with_params`](Self::with_params)
+    /// says otherwise.
+    pub fn new(table: u64, bytes: u64) -> Self {
+        ResidentTable {
+            table,
+            bytes: bytes.max(1),
+            half_bytes: 0,
+            read_cost: 1.0,
+            rate: 0.01,
+            half_rate: 1.0,
+            run_share: 0.0,
+            absent_per_second: None,
+        }
+    }
+
+    /// The filter's shape: its predicted rate, and if its number of blocks is even, that after
+    /// folding to half.
+    #[must_use]
+    pub fn with_params(self, params: &Params) -> Self {
+        let blocks = params.blocks();
+        let can_fold = blocks.is_multiple_of(2) && !params.is_pass_all();
+        // Half of the blocks have the load of all with twice the keys.
+        let folded = params.false_positive_rate_at(params.expected_items().saturating_mul(2));
+        let half_bytes = if can_fold { u64::from(blocks / 2) * 64 } else { 0 };
+        let rate = params.false_positive_rate() as f32;
+        ResidentTable { rate, half_rate: folded as f32, half_bytes, ..self }
+    }
+
+    /// What a read of the table costs, 1 by default: less for a table whose blocks are mostly in a
+    /// cache, more for one on slow storage. Negative costs and those that are no number count as 0.
+    #[must_use]
+    pub fn with_read_cost(self, reads: f64) -> Self {
+        ResidentTable { read_cost: (reads as f32).max(0.0), ..self }
+    }
+
+    /// The share of its run's keys that the table has, 0 to 1: what is expected of its lookups
+    /// until they are counted, since every run is looked up evenly over its keys as far as one
+    /// knows. A run is a sorted sequence of tables: a level, a tier, a table of level 0.
+    #[must_use]
+    pub fn with_run_share(self, share: f64) -> Self {
+        ResidentTable { run_share: (share as f32).clamp(0.0, 1.0), ..self }
+    }
+
+    /// Absent lookups a second, as [`statistics`](crate::ResidentPlanner::statistics) gave them
+    /// before a restart.
+    #[must_use]
+    pub fn with_absent_per_second(self, lookups: f32) -> Self {
+        ResidentTable { absent_per_second: Some(lookups.clamp(0.0, f32::MAX)), ..self }
+    }
+
+    /// As its filter turned out to be when it was opened: bytes, rate, and both after folding it to
+    /// half.
+    #[cfg(feature = "std")]
+    pub(crate) fn with_shape(self, bytes: u64, rate: f64, half: Option<(u64, f64)>) -> Self {
+        let (half_bytes, half_rate) = half.unwrap_or((0, 1.0));
+        let (rate, half_rate) = (rate as f32, half_rate as f32);
+        ResidentTable { bytes: bytes.max(1), rate, half_bytes, half_rate, ..self }
+    }
+
+    /// The number by which the engine knows it.
+    pub fn table(&self) -> u64 {
+        self.table
+    }
+
+    /// Bytes of the whole filter.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A table that went into a compaction, and how much of it came out in one new table.
+///
+/// ```
+/// use blocked_bloom_resident::MergeInput;
+/// // A quarter of the entries of this input, of run 3, are in the new table.
+/// let input = MergeInput { table: 0_usize, run: 3, share: 0.25 };
+/// # let _ = input;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MergeInput<T> {
+    /// The input: its index in a [`ResidentPlanner`](crate::ResidentPlanner), or its slot in a
+    /// `ResidentSet`.
+    pub table: T,
+    /// Which sorted run it was of: a lookup visits one table of a run.
+    pub run: u64,
+    /// The part of its keys, 0 to 1, that is in the range of the new table.
+    pub share: f64,
+}

@@ -1,0 +1,8 @@
+//! The tests of which filters are in memory: one binary, one module per area.
+
+#[path = "../../../../tests/suite/common/mod.rs"]
+mod common;
+
+mod planner;
+#[cfg(feature = "std")]
+mod set;

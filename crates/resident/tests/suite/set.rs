@@ -1,0 +1,498 @@
+//! The resident set: what is in memory, what readers see meanwhile, and what happens to damaged
+//! loads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_resident::{
+    Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
+    WantedLoad,
+};
+use blocked_bloom_ribbon::RibbonOptions;
+
+use crate::common::Random;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Filters of 128 blocks and more, some 7,000 keys, then have an even number of them.
+fn filters() -> FilterOptions {
+    FilterOptions::new(Sizing::BitsPerKey(10.0)).foldable()
+}
+
+fn hash(table: u64, key: u64) -> u64 {
+    filters().hasher().unwrap().hash((table << 32 | key).to_le_bytes())
+}
+
+fn filter(table: u64, keys: u64) -> BloomFilter {
+    let mut builder = filters().builder();
+    builder.extend((0..keys).map(|key| (table << 32 | key).to_le_bytes())).unwrap();
+    builder.finish().unwrap()
+}
+
+/// Filters of this many keys, stored, and the bytes of memory that one takes.
+fn stored(tables: u64, keys: u64) -> (Vec<Vec<u8>>, u64) {
+    let stored: Vec<Vec<u8>> = (0..tables).map(|table| filter(table, keys).to_bytes()).collect();
+    let bytes = stored[0].len() as u64 - 64;
+    (stored, bytes)
+}
+
+fn set(budget: u64) -> ResidentSet {
+    ResidentSet::new(ResidentOptions::new(budget).with_filters(&filters()))
+}
+
+fn add(set: &ResidentSet, table: u64, bytes: u64, absent: f32) -> Arc<FilterSlot> {
+    let known = ResidentTable::new(table, bytes);
+    set.add(if absent > 0.0 { known.with_absent_per_second(absent) } else { known })
+}
+
+fn load(set: &ResidentSet, stored: &[Vec<u8>]) -> usize {
+    let wanted = set.tick(SECOND);
+    let count = wanted.len();
+    for load in wanted {
+        let bytes = stored[load.table() as usize].clone();
+        set.loaded(load, bytes).unwrap();
+    }
+    count
+}
+
+fn answer(slot: &FilterSlot, hash: u64) -> Answer {
+    slot.query(&FilterPin::new(), hash)
+}
+
+fn is_resident(slot: &FilterSlot) -> bool {
+    slot.filter(&FilterPin::new()).is_some()
+}
+
+#[test]
+fn what_saves_most_is_loaded_and_answers() {
+    let (stored, bytes) = stored(40, 2_000);
+    let set = set(10 * bytes);
+    let slots: Vec<_> = (0..40).map(|table| add(&set, table, bytes, 0.0)).collect();
+    let mut random = Random(9);
+    for second in 0..30 {
+        for _ in 0..20_000 {
+            // Table t is looked up about 1 / (t + 1) as often.
+            let share = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+            let table = (40_f64.powf(share) - 1.0) as usize;
+            let pin = FilterPin::new();
+            let absent = hash(99, random.next() >> 32);
+            if slots[table].query(&pin, absent).must_read() {
+                slots[table].found_nothing();
+            }
+        }
+        load(&set, &stored);
+        assert!(set.snapshot().resident_bytes <= 10 * bytes, "in second {second}");
+    }
+    assert!(slots[..6].iter().all(|slot| is_resident(slot)));
+    assert!(!slots[30..].iter().any(|slot| is_resident(slot)));
+    let snapshot = set.snapshot();
+    assert!(snapshot.saved_reads > 0.65 * snapshot.savable_reads, "{snapshot}");
+    // 20,000 lookups a second were made, and one in 16 was counted.
+    assert!((19_000.0..21_000.0).contains(&(snapshot.savable_reads / 0.99)), "{snapshot}");
+    assert!(snapshot.saved_reads_per_mib > 0.0);
+    for (table, slot) in slots.iter().enumerate().filter(|(_, slot)| is_resident(slot)) {
+        for key in 0..2_000 {
+            assert_eq!(answer(slot, hash(table as u64, key)), Answer::Maybe);
+        }
+        let absent = (0..2_000).filter(|&key| answer(slot, hash(77, key)) == Answer::Absent);
+        assert!(absent.count() > 1_600);
+    }
+}
+
+/// Fails if bytes are counted twice, or those of evicted and removed filters are not given back.
+#[test]
+fn resident_bytes_are_those_of_the_filters_in_memory() {
+    let (stored, bytes) = stored(20, 8_000);
+    let set = set(20 * bytes);
+    let slots: Vec<_> = (0..20).map(|table| add(&set, table, 1, 100.0 + table as f32)).collect();
+    let in_memory = || -> u64 {
+        let pin = FilterPin::new();
+        slots.iter().filter_map(|slot| slot.filter(&pin)).map(TableFilter::memory_bytes).sum()
+    };
+    let mut random = Random(2);
+    for round in 0..200 {
+        set.set_budget(bytes / 2 + random.next() % (12 * bytes));
+        load(&set, &stored);
+        let offered = (random.next() % 20) as usize;
+        set.offer(&slots[offered], filter(offered as u64, 8_000)).unwrap();
+        let snapshot = set.snapshot();
+        assert_eq!(snapshot.resident_bytes, in_memory(), "in round {round}");
+        assert!(snapshot.resident_bytes <= snapshot.budget);
+    }
+    let snapshot = set.snapshot();
+    assert!(snapshot.loads > 20 && snapshot.evictions > 20 && snapshot.folds > 0, "{snapshot}");
+    for slot in &slots {
+        set.remove(slot);
+        set.remove(slot); // again changes nothing
+    }
+    let snapshot = set.snapshot();
+    assert_eq!((snapshot.tables, snapshot.resident, snapshot.resident_bytes), (0, 0, 0));
+    assert!(!slots.iter().any(|slot| is_resident(slot)));
+}
+
+/// A folded filter answers as the filter of half the blocks, and takes half the memory.
+#[test]
+fn a_filter_is_folded_when_memory_is_short_and_loaded_when_it_is_not() {
+    let (stored, bytes) = stored(2, 8_000);
+    let set = set(2 * bytes);
+    let slots: Vec<_> = (0..2).map(|table| add(&set, table, bytes, 1_000.0)).collect();
+    assert_eq!(load(&set, &stored), 2);
+    assert_eq!(set.snapshot().folded, 0);
+    set.set_budget(bytes);
+    let snapshot = set.snapshot();
+    assert_eq!((snapshot.resident, snapshot.folded, snapshot.resident_bytes), (2, 2, bytes));
+    for (table, slot) in slots.iter().enumerate() {
+        let table = table as u64;
+        let half = filter(table, 8_000).folded(2).unwrap();
+        for key in 0..16_000 {
+            let expected = half.contains_hash(hash(table, key));
+            assert_eq!(answer(slot, hash(table, key)).must_read(), expected);
+        }
+    }
+    set.set_budget(2 * bytes);
+    assert_eq!(load(&set, &stored), 2);
+    assert_eq!(set.snapshot().folded, 0);
+    assert_eq!(set.snapshot().resident_bytes, 2 * bytes);
+}
+
+/// Bytes that a reader can still see are reported apart, and freed once it cannot.
+#[test]
+fn pinned_bytes_are_freed_after_the_reader() {
+    let (stored, bytes) = stored(1, 3_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    assert_eq!(load(&set, &stored), 1);
+    let pin = FilterPin::new();
+    let held = slot.filter(&pin).unwrap();
+    set.set_budget(0);
+    let snapshot = set.snapshot();
+    assert_eq!((snapshot.resident_bytes, snapshot.pinned_bytes), (0, bytes));
+    assert_eq!(answer(&slot, hash(0, 1)), Answer::NotResident);
+    // Still whole: a freed filter that is read shows under AddressSanitizer.
+    assert!((0..3_000).all(|key| held.contains_hash(hash(0, key))));
+    drop(pin);
+    // Other tests' threads pin too, and hold epochs back for a moment.
+    let freed = (0..2_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        set.snapshot().pinned_bytes == 0
+    });
+    assert!(freed, "{}", set.snapshot());
+}
+
+#[test]
+fn a_dropped_slot_frees_its_filter() {
+    let (stored, bytes) = stored(1, 3_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    load(&set, &stored);
+    set.remove(&slot);
+    drop(slot);
+    let freed = (0..2_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        set.snapshot().pinned_bytes == 0
+    });
+    assert!(freed);
+}
+
+/// The error is counted, the table answers "maybe", and the filter is not wanted again at once.
+#[test]
+fn damaged_loads_are_counted_and_not_wanted_again_at_once() {
+    let (stored, bytes) = stored(1, 2_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    let mut asked = Vec::new();
+    for second in 1..=200_u64 {
+        slot.count_absent(1_000);
+        for load in set.tick(SECOND) {
+            asked.push(second);
+            let mut damaged = stored[0].clone();
+            damaged[100] ^= 4;
+            let error = set.loaded(load, damaged).unwrap_err();
+            assert!(matches!(error, TableFilterError::Bloom(FormatError::Header(_))), "{error}");
+        }
+        assert_eq!(answer(&slot, hash(0, 1)), Answer::NotResident);
+    }
+    assert_eq!(asked, [1, 61, 181]);
+    let snapshot = set.snapshot();
+    assert_eq!((snapshot.failed_loads, snapshot.loads, snapshot.resident_bytes), (3, 0, 0));
+    // Repaired, it is loaded at the next time.
+    let mut is_loaded = false;
+    for _ in 0..300 {
+        slot.count_absent(1_000);
+        for load in set.tick(SECOND) {
+            is_loaded = set.loaded(load, stored[0].clone()).unwrap();
+        }
+    }
+    assert!(is_loaded && answer(&slot, hash(0, 1)) == Answer::Maybe);
+}
+
+#[test]
+fn loads_that_cannot_be_read_or_have_another_seed_fail() {
+    let (stored, bytes) = stored(2, 2_000);
+    let set = set(2 * bytes);
+    let slots: Vec<_> = (0..2).map(|table| add(&set, table, bytes, 1_000.0)).collect();
+    let mut wanted = set.tick(SECOND).into_iter();
+    set.failed(wanted.next().unwrap());
+    let other = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(100).unwrap();
+    let error = set.loaded(wanted.next().unwrap(), other.to_bytes()).unwrap_err();
+    assert!(matches!(error, TableFilterError::Bloom(FormatError::HashMismatch { .. })));
+    assert!(set.offer(&slots[0], other).is_err());
+    assert_eq!(set.snapshot().failed_loads, 2);
+    assert!(set.tick(SECOND).is_empty());
+    assert!(
+        set.offer(
+            &slots[1],
+            TableFilter::from_bytes(stored[1].clone(), KeyHash::default()).unwrap()
+        )
+        .unwrap()
+    );
+}
+
+/// A load that is under way is not wanted twice; one that was dropped is wanted again.
+#[test]
+fn a_load_is_wanted_once_until_it_is_answered() {
+    let (stored, bytes) = stored(1, 2_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    let wanted: Vec<WantedLoad> = set.tick(SECOND);
+    assert_eq!((wanted.len(), wanted[0].table(), wanted[0].bytes()), (1, 0, bytes));
+    assert!(set.tick(SECOND).is_empty());
+    assert_eq!(set.snapshot().wanted_bytes, bytes);
+    drop(wanted);
+    let again = set.tick(SECOND).pop().unwrap();
+    // Removed while it was read: not kept.
+    set.remove(&slot);
+    assert_eq!(set.loaded(again, stored[0].clone()), Ok(false));
+    assert_eq!(set.snapshot().resident_bytes, 0);
+}
+
+/// A load that comes when the budget has no room any more is not kept.
+#[test]
+fn a_late_load_does_not_exceed_the_budget() {
+    let (stored, bytes) = stored(1, 2_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    let wanted = set.tick(SECOND).pop().unwrap();
+    set.set_budget(bytes - 1);
+    assert_eq!(set.loaded(wanted, stored[0].clone()), Ok(false));
+    assert!(!is_resident(&slot));
+}
+
+/// Another filter for a table that has one takes its place, or is not kept; then the table has
+/// none.
+#[test]
+fn an_offer_takes_the_place_of_the_table_s_other_filter() {
+    let set = set(20_000);
+    let slot = add(&set, 0, 1, 1_000.0);
+    assert_eq!(set.offer(&slot, filter(0, 8_000)), Ok(true));
+    let small = set.snapshot().resident_bytes;
+    assert_eq!(set.offer(&slot, filter(1, 10_000)), Ok(true));
+    assert!(set.snapshot().resident_bytes > small);
+    assert_eq!(answer(&slot, hash(1, 9_999)), Answer::Maybe);
+    assert_eq!(set.offer(&slot, filter(2, 100_000)), Ok(false));
+    assert_eq!(set.snapshot().resident_bytes, 0);
+    assert!(!is_resident(&slot));
+}
+
+/// A filter that saves nothing is not kept: pass-all, none, an index of partitions.
+#[test]
+fn filters_that_say_maybe_are_not_kept() {
+    let set = set(1 << 20);
+    let slot = add(&set, 0, 1_000, 1_000.0);
+    let pass_all = BloomFilter::pass_all(KeyHash::default()).to_bytes();
+    for bytes in [pass_all, Vec::new()] {
+        if let Some(load) = set.tick(SECOND).pop() {
+            assert_eq!(set.loaded(load, bytes), Ok(false));
+        }
+    }
+    assert!(!is_resident(&slot));
+    assert!(set.tick(SECOND).is_empty());
+    assert_eq!(set.snapshot().failed_loads, 0);
+}
+
+#[test]
+fn ribbon_filters_are_resident_too() {
+    let mut builder = RibbonOptions::for_filters(&filters()).builder();
+    builder.extend((0..2_000_u64).map(u64::to_le_bytes)).unwrap();
+    let bytes = builder.finish().unwrap().as_bytes().to_vec();
+    let set = set(1 << 20);
+    let slot = add(&set, 0, bytes.len() as u64, 1_000.0);
+    let load = set.tick(SECOND).pop().unwrap();
+    assert_eq!(set.loaded(load, bytes.clone()), Ok(true));
+    assert!((0..2_000).all(|key| answer(&slot, hash(0, key)) == Answer::Maybe));
+    assert!(
+        answer(&slot, hash(1, 1)) == Answer::Absent || answer(&slot, hash(1, 2)) == Answer::Absent
+    );
+    assert_eq!(set.snapshot().resident_bytes, bytes.len() as u64);
+}
+
+#[test]
+fn blocks_of_rocksdb_are_resident_too() {
+    use blocked_bloom_formats::rocksdb::{FilterBlockBuilder, KEY_HASH, hash_key};
+    let mut builder = FilterBlockBuilder::new(10.0).unwrap();
+    builder.extend((0..2_000_u64).map(u64::to_le_bytes));
+    let block = builder.finish().unwrap();
+    let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_key_hash(KEY_HASH));
+    let slot = add(&set, 0, block.len() as u64, 1_000.0);
+    let load = set.tick(SECOND).pop().unwrap();
+    let filter = TableFilter::from_rocksdb_block(block).unwrap();
+    assert_eq!(set.loaded_filter(load, filter), Ok(true));
+    let key = |key: u64| hash_key(key.to_le_bytes());
+    assert!((0..2_000).all(|i| answer(&slot, key(i)) == Answer::Maybe));
+    assert!((2_000..4_000).filter(|&i| answer(&slot, key(i)) == Answer::Absent).count() > 1_900);
+}
+
+/// Fails if a compaction loses what its inputs were looked up.
+#[test]
+fn tables_of_a_compaction_take_the_place_of_their_inputs() {
+    let (stored, bytes) = stored(4, 2_000);
+    let set = set(2 * bytes);
+    let slots: Vec<_> = (0..2).map(|table| add(&set, table, bytes, 500.0)).collect();
+    let others: Vec<_> = (2..4).map(|table| add(&set, table, bytes, 100.0)).collect();
+    load(&set, &stored);
+    assert!(slots.iter().all(|slot| is_resident(slot)));
+    let inputs: Vec<_> =
+        slots.iter().map(|slot| MergeInput { table: &**slot, run: 1, share: 1.0 }).collect();
+    // What was looked up since the last tick counts for the new table.
+    slots.iter().for_each(|slot| slot.count_absent(160_000));
+    let table = ResidentTable::new(9, 2 * bytes);
+    let merged = set.add_merged(table, &inputs);
+    slots.iter().for_each(|slot| set.remove(slot));
+    assert_eq!(set.offer(&merged, filter(9, 4_000)), Ok(true));
+    assert!(is_resident(&merged) && !others.iter().any(|slot| is_resident(slot)));
+    set.tick(SECOND);
+    let rate = set.statistics().into_iter().find(|&(table, _)| table == 9).unwrap().1;
+    assert!(rate > 3_000.0, "{rate}: 1,000 a second, and 320,000 in the last");
+    assert!(is_resident(&merged));
+}
+
+#[test]
+fn after_a_restart_statistics_decide() {
+    let (stored, bytes) = stored(8, 2_000);
+    let before = set(2 * bytes);
+    let slots: Vec<_> = (0..8).map(|table| add(&before, table, bytes, 0.0)).collect();
+    for _ in 0..20 {
+        for (table, slot) in slots.iter().enumerate() {
+            slot.count_absent(if table == 3 || table == 5 { 10_000 } else { 10 });
+        }
+        load(&before, &stored);
+    }
+    let statistics = before.statistics();
+    assert_eq!(statistics.len(), 8);
+    let after = set(2 * bytes);
+    let slots: Vec<_> =
+        statistics.iter().map(|&(table, absent)| add(&after, table, bytes, absent)).collect();
+    load(&after, &stored);
+    let resident: Vec<usize> = (0..8).filter(|&table| is_resident(&slots[table])).collect();
+    assert_eq!(resident, [3, 5]);
+}
+
+/// Batches answer as single lookups, and count as many absent keys.
+#[test]
+fn batches_answer_and_count_as_single_lookups() {
+    let (stored, bytes) = stored(1, 2_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    let hashes: Vec<u64> = (0..4_000).map(|key| hash(0, key)).collect();
+    let mut hits = Bitmask::new();
+    slot.query_hashes(&FilterPin::new(), &hashes, &mut hits);
+    assert_eq!(hits.count_hits(), 4_000);
+    load(&set, &stored);
+    let pin = FilterPin::new();
+    slot.prefetch(&pin, hashes[0]);
+    for _ in 0..1_000 {
+        slot.query_hashes(&pin, &hashes, &mut hits);
+    }
+    for (&hash, is_hit) in hashes.iter().zip(hits.iter()) {
+        assert_eq!(slot.query(&pin, hash).must_read(), is_hit);
+    }
+    let absent = hits.count_misses() as f64 * 1_001.0;
+    drop(pin);
+    // The mean of a second of this and of a minute's window of 1,000.
+    set.tick(SECOND);
+    let window = 60.0 / std::f64::consts::LN_2 + 1.0;
+    let mean = 1_000.0 + (absent - 1_000.0) / (window + 1.0);
+    let counted = f64::from(set.statistics()[0].1);
+    assert!((0.97..1.03).contains(&(counted / mean)), "{counted} for {mean}");
+}
+
+#[test]
+fn a_snapshot_prints_each_figure() {
+    let text = set(1_000).snapshot().to_string();
+    for line in [
+        "bloom.filter.resident : 0\n",
+        "bloom.filter.resident.budget.bytes : 1000\n",
+        "bloom.filter.resident.pinned.bytes : 0\n",
+        "bloom.filter.load.failed COUNT : 0\n",
+        "bloom.filter.saved.reads.per.second.per.MiB : 0.000\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(text.lines().count(), 16);
+}
+
+/// 10^8 lookups, of keys that are there in every other, while another thread loads, folds, evicts,
+/// removes and adds. A key that is there is never "absent"; a filter that was freed shows as
+/// garbage, and under AddressSanitizer as an error.
+#[test]
+fn a_hundred_million_lookups_beside_an_evictor() {
+    const TABLES: u64 = 16;
+    const READERS: u64 = 2;
+    // Under AddressSanitizer, some ten times as slow, fewer will do.
+    let lookups = std::env::var("RESIDENT_LOOKUPS").map_or(100_000_000, |n| n.parse().unwrap());
+    let (stored, bytes) = stored(TABLES, 8_000);
+    let set = set(6 * bytes);
+    let slots: Vec<_> = (0..TABLES).map(|table| add(&set, table, bytes, 100.0)).collect();
+    // The keys of each table, and as many others.
+    let hashes: Vec<Vec<u64>> =
+        (0..TABLES).map(|table| (0..16_000).map(|key| hash(table, key)).collect()).collect();
+    let done = AtomicBool::new(false);
+    let answered = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for reader in 0..READERS {
+            let (slots, hashes, answered) = (&slots, &hashes, &answered);
+            scope.spawn(move || {
+                let (mut made, mut by_filter) = (reader, 0);
+                while made < lookups / READERS {
+                    let pin = FilterPin::new();
+                    for _ in 0..8 {
+                        made += 1;
+                        let table = (made % TABLES) as usize;
+                        let key = (made.wrapping_mul(0x9e37_79b9) >> 7) as usize % 16_000;
+                        match slots[table].query(&pin, hashes[table][key]) {
+                            Answer::Absent => assert!(key >= 8_000, "table {table}, key {key}"),
+                            Answer::Maybe => by_filter += 1,
+                            Answer::NotResident => {
+                                if key >= 8_000 {
+                                    slots[table].found_nothing();
+                                }
+                            }
+                        }
+                    }
+                }
+                answered.fetch_add(by_filter, Relaxed);
+            });
+        }
+        let (set, done, stored) = (&set, &done, &stored);
+        let evictor = scope.spawn(move || {
+            let mut round = 0;
+            while !done.load(Relaxed) {
+                round += 1;
+                set.set_budget((1 + round * 5 % 7) * bytes);
+                load(set, stored);
+                assert!(set.snapshot().resident_bytes <= set.snapshot().budget);
+            }
+        });
+        // The scope waits for the readers; this waits for them to tell the evictor.
+        while answered.load(Relaxed) == 0 && !evictor.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        done.store(true, Relaxed);
+    });
+    let snapshot = set.snapshot();
+    assert!(snapshot.evictions > 50 && snapshot.folds > 0, "{snapshot}");
+    assert!(answered.load(Relaxed) > lookups / 20, "{} by a filter", answered.load(Relaxed));
+}

@@ -1,0 +1,295 @@
+//! The kernels: one table of functions per instruction set, fastest first, and a handle to one of
+//! them.
+//!
+//! A kernel decides speed, never an answer: all give the bits of [`crate::probe`]. Adding an
+//! instruction set takes one file, or folder, with a `const TABLE` that starts from `scalar::TABLE`
+//! and replaces what it accelerates, and one line in [`KERNELS`]. The checks that make the `unsafe`
+//! functions safe to call are here.
+
+// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+#![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind this dispatch table")]
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod cache;
+mod driver;
+// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
+// provide for.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
+#[cfg(feature = "portable")]
+mod portable;
+mod prefetch;
+mod scalar;
+mod table;
+
+use self::table::Table;
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+use crate::probe;
+use crate::probe::{Block, MAX_PROBES};
+
+pub use cache::PREFETCH_VARIABLE;
+pub(crate) use prefetch::{Prefetch, prefetch_block};
+pub use prefetch::{PrefetchAhead, prefetch};
+pub(crate) use table::Tile;
+
+/// Hashes that are prefetched and tested together: those of a word of answers.
+pub(crate) const GROUP: usize = 64;
+
+/// Hashes of a batch that are prefetched before the first is tested. 64 instead of 128 took 1.0 to
+/// 1.3 of the time, 256 the same (Zen 4).
+const AHEAD: usize = 2 * GROUP;
+
+/// Fastest first; the last is always supported.
+static KERNELS: &[Table] = &[
+    #[cfg(target_arch = "x86_64")]
+    avx512::TABLE,
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    avx2::TABLE,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    neon::TABLE,
+    #[cfg(feature = "portable")]
+    portable::TABLE,
+    scalar::TABLE,
+];
+
+/// Environment variable that names the kernel of a whole process, to rule out a suspect:
+/// `BLOCKED_BLOOM_KERNEL=scalar`. The name of a kernel that this CPU cannot run is ignored; answers
+/// never depend on it. Lookups of single keys are inlined, and not affected, in programs that are
+/// compiled for a CPU with AVX2 or AVX-512.
+pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
+
+/// Which instructions a [`Kernel`] uses. Further ones may be added.
+///
+/// ```
+/// use blocked_bloom::{InstructionSet, Kernel};
+/// let has_avx2 = Kernel::supported().any(|kernel| kernel.instructions() == InstructionSet::Avx2);
+/// # _ = has_avx2;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InstructionSet {
+    /// AVX2, BMI2, GFNI, and of AVX-512 F, BW, DQ, VL, VBMI and VBMI2. The kernel's name is
+    /// `avx512`.
+    Avx512,
+    /// AVX2: `avx2`.
+    Avx2,
+    /// NEON of little-endian aarch64: `neon`.
+    Neon,
+    /// What the crate `wide` makes of portable code: `portable`.
+    Portable,
+    /// Plain Rust: `scalar`.
+    Scalar,
+}
+
+/// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if
+/// detection found its [`instructions`](Self::instructions), on which `unsafe` code of other
+/// packages may rely.
+///
+/// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for
+/// ruling out a suspect: the answers are the same.
+///
+/// ```
+/// use blocked_bloom::Kernel;
+/// for kernel in Kernel::supported() {
+///     println!("{}", kernel.name());
+/// }
+/// assert_eq!(Kernel::supported().last().unwrap().name(), "scalar");
+/// ```
+#[derive(Clone, Copy)]
+pub struct Kernel(&'static Table);
+
+impl Kernel {
+    /// The kernels this CPU can run, fastest first. The last is always `scalar`.
+    pub fn supported() -> impl Iterator<Item = Kernel> {
+        KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
+    }
+
+    /// The instruction set. That there is a `Kernel` of it proves that this CPU has the
+    /// instructions.
+    #[inline]
+    pub fn instructions(self) -> InstructionSet {
+        self.0.instructions
+    }
+
+    /// The kernel's name, for people: `avx512`, `avx2`, `neon`, `portable` or `scalar`.
+    pub fn name(self) -> &'static str {
+        match self.instructions() {
+            InstructionSet::Avx512 => "avx512",
+            InstructionSet::Avx2 => "avx2",
+            InstructionSet::Neon => "neon",
+            InstructionSet::Portable => "portable",
+            InstructionSet::Scalar => "scalar",
+        }
+    }
+
+    /// Filters up to this many bytes fit the cache, and are looked up and filled without
+    /// prefetching: three quarters of the CPU's second-level cache (half of one up to 512 KiB), or
+    /// what the environment variable [`PREFETCH_VARIABLE`] says. The same for all kernels. For
+    /// packages with kernels of their own.
+    pub fn prefetch_threshold(self) -> usize {
+        cache::fits()
+    }
+
+    /// Prefetches and tests every hash; bit `i % 64` of `hits[i / 64]` answers for hash `i`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no block or more than 2^32 - 1, if `probes` is not 1 to 30, or if `hits` is not
+    /// one word per 64 hashes: bugs of this crate, not inputs.
+    #[inline]
+    pub(crate) fn look_up(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        assert!((1..=MAX_PROBES).contains(&probes));
+        assert_eq!(hits.len(), hashes.len().div_ceil(64));
+        // Inlined into the caller, with nothing else beside this one call: with a test of a single
+        // key beside it, calls of 2 to 16 keys took a fifth longer.
+        match hits {
+            [word]
+                if hashes.len() <= self.0.overlapped
+                    || cache::is_known_to_fit(size_of_val(blocks)) =>
+            {
+                // SAFETY: a `Kernel` is only made by `supported`, after detection; the number of
+                // blocks and of probes is asserted above, and one word is for 1 to 64 hashes.
+                *word = unsafe { (self.0.group)(blocks, probes, hashes) }
+            }
+            // SAFETY: all of it is asserted above.
+            _ => unsafe { self.look_up_any(blocks, probes, hashes, hits) },
+        }
+    }
+
+    /// Not inlined, so that calls of few keys are short: three nanoseconds of each (Zen 5).
+    ///
+    /// # Safety
+    ///
+    /// `1 <= blocks.len() < 2^32`, `1 <= probes <= 30`, and `hits` is one word per 64 hashes.
+    #[inline(never)]
+    unsafe fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
+        let Some(prefetch) = Prefetch::of_groups(blocks, hashes.len()) else {
+            let prefetch = Prefetch::of(blocks);
+            // SAFETY: a `Kernel` is only made by `supported`, after detection; the caller promises
+            // the rest.
+            return unsafe { (self.0.batch)(blocks, prefetch, probes, hashes, hits) };
+        };
+        prefetch.prefetch(blocks, &hashes[..hashes.len().min(AHEAD)]);
+        for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
+            let later = &hashes[hashes.len().min(i * GROUP + AHEAD)..];
+            prefetch.prefetch(blocks, &later[..later.len().min(GROUP)]);
+            // SAFETY: as above, and `chunks` gives groups of 1 to 64 hashes.
+            *word = unsafe { (self.0.group)(blocks, probes, group) };
+        }
+    }
+
+    /// Tests a group, 1 to 64 hashes, whose blocks were prefetched or are in the cache: a bit for
+    /// each.
+    ///
+    /// # Panics
+    ///
+    /// As [`look_up`](Self::look_up).
+    #[inline]
+    pub(crate) fn test_group(self, blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
+        assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
+        assert!((1..=MAX_PROBES).contains(&probes) && (1..=GROUP).contains(&hashes.len()));
+        // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted
+        // above.
+        unsafe { (self.0.group)(blocks, probes, hashes) }
+    }
+
+    /// Whether the hash's block, `line`, has all its bits.
+    ///
+    /// A crate that is compiled for a CPU with AVX2 or AVX-512 inlines their test, whatever the
+    /// kernel, in half the time of a call. Otherwise this is a call by pointer on x86, for all
+    /// kernels: a branch to the scalar test, inlined beside the call, made the call a fifth slower,
+    /// by the registers saved around it. On other machines no kernel has a faster test than the
+    /// scalar one, which is inlined.
+    #[inline]
+    pub(crate) fn contains_one(self, line: &Block, probes: u32, hash: u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if cfg!(all(
+            target_feature = "avx512dq",
+            target_feature = "avx512vl",
+            target_feature = "avx512vbmi2",
+            target_feature = "bmi2"
+        )) {
+            // SAFETY: the crate is compiled for these features, which is all that `one` needs.
+            return unsafe { avx512::one(line, probes, hash) };
+        }
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        return match cfg!(target_feature = "avx2") {
+            // SAFETY: the crate is compiled for AVX2, which is all that `one` needs.
+            true => unsafe { avx2::one(line, probes, hash) },
+            // SAFETY: `one` needs the CPU's features alone. `self.0` is a table of `KERNELS` whose
+            // `is_supported` was true, or the scalar one, which needs none: no other `Kernel` is
+            // made.
+            false => unsafe { (self.0.one)(line, probes, hash) },
+        };
+        #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+        probe::contains(line, hash, probes)
+    }
+
+    /// Sets the bits of every hash, all of which must belong to the tile. Unless `new` is empty,
+    /// bit `i % 64` of `new[i / 64]` then says whether hash `i` set one that was not set; bits past
+    /// the last hash are zero.
+    ///
+    /// # Panics
+    ///
+    /// If `probes` is not 1 to 30, a hash's block is not in the tile, or `new` is neither empty nor
+    /// one word per 64 hashes: bugs of this crate, not inputs.
+    pub(crate) fn insert_into(self, tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]) {
+        assert!((1..=MAX_PROBES).contains(&probes));
+        assert!(new.is_empty() || new.len() == hashes.len().div_ceil(64));
+        // SAFETY: a `Kernel` is only made by `supported`, after detection, and the number of probes
+        // is asserted above; each `insert` checks where it writes.
+        unsafe { (self.0.insert)(tile, probes, hashes, new) }
+    }
+}
+
+impl Default for Kernel {
+    /// The fastest kernel this CPU can run, unless the environment variable [`KERNEL_VARIABLE`]
+    /// names another that it can run (with the feature `std`). Decided once per process.
+    fn default() -> Self {
+        #[cfg(feature = "std")]
+        {
+            static CHOSEN: std::sync::OnceLock<Kernel> = std::sync::OnceLock::new();
+            *CHOSEN.get_or_init(|| choose(std::env::var(KERNEL_VARIABLE).ok().as_deref()))
+        }
+        #[cfg(not(feature = "std"))]
+        choose(None)
+    }
+}
+
+fn choose(name: Option<&str>) -> Kernel {
+    let named = Kernel::supported().find(|kernel| Some(kernel.name()) == name);
+    named.or_else(|| Kernel::supported().next()).unwrap_or(Kernel(&scalar::TABLE))
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.instructions() == other.instructions()
+    }
+}
+
+impl Eq for Kernel {}
+
+/// The name.
+impl core::fmt::Display for Kernel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl core::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Kernel({})", self.name())
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/kernel.rs"]
+mod tests;
+
+#[cfg(all(test, feature = "std"))]
+#[path = "../tests/unit/loops.rs"]
+mod loop_tests;
