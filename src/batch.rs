@@ -55,19 +55,23 @@ pub fn look_up_keys<K>(
     match prefetch {
         None => look_up(keys, words, hash, None::<fn(&[u64])>, contains),
         Some(prefetch) => {
-            let hash = |key: &K| {
-                let hash = hash(key);
-                prefetch(hash);
-                hash
-            };
             if words.len() <= 1 {
+                let hash = move |key: &K| {
+                    let hash = hash(key);
+                    prefetch(hash);
+                    hash
+                };
                 look_up(keys, words, hash, None::<fn(&[u64])>, contains);
                 return Ok(());
             }
             // If a key panics when it is read, what is left says "maybe".
             bitmask::fill_with_hits(words, keys.len());
-            let load = |keys: &[K], group: &mut [u64]| {
-                group.iter_mut().zip(keys).for_each(|(to, key)| *to = hash(key));
+            // What it holds is moved: it then stays in registers while hashes are written.
+            let load = move |keys: &[K], group: &mut [u64]| {
+                for (to, key) in group.iter_mut().zip(keys) {
+                    *to = hash(key);
+                    prefetch(*to);
+                }
             };
             look_up_ahead(keys, words, load, contains);
         }
@@ -86,7 +90,11 @@ pub(crate) fn look_up<K>(
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
     // If a key panics when it is read, what is left says "maybe".
-    bitmask::fill_with_hits(words, keys.len());
+    if let [word] = &mut *words {
+        *word = bitmask::used(keys.len(), 0);
+    } else {
+        bitmask::fill_with_hits(words, keys.len());
+    }
     match (words, prefetch) {
         ([], _) => {}
         (words @ [_], prefetch) => {
