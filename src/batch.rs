@@ -39,7 +39,8 @@ pub fn look_up_keys<K>(
         Some(prefetch) if words.len() > 1 => {
             // If a key panics when it is read, what is left says "maybe".
             bitmask::fill_with_hits(words, keys.len());
-            let load = |keys: &[K], group: &mut [u64]| {
+            // What it holds is moved, and so stays in registers while hashes are written.
+            let load = move |keys: &[K], group: &mut [u64]| {
                 for (to, key) in group.iter_mut().zip(keys) {
                     *to = hash(key);
                     prefetch(*to);
@@ -48,7 +49,7 @@ pub fn look_up_keys<K>(
             look_up_ahead(keys, words, load, contains);
         }
         prefetch => {
-            let hash = |key: &K| {
+            let hash = move |key: &K| {
                 let hash = hash(key);
                 prefetch.iter().for_each(|prefetch| prefetch(hash));
                 hash
@@ -70,7 +71,11 @@ pub(crate) fn look_up<K>(
     contains: impl Fn(&[u64], &mut [u64]),
 ) {
     // If a key panics when it is read, what is left says "maybe".
-    bitmask::fill_with_hits(words, keys.len());
+    if let [word] = &mut *words {
+        *word = bitmask::used(keys.len(), 0);
+    } else {
+        bitmask::fill_with_hits(words, keys.len());
+    }
     match (words, prefetch) {
         ([], _) => {}
         (words @ [_], prefetch) => {

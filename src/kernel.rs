@@ -129,6 +129,7 @@ impl Kernel {
     /// prefetching: three quarters of the CPU's second-level cache (half of one up to 512 KiB), or
     /// what the environment variable [`PREFETCH_VARIABLE`] says. The same for all kernels. For
     /// packages with kernels of their own.
+    #[inline]
     pub fn prefetch_threshold(self) -> usize {
         cache::fits()
     }

@@ -66,22 +66,35 @@ pub enum FilterKind {
 #[derive(Clone, Copy)]
 enum Reader<D> {
     /// FastLocalBloom has the core's probe scheme.
-    Kernels(BloomFilter<Bits<D>>),
+    Kernels(BloomFilter<Blocks<D>>),
     Ribbon(RibbonBlock<D>),
     Scalar(Lines<Bits<D>>),
     Maybe(Stored<D>),
     Absent(Stored<D>),
 }
 
-/// The bits of a block: what is before its trailer.
+/// A block of FastLocalBloom.
 #[derive(Clone, Copy)]
-struct Bits<D>(Stored<D>);
+struct Blocks<D> {
+    block: Stored<D>,
+    /// How many there are: kept, since found from the length it delays the address of the hash's
+    /// block, which waits for it.
+    count: u32,
+}
 
-impl<D: AsRef<[u8]>> AsRef<[Block]> for Bits<D> {
+impl<D: AsRef<[u8]>> Blocks<D> {
+    /// `None` if the owner of the bytes lends fewer or more than at first.
+    #[inline]
+    fn get(&self) -> Option<&[Block]> {
+        self.block.bytes()?.as_chunks().0.get(..self.count as usize)
+    }
+}
+
+impl<D: AsRef<[u8]>> AsRef<[Block]> for Blocks<D> {
     #[inline]
     fn as_ref(&self) -> &[Block] {
-        match self.0.bytes().and_then(<[u8]>::split_last_chunk::<TRAILER_BYTES>) {
-            Some((bits, _)) => bits.as_chunks().0,
+        match self.get() {
+            Some(blocks) => blocks,
             None => full_block(),
         }
     }
@@ -93,6 +106,10 @@ impl<D: AsRef<[u8]>> AsRef<[Block]> for Bits<D> {
 fn full_block() -> &'static [Block] {
     &[[0xff; BLOCK_BYTES]]
 }
+
+/// The bits of a block: what is before its trailer.
+#[derive(Clone, Copy)]
+struct Bits<D>(Stored<D>);
 
 impl<D: AsRef<[u8]>> AsRef<[u8]> for Bits<D> {
     #[inline]
@@ -168,8 +185,9 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
             Err(error) => return Err((block.into_inner(), error)),
         };
         let reader = match kind {
-            FilterKind::FastLocalBloom { probes, .. } => {
-                let filter = BloomFilter::from_blocks(Bits(block), probes.into(), KEY_HASH);
+            FilterKind::FastLocalBloom { probes, blocks } => {
+                let blocks = Blocks { block, count: blocks };
+                let filter = BloomFilter::from_blocks(blocks, probes.into(), KEY_HASH);
                 Reader::Kernels(filter.expect("1 to 2^26 blocks and 1 to 30 probes are in range"))
             }
             FilterKind::LegacyBloom { probes, lines, line_bytes } => {
@@ -230,7 +248,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.reader {
-            Reader::Kernels(filter) => filter.holder().0.bytes().unwrap_or_default(),
+            Reader::Kernels(filter) => filter.holder().block.bytes().unwrap_or_default(),
             Reader::Ribbon(ribbon) => ribbon.as_bytes(),
             Reader::Scalar(lines) => lines.bits().0.bytes().unwrap_or_default(),
             Reader::Maybe(block) | Reader::Absent(block) => block.bytes().unwrap_or_default(),
@@ -278,55 +296,101 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
+    /// The filter, if the core's kernels look it up and its blocks are there. Checked first, so that
+    /// a lookup does not choose between them and what stands in for them.
+    #[inline]
+    fn in_kernels(&self) -> Option<&BloomFilter<Blocks<D>>> {
+        match &self.reader {
+            Reader::Kernels(filter) if filter.holder().get().is_some() => Some(filter),
+            _ => None,
+        }
+    }
+
     /// Looks up keys of these bytes, with the errors of
     /// [`contains_hashes_into`](Filter::contains_hashes_into).
+    #[inline]
     pub(super) fn look_up<K>(
         &self,
         keys: &[K],
         words: &mut [u64],
         bytes: impl BytesOf<K>,
     ) -> Result<(), LengthError> {
+        let Some(filter) = self.in_kernels() else {
+            return self.look_up_otherwise(keys, words, bytes);
+        };
+        let hash = move |key: &K| bytes.with(key, |key| hash_key(key));
+        if let ([key], [word]) = (keys, &mut *words) {
+            // If the key panics when it is read, "maybe" is left.
+            *word = 1;
+            *word = filter.contains_hash(hash(key)).into();
+            return Ok(());
+        }
+        let filter = filter.view();
+        let ahead = filter.memory_bytes() > filter.kernel().prefetch_threshold() as u64;
+        let prefetch = ahead.then_some(move |hash| filter.prefetch_hash(hash));
+        look_up_keys(keys, words, hash, prefetch, move |hashes, words| {
+            _ = filter.contains_hashes_into(hashes, words);
+        })
+    }
+
+    /// Looks up keys where no kernel of the core does, and where the owner lends other bytes than
+    /// at first. Not inlined, as the next: the stack and registers that it needs would be saved in
+    /// every call.
+    #[inline(never)]
+    fn look_up_otherwise<K>(
+        &self,
+        keys: &[K],
+        words: &mut [u64],
+        bytes: impl BytesOf<K>,
+    ) -> Result<(), LengthError> {
+        if let Reader::Scalar(lines) = &self.reader {
+            let hash = |key: &K| bytes.with(key, |key| legacy_hash_key(key)).into();
+            return look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
+                let hit = |&hash: &u64| u64::from(lines.contains(hash as u32));
+                for (word, hashes) in words.iter_mut().zip(hashes.chunks(64)) {
+                    *word = hashes.iter().rev().fold(0, |word, hash| word << 1 | hit(hash));
+                }
+            });
+        }
+        // What an equation of a Ribbon block reads takes as long to find as a batch takes to test
+        // it: prefetched while hashing, lookups take 1.3 to 1.8 of the time.
         let hash = |key: &K| bytes.with(key, |key| hash_key(key));
-        // There is a word per 64 hashes.
+        look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
+            _ = self.look_up_hashes_otherwise(hashes, words);
+        })
+    }
+
+    #[inline(never)]
+    fn look_up_hashes_otherwise(
+        &self,
+        hashes: &[u64],
+        words: &mut [u64],
+    ) -> Result<(), LengthError> {
+        LengthError::check(hashes.len(), words)?;
         match &self.reader {
-            Reader::Kernels(filter) => {
-                if let ([key], [word]) = (keys, &mut *words) {
-                    // If the key panics when it is read, "maybe" is left.
-                    *word = 1;
-                    *word = filter.contains_hash(hash(key)).into();
-                    return Ok(());
-                }
-                let filter = filter.view();
-                let ahead = filter.memory_bytes() > Kernel::default().prefetch_threshold() as u64;
-                let prefetch = ahead.then_some(|hash| filter.prefetch_hash(hash));
-                look_up_keys(keys, words, hash, prefetch, |hashes, words| {
-                    _ = filter.contains_hashes_into(hashes, words);
-                })
+            Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
+            Reader::Absent(_) => words.fill(0),
+            Reader::Kernels(_) | Reader::Scalar(_) | Reader::Maybe(_) => {
+                fill_with_hits(words, hashes.len())
             }
-            // What one equation reads takes as long to find as a batch takes to test it: prefetched
-            // while hashing, lookups take 1.3 to 1.8 of the time.
-            Reader::Ribbon(filter) => {
-                look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
-                    _ = filter.contains_hashes_into(hashes, words);
-                })
-            }
-            Reader::Scalar(lines) => {
-                let hash = |key: &K| bytes.with(key, |key| legacy_hash_key(key)).into();
-                look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
-                    let hit = |&hash: &u64| u64::from(lines.contains(hash as u32));
-                    for (word, hashes) in words.iter_mut().zip(hashes.chunks(64)) {
-                        *word = hashes.iter().rev().fold(0, |word, hash| word << 1 | hit(hash));
-                    }
-                })
-            }
-            Reader::Maybe(_) | Reader::Absent(_) => {
-                LengthError::check(keys.len(), words)?;
-                match self.reader {
-                    Reader::Absent(_) => words.fill(0),
-                    _ => fill_with_hits(words, keys.len()),
-                }
-                Ok(())
-            }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn contains_otherwise(&self, key: &[u8]) -> bool {
+        match &self.reader {
+            Reader::Scalar(lines) => lines.contains(legacy_hash_key(key)),
+            _ => self.contains_hash_otherwise(hash_key(key)),
+        }
+    }
+
+    #[inline(never)]
+    fn contains_hash_otherwise(&self, hash: u64) -> bool {
+        match &self.reader {
+            Reader::Ribbon(filter) => filter.contains_hash(hash),
+            Reader::Kernels(_) | Reader::Scalar(_) | Reader::Maybe(_) => true,
+            Reader::Absent(_) => false,
         }
     }
 
@@ -350,24 +414,18 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
 impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        match &self.reader {
-            Reader::Kernels(filter) => filter.contains_hash(hash),
-            Reader::Ribbon(filter) => filter.contains_hash(hash),
-            Reader::Scalar(_) | Reader::Maybe(_) => true,
-            Reader::Absent(_) => false,
+        match self.in_kernels() {
+            Some(filter) => filter.contains_hash(hash),
+            None => self.contains_hash_otherwise(hash),
         }
     }
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
-        match &self.reader {
-            Reader::Kernels(filter) => return filter.contains_hashes_into(hashes, words),
-            Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
-            Reader::Absent(_) => words.fill(0),
-            Reader::Scalar(_) | Reader::Maybe(_) => fill_with_hits(words, hashes.len()),
+        match self.in_kernels() {
+            Some(filter) => filter.contains_hashes_into(hashes, words),
+            None => self.look_up_hashes_otherwise(hashes, words),
         }
-        Ok(())
     }
 
     #[inline]
@@ -392,12 +450,9 @@ impl<D: AsRef<[u8]>> Filter for FilterBlock<D> {
 
     #[inline]
     fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        match &self.reader {
-            Reader::Kernels(filter) => filter.contains_hash(hash_key(key)),
-            Reader::Ribbon(filter) => filter.contains_hash(hash_key(key)),
-            Reader::Scalar(lines) => lines.contains(legacy_hash_key(key)),
-            Reader::Maybe(_) => true,
-            Reader::Absent(_) => false,
+        match self.in_kernels() {
+            Some(filter) => filter.contains_hash(hash_key(key)),
+            None => self.contains_otherwise(key.as_ref()),
         }
     }
 
