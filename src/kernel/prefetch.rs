@@ -170,11 +170,6 @@ pub(super) fn prefetch_lines<const LINES: usize, const LEVEL: u8>(block: *const 
 /// Prefetches the cache line of the byte at `offset` of the slice's memory: for filters of other
 /// packages, whose probes are not in one block, or whose words are atomic. Nothing where no
 /// instruction is known; any offset will do, also one outside the slice.
-///
-/// ```
-/// let bytes = vec![0_u8; 1 << 20];
-/// blocked_bloom::parts::prefetch(&bytes, 4096);
-/// ```
 #[inline]
 pub fn prefetch<T>(memory: &[T], offset: usize) {
     prefetch_lines::<1, FAR>(memory.as_ptr().cast::<u8>().wrapping_add(offset));
