@@ -156,7 +156,8 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
     }
 
     /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes
-    /// at any place a block may be in two. Ribbon filters and indexes stay where they are.
+    /// at any place a block may be in two. Ribbon filters and indexes stay where they are. A block
+    /// of RocksDB is then looked up by hashes alone: a key is answered "maybe".
     ///
     /// # Errors
     ///

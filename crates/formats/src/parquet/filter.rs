@@ -143,8 +143,10 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some
     /// readers do not open, and [`ParquetError::Alloc`].
     pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
-        let mut copy = SplitBlockFilter::with_blocks(self.blocks().len() as u32)?;
-        copy.blocks_mut().copy_from_slice(self.blocks());
+        // The blocks once: the owner of stored bytes may lend others the next time.
+        let blocks = self.blocks();
+        let mut copy = SplitBlockFilter::with_blocks(blocks.len() as u32)?;
+        copy.blocks_mut().copy_from_slice(blocks);
         Ok(copy.with_kernel(self.kernel))
     }
 }

@@ -70,6 +70,8 @@ impl SplitBlockFilter {
         &mut self,
         other: &SplitBlockFilter<D>,
     ) -> Result<(), ParquetError> {
+        // The blocks once: the owner of stored bytes may lend others the next time.
+        let other = other.view();
         let (found, expected) = (other.blocks().len() as u32, self.blocks().len() as u32);
         if !found.is_power_of_two() {
             return Err(ParquetError::NotAPowerOfTwo { blocks: found });

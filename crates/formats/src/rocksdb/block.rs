@@ -230,12 +230,13 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
     pub fn from_bytes_or_no_keys(bytes: D) -> Result<Self, RocksdbError> {
-        match bytes.as_ref().len() {
+        // What is looked at is what was measured, even if the owner lends other bytes later.
+        let block = Stored::new(bytes);
+        match block.bytes().unwrap_or_default().len() {
             1..=TRAILER_BYTES => {
-                let reader = Reader::Absent(Stored::new(bytes));
-                Ok(FilterBlock { kind: FilterKind::NoKeys, reader })
+                Ok(FilterBlock { kind: FilterKind::NoKeys, reader: Reader::Absent(block) })
             }
-            _ => FilterBlock::from_bytes(bytes),
+            _ => FilterBlock::from_bytes(block.into_inner()),
         }
     }
 
@@ -296,8 +297,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// The filter, if the core's kernels look it up and its blocks are there. Checked first, so that
-    /// a lookup does not choose between them and what stands in for them.
+    /// The filter, if the core's kernels look it up and its blocks are there. Checked first, so
+    /// that a lookup does not choose between them and what stands in for them.
     #[inline]
     fn in_kernels(&self) -> Option<&BloomFilter<Blocks<D>>> {
         match &self.reader {
@@ -369,10 +370,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         LengthError::check(hashes.len(), words)?;
         match &self.reader {
             Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
-            Reader::Absent(_) => words.fill(0),
-            Reader::Kernels(_) | Reader::Scalar(_) | Reader::Maybe(_) => {
-                fill_with_hits(words, hashes.len())
-            }
+            Reader::Absent(block) if block.bytes().is_some() => words.fill(0),
+            _ => fill_with_hits(words, hashes.len()),
         }
         Ok(())
     }
@@ -389,8 +388,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     fn contains_hash_otherwise(&self, hash: u64) -> bool {
         match &self.reader {
             Reader::Ribbon(filter) => filter.contains_hash(hash),
+            Reader::Absent(block) => block.bytes().is_none(),
             Reader::Kernels(_) | Reader::Scalar(_) | Reader::Maybe(_) => true,
-            Reader::Absent(_) => false,
         }
     }
 

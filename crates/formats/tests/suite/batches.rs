@@ -381,6 +381,50 @@ fn owners_that_lend_other_bytes() {
         .unwrap());
 }
 
+/// Bytes that are a byte shorter from some call on.
+struct Shrinking {
+    bytes: Vec<u8>,
+    calls: Cell<usize>,
+}
+
+impl AsRef<[u8]> for &Shrinking {
+    fn as_ref(&self) -> &[u8] {
+        let left = self.calls.get();
+        self.calls.set(left.saturating_sub(1));
+        &self.bytes[..self.bytes.len() - usize::from(left == 0)]
+    }
+}
+
+/// Finds an operation that reads the blocks twice, and takes them for the same.
+#[test]
+fn owners_that_lend_other_bytes_within_a_call() {
+    let added = keys("a", 3_000);
+    let mut filter = SplitBlockFilter::new(3_000, 0.01).unwrap();
+    added.iter().for_each(|key| _ = filter.insert(key));
+    let bytes = filter.to_bytes();
+    for calls in 0..8 {
+        let owner = Shrinking { bytes: bytes.clone(), calls: Cell::new(usize::MAX) };
+        let stored = SplitBlockFilter::from_bytes(&owner).unwrap();
+        owner.calls.set(calls);
+        let copy = stored.to_filter().unwrap();
+        assert!(added.iter().all(|key| copy.contains(key)), "{calls}");
+        for values in [1, 3_000] {
+            owner.calls.set(calls);
+            let mut union = SplitBlockFilter::new(values, 0.01).unwrap();
+            if union.union_with(&stored).is_ok() {
+                assert!(added.iter().all(|key| union.contains(key)), "{calls}, {values}");
+            }
+        }
+        let owner = Shrinking { bytes: vec![0xff, 0, 6, 0, 0], calls: Cell::new(usize::MAX) };
+        let block = FilterBlock::from_bytes_or_no_keys(&owner).unwrap();
+        assert!(!block.contains("apple"));
+        owner.calls.set(0);
+        let (mut hits, keys) = (Bitmask::new(), ["apple"; 70]);
+        block.contains_batch(&keys, &mut hits);
+        assert!(block.contains("apple") && hits.count_misses() == 0, "{calls}");
+    }
+}
+
 #[test]
 fn damaged_blocks_that_pass_all() {
     let (filter, error) = FilterBlock::open_or_pass_all(vec![1, 2, 3]);
