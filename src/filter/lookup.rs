@@ -135,10 +135,13 @@ impl<D: Blocks> BloomFilter<D> {
         hash: impl Fn(KeyHasher, Kernel) -> H,
     ) {
         let Ok(hasher) = self.hasher() else { return bitmask::fill_with_hits(words, keys.len()) };
+        // If a key or the owner of the blocks panics when it is read, what is left says "maybe".
+        match words {
+            [word] => *word = bitmask::used(keys.len(), 0),
+            _ => bitmask::fill_with_hits(words, keys.len()),
+        }
         let (hash, (blocks, probes)) = (hash(hasher, self.kernel), self.answering());
         if let [word] = words {
-            // If a key panics when it is read, what is left says "maybe".
-            *word = bitmask::used(keys.len(), 0);
             let mut memory = [MaybeUninit::uninit(); GROUP];
             let hashes = match Prefetch::of(blocks) {
                 Prefetch::No => hash.hash_keys(keys, &mut memory),

@@ -5,7 +5,8 @@ use crate::common::{Random, empty, filled, kernels};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use blocked_bloom::AtomicBloomFilter;
 use blocked_bloom::{
-    Bitmask, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError, Sizing,
+    Bitmask, Block, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError,
+    Sizing,
 };
 
 /// Around the words of a mask, and around the keys that are hashed at a time.
@@ -317,5 +318,33 @@ fn lengths_of_words_are_checked_for_other_packages() {
                 }
             }
         }
+    }
+}
+
+/// Finds a mask with the answers of an earlier batch after the owner of the blocks panicked.
+#[cfg(panic = "unwind")]
+#[test]
+fn an_owner_that_panics_leaves_maybe() {
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    struct Owner<'a>(Vec<Block>, &'a Cell<bool>);
+    impl AsRef<[Block]> for Owner<'_> {
+        fn as_ref(&self) -> &[Block] {
+            assert!(!self.1.get(), "boom");
+            &self.0
+        }
+    }
+    let panics = Cell::new(false);
+    let owner = Owner(vec![[0; 64]; 5], &panics);
+    let filter = BloomFilter::from_blocks(owner, 6, KeyHash::default()).unwrap();
+    let (keys, mut hits) = (keys(), Bitmask::new());
+    for length in [1, 2, 64, 65, 1_000] {
+        panics.set(false);
+        filter.contains_batch(&keys[..length], &mut hits);
+        assert_eq!(hits.count_hits(), 0);
+        panics.set(true);
+        let batch = AssertUnwindSafe(|| filter.contains_batch(&keys[..length], &mut hits));
+        assert!(catch_unwind(batch).is_err());
+        assert_eq!((hits.len(), hits.count_hits()), (length, length));
     }
 }
