@@ -113,7 +113,7 @@ fn look_up_many<K>(
 }
 
 /// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not
-/// inlined, as above.
+/// inlined, so that calls of few keys have little stack.
 #[inline(never)]
 fn look_up_ahead<K>(
     keys: &[K],

@@ -1,7 +1,7 @@
 //! What authors of other filters need: memory for blocks, prefetching, looking up batches of keys,
 //! and the header of stored filters.
 //!
-//! Nobody needs these who uses a filter of this crate or of its companions.
+//! Users of the filters of this crate and of its companions do not need them.
 //!
 //! ```
 //! use blocked_bloom::parts::{BlockBuffer, Header};

@@ -8,14 +8,12 @@ use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
 
-/// What is not prefetched beforehand.
-const NOT_PREFETCHED: Option<fn(&[u64])> = None;
-
 /// A filter that is looked up by hashes of 64 bits, of whatever kind: its lookups, also for code
 /// over several kinds, as `dyn Filter`.
 ///
-/// [`BloomFilter`](crate::BloomFilter) has these methods by itself too, but for those `_into` words
-/// of the caller's; for all other types, also those of other packages, import the trait.
+/// [`BloomFilter`](crate::BloomFilter) has these methods itself, except `contains_*_into`; for all
+/// other types, also those of other packages, import the trait. A `dyn Filter` is looked up by
+/// hashes alone: by [`hash_key`](Self::hash_key) first, `None` is "maybe".
 ///
 /// ```
 /// use blocked_bloom::{Filter, FilterOptions, Sizing};
@@ -54,7 +52,7 @@ pub trait Filter {
     /// # Errors
     ///
     /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is
-    /// written then.
+    /// written then. An implementation begins with [`LengthError::check`].
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
 
     /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash: see
@@ -64,7 +62,8 @@ pub trait Filter {
     /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
     fn key_hash(&self) -> KeyHash;
 
-    /// The hash by which this key is looked up, or `None` if only the caller knows.
+    /// The hash by which this key is looked up, or `None` if only the caller knows. If
+    /// [`key_hash`](Self::key_hash) is an XXH3, it must be that of its hasher, which batches take.
     fn hash_key(&self, key: &[u8]) -> Option<u64>;
 
     /// The hasher of the filter's keys.
@@ -152,7 +151,7 @@ fn by_hash<K>(
     hash: impl HashKeys<K>,
 ) -> Result<(), LengthError> {
     LengthError::check(keys.len(), words)?;
-    look_up(keys, words, hash, NOT_PREFETCHED, |hashes, words| {
+    look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
         // There is a word per 64 hashes.
         _ = filter.contains_hashes_into(hashes, words);
     });
@@ -174,7 +173,7 @@ fn by_hash_of_each<K>(
             0
         })
     };
-    look_up(keys, words, hash, NOT_PREFETCHED, |hashes, words| match known.get() {
+    look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| match known.get() {
         // There is a word per 64 hashes.
         true => _ = filter.contains_hashes_into(hashes, words),
         false => bitmask::fill_with_hits(words, hashes.len()),
