@@ -24,6 +24,7 @@ mod portable;
 mod prefetch;
 mod scalar;
 mod table;
+mod tuning;
 
 use self::table::Table;
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
@@ -31,16 +32,12 @@ use crate::probe;
 use crate::probe::{Block, MAX_PROBES};
 
 pub use cache::PREFETCH_VARIABLE;
-pub(crate) use prefetch::{Prefetch, prefetch_block};
+pub(crate) use prefetch::{FAR, Prefetch, Way, prefetch_block};
 pub use prefetch::{PrefetchAhead, prefetch};
 pub(crate) use table::Tile;
 
 /// Hashes that are prefetched and tested together: those of a word of answers.
 pub(crate) const GROUP: usize = 64;
-
-/// Hashes of a batch that are prefetched before the first is tested. 64 instead of 128 took 1.0 to
-/// 1.3 of the time, 256 the same (Zen 4).
-const AHEAD: usize = 2 * GROUP;
 
 /// Fastest first; the last is always supported.
 static KERNELS: &[Table] = &[
@@ -148,10 +145,7 @@ impl Kernel {
         // Inlined into the caller, with nothing else beside this one call: with a test of a single
         // key beside it, calls of 2 to 16 keys took a fifth longer.
         match hits {
-            [word]
-                if hashes.len() <= self.0.overlapped
-                    || cache::is_known_to_fit(size_of_val(blocks)) =>
-            {
+            [word] if self.overlaps(size_of_val(blocks), hashes.len()) => {
                 // SAFETY: a `Kernel` is only made by `supported`, after detection; the number of
                 // blocks and of probes is asserted above, and one word is for 1 to 64 hashes.
                 *word = unsafe { (self.0.group)(blocks, probes, hashes) }
@@ -161,6 +155,31 @@ impl Kernel {
         }
     }
 
+    /// Whether up to 64 hashes are known to be tested fastest without prefetching.
+    #[inline]
+    fn overlaps(self, bytes: usize, hashes: usize) -> bool {
+        hashes <= self.0.overlapped || bytes <= cache::known_to_fit(hashes <= self.0.few)
+    }
+
+    /// How up to 64 keys are prefetched while they are hashed: as their hashes would be, but the
+    /// fewest too, since hashing them takes as long as some lines do.
+    #[inline]
+    pub(crate) fn prefetch_of_keys(self, blocks: &[Block], keys: usize) -> Prefetch {
+        if size_of_val(blocks) <= cache::known_to_fit(false) {
+            return Prefetch::No;
+        }
+        match keys > self.0.overlapped && keys <= self.0.few {
+            true => Prefetch::beyond(cache::known_to_fit(true), blocks),
+            false => Prefetch::of(blocks),
+        }
+    }
+
+    /// How a call of more than 64 hashes prefetches.
+    #[inline]
+    pub(crate) fn way(self, blocks: &[Block]) -> Way {
+        Way::of(tuning::tuning(), cache::fits(), blocks)
+    }
+
     /// Not inlined, so that calls of few keys are short: three nanoseconds of each (Zen 5).
     ///
     /// # Safety
@@ -168,16 +187,41 @@ impl Kernel {
     /// `1 <= blocks.len() < 2^32`, `1 <= probes <= 30`, and `hits` is one word per 64 hashes.
     #[inline(never)]
     unsafe fn look_up_any(self, blocks: &[Block], probes: u32, hashes: &[u64], hits: &mut [u64]) {
-        let Some(prefetch) = Prefetch::of_groups(blocks, hashes.len()) else {
-            let prefetch = Prefetch::of(blocks);
-            // SAFETY: a `Kernel` is only made by `supported`, after detection; the caller promises
-            // the rest.
-            return unsafe { (self.0.batch)(blocks, prefetch, probes, hashes, hits) };
+        let [word] = hits else {
+            // SAFETY: the caller's promises are passed on.
+            return unsafe { self.look_up_by(self.way(blocks), blocks, probes, hashes, hits) };
         };
-        prefetch.prefetch(blocks, &hashes[..hashes.len().min(AHEAD)]);
+        _ = cache::fits();
+        Prefetch::beyond(cache::known_to_fit(hashes.len() <= self.0.few), blocks)
+            .of_each::<FAR>(blocks, hashes);
+        // SAFETY: a `Kernel` is only made by `supported`, after detection; the caller promises the
+        // rest, and one word is for 1 to 64 hashes.
+        *word = unsafe { (self.0.group)(blocks, probes, hashes) };
+    }
+
+    /// # Safety
+    ///
+    /// As [`look_up_any`](Self::look_up_any) says.
+    #[inline(never)]
+    unsafe fn look_up_by(
+        self,
+        way: Way,
+        blocks: &[Block],
+        probes: u32,
+        hashes: &[u64],
+        hits: &mut [u64],
+    ) {
+        let ahead = match way {
+            // SAFETY: as above.
+            Way::Between(prefetch) => {
+                return unsafe { (self.0.batch)(blocks, prefetch, probes, hashes, hits) };
+            }
+            Way::Groups(_, tuning) => tuning.ahead,
+        };
+        way.prefetch(blocks, &hashes[..hashes.len().min(ahead)]);
         for (i, (word, group)) in hits.iter_mut().zip(hashes.chunks(GROUP)).enumerate() {
-            let later = &hashes[hashes.len().min(i * GROUP + AHEAD)..];
-            prefetch.prefetch(blocks, &later[..later.len().min(GROUP)]);
+            let later = &hashes[hashes.len().min(i * GROUP + ahead)..];
+            way.prefetch(blocks, &later[..later.len().min(GROUP)]);
             // SAFETY: as above, and `chunks` gives groups of 1 to 64 hashes.
             *word = unsafe { (self.0.group)(blocks, probes, group) };
         }

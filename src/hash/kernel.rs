@@ -92,7 +92,7 @@ impl Vectors {
     /// # Panics
     ///
     /// If there is not as much memory as keys: a bug of this crate, not an input.
-    #[inline]
+    #[inline(always)]
     pub(super) fn keys<'h, K: AsRef<[u8]>>(
         self,
         keys: &[K],
@@ -110,7 +110,7 @@ impl Vectors {
     }
 
     /// [`keys`](Self::keys) for the little-endian bytes of integers.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of_integers<'h>(
         self,
         keys: &[u64],

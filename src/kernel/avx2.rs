@@ -26,6 +26,7 @@ pub(super) const TABLE: Table = Table {
     batch,
     insert,
     overlapped: 8,
+    few: 8,
 };
 
 /// Up to this many hashes of a group are tested one by one.

@@ -36,4 +36,5 @@ pub(super) const TABLE: Table = Table {
     batch: group::batch,
     insert: insert::insert,
     overlapped: 8,
+    few: 64,
 };

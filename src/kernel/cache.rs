@@ -3,6 +3,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::tuning::tuning;
+
 /// Environment variable that sets [`Kernel::prefetch_threshold`](super::Kernel::prefetch_threshold)
 /// for a whole process (with the feature `std`): bytes up to which filters are not prefetched. A
 /// value that is not a number is ignored; answers never depend on it.
@@ -14,11 +16,14 @@ const DEFAULT_BYTES: usize = 512 << 10;
 /// 0 as long as it is not known.
 static FITS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a filter of this many bytes fits the cache; false before [`fits`] was called for the
-/// first time. One load and one comparison.
+/// What fits, times [`Tuning::few`](super::tuning::Tuning::few).
+static FEW_FIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes up to which a filter is not prefetched by a call of up to 64 hashes, which may be
+/// [few](super::Table::few) for the kernel; 0 before [`fits`] was called for the first time.
 #[inline]
-pub(super) fn is_known_to_fit(bytes: usize) -> bool {
-    bytes <= FITS.load(Relaxed)
+pub(super) fn known_to_fit(is_few: bool) -> usize {
+    if is_few { &FEW_FIT } else { &FITS }.load(Relaxed)
 }
 
 /// Bytes up to which a filter fits the cache. Found out once per process.
@@ -27,6 +32,7 @@ pub(super) fn fits() -> usize {
     match FITS.load(Relaxed) {
         0 => {
             let fits = find().max(1);
+            FEW_FIT.store(fits.saturating_mul(tuning().few), Relaxed);
             FITS.store(fits, Relaxed);
             fits
         }
@@ -63,35 +69,40 @@ fn second_level() -> Option<usize> {
     None
 }
 
-#[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
-fn of_cpuid() -> Option<usize> {
-    #[cfg(target_arch = "x86")]
-    use core::arch::x86::{__cpuid_count, CpuidResult};
-    #[cfg(target_arch = "x86_64")]
-    use core::arch::x86_64::{__cpuid_count, CpuidResult};
-
-    let cpuid = |leaf, index| {
+/// Registers `eax` to `edx` of the CPU's answer; zeros where it is not asked.
+pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
+    #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
+    {
+        #[cfg(target_arch = "x86")]
+        use core::arch::x86::__cpuid_count;
+        #[cfg(target_arch = "x86_64")]
+        use core::arch::x86_64::__cpuid_count;
         // SAFETY: every CPU that runs these targets has the instruction, and answers for leaves
         // that it does not know.
         #[allow(unused_unsafe, reason = "safe since Rust 1.94")]
-        unsafe {
-            __cpuid_count(leaf, index)
-        }
-    };
+        let found = unsafe { __cpuid_count(leaf, index) };
+        return [found.eax, found.ebx, found.ecx, found.edx];
+    }
+    #[allow(unreachable_code, reason = "not on x86")]
+    [(leaf, index); 4].map(|_| 0)
+}
+
+#[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
+fn of_cpuid() -> Option<usize> {
     // AMD describes its caches as Intel does, in a leaf of its own.
     let has_amd =
-        cpuid(0x8000_0000, 0).eax >= 0x8000_001d && cpuid(0x8000_0001, 0).ecx >> 22 & 1 == 1;
+        cpuid(0x8000_0000, 0)[0] >= 0x8000_001d && cpuid(0x8000_0001, 0)[2] >> 22 & 1 == 1;
     let leaf = match has_amd {
         true => 0x8000_001d,
-        false if cpuid(0, 0).eax >= 4 => 4,
+        false if cpuid(0, 0)[0] >= 4 => 4,
         false => return None,
     };
-    let size = |CpuidResult { ebx, ecx, .. }| {
+    let size = |[_, ebx, ecx, _]: [u32; 4]| {
         let [ways, partitions, line] = [ebx >> 22, ebx >> 12 & 0x3ff, ebx & 0xfff];
         [ways, partitions, line, ecx].into_iter().try_fold(1, |size: usize, less_one| {
             size.checked_mul((less_one as usize).checked_add(1)?)
         })
     };
-    let caches = (0..8).map(|index| cpuid(leaf, index)).take_while(|cache| cache.eax & 31 != 0);
-    caches.filter(|cache| cache.eax >> 5 & 7 == 2).find_map(size)
+    let caches = (0..8).map(|index| cpuid(leaf, index)).take_while(|cache| cache[0] & 31 != 0);
+    caches.filter(|cache| cache[0] >> 5 & 7 == 2).find_map(size)
 }

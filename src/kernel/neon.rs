@@ -20,6 +20,7 @@ pub(super) const TABLE: Table = Table {
     group,
     batch,
     overlapped: 8,
+    few: 8,
     ..scalar::TABLE
 };
 

@@ -1,22 +1,15 @@
 //! Prefetching: which lines, how far ahead, and when not.
 
-use super::{GROUP, cache};
+use super::cache;
+use super::tuning::Tuning;
 use crate::probe::{Block, block_index};
 
 /// Prefetch distance, in keys. 16 are enough for a filter in the third-level cache and 5 % faster
 /// there; from memory 32 take 15 % longer and 16 40 %, 128 are no faster (Zen 3).
 const DISTANCE: usize = 64;
 
-/// The cache that batches prefetch into, but for filters little larger than it. The first-level
-/// cache has few buffers for lines under way: on Zen 4 a loop that loads one line per key takes 10
-/// ns a key of 100 M into the first level, and 4 into the second. On aarch64 nobody has measured.
-pub(super) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
-
-/// Long calls for filters of up to this many times [`cache::fits`] prefetch between tests, into the
-/// first level. For 1 M to 3 M keys, groups that are prefetched first took 1.2 to 1.4 of the time
-/// by AVX2, 1.08 to 1.1 by the portable kernel and, of hashes that are in the cache, 1.08 to 1.2 by
-/// AVX-512 (Zen 4, 10 bits per key, 1,024 a call).
-const NEAR: usize = 6;
+/// The level that insertions, and calls of few keys, prefetch into; see [`Tuning::level`].
+pub(crate) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 
 /// Prefetches what the items of a batch need some places before each is reached.
 ///
@@ -87,32 +80,58 @@ impl Prefetch {
     /// For a filter of these blocks.
     #[inline]
     pub(crate) fn of<B>(blocks: &[B]) -> Self {
-        match blocks.as_ptr().addr().is_multiple_of(size_of::<B>()) {
-            _ if size_of_val(blocks) <= cache::fits() => Prefetch::No,
-            true => Prefetch::OneLine,
-            false => Prefetch::TwoLines,
-        }
+        Self::beyond(cache::fits(), blocks)
     }
 
-    /// How a call of this many hashes prefetches groups of them. None if a batch does better
-    /// without: in a filter that fits the cache, or in a long call for one of up to [`NEAR`] times
-    /// as much.
+    /// Prefetches the block of every hash into the first level or the second.
     #[inline]
-    pub(crate) fn of_groups<B>(blocks: &[B], hashes: usize) -> Option<Self> {
-        let prefetch = Self::of(blocks);
-        let is_near = hashes > GROUP && size_of_val(blocks) / NEAR <= cache::fits();
-        (prefetch != Prefetch::No && !is_near).then_some(prefetch)
-    }
-
-    /// Prefetches the block of every hash, into the level of groups.
-    #[inline]
-    pub(crate) fn prefetch(self, blocks: &[Block], hashes: &[u64]) {
+    pub(super) fn of_each<const LEVEL: u8>(self, blocks: &[Block], hashes: &[u64]) {
         let each =
             |prefetch: fn(&[Block], u64)| hashes.iter().for_each(|&hash| prefetch(blocks, hash));
         match self {
             Prefetch::No => {}
-            Prefetch::OneLine => each(prefetch_block::<1, FAR, _>),
-            Prefetch::TwoLines => each(prefetch_block::<2, FAR, _>),
+            Prefetch::OneLine => each(prefetch_block::<1, LEVEL, _>),
+            Prefetch::TwoLines => each(prefetch_block::<2, LEVEL, _>),
+        }
+    }
+
+    /// For a filter of these blocks if that is larger than so many bytes.
+    #[inline]
+    pub(super) fn beyond<B>(bytes: usize, blocks: &[B]) -> Self {
+        match blocks.as_ptr().addr().is_multiple_of(size_of::<B>()) {
+            _ if size_of_val(blocks) <= bytes => Prefetch::No,
+            true => Prefetch::OneLine,
+            false => Prefetch::TwoLines,
+        }
+    }
+}
+
+/// How a call of more than 64 hashes prefetches.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    /// The kernel does between its tests, or not at all.
+    Between(Prefetch),
+    /// Groups of 64 before the first of them is tested.
+    Groups(Prefetch, &'static Tuning),
+}
+
+impl Way {
+    /// Into a cache into which so much fits.
+    pub(super) fn of(tuning: &'static Tuning, fits: usize, blocks: &[Block]) -> Self {
+        let beyond = |times| Prefetch::beyond(fits.saturating_mul(times), blocks);
+        match (beyond(tuning.many), beyond(tuning.groups)) {
+            (prefetch @ Prefetch::No, _) | (prefetch, Prefetch::No) => Way::Between(prefetch),
+            (prefetch, _) => Way::Groups(prefetch, tuning),
+        }
+    }
+
+    /// Prefetches the block of every hash of a group; nothing between tests.
+    #[inline]
+    pub(crate) fn prefetch(self, blocks: &[Block], hashes: &[u64]) {
+        match self {
+            Way::Between(_) => {}
+            Way::Groups(prefetch, Tuning { level: 1, .. }) => prefetch.of_each::<1>(blocks, hashes),
+            Way::Groups(prefetch, _) => prefetch.of_each::<2>(blocks, hashes),
         }
     }
 }

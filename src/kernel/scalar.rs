@@ -2,7 +2,7 @@
 //! answer.
 
 use super::driver::for_each_of_few;
-use super::prefetch::{Prefetch, PrefetchAhead};
+use super::prefetch::{FAR, Prefetch, PrefetchAhead};
 use super::table::{Table, Tile};
 use super::{GROUP, InstructionSet};
 use crate::probe::{self, Block};
@@ -15,6 +15,7 @@ pub(super) const TABLE: Table = Table {
     batch,
     insert,
     overlapped: 1,
+    few: 1,
 };
 
 fn one(line: &Block, probes: u32, hash: u64) -> bool {
@@ -30,7 +31,7 @@ pub(super) fn group(blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
 
 fn batch(blocks: &[Block], prefetch: Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]) {
     let later = if prefetch == Prefetch::No { &[] } else { hashes };
-    let mut ahead = PrefetchAhead::start(later, |&hash| prefetch.prefetch(blocks, &[hash]));
+    let mut ahead = PrefetchAhead::start(later, |&hash| prefetch.of_each::<FAR>(blocks, &[hash]));
     for (hashes, word) in hashes.chunks(GROUP).zip(hits) {
         ahead.advance(hashes.len());
         *word = group(blocks, probes, hashes);

@@ -82,7 +82,9 @@ impl Tile<'_> {
 /// `insert(tile, probes, hashes, new)` sets the bits of every hash, and panics at one whose block
 /// is not in the tile. If `new` is not empty, it also writes bit `i % 64` of `new[i / 64]`, set if
 /// hash `i` set a bit that was not set, zero past the last. `overlapped`: the largest call that is
-/// not prefetched, because out-of-order execution already overlaps its cache misses.
+/// not prefetched, because out-of-order execution already overlaps its cache misses. `few`: the
+/// largest of which that holds in filters of up to [`Tuning::few`](super::tuning::Tuning::few)
+/// times what fits the cache.
 ///
 /// # Safety
 ///
@@ -99,4 +101,5 @@ pub(super) struct Table {
     pub(super) batch: unsafe fn(&[Block], Prefetch, probes: u32, hashes: &[u64], hits: &mut [u64]),
     pub(super) insert: unsafe fn(tile: Tile<'_>, probes: u32, hashes: &[u64], new: &mut [u64]),
     pub(super) overlapped: usize,
+    pub(super) few: usize,
 }

@@ -3,7 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Kernel, Prefetch, Tile, choose};
+use super::tuning::{TUNINGS, Tuning, tuning};
+use super::{Kernel, Prefetch, Tile, Way, choose};
 use crate::probe;
 
 #[test]
@@ -32,18 +33,84 @@ fn filters_up_to_a_part_of_the_cache_are_not_prefetched() {
     assert!(Prefetch::of(&below) == Prefetch::No && Prefetch::of(&above) != Prefetch::No);
 }
 
-/// Few hashes by a group wherever they are prefetched; many only into filters that are much larger
-/// than the cache.
+/// The rows of the table, and others that no CPU has: each way to prefetch.
+fn tunings() -> Vec<&'static Tuning> {
+    const OTHERS: [Tuning; 4] = [
+        Tuning { few: 1, many: 1, groups: 1, ahead: 64, level: 1 },
+        Tuning { few: 9, many: 3, groups: 3, ahead: 192, level: 2 },
+        Tuning { few: 2, many: 7, groups: 2, ahead: 256, level: 1 },
+        Tuning { few: 1, many: 0, groups: 9, ahead: 128, level: 2 },
+    ];
+    static MORE: [Tuning; 4] = OTHERS;
+    TUNINGS.iter().map(|(.., tuning)| tuning).chain(&MORE).collect()
+}
+
 #[test]
-fn long_calls_are_prefetched_by_groups_in_large_filters() {
-    let threshold = Kernel::default().prefetch_threshold() / 64;
-    for (blocks, few, many) in
-        [(threshold, false, false), (threshold + 1, true, false), (8 * threshold + 8, true, true)]
-    {
-        let blocks = vec![[0_u8; 64]; blocks];
-        for (hashes, by_groups) in [(1, few), (64, few), (65, many), (10_000, many)] {
-            let prefetch = Prefetch::of_groups(&blocks, hashes);
-            assert_eq!(prefetch.is_some(), by_groups, "{} blocks, {hashes}", blocks.len());
+fn cpus_are_in_the_table_once() {
+    for (i, (vendor, family, tuning)) in TUNINGS.iter().enumerate() {
+        let rest = &TUNINGS[i + 1..];
+        assert!(!rest.iter().any(|(of, number, _)| of == vendor && number == family));
+        assert!(tuning.few > 0 && tuning.ahead > 0 && [1, 2].contains(&tuning.level));
+    }
+    let chosen = tuning();
+    assert!(TUNINGS.iter().any(|(.., of)| core::ptr::eq(of, chosen)));
+}
+
+/// Long calls are not prefetched, prefetched between tests, or by groups, as the CPU's choice says,
+/// and answer alike in every way.
+#[test]
+fn long_calls_prefetch_as_is_chosen_for_the_cpu() {
+    let hashes: Vec<u64> = (0..203).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    for tuning in tunings() {
+        let fits = 64 * 10;
+        for count in [1, 10, 11, 30, 31, 60, 61, 70, 71, 90, 91, 400] {
+            let mut memory = vec![[0_u8; 64]; count + 1];
+            let to_line = memory.as_ptr().addr().wrapping_neg() % 64;
+            for (shift, straddles) in [(to_line, false), (to_line + 1, true)] {
+                let blocks = memory.as_flattened_mut()[shift..].as_chunks_mut::<64>().0;
+                let blocks = &mut blocks[..count];
+                for &hash in &hashes[..100] {
+                    let block = probe::block_index(hash, count as u32) as usize;
+                    probe::insert(&mut blocks[block], hash, 6);
+                }
+                let way = Way::of(tuning, fits, blocks);
+                let lines = if straddles { Prefetch::TwoLines } else { Prefetch::OneLine };
+                match way {
+                    Way::Between(Prefetch::No) => assert!(count <= 10 * tuning.many),
+                    Way::Between(prefetch) => {
+                        assert!(count > 10 * tuning.many && count <= 10 * tuning.groups);
+                        assert!(prefetch == lines);
+                    }
+                    Way::Groups(prefetch, of) => {
+                        assert!(count > 10 * tuning.many && count > 10 * tuning.groups);
+                        assert!(prefetch == lines && core::ptr::eq(of, tuning));
+                    }
+                }
+                for kernel in Kernel::supported() {
+                    for length in [65, 128, 192, 193, 203] {
+                        let mut words = vec![u64::MAX; hashes[..length].len().div_ceil(64)];
+                        // SAFETY: there are blocks, six probes, and a word per 64 hashes.
+                        unsafe {
+                            kernel.look_up_by(way, blocks, 6, &hashes[..length], &mut words);
+                        }
+                        for (i, word) in words.iter().enumerate() {
+                            for bit in 0..64 {
+                                let expected =
+                                    hashes[..length].get(64 * i + bit).is_some_and(|&hash| {
+                                        let block = probe::block_index(hash, count as u32) as usize;
+                                        probe::contains(&blocks[block], hash, 6)
+                                    });
+                                assert_eq!(
+                                    word >> bit & 1 == 1,
+                                    expected,
+                                    "{kernel}, {tuning:?}, {count} blocks, hash {}",
+                                    64 * i + bit
+                                );
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 }

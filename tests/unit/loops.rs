@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use std::format;
 
+use super::tuning::{Tuning, tuning};
 use super::{GROUP, Kernel, PrefetchAhead, Tile};
 use crate::hash::HashKeys;
 use crate::probe::{Block, block_index};
@@ -190,15 +191,28 @@ fn lines_of(blocks: &[Block], hashes: &[u64]) -> Vec<usize> {
     hashes.iter().flat_map(both).collect()
 }
 
-/// Lookups in a filter that outgrows the cache prefetch the line of every key, in order, each once,
-/// or none of few keys, which the CPU overlaps by itself; and a key's line some keys before it is
-/// tested. In a filter that fits they prefetch none.
+/// Whether this CPU's choice has a call of so many hashes, or of so many keys, prefetch in a filter
+/// of so many blocks.
+fn prefetches(kernel: Kernel, blocks: usize, count: usize, from_keys: bool) -> bool {
+    let Tuning { few, many, .. } = *tuning();
+    let times = match count {
+        65.. => many,
+        _ if count <= kernel.0.overlapped => {
+            return from_keys && blocks > kernel.prefetch_threshold() / 64;
+        }
+        _ if count <= kernel.0.few => few,
+        _ => 1,
+    };
+    blocks > times * kernel.prefetch_threshold() / 64
+}
+
+/// A lookup that prefetches does so for the line of every key, in order, each once, and a key's
+/// line some keys before it is tested.
 #[test]
 fn lookups_prefetch_the_blocks_that_they_test() {
     for kernel in Kernel::supported() {
         let threshold = kernel.prefetch_threshold() / 64;
-        for (count, outgrows) in [(threshold, false), (threshold + 1, true), (8 * threshold, true)]
-        {
+        for count in [threshold, threshold + 1, 4 * threshold, 4 * threshold + 4, 8 * threshold] {
             let mut memory = vec![[0; 64]; count + 1];
             let to_line = memory.as_ptr().addr().wrapping_neg() % 64;
             for shift in [to_line, to_line + 1] {
@@ -214,9 +228,9 @@ fn lookups_prefetch_the_blocks_that_they_test() {
                             (hashes(keys), vec![0; keys.div_ceil(64) as usize]);
                         let expected = lines_of(blocks, &hashes);
                         let each = expected.len() / hashes.len();
-                        let check = |all: &[Event], may_be_none: bool| {
+                        let check = |all: &[Event]| {
                             let found = lines(all);
-                            if !outgrows || may_be_none && found.is_empty() {
+                            if !prefetches(kernel, count, hashes.len(), false) {
                                 return assert!(found.is_empty(), "{about}");
                             }
                             assert!(found == expected, "{about}");
@@ -242,7 +256,7 @@ fn lookups_prefetch_the_blocks_that_they_test() {
                         let looked_up = events(|| {
                             filter.contains_hashes_into(&hashes, &mut words).unwrap();
                         });
-                        check(&looked_up, keys as usize <= kernel.0.overlapped);
+                        check(&looked_up);
                         if keys > 64 {
                             continue;
                         }
@@ -285,14 +299,13 @@ fn groups_of_hashes_are_prefetched_without_a_gap() {
 fn lookups_of_keys_prefetch_the_blocks_that_they_test() {
     for kernel in Kernel::supported().filter(|kernel| kernel.name() != "scalar") {
         let threshold = kernel.prefetch_threshold() / 64;
-        for (count, outgrows) in [(threshold, false), (threshold + 1, true), (8 * threshold, true)]
-        {
+        for count in [threshold, threshold + 1, 4 * threshold, 4 * threshold + 4, 8 * threshold] {
             let filter = filter(count, 6, kernel);
             let mut hits = crate::Bitmask::new();
-            for keys in [9, 64, 65, 203, 3_000_u64] {
+            for keys in [2, 8, 9, 64, 65, 203, 3_008_u64] {
                 let integers: Vec<u64> = (0..keys).collect();
                 let keys: Vec<[u8; 8]> = integers.iter().map(|key| key.to_le_bytes()).collect();
-                let expected = match outgrows {
+                let expected = match prefetches(kernel, count, keys.len(), true) {
                     true => lines_of(filter.blocks(), &hashes(keys.len() as u64)),
                     false => Vec::new(),
                 };
