@@ -1,4 +1,4 @@
-//! One filter, wherever its lines are: looked up, and what it is.
+//! The filter, generic over where its lines are: its lookups and facts.
 
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::parts::HEADER_BYTES;
@@ -162,7 +162,7 @@ impl<D: Lines> RemovableFilter<D> {
     }
 
     /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags
-    /// predicts: of 65,535 tags, each of those in a key's two lines is the key's own by chance.
+    /// predicts: each tag in a key's two lines equals the key's own with a chance of 1 in 65,535.
     pub fn expected_false_positive_rate(&self) -> f64 {
         if self.is_pass_all() {
             return 1.0;

@@ -149,7 +149,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
 }
 
 impl<D: Lines> RemovableFilter<D> {
-    /// A filter that passes all has no lines, and a header that says so, which nobody opens.
+    /// The header of a filter that passes all says 0 lines, and is rejected wherever it is opened.
     fn stored_header(&self) -> [u8; HEADER_BYTES] {
         let lines = self.lines();
         let mut header = Header::new(MAGIC, VERSION);
