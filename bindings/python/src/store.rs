@@ -22,7 +22,7 @@ pub(crate) enum Store {
     OpenedGrowing(OpenedChain),
 }
 
-/// The same expression for each kind of filter: they have the same methods.
+/// The same expression for each kind of filter, all of which have the same methods.
 macro_rules! each {
     ($store:expr, $filter:ident => $value:expr) => {
         match $store {
@@ -236,12 +236,12 @@ impl Store {
         }
     }
 
-    /// The keys that the bits of a filter tell of.
+    /// The number of keys, estimated from the bits where the filter can.
     pub(crate) fn estimated_keys(&self) -> Option<u64> {
         self.view().map_or(Some(self.keys()), |filter| filter.estimated_keys())
     }
 
-    /// The filter of what is in both: it has the bits that both have.
+    /// The filter of the keys that may be in both: the bits that both have.
     pub(crate) fn intersection(&self, other: &Store) -> Result<Store, Error> {
         let (Some(left), Some(right)) = (self.view(), other.view()) else {
             return Err(Error::Value(

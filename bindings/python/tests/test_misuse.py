@@ -342,7 +342,7 @@ def producer(format, length, null_count, offset, buffers):
     (b"l", 2**61, 0, 0, [None, b"12345678"], "too large"),
     (b"l", 1, 0, 0, [None, None], "buffer 1 is null"),
     (b"l", 1, 0, 0, [None], "buffer 1 of 1 is missing"),
-    (b"l", 1, 1, 0, [None, b"12345678"], "1 are NULL, and nothing says which"),
+    (b"l", 1, 1, 0, [None, b"12345678"], "1 rows are NULL, and no bitmap says which"),
     (b"u", 1, 0, 0, [None, b"\0\0\0\0\x02\0\0\0"], "buffer 2 of 2 is missing"),
     (b"u", 1, 0, 0, [None, b"\0\0\0\0\x02\0\0\0", None], "its bytes end at offset 2"),
     (b"vu", 1, 0, 0, [None, b"\x02\0\0\0ab" + bytes(10)], "lengths of their buffers"),
