@@ -25,6 +25,10 @@ for i, (name, values) in enumerate(rows):
     for j, (what, colour) in enumerate(COLOURS.items()):
         # What is far beyond the others ends at the edge.
         length = min(values[what] / most, 1) * WIDTH
-        out.append(f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" fill="{colour}"/>')
-        out.append(f'<text x="{LEFT + length + 4:.1f}" y="{top + j * BAR + 9}" font-size="10">{values[what]:.1f}</text>')
+        out.append(
+            f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" fill="{colour}"/>'
+        )
+        out.append(
+            f'<text x="{LEFT + length + 4:.1f}" y="{top + j * BAR + 9}" font-size="10">{values[what]:.1f}</text>'
+        )
 print("\n".join([*out, "</svg>"]))
