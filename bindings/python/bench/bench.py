@@ -1,7 +1,9 @@
-"""The package beside its peers, interleaved: `python bench.py [KEYS [ROUNDS [CASE,CASE]]]`; cases: str, int, arrow, one, slow.
+"""The package beside its peers, interleaved: `python bench.py [KEYS [ROUNDS [CASE,CASE]]]`.
 
-Prints CPU nanoseconds per key, the least of the rounds, of building, of looking up keys that are there, and keys that are not; the measured rate of
-false positives; and the bits per key where the peer tells its size. One thread, pinned to one core where the system can.
+Cases: str, int, arrow, one, slow. Prints CPU nanoseconds per key, the least of the rounds, of
+building, of looking up present keys and of looking up absent ones; the measured rate of false
+positives; and the bits per key where the peer tells its size. One thread, pinned to one core where
+the system can.
 """
 
 import gc

@@ -1,6 +1,7 @@
-"""Lines without their duplicates, each way in a process of its own: `python dedup.py [LINES]` makes the lines and runs them all.
+"""Lines without their duplicates: `python dedup.py [LINES]` makes the lines and runs every way.
 
-20 M lines of 2 to 9 words, 40 % of which were there before. Prints CPU seconds, peak memory beyond what the imports take, and lines kept.
+20 M lines of 2 to 9 words, 40 % of which were there before; each way in a process of its own.
+Prints CPU seconds, peak memory beyond what the imports take, and lines kept.
 """
 
 import resource

@@ -1,4 +1,4 @@
-"""The examples of the README and of the docstrings run, and the types that the package declares are those that it has."""
+"""The examples of the README and of the docstrings run; the package has the types it declares."""
 
 import doctest
 import pathlib

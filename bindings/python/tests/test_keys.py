@@ -47,7 +47,7 @@ def forms_of_words():
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         yield str(kind), pa.array(raw, kind)
     yield "dictionary sliced", pa.array(WORDS + WORDS).dictionary_encode().slice(len(WORDS))
-    # 50 values of which few are used: looked up as they come.
+    # Few of 50 values are used: they are hashed row by row.
     yield "large dictionary", pa.DictionaryArray.from_arrays(
         pa.array([50 + i for i in range(len(WORDS))], pa.int8()), pa.array(["no"] * 50 + WORDS)
     )
@@ -127,7 +127,7 @@ def test_every_form_is_the_same_key(name, form, make):
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1, 0x0123_4567_89AB_CDEF])
 def test_strings_of_every_length_are_hashed_as_one_key_is(seed):
-    """Columns are hashed where they lie, by a formula of their own up to 128 bytes, and in groups by the lengths in them."""
+    """Columns are hashed where they lie: by a formula of their own up to 128 bytes, in groups."""
     text = "".join(chr(33 + i * 7 % 90) for i in range(400))
     of_one_length = [[text[i : i + length] for i in range(70)] for length in range(300)]
     mixed = [text[i : i + i % 150] for i in range(250)] * 2
@@ -443,7 +443,7 @@ class Text(str):
 
 @pytest.mark.parametrize("make", [lambda: BloomFilter(1000), lambda: ScalableBloomFilter(0.001)])
 def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
-    """The functions of C of the public classes, those of PyO3 that they leave some keys to, and batches."""
+    """The C functions of the public classes, those of PyO3 for other keys, and batches."""
     keys = [
         "apple", "ä", "", Text("b"), b"c", 7, -1, 2**63 - 1, -(2**63), 2**64 - 2, True, ("a", 1),
         np.int64(9), np.str_("d"),
@@ -481,7 +481,7 @@ def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
 
 
 def test_lists_of_one_type_and_of_several_are_the_same():
-    """The first are hashed where they are, the others with counted references; 1,024 items at a time."""
+    """The first are hashed in place, the others with counted references, 1,024 items at a time."""
     words = [f"word {i}" * (i % 4) for i in range(3000)]
     for same in (words, [word.encode() for word in words], list(range(-1500, 1500))):
         for odd in (None, ("a", 1), Text("b"), 2**64 - 1, "c", 3):

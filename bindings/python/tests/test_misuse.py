@@ -373,7 +373,7 @@ released = []
 
 @RELEASE
 def release(pointer):
-    # `release` is at the same place of both structures but for two words; what it was called for is what counts.
+    # `release` is two words further on in one of the structures; the calls are what counts.
     released.append(pointer)
 
 

@@ -349,7 +349,7 @@ def test_parquet(tmp_path):
 
 
 def test_dates_and_times_of_parquet(tmp_path):
-    """A date is looked up by its days; a time, whose unit only the file knows, is refused with what to give."""
+    """A date is looked up by its days; a time, whose unit the file alone has, is refused."""
     day, noon = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12)
     table = pa.table({"day": [day], "time": pa.array([noon], pa.timestamp("us")), "id": [7]})
     path = tmp_path / "t.parquet"

@@ -78,7 +78,7 @@ def test_two_filters_that_are_merged_into_each_other():
 
 
 def test_a_generator_that_uses_the_filter():
-    """Keys are asked for while nothing is locked."""
+    """Keys are taken from their iterator while nothing is locked."""
     filter = BloomFilter(10_000)
 
     def keys():
