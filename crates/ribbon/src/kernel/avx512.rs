@@ -307,7 +307,7 @@ unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) ->
     loop {
         let holds = test(column);
         column += 8;
-        // No branch on the answer if it is known now.
+        // Where there are no `more` columns, the answer is returned without a branch on it.
         if !more || !holds || column >= placed.columns {
             return holds;
         }
@@ -345,7 +345,7 @@ unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
     loop {
         let holds = test(column);
         column += 8;
-        // No branch on the answer if it is known now.
+        // Where there are no `more` columns, the answer is returned without a branch on it.
         if !more || !holds || column >= placed.columns {
             return holds;
         }
