@@ -19,8 +19,6 @@ use core::fmt;
 
 use self::verify::mix;
 use crate::buffer::AllocError;
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-use crate::filter::AtomicBloomFilter;
 use crate::filter::{BloomFilter, BuildError};
 use crate::hash::{Key, KeyError};
 use crate::kernel::Kernel;
@@ -365,8 +363,8 @@ impl BloomFilterBuilder {
     }
 }
 
-/// An empty filter of these options, which can be added hashes of prefixes too.
-fn empty(
+/// An empty filter of these options, to which hashes of prefixes can be added too.
+pub(crate) fn empty(
     options: &FilterOptions,
     params: Params,
     threads: Threads,
@@ -388,41 +386,6 @@ fn insert(
         Threads::Pool => crate::parallel::insert_chunks(filter, chunks)?,
     }
     Ok(())
-}
-
-/// Makers of builders and of filters for a known number of keys.
-impl FilterOptions {
-    /// A builder without keys. Nothing is allocated before the first.
-    pub fn builder(&self) -> BloomFilterBuilder {
-        BloomFilterBuilder::new(self.clone())
-    }
-
-    /// An empty filter for this many keys, to be added to: where their number is known before they
-    /// come.
-    ///
-    /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
-    /// memory, [`BuildError::Key`] if the options add prefixes.
-    pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
-        if self.extractor().is_some() {
-            return Err(KeyError::NoPrefix { contents: self.contents() }.into());
-        }
-        Ok(empty(self, self.params(keys)?, Threads::One)?)
-    }
-
-    /// [`empty_filter`](Self::empty_filter) for threads that add to it and look up in it at the
-    /// same time, as those of a memtable do.
-    ///
-    /// # Errors
-    ///
-    /// As `empty_filter`.
-    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-    pub fn atomic_filter(&self, keys: u64) -> Result<AtomicBloomFilter, BuildError> {
-        Ok(self.empty_filter(keys)?.into())
-    }
 }
 
 impl BloomFilter {

@@ -1,4 +1,7 @@
-//! What a filter is to be: its size, its hash, what it holds. A plain value that makes builders.
+//! What a filter is to be: its size, its hash, what it holds. A plain value; `options/make.rs`
+//! makes builders and empty filters from it.
+
+mod make;
 
 use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::params::{Params, ParamsError, Sizing, stored_bytes};
