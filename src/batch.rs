@@ -34,7 +34,7 @@ pub fn look_up_keys<K>(
     prefetch: Option<impl Fn(u64)>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) -> Result<(), LengthError> {
-    LengthError::check(keys.len(), words)?;
+    check_words(keys.len(), words)?;
     match prefetch {
         Some(prefetch) if words.len() > 1 => {
             // If a key panics when it is read, what is left says "maybe".
@@ -150,22 +150,16 @@ pub struct LengthError {
     pub expected: usize,
 }
 
-impl LengthError {
-    /// Checks that there is exactly one word per 64 keys, rounded up: for types of other packages
-    /// that implement [`Filter`](crate::Filter).
-    ///
-    /// # Errors
-    ///
-    /// The error itself if there is not.
-    #[inline]
-    pub fn check(keys: usize, words: &[u64]) -> Result<(), Self> {
-        let expected = keys.div_ceil(64);
-        if words.len() == expected {
-            Ok(())
-        } else {
-            Err(LengthError { words: words.len(), expected })
-        }
-    }
+/// Checks that there is exactly one word per 64 keys, rounded up: for implementations of
+/// [`Filter`](crate::Filter).
+///
+/// # Errors
+///
+/// [`LengthError`] if there is not.
+#[inline]
+pub fn check_words(keys: usize, words: &[u64]) -> Result<(), LengthError> {
+    let expected = keys.div_ceil(64);
+    if words.len() == expected { Ok(()) } else { Err(LengthError { words: words.len(), expected }) }
 }
 
 impl Display for LengthError {

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use self::word::{Word, copy_words, set};
 use super::insert::{insert_keys, insert_methods};
 use super::{BloomFilter, Filter, Meta};
-use crate::batch::LengthError;
+use crate::batch::{LengthError, check_words};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AtomicBuffer, AtomicWord};
 use crate::hash::{Key, KeyError, KeyHash};
@@ -197,7 +197,7 @@ impl Filter for AtomicBloomFilter {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         words.fill(0);
         self.for_each_ahead(hashes, |i, hash| {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
@@ -213,11 +213,6 @@ impl Filter for AtomicBloomFilter {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 
