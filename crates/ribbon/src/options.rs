@@ -51,7 +51,10 @@ impl RibbonOptions {
     /// depend on the keys, and neither has one out of range: then finishing a builder is
     /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] gives another.
     ///
-    /// All 64 bits of a caller's hashes must be well mixed. Prefixes are not added.
+    /// All 64 bits of a caller's hashes must be well mixed.
+    ///
+    /// Prefixes are not taken: the filters hold whole keys, also if `options` add prefixes, or
+    /// prefixes alone. A Ribbon filter has no lookup for a scan, which must read the table.
     pub fn for_filters(options: &FilterOptions) -> Self {
         let rate = match options.sizing() {
             Sizing::FalsePositiveRate(rate) => rate,
