@@ -17,7 +17,9 @@ impl FilterOptions {
     /// An empty filter for this many keys, to be added to: where their number is known before they
     /// come.
     ///
-    /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
+    /// The filter is of whole keys, since prefixes are added by a [builder](Self::builder). Options
+    /// that add them are an error; `FilterOptions::new(options.sizing())` with the same
+    /// [`with_key_hash`](Self::with_key_hash) gives a filter that takes the same hashes of keys.
     ///
     /// # Errors
     ///
