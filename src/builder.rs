@@ -81,11 +81,12 @@ struct Filling {
     filter: BloomFilter,
     /// Sum of the hashes that went in, mixed.
     sum: u64,
-    /// Of those, the ones that the filter did not contain right after.
+    /// How many of those the filter did not contain right after they went in.
     missing: u64,
 }
 
-/// Hashes that wait to be added together, which takes a third less than one by one.
+/// Hashes that wait to be added together, which takes a third less time than adding them one by
+/// one.
 struct Pending {
     hashes: [u64; HASHED_AT_ONCE],
     count: usize,
@@ -210,8 +211,8 @@ impl BloomFilterBuilder {
         if self.options.extractor().is_some() {
             return keys.into_iter().try_for_each(|key| self.insert(key));
         }
-        // Hashed as they come: keys that wait to be hashed together, as references, took up to
-        // twice the time.
+        // Hashed one by one as they come: collecting references to keys, to hash them together,
+        // took up to twice the time.
         let mut adding = Adding { builder: self, pending: Pending::new() };
         keys.into_iter().for_each(|key| {
             let hash = hasher.hash(key);
@@ -252,7 +253,7 @@ impl BloomFilterBuilder {
     /// Adds every hash, as [`add`](Self::add).
     fn add_all(&mut self, hashes: &[u64]) {
         let (Some(&first), Some(&last)) = (hashes.first(), hashes.last()) else { return };
-        // Without leaving early, so that it is vectorised.
+        // Without an early exit, so that the compiler vectorises it.
         let repeats = hashes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]));
         if repeats || self.last == Some(first) {
             return hashes.iter().for_each(|&hash| self.add(hash));
@@ -336,14 +337,15 @@ impl BloomFilterBuilder {
         Ok(self.with_contents(filter))
     }
 
-    /// Records in a finished filter what it holds. Before that, it takes and answers prefixes as it
-    /// does keys.
+    /// Records in a finished filter what it holds. Until then it is a filter of whole keys, for
+    /// which the hash of a prefix is one more hash.
     fn with_contents(&self, filter: BloomFilter) -> BloomFilter {
         let keys = filter.keys_inserted();
         filter.with_facts(keys, self.options.contents())
     }
 
-    /// The filter of all hashes, which are kept, in some order, unless they went into it before.
+    /// The filter of all hashes. Those that did not go into it before are still in the list
+    /// afterwards, in some order.
     fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
         if let Some(error) = self.failed() {
             return Err(error);
