@@ -45,8 +45,8 @@ pub(crate) fn full_block() -> &'static [Block] {
     &FULL_BLOCK.0
 }
 
-/// The bytes of a container with its header, and how many their owner lends now. They are not
-/// verified: whoever opens a filter from them checks what [`bytes`](Stored::bytes) lends.
+/// Takes bytes that begin with a header, and remembers how many there are. They are not verified:
+/// whoever opens a filter from them checks what [`bytes`](Stored::bytes) lends.
 pub fn stored<B: AsRef<[u8]>>(bytes: B) -> Stored<B> {
     Stored::with_blocks_at(HEADER_BYTES, bytes)
 }

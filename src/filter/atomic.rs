@@ -66,7 +66,8 @@ pub struct AtomicBloomFilter {
     blocks: AtomicBuffer,
     /// As of the conversion: `keys_inserted` lacks what was added since.
     meta: Meta,
-    /// Hashes batches of keys; the filter has it after the conversion back.
+    /// Hashes batches of keys that are inserted. Lookups do not use it; the owned filter has it
+    /// again after `into_filter`.
     kernel: Kernel,
     /// Whether the filter holds what is looked up, as in a [`BloomFilter`].
     answers: bool,
@@ -251,9 +252,9 @@ impl Word for AtomicWord {
 
 /// Counts additions in one of eight cache lines; which one depends on the thread.
 ///
-/// In a single line the count would be what threads wait for: two that insert at 6 probes take 58
-/// ns for a new key and 18 for a known one, against 41 and 10 with these lines, and 40 and 10
-/// without a count.
+/// In a single line, threads would wait for the count: two that insert with 6 probes take 58 ns for
+/// a new key and 18 for a known one. With these lines they take 41 and 10, and without a count 40
+/// and 10.
 #[derive(Default)]
 struct Additions([Line; 8]);
 
