@@ -123,6 +123,8 @@ mod builder;
 
 mod filter;
 
+mod make;
+
 mod batch;
 mod bitmask;
 mod buffer;

@@ -1,7 +1,5 @@
-//! What a filter is to be: its size, its hash, what it holds. A plain value; `options/make.rs`
-//! makes builders and empty filters from it.
-
-mod make;
+//! What a filter is to be: its size, its hash, what it holds. A plain value; `make.rs` makes
+//! builders and empty filters from it.
 
 use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::params::{Params, ParamsError, Sizing, stored_bytes};

@@ -99,10 +99,7 @@ fn keys_and_building() {
         &format!("the filter holds whole keys and prefixes by extractor {id:016x}, and"),
     );
     let only = OPTIONS.with_only_prefixes(rule).builder().insert_hash(77).unwrap_err();
-    begins(
-        only,
-        &format!("the filter holds prefixes by extractor {id:016x}, and the key's prefix"),
-    );
+    begins(only, &format!("the filter holds prefixes by extractor {id:016x}, and only a builder"));
 
     let params = OPTIONS.with_probes(31).builder().finish().unwrap_err();
     assert_eq!(params, params_error().into());

@@ -1,11 +1,12 @@
-//! What options make: builders, and empty filters for a known number of keys.
+//! What options make: builders, and empty filters for a known number of keys. Above both, since a
+//! builder has its options.
 
-use super::FilterOptions;
 use crate::builder::{BloomFilterBuilder, empty};
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use crate::filter::AtomicBloomFilter;
 use crate::filter::{BloomFilter, BuildError};
 use crate::hash::KeyError;
+use crate::options::FilterOptions;
 use crate::threads::Threads;
 
 impl FilterOptions {
