@@ -154,6 +154,7 @@ impl Store {
     pub(crate) fn insert(&mut self, keys: Keys<'_>) -> Result<(), Error> {
         match (&mut *self, keys) {
             (Store::Owned(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
+            (Store::Owned(filter), Keys::Numbers(keys)) => Ok(filter.insert_u64s(keys)?),
             (Store::Growing(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
             (_, Keys::Hashes(hashes)) => self.insert_hashes(hashes),
             (_, Keys::Numbers(numbers)) => {

@@ -1,5 +1,6 @@
 //! Queries of a chain: a key may be there if any link says so.
 
+use blocked_bloom::parts::check_words;
 use blocked_bloom::{Block, BloomFilter, Filter, KeyHash, LengthError};
 
 use crate::filter::ScalableBloomFilter;
@@ -23,7 +24,7 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         look_up(&self.links, hashes, words);
         Ok(())
     }
@@ -37,11 +38,6 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.shape.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 

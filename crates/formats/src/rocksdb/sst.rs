@@ -12,7 +12,7 @@ mod partitions;
 mod properties;
 mod table;
 
-use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::parts::{check_words, fill_with_hits};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 pub use self::metaindex::FilterLayout;
@@ -119,7 +119,7 @@ impl<'a> SstFilter<'a> {
         words: &mut [u64],
         bytes: impl BytesOf<K> + Copy,
     ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        check_words(keys.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.look_up(keys, words, bytes),
             Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
@@ -338,7 +338,7 @@ impl Filter for SstFilter<'_> {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
             Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
