@@ -4,8 +4,8 @@ use super::cache;
 use super::tuning::Tuning;
 use crate::probe::{Block, block_index};
 
-/// Prefetch distance, in keys. 16 are enough for a filter in the third-level cache and 5 % faster
-/// there; from memory 32 take 15 % longer and 16 40 %, 128 are no faster (Zen 3).
+/// Prefetch distance, in keys. For a filter in the third-level cache 16 are enough, and 5 % faster.
+/// From memory 32 take 15 % longer than 64, 16 take 40 % longer, and 128 are no faster (Zen 3).
 const DISTANCE: usize = 64;
 
 /// The level that insertions, and calls of few keys, prefetch into; see [`Tuning::level`].
@@ -51,7 +51,7 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
     /// Prefetches for the next `items` items, or as many as are left.
     #[inline(always)]
     pub fn advance(&mut self, items: usize) {
-        // Of one item the compiler would make a loop, which costs an insertion by AVX2 a sixth of
+        // For one item the code below would be a loop, which costs an insertion by AVX2 a sixth of
         // its time.
         if items == 1 {
             if let [next, later @ ..] = self.later {
