@@ -24,11 +24,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use crate::contains::function;
-use crate::{
-    BLOOM_FILTER_AGG, BLOOM_FILTER_CONTAINS, BloomJoinOptions, BloomProbeExec, BloomQueryPlanner,
-    bloom_filter_agg, bloom_filter_contains, with_functions,
-};
+use crate::aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
+use crate::contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains, function};
+use crate::options::BloomJoinOptions;
+use crate::planner::BloomQueryPlanner;
+use crate::probe::BloomProbeExec;
+use crate::session::with_functions;
 
 /// Ballista's configuration with the settings of the filters: for clients, and for the scheduler,
 /// to which they are sent.

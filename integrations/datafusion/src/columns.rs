@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 use datafusion::physical_expr::split_conjunction;
-use datafusion::physical_expr_common::physical_expr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -23,6 +21,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::build_side::{filters_within, is_selective, scan_predicate};
+use crate::limits::is_volatile;
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -82,17 +81,6 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     }
     let in_right = columns.iter().all(|&c| c >= left && c < left + right);
     in_right.then(|| (1, columns.iter().map(|c| c - left).collect()))
-}
-
-/// Whether an operator computes something that is not determined by its rows, such as a number that
-/// counts calls.
-pub(crate) fn is_volatile(plan: &Plan) -> Result<bool> {
-    let mut volatile = false;
-    plan.apply_expressions(&mut |expression| {
-        volatile |= physical_expr::is_volatile(expression);
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(volatile)
 }
 
 /// Whether rows of the plan, one of those that [`origin`] looks through, can be dropped by columns

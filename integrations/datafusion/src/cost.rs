@@ -16,7 +16,6 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use crate::build_side::{Estimate, estimate};
 use crate::columns::Lowest;
 use crate::probe::BloomProbeExec;
-use crate::rule::is_likely_broadcast;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -137,6 +136,30 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     // What sorts and what other operators there are costs at least as much as a join.
     let all = inputs.into_iter().fold(Work::default(), Work::and);
     Some(all.with_rows(JOIN_ROW))
+}
+
+/// Whether the engine will give every task the whole build side, as far as estimates tell: it then
+/// shuffles nothing.
+pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
+    let (bytes, rows) = broadcast_thresholds(config);
+    match (build.bytes, build.rows) {
+        _ if bytes == 0 => false,
+        (Some(estimated), _) if estimated != 0 => estimated < bytes,
+        (_, Some(estimated)) => estimated < rows,
+        _ => false,
+    }
+}
+
+fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
+    #[cfg(feature = "ballista")]
+    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
+        let (bytes, rows) =
+            (ballista.broadcast_join_threshold_bytes(), ballista.broadcast_join_threshold_rows());
+        return (bytes, rows);
+    }
+    let optimizer = &config.optimizer;
+    let bytes = optimizer.hash_join_single_partition_threshold;
+    (bytes, optimizer.hash_join_single_partition_threshold_rows)
 }
 
 /// How partial filters come to the tasks that probe.

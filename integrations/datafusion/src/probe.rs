@@ -7,14 +7,18 @@ use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::{BatchCoalescer, prep_null_mask_filter};
 use datafusion::arrow::datatypes::{DataType, Fields, Schema};
+use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, exec_err, internal_err, plan_err};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
     FilterPushdownPropagation,
@@ -22,6 +26,7 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, Time,
 };
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::ChildStats;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -32,17 +37,12 @@ use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use crate::filter::{failed, look_up, open};
+use crate::gate::{Counts, Gate};
 use crate::keys::KeyType;
-use crate::scan::{Counts, has_limit, with_row_filter};
+use crate::limits::{has_limit, is_volatile};
+use crate::scan::with_row_filter;
 
 const NAME: &str = "BloomProbeExec";
-
-/// Rows of a partition by which its share of hits is judged.
-const SAMPLE_ROWS: usize = 32 * 1024;
-
-/// Samples that pass unprobed after one in which nearly everything was a hit, before the next is
-/// taken: probing in vain costs a seventeenth of what it would.
-const SAMPLES_SKIPPED: usize = 16;
 
 /// Drops the rows of its first input whose key is certainly not in a filter, which is the one row
 /// of its second input. A key that is NULL, or is NULL in one of its columns, is dropped: it has no
@@ -137,7 +137,10 @@ impl BloomProbeExec {
                 let session = context.session_config().clone();
                 let filter = collect(plan, context, key, bytes).await?;
                 let config = session.options();
-                let scan = with_row_filter(&input, &columns, &filter, gate, counts, config)?;
+                let scan = match is_row_wise(&input)? {
+                    true => with_row_filter(&input, &columns, &filter, gate, counts, config)?,
+                    false => None,
+                };
                 Ok::<_, DataFusionError>((filter, scan))
             };
             open.map_err(Arc::new).boxed().shared()
@@ -299,37 +302,24 @@ impl Probe {
     }
 }
 
-/// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to
-/// nothing, and one that drops the rows of another part of the input is found again.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    stop_above: f64,
-    rows: usize,
-    hits: usize,
-    unprobed: usize,
-}
-
-impl Gate {
-    fn new(stop_above: f64) -> Self {
-        Gate { stop_above, rows: 0, hits: 0, unprobed: 0 }
+/// Whether rows can be dropped in the scan of a plan as well as above the plan: each operator,
+/// which is one of a list, makes what it makes of a row from that row alone, and gives all rows
+/// that it makes. Neither does the scan end after some rows, in which case those that are dropped
+/// would make place for others.
+fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    if plan.fetch().is_some() || is_volatile(plan)? {
+        return Ok(false);
     }
-
-    /// Whether to probe the next rows.
-    pub(crate) fn is_open(&mut self, rows: usize) -> bool {
-        let open = self.unprobed == 0;
-        self.unprobed = self.unprobed.saturating_sub(rows);
-        open
+    if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
+        return Ok(source.data_source().downcast_ref::<FileScanConfig>().is_some());
     }
-
-    pub(crate) fn probed(&mut self, rows: usize, hits: usize) {
-        self.rows += rows;
-        self.hits += hits;
-        if self.rows >= SAMPLE_ROWS {
-            if self.hits as f64 > self.stop_above * self.rows as f64 {
-                self.unprobed = SAMPLES_SKIPPED * self.rows;
-            }
-            (self.rows, self.hits) = (0, 0);
-        }
+    let passes = plan.is::<FilterExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<BloomProbeExec>()
+        || plan.is::<CooperativeExec>();
+    match plan.children().first() {
+        Some(input) if passes => is_row_wise(input),
+        _ => Ok(false),
     }
 }
 
@@ -491,30 +481,82 @@ impl ExecutionPlan for BloomProbeExec {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gate, SAMPLE_ROWS, SAMPLES_SKIPPED};
+    use datafusion::catalog::memory::MemorySourceConfig;
+    use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
+    use datafusion::execution::object_store::ObjectStoreUrl;
+    use datafusion::physical_expr::expressions::{col, lit};
+    use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
+    use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+    use datafusion::physical_plan::joins::CrossJoinExec;
+    use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+    use datafusion::physical_plan::repartition::RepartitionExec;
+    use datafusion::physical_plan::sorts::sort::SortExec;
+    use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+    use datafusion::physical_plan::union::UnionExec;
+
+    use super::*;
+
+    type Plan = Arc<dyn ExecutionPlan>;
+
+    fn scan(limit: Option<usize>) -> Plan {
+        let field = datafusion::arrow::datatypes::Field::new("k", DataType::Int64, true);
+        let source = Arc::new(ParquetSource::new(Arc::new(Schema::new(vec![field]))));
+        let url = ObjectStoreUrl::local_filesystem();
+        let config = FileScanConfigBuilder::new(url, source).with_limit(limit).build();
+        DataSourceExec::from_data_source(config)
+    }
+
+    fn filter(input: Plan) -> FilterExec {
+        FilterExec::try_new(lit(true), input).unwrap()
+    }
+
+    fn projection(input: Plan) -> Plan {
+        let k = col("k", &input.schema()).unwrap();
+        Arc::new(ProjectionExec::try_new(vec![(k, "k".to_string())], input).unwrap())
+    }
 
     #[test]
-    fn a_sample_of_hits_closes_the_gate_for_a_while() {
-        let mut gate = Gate::new(0.9);
-        let batch = SAMPLE_ROWS / 4;
-        let mut probed = Vec::new();
-        for _ in 0..200 {
-            let open = gate.is_open(batch);
-            if open {
-                gate.probed(batch, batch);
+    fn row_filters_pass_operators_of_single_rows() {
+        let passing: [fn(Plan) -> Plan; 3] = [
+            |input| Arc::new(filter(input)),
+            projection,
+            |input| Arc::new(CooperativeExec::new(input)),
+        ];
+        for above in passing {
+            for below in passing {
+                assert!(is_row_wise(&above(below(scan(None)))).unwrap());
+                assert!(!is_row_wise(&above(below(scan(Some(9))))).unwrap());
             }
-            probed.push(open);
         }
-        let open = probed.iter().filter(|&&open| open).count();
-        assert_eq!(probed[..4], [true; 4]);
-        assert_eq!(probed[4..][..4 * SAMPLES_SKIPPED], [false; 4 * SAMPLES_SKIPPED]);
-        assert!(probed[4 + 4 * SAMPLES_SKIPPED], "a sample is taken again");
-        assert_eq!(open, 12);
+    }
 
-        let mut gate = Gate::new(0.9);
-        for _ in 0..200 {
-            assert!(gate.is_open(batch), "a tenth is dropped");
-            gate.probed(batch, batch * 9 / 10);
+    #[test]
+    fn row_filters_pass_nothing_else() {
+        let order = |input: &Plan| {
+            LexOrdering::new([PhysicalSortExpr::new_default(col("k", &input.schema()).unwrap())])
+                .unwrap()
+        };
+        let input = || scan(None);
+        let sort = || SortExec::new(order(&input()), input());
+        let memory = MemorySourceConfig::try_new(&[vec![]], input().schema(), None).unwrap();
+        let refused: Vec<Plan> = vec![
+            scan(Some(9)),
+            DataSourceExec::from_data_source(memory),
+            filter(input()).with_fetch(Some(9)).unwrap(),
+            Arc::new(GlobalLimitExec::new(input(), 1, None)),
+            Arc::new(GlobalLimitExec::new(input(), 0, Some(9))),
+            Arc::new(LocalLimitExec::new(input(), 9)),
+            Arc::new(sort()),
+            Arc::new(sort().with_fetch(Some(9))),
+            Arc::new(SortPreservingMergeExec::new(order(&input()), input())),
+            Arc::new(CoalescePartitionsExec::new(input())),
+            Arc::new(RepartitionExec::try_new(input(), Partitioning::RoundRobinBatch(2)).unwrap()),
+            UnionExec::try_new(vec![input(), input()]).unwrap(),
+            Arc::new(CrossJoinExec::new(input(), input())),
+        ];
+        for plan in refused {
+            assert!(!is_row_wise(&plan).unwrap(), "{plan:?}");
+            assert!(!is_row_wise(&projection(plan.clone())).unwrap(), "{plan:?}");
         }
     }
 }

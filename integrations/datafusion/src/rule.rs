@@ -24,7 +24,7 @@ use crate::build_side::{
     Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
 use crate::columns::{is_scan, lowest, scan_of, source, with_lowest};
-use crate::cost::{Balance, Transport, transport, work};
+use crate::cost::{Balance, Transport, is_likely_broadcast, transport, work};
 use crate::filter::Size;
 use crate::keys::KeyType;
 use crate::options::{BloomJoinOptions, Enabled};
@@ -386,18 +386,6 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     Some((join_type, side(left, left_columns), side(right, right_columns)))
 }
 
-/// Whether the engine will give every task the whole build side, as far as estimates tell: it then
-/// shuffles nothing.
-pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
-    let (bytes, rows) = broadcast_thresholds(config);
-    match (build.bytes, build.rows) {
-        _ if bytes == 0 => false,
-        (Some(estimated), _) if estimated != 0 => estimated < bytes,
-        (_, Some(estimated)) => estimated < rows,
-        _ => false,
-    }
-}
-
 /// Whether tasks run in processes of their own, with a network between.
 fn is_cluster(config: &ConfigOptions) -> bool {
     #[cfg(feature = "ballista")]
@@ -417,18 +405,6 @@ fn is_adaptive(config: &ConfigOptions) -> bool {
     }
     _ = config;
     false
-}
-
-fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
-    #[cfg(feature = "ballista")]
-    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
-        let (bytes, rows) =
-            (ballista.broadcast_join_threshold_bytes(), ballista.broadcast_join_threshold_rows());
-        return (bytes, rows);
-    }
-    let optimizer = &config.optimizer;
-    let bytes = optimizer.hash_join_single_partition_threshold;
-    (bytes, optimizer.hash_join_single_partition_threshold_rows)
 }
 
 /// Most bytes of a filter in Ballista, whose messages hold 16 MiB.
