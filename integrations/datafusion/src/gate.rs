@@ -2,15 +2,15 @@
 
 use datafusion::physical_plan::metrics::{Count, Time};
 
-/// Rows of a partition by which its share of hits is judged.
+/// Rows of a sample. The share of hits among them decides whether the next rows are probed.
 const SAMPLE_ROWS: usize = 32 * 1024;
 
-/// Samples that pass unprobed after one in which nearly everything was a hit, before the next is
-/// taken: probing in vain costs a seventeenth of what it would.
+/// How many times the rows of a sample pass unprobed after a sample of which nearly every row was a
+/// hit. Probing in vain then costs a seventeenth of what it would otherwise.
 const SAMPLES_SKIPPED: usize = 16;
 
-/// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to
-/// nothing, and one that drops the rows of another part of the input is found again.
+/// Decides by samples whether rows are probed. A filter that drops next to nothing then costs next
+/// to nothing, and one that drops rows of a later part of the input is used there.
 #[derive(Debug)]
 pub(crate) struct Gate {
     stop_above: f64,
@@ -31,6 +31,7 @@ impl Gate {
         open
     }
 
+    /// Takes note of rows that were probed, of which so many were hits.
     pub(crate) fn probed(&mut self, rows: usize, hits: usize) {
         self.rows += rows;
         self.hits += hits;
@@ -43,7 +44,7 @@ impl Gate {
     }
 }
 
-/// Metrics of the operator whose filter it is.
+/// Metrics of the operator that has the filter, to which a scan adds if it probes in its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) input_rows: Count,

@@ -13,7 +13,8 @@
 //! # async fn main() -> datafusion::error::Result<()> {
 //! let state = SessionContext::new().state();
 //! let context = SessionContext::new_with_state(with_bloom_filters(state));
-//! let sql = "SELECT bloom_filter_contains(bloom_filter_agg(v), 3) AS found FROM (VALUES (1), (3)) t(v)";
+//! let sql = "SELECT bloom_filter_contains(bloom_filter_agg(v), 3) AS found
+//!            FROM (VALUES (1), (3)) t(v)";
 //! context.sql(sql).await?.show().await?;
 //! # Ok(())
 //! # }
@@ -54,7 +55,8 @@ pub use session::with_bloom_filters;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-/// A defect of the engine, as it is to be reported: its program fails once the engine is mended.
+/// The report of a defect of the engine. Its program is a test that fails once the engine is
+/// mended.
 #[cfg(doctest)]
 #[doc = include_str!("../upstream/dynamic-filter-below-limit.md")]
 mod dynamic_filter_below_limit {}

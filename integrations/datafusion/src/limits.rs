@@ -8,9 +8,9 @@ use datafusion::physical_expr_common::physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
-/// Whether something in a plan ends after some rows. A predicate that is moved from above it to
-/// below it changes which rows they are, and the engine's scans and merges with a limit let
-/// predicates pass.
+/// Whether an operator of a plan ends after some rows. A predicate that is moved from above such an
+/// operator to below it changes which rows these are. The engine's scans and merges with a limit do
+/// not refuse such predicates.
 pub(crate) fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let aggregate = plan.downcast_ref::<AggregateExec>();
     plan.fetch().is_some()
@@ -18,8 +18,7 @@ pub(crate) fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.children().into_iter().any(has_limit)
 }
 
-/// Whether an operator computes something that is not determined by its rows, such as a number that
-/// counts calls.
+/// Whether an operator computes something that its rows do not determine, such as a count of calls.
 pub(crate) fn is_volatile(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut volatile = false;
     plan.apply_expressions(&mut |expression| {

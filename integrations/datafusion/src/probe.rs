@@ -44,22 +44,23 @@ use crate::scan::with_row_filter;
 
 const NAME: &str = "BloomProbeExec";
 
-/// Drops the rows of its first input whose key is certainly not in a filter, which is the one row
-/// of its second input. A key that is NULL, or is NULL in one of its columns, is dropped: it has no
-/// partner in a join where NULL equals nothing.
+/// Drops the rows of its first input whose key is certainly not in a filter. The filter is the one
+/// row of its second input. A row whose key is NULL, or is NULL in one of its columns, is dropped
+/// too: it has no partner in a join where NULL equals nothing.
 ///
-/// The filter is collected in one partition: Ballista makes a stage of what is below its
-/// `CoalescePartitionsExec`, and gives every task of the first input all of it. Schema, statistics,
-/// order and partitioning are those of the first input, which must stay the first: the engine's
-/// sort pushdown takes column `n` of an operator for column `n` of its inputs, one after the other.
+/// The filter's plan has one partition: Ballista makes a stage of what is below its
+/// `CoalescePartitionsExec`, and gives the whole result to every task of the first input. Schema,
+/// statistics, order and partitioning are those of the first input. It must stay the first, because
+/// the engine's sort pushdown takes column `n` of an operator for column `n` of its inputs, counted
+/// through one input after the other.
 ///
-/// Where the first input is a scan that takes row filters, as one of Parquet does with
-/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there when it is known; not
-/// if the scan, or an operator above it, ends after some rows, or computes what rows do not
-/// determine. Limits from above stay above.
+/// If the first input is a scan that takes row filters, as a Parquet scan does with
+/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there once it is known. It is
+/// not if the scan, or an operator between, ends after some rows or computes something that the
+/// rows do not determine. Limits above this operator stay above it.
 ///
-/// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a
-/// million rows of each partition.
+/// Where more than a given share of the rows are hits, rows pass unprobed, except for a sample in
+/// every half a million rows of each partition.
 ///
 /// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
 /// the filter), `filter_time` (waiting for the filter), `probe_time`.
@@ -75,23 +76,24 @@ pub struct BloomProbeExec {
     opening: Arc<Mutex<Option<Opening>>>,
 }
 
-/// The filter that partitions wait for together. None of them owns it: if one is dropped, another
-/// goes on with it.
+/// The opening of the filter, for which all partitions wait together. None of them owns it: if one
+/// is dropped, another continues.
 type Opening = Shared<BoxFuture<'static, Result<Opened, Arc<DataFusionError>>>>;
 
-/// The filter, and the input with the filter in its scan, if that takes it. All partitions execute
-/// one input: a scan's partitions may share what is left to read.
+/// The filter, and the input with the filter in its scan if the scan takes it. All partitions
+/// execute the same input, since the partitions of a scan may share a queue of what is left to
+/// read.
 type Opened = (Arc<BloomFilter>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
-    /// Probes `input` with the filter that is the one row of the one column of `filter`, by the key
-    /// in these columns of `input`, in the order in which the filter has them. Rows pass unprobed
-    /// while more than `stop_above` of them are hits.
+    /// Probes `input` with a filter, which is the one row of the one column of `filter`. The key is
+    /// in these `columns` of `input`, in the order in which the filter has them. Rows pass unprobed
+    /// while the share of hits is above `stop_above`.
     ///
     /// # Errors
     ///
-    /// A planning error if there is no such column, its values cannot be keys, or the filter is no
-    /// binary column.
+    /// A planning error if one of the columns does not exist, if their values cannot be keys, or if
+    /// `filter` is not one binary column.
     pub fn try_new(
         input: Arc<dyn ExecutionPlan>,
         filter: Arc<dyn ExecutionPlan>,
@@ -107,7 +109,7 @@ impl BloomProbeExec {
         Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
     }
 
-    /// With what `EXPLAIN` shows of why the filter is there.
+    /// Sets the text in which `EXPLAIN` says why the filter is there.
     pub(crate) fn with_decision(self, decision: String) -> Self {
         BloomProbeExec { decision, ..self }
     }
@@ -177,8 +179,8 @@ fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     }
 }
 
-/// Keys of other partitions would be dropped: that planners keep to the distribution that operators
-/// require is checked here once more.
+/// Checks that the filter is of the keys of all partitions: rows with keys of the others would be
+/// dropped. Planners already have to keep to the distribution that operators require.
 fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let partitions = plan.properties().partitioning.partition_count();
     if partitions != 1 {
@@ -192,6 +194,7 @@ fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     }
 }
 
+/// Runs the filter's plan and opens its one row.
 async fn collect(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
@@ -209,7 +212,7 @@ async fn collect(
             Ok(Arc::new(open(filter, key, NAME)?))
         }
         (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
-        // Partial filters that one task has merged, of no rows at all.
+        // One task merges partial filters, and the build side has no rows.
         (None, 0) => {
             let sizing = Sizing::MaxBytes(128);
             let options = FilterOptions::new(sizing).with_key_hash(key.key_hash());
@@ -243,16 +246,16 @@ impl Metrics {
     }
 }
 
-/// One partition.
+/// The stream of one partition.
 struct Probe {
     filter: Arc<BloomFilter>,
     input: SendableRecordBatchStream,
-    /// Whether the rows have been probed by the scan.
+    /// Whether the scan has probed the rows.
     in_scan: bool,
     columns: Vec<usize>,
     gate: Gate,
     hashes: Vec<u64>,
-    /// What is left of the batches, brought together to batches of the usual size.
+    /// The rows that are left, gathered into batches of the usual size.
     kept: BatchCoalescer,
     ended: bool,
     metrics: Metrics,
@@ -302,10 +305,10 @@ impl Probe {
     }
 }
 
-/// Whether rows can be dropped in the scan of a plan as well as above the plan: each operator,
-/// which is one of a list, makes what it makes of a row from that row alone, and gives all rows
-/// that it makes. Neither does the scan end after some rows, in which case those that are dropped
-/// would make place for others.
+/// Whether rows can be dropped in the scan of a plan as well as above the plan. Each operator must
+/// be one of a list, all of which compute what they give of a row from that row alone, and neither
+/// the operators nor the scan may end after some rows: others would come in place of those that are
+/// dropped.
 fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     if plan.fetch().is_some() || is_volatile(plan)? {
         return Ok(false);
@@ -392,8 +395,8 @@ impl ExecutionPlan for BloomProbeExec {
         self.replace_children(children, options)
     }
 
-    // Without statistics an adaptive planner knows nothing of the probed side: it would not change
-    // the sides of a join, nor broadcast the smaller one.
+    // Without statistics of the probed side an adaptive planner would neither swap the sides of a
+    // join nor broadcast the smaller one.
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
         vec![ChildStats::At(partition), ChildStats::Skip]
     }
@@ -406,8 +409,8 @@ impl ExecutionPlan for BloomProbeExec {
         Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
     }
 
-    // By this and the next, and as it takes no `fetch`, limits stay above: of the first rows of the
-    // input, fewer would be left.
+    // This method, the next one, and the lack of a `fetch` keep limits above this operator: of the
+    // first rows of its input fewer would be left.
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::LowerEqual
     }
@@ -416,9 +419,9 @@ impl ExecutionPlan for BloomProbeExec {
         false
     }
 
-    // Filters from above may be applied below: this operator only drops rows, whichever they are.
-    // Not below a limit, which the engine's scans do not refuse. They find their columns by name
-    // there, so names must not repeat.
+    // Filters from above may be applied below this operator, which only drops rows; but not if
+    // there is a limit below, since the engine's scans with a limit do not refuse filters. Pushed
+    // filters find their columns by name, so that names must not repeat.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
@@ -466,7 +469,7 @@ impl ExecutionPlan for BloomProbeExec {
             let waited = metrics.filter_time.timer();
             let (filter, scan) = opening.await.map_err(DataFusionError::Shared)?;
             waited.done();
-            // Only now: whatever the input buffers would only wait.
+            // The input is executed only now: rows that it buffered earlier would have to wait.
             let in_scan = scan.is_some();
             let input = scan.unwrap_or(plan).execute(partition, context)?;
             let (hashes, ended) = (Vec::new(), false);

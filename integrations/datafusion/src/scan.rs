@@ -1,6 +1,5 @@
-//! A filter as a row filter of a Parquet scan: the other columns of rows that it drops are not
-//! decoded, and pages of such rows not read. Below a limit no row is dropped: others would come in
-//! its place.
+//! A filter as a row filter of a Parquet scan. Of rows that it drops, the scan decodes only the
+//! key, and it does not read pages that have only such rows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -116,9 +115,10 @@ impl Hash for InFilter {
     }
 }
 
-/// The plan with the filter in its scan, if that drops every row that it is false for: a Parquet
-/// scan does with `pushdown_filters`. The engine's own rule puts it there, which knows projections
-/// and predicates between, and does not know limits: [`is_row_wise`] does.
+/// The plan with the filter in its scan, or `None` if the scan would not drop every row for which
+/// the filter is false, as a Parquet scan with `pushdown_filters` does. The engine's own rule puts
+/// the filter there, through projections and predicates. That rule does not look at limits: the
+/// caller must know that rows can be dropped in the scan as well as above the plan.
 pub(crate) fn with_row_filter(
     plan: &Arc<dyn ExecutionPlan>,
     columns: &[usize],
@@ -139,7 +139,7 @@ pub(crate) fn with_row_filter(
     Ok((!is_left(&pushed)? && pushed.schema() == schema).then_some(pushed))
 }
 
-/// Whether an operator above the scan has it.
+/// Whether the filter is still in an operator above the scan.
 fn is_left(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let Some(input) = plan.children().first().copied() else { return Ok(false) };
     let mut left = is_left(input)?;

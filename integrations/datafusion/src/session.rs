@@ -9,11 +9,13 @@ use crate::contains::bloom_filter_contains;
 use crate::options::BloomJoinOptions;
 use crate::rule::{BloomJoinRule, RULE_NAME};
 
-/// Adds the functions and the rule to a session of DataFusion, and the settings of the rule to its
-/// configuration, unless it has them. Its tables stay; statements that it prepared are dropped.
+/// Adds the functions, the rule and the rule's settings to a session of DataFusion. A rule and
+/// settings that the session already has are kept, and so are its tables. Statements that it
+/// prepared are dropped.
 ///
-/// Sessions of Ballista's scheduler are made by [`ballista::session_state`](crate::ballista::session_state) instead: its adaptive
-/// planner replaces the rules.
+/// Sessions of Ballista's scheduler are made by
+/// [`ballista::session_state`](crate::ballista::session_state) instead, since its adaptive planner
+/// replaces the rules of a session.
 pub fn with_bloom_filters(state: SessionState) -> SessionState {
     let state = with_functions(state);
     let mut rules = state.physical_optimizers().to_vec();
@@ -27,11 +29,12 @@ pub fn with_bloom_filters(state: SessionState) -> SessionState {
         .build()
 }
 
-/// Adds the functions to a session, and the settings.
+/// Adds the functions and the rule's settings to a session.
 pub(crate) fn with_functions(state: SessionState) -> SessionState {
     let id = state.session_id().to_string();
-    // The builder's configuration, not the state's: by that one a new catalog would take the place
-    // of the state's, with its tables.
+    // The settings are added to the builder's configuration, in which the creation of a default
+    // catalog is turned off. With the state's own configuration a new catalog would replace the
+    // state's and its tables.
     let mut builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
     let config = builder.config().get_or_insert_default();
     if config.options().extensions.get::<BloomJoinOptions>().is_none() {
