@@ -194,7 +194,8 @@ impl Process {
         // and the tenth the number of the socket.
         let sockets = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let listening = sockets.filter(|s| s.len() > 9 && s[1].ends_with(&local) && s[3] == "0A");
-        let listening: Vec<_> = listening.map(|s| format!("socket:[{}]", s[9]).into()).collect();
+        let listening: Vec<PathBuf> =
+            listening.map(|s| format!("socket:[{}]", s[9]).into()).collect();
         let open = fs::read_dir(format!("/proc/{}/fd", self.child.id()));
         let mut open = open.into_iter().flatten().flatten().flat_map(|fd| fs::read_link(fd.path()));
         open.any(|file| listening.contains(&file))
