@@ -64,3 +64,7 @@ mod dynamic_filter_below_limit {}
 #[cfg(doctest)]
 #[doc = include_str!("../upstream/order-lost-below-limit.md")]
 mod order_lost_below_limit {}
+
+#[cfg(all(doctest, feature = "ballista"))]
+#[doc = include_str!("../upstream/order-lost-in-adaptive-joins.md")]
+mod order_lost_in_adaptive_joins {}
