@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{self, HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::ScalableBloomFilter;
@@ -118,7 +118,7 @@ impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
         open_link: impl Fn(LinkBytes<B>) -> Result<BloomFilter<Stored<LinkBytes<B>>>, FormatError>,
     ) -> Result<Self, ScalableFormatError> {
         // What is opened is what was measured, even if the owner lends other bytes later.
-        let stored = Stored::new(bytes);
+        let stored = parts::stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
         let header = Header::read(bytes, MAGIC, VERSION)?;
         let shape = decode(&header)?;

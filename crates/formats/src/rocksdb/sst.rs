@@ -1,8 +1,8 @@
 //! The filter of an SST file: found by way of footer, metaindex and properties, verified, and
-//! queried.
+//! looked up.
 //!
 //! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the
-//! extractor it was built with. Every other query is answered "maybe". A damaged file is an error
+//! extractor it was built with. Every other lookup is answered "maybe". A damaged file is an error
 //! that says where.
 
 mod block;
@@ -15,8 +15,8 @@ mod table;
 
 use core::slice;
 
-use blocked_bloom::parts::fill_with_hits;
-use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
+use blocked_bloom::parts::{check_words, fill_with_hits, stored};
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 use self::block::{Block, BlockBytes};
 pub use self::metaindex::FilterLayout;
@@ -45,7 +45,7 @@ enum Filters<D> {
 ///
 /// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range
 /// deletions are not in the filter: a file with [`range_deletions`](Self::range_deletions) may
-/// delete the key all the same. Keys are user keys, without sequence number, type and timestamp.
+/// still delete the key. Keys are user keys, without sequence number, type and timestamp.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -100,7 +100,7 @@ impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
     /// ```
     pub fn open(file: D) -> Result<Self, RocksdbError> {
         // What is opened is what was measured, even if the owner lends other bytes later.
-        let stored = Stored::new(file);
+        let stored = stored(file);
         let file = FileRanges::from(stored.bytes().unwrap_or_default());
         SstFilter::read(&file, |block| {
             let (start, length) = (block.offset as usize, block.bytes.len());
@@ -115,12 +115,12 @@ impl<'a> SstFilter<&'a [u8]> {
     ///
     /// # Errors
     ///
-    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call:
-    /// five times or so, for a partitioned filter up to 64 MiB of partitions at once. What was
-    /// loaded is parsed again each time, and partitions are verified again.
+    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call.
+    /// That takes some five calls; of a partitioned filter up to 64 MiB of partitions are needed at
+    /// once. Each call parses again what was loaded, and verifies the partitions again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         SstFilter::read(file, |block| {
-            let (stored, length) = (Stored::new(block.bytes), block.bytes.len());
+            let (stored, length) = (stored(block.bytes), block.bytes.len());
             BlockBytes { stored, start: 0, length }
         })
     }
@@ -156,7 +156,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         Ok(SstFilter { format_version, checksum, properties, filters })
     }
 
-    /// Looks up keys of these bytes, with the errors of
+    /// Looks up keys, whose bytes `bytes` reads, with the errors of
     /// [`contains_hashes_into`](Filter::contains_hashes_into).
     fn look_up<K>(
         &self,
@@ -164,7 +164,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         words: &mut [u64],
         bytes: impl BytesOf<K> + Copy,
     ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        check_words(keys.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.look_up(keys, words, bytes),
             Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
@@ -184,8 +184,8 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// Whether the file may hold a key that begins with these bytes: false means certainly not.
     ///
     /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and
-    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. "Maybe" is the answer where
-    /// fewer are given, of filters without prefixes, and under other extractors, for which there is
+    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. The answer is "maybe" if fewer
+    /// are given, if the filter has no prefixes, and for other extractors, for which there is
     /// [`contains_extracted`](Self::contains_extracted).
     ///
     /// Cost: as [`contains`](Filter::contains); in a partitioned filter each partition that may
@@ -205,7 +205,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// ```
     pub fn contains_prefix(&self, start: impl AsRef<[u8]>) -> bool {
         let start = start.as_ref();
-        // What the extractor makes of every key that begins so, if it makes the same of all.
+        // The prefix of every key that begins with `start`, if all have the same one.
         let Some(prefix) = self.prefix_length().and_then(|length| start.get(..length)) else {
             return true;
         };
@@ -219,9 +219,9 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     /// Whether the file may hold a key from which the extractor of this name makes this prefix:
     /// false means certainly not.
     ///
-    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with
-    /// another, and of filters without prefixes. Cost: in a partitioned filter, every partition is
-    /// looked up.
+    /// For extractors of the caller's own. The answer is "maybe" if the file was written with
+    /// another one, and if the filter has no prefixes. Cost: in a partitioned filter, every
+    /// partition is looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -251,7 +251,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none
+    /// The filter blocks in the order of their keys: one for a full filter, one per partition, none
     /// without a filter.
     pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<impl AsRef<[u8]>>> {
         self.blocks().iter()
@@ -272,9 +272,9 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         }
     }
 
-    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if
-    /// every one is looked up, since the keys are ordered by more than their bytes, and without a
-    /// filter.
+    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key, if any does. `None`
+    /// without a filter, and if every block is looked up, since the keys are not ordered by their
+    /// bytes alone.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -305,8 +305,8 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     }
 
     /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it
-    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property, or it is no text,
-    /// here and in those below.
+    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property or it is no text, as
+    /// in the methods below.
     pub fn filter_policy(&self) -> Option<&str> {
         self.properties.policy.as_deref()
     }
@@ -337,7 +337,7 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
 
     /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
     /// `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`, with `N` in decimal digits. If not, or
-    /// if there is none, its every answer is "maybe".
+    /// if there is none, it always answers "maybe".
     pub fn knows_its_extractor(&self) -> bool {
         self.prefix_length().is_some()
     }
@@ -351,14 +351,14 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
         digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
     }
 
-    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than
-    /// `leveldb.BytewiseComparator` every partition is looked up, since here only the order of
-    /// bytes is known: its false positives add up.
+    /// The property `rocksdb.comparator`. With another comparator than
+    /// `leveldb.BytewiseComparator`, every partition of a partitioned filter is looked up, since
+    /// only the order of bytes is known here: their false positives add up.
     pub fn comparator(&self) -> Option<&str> {
         self.properties.comparator.as_deref()
     }
 
-    /// The same filter, with batches answered by `kernel` where kernels answer.
+    /// The same filter, with batches looked up by `kernel` where kernels look up.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let filters = match self.filters {
@@ -372,11 +372,11 @@ impl<D: AsRef<[u8]>> SstFilter<D> {
     }
 }
 
-/// A file whose filter is of prefixes only, or that does not say, answers "maybe" to whole keys:
-/// give those to [`contains_prefix`](SstFilter::contains_prefix).
+/// A filter of prefixes only, or of a file that does not say what it holds, answers "maybe" to
+/// whole keys: look up in it by [`contains_prefix`](SstFilter::contains_prefix).
 ///
-/// Look up keys where the filter is in partitions: a hash, by [`hash_key`](super::hash_key), does
-/// not tell which partition its key is in, so that it is looked up in every one, and the false
+/// In a partitioned filter, look up keys and not hashes: a hash, by [`hash_key`](super::hash_key),
+/// does not tell which partition its key is in, so that it is looked up in every one, and the false
 /// positives of all partitions add up. A LegacyBloom filter, which has another hash, answers
 /// "maybe" to hashes.
 ///
@@ -394,7 +394,7 @@ impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
             Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),

@@ -110,8 +110,8 @@ impl<D: AsRef<[u8]>> Partitions<D> {
     /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be
     /// present.
     ///
-    /// The partitions whose keys may begin so are looked up, usually one or two: not every release
-    /// of RocksDB adds a prefix to the partition before its keys as well.
+    /// Looks up the partitions whose keys may begin with `start`, usually one or two: not every
+    /// release of RocksDB adds a prefix to the partition before its keys as well.
     pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
         let Some(separators) = &self.separators else { return self.contains_prefix(prefix) };
         let first = separators.of_key(start);
@@ -126,7 +126,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
         self.in_any(words, |filter, hits| _ = filter.contains_hashes_into(hashes, hits));
     }
 
-    /// Looks up keys of these bytes. There is one word per 64 of them.
+    /// Looks up keys, whose bytes `bytes` reads. There is one word per 64 keys.
     pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl BytesOf<K> + Copy) {
         // If a key or the owner of the file panics when it is read, what is left says "maybe".
         fill_with_hits(words, keys.len());
@@ -159,7 +159,7 @@ impl<D: AsRef<[u8]>> Partitions<D> {
     }
 }
 
-/// The bytes of the keys at some places of a batch: partition and place.
+/// Reads the bytes of keys that are given as partition and index in the batch.
 struct Of<'k, K, B>(&'k [K], B);
 
 impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
@@ -172,8 +172,8 @@ impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
 /// the work is.
 const MAX_RUN_BYTES: u64 = 64 << 20;
 
-/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart,
-/// which no writer makes, is not opened again for each.
+/// If there are fewer bytes than this between two partitions, they are loaded, too: a file with
+/// gaps, which no writer makes, is then not opened again for each partition.
 const MAX_GAP: u64 = 1 << 20;
 
 /// Bytes from the partition at `start` to the end of the last that may be loaded with it.
@@ -211,8 +211,8 @@ fn next<'a>(
     Ok((separator, Cursor::new(value).handle()?))
 }
 
-/// A handle that is stored as the difference from the last one's size, except where its key shares
-/// nothing with the last.
+/// Reads a handle of which only the difference from the last one's size is stored; the whole handle
+/// is, where the separator shares nothing with the last.
 fn delta_handle(
     cursor: &mut Cursor<'_>,
     separator: Key<'_>,
@@ -221,7 +221,7 @@ fn delta_handle(
     if separator.shared == 0 {
         return cursor.handle();
     }
-    let error = cursor.malformed("a size that differs from the last by less than that");
+    let error = cursor.malformed("a difference of sizes that gives a number of 64 bits");
     let zigzag = cursor.varint()?;
     let difference = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
     let size = last.size.checked_add_signed(difference).ok_or(error)?;
