@@ -235,6 +235,9 @@ fn keys_that_panic_leave_maybe() {
     let files = files(&added);
     let mut parquet = SplitBlockFilter::new(300, 0.01).unwrap();
     added.iter().for_each(|key| _ = parquet.insert(key));
+    // Prefetched while keys are hashed, group by group.
+    let mut large = SplitBlockFilter::new(4_000_000, 0.01).unwrap();
+    added.iter().for_each(|key| _ = large.insert(key));
     let mut cassandra = CassandraFilter::new(Layout::Since4, 300, 0.01).unwrap();
     cassandra.extend(&added);
     for at in (0..20).map(|_| random.next() as usize % 300) {
@@ -246,6 +249,7 @@ fn keys_that_panic_leave_maybe() {
             check_panic(&SstFilter::open(bytes).unwrap(), &added, at, name);
         }
         check_panic(&parquet, &added, at, "parquet");
+        check_panic(&large, &added, at, "large parquet");
         // Of Cassandra's filters there are masks only.
         let mut hostile: Vec<Key> = added.iter().cloned().map(Some).map(Key).collect();
         hostile[at] = Key(None);
