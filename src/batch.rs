@@ -1,5 +1,4 @@
-//! Keys of a batch become hashes a group at a time, and are looked up while later ones are
-//! prefetched.
+//! Keys of a batch become hashes a group at a time, looked up while later ones are prefetched.
 
 use core::fmt::{self, Display, Formatter};
 use core::mem::MaybeUninit;
@@ -14,9 +13,8 @@ const AT_ONCE: usize = 1024;
 /// Groups between the one that is prefetched and the one that is looked up.
 const GROUPS_AHEAD: usize = 2;
 
-/// Looks up a batch of keys whose hash is of another system than [`KeyHasher`](crate::KeyHasher):
-/// `hash` gives it, and `contains` overwrites a word of answers for each 64 hashes that it is
-/// given.
+/// Looks up keys whose hash is not of a [`KeyHasher`](crate::KeyHasher): `hash` gives it, and
+/// `contains` overwrites a word of answers for each 64 hashes that it is given.
 ///
 /// With `prefetch`, which is called with each hash as soon as it is known, a group of 64 keys is
 /// looked up once the next two groups are hashed. Without, up to 1,024 keys are hashed, then looked
@@ -24,8 +22,7 @@ const GROUPS_AHEAD: usize = 2;
 ///
 /// # Errors
 ///
-/// [`LengthError`] unless there is exactly one word per 64 keys, rounded up; nothing is written
-/// then.
+/// [`LengthError`] unless there is one word per 64 keys, rounded up; nothing is written then.
 #[inline]
 pub fn look_up_keys<K>(
     keys: &[K],
@@ -39,8 +36,7 @@ pub fn look_up_keys<K>(
         Some(prefetch) if words.len() > 1 => {
             // If a key panics when it is read, what is left says "maybe".
             bitmask::fill_with_hits(words, keys.len());
-            // Moved into the closure, so that what it uses stays in registers while hashes are
-            // written.
+            // Moved, so that what it uses stays in registers while hashes are written.
             let load = move |keys: &[K], group: &mut [u64]| {
                 for (to, key) in group.iter_mut().zip(keys) {
                     *to = hash(key);
@@ -98,8 +94,7 @@ pub(crate) fn look_up<K>(
     }
 }
 
-/// Hashes as many keys at a time as there is space for. Not inlined, so that calls of few keys have
-/// little stack.
+/// Hashes as many keys at a time as fit. Not inlined, so that calls of few keys have little stack.
 #[inline(never)]
 fn look_up_many<K>(
     keys: &[K],

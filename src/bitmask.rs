@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// One bit per key of a batch: 1 means the key may be present (a hit), 0 that it is certainly
-/// absent (a miss).
+/// One bit per key: 1 means that it may be present (a hit), 0 that it is absent (a miss).
 ///
 /// Reuse one mask for many batches: it allocates only when a batch is longer than any before.
 ///
@@ -52,8 +51,7 @@ impl Bitmask {
         (0..self.len).map(|index| self.words[index / 64] >> (index % 64) & 1 == 1)
     }
 
-    /// The bits: key `i` is bit `i % 64` of word `i / 64`, one word per 64 keys, zero bits past the
-    /// last key.
+    /// Key `i` is bit `i % 64` of word `i / 64`, one word per 64 keys, zero bits past the last.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -73,8 +71,7 @@ impl Bitmask {
         self.words.iter().enumerate().flat_map(|(i, &word)| ones(word, i))
     }
 
-    /// Indices of the keys that are certainly absent, ascending. Cost: one step per miss and per 64
-    /// keys.
+    /// Indices of the keys that are absent, ascending. Cost: one step per miss and per 64 keys.
     pub fn misses(&self) -> impl Iterator<Item = usize> {
         let len = self.len;
         self.words.iter().enumerate().flat_map(move |(i, &word)| ones(!word & used(len, i), i))

@@ -25,8 +25,7 @@ use crate::probe::{BLOCK_BYTES, Block};
 /// From 2 MiB on, on Linux, whole huge pages of it are advised to be such, unless told not to: a
 /// large filter then misses the translation cache less (`benches/NOTES.md`). It is advice: where it
 /// is not taken, nothing else changes. From 64 MiB on memory comes as pages of zeros where the
-/// allocator has them (`calloc`): making the buffer takes microseconds, and a page costs when it is
-/// first used.
+/// allocator has them (`calloc`): making it takes microseconds, and a page costs when first used.
 ///
 /// ```
 /// use blocked_bloom::parts::BlockBuffer;
@@ -46,8 +45,7 @@ pub struct BlockBuffer {
     huge_pages: bool,
 }
 
-// SAFETY: the buffer owns its bytes and nothing else refers to them; `[u8; 64]` may go to another
-// thread.
+// SAFETY: the buffer alone refers to its bytes; `[u8; 64]` may go to another thread.
 unsafe impl Send for BlockBuffer {}
 // SAFETY: a shared buffer only lends `&[Block]`, which threads may share.
 unsafe impl Sync for BlockBuffer {}
@@ -61,8 +59,7 @@ const LAZY: usize = 32 * HUGE_PAGE;
 
 /// The memory for this many blocks. From 2 MiB on it is aligned to a huge page, so that its first
 /// page is whole. From 64 MiB on it is a huge page longer instead and aligned as `calloc` does it:
-/// for a larger alignment, Rust's system allocator clears the memory itself, which touches all of
-/// it.
+/// for larger alignments Rust's system allocator clears the memory, which touches all of it.
 fn layout(blocks: u32) -> Result<Layout, AllocError> {
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
     let error = AllocError { bytes };
@@ -102,8 +99,8 @@ impl BlockBuffer {
         // For this alignment the allocator would write the zeros itself, before the advice, which
         // is too late for pages in use.
         if writes {
-            // SAFETY: `start` begins `len` blocks, just allocated, which nothing else refers to;
-            // zeros are blocks.
+            // SAFETY: `start` begins `len` blocks, just allocated, that nothing refers to; zeros
+            // are blocks.
             unsafe { buffer.start.write_bytes(0, buffer.len as usize) };
         }
         Ok(buffer)
@@ -139,8 +136,7 @@ impl BlockBuffer {
     ) -> Result<Self, AllocError> {
         let len = blocks.max(1);
         let layout = layout(len)?;
-        // SAFETY: one of the allocator's functions, with a layout of at least one block: its size
-        // is not zero.
+        // SAFETY: an allocator's function, for a layout of at least a block: its size is not zero.
         let memory = NonNull::new(unsafe { take(layout) });
         let memory = memory.ok_or(AllocError { bytes: u64::from(len) * BLOCK_BYTES as u64 })?;
         let (mut start, mut before) = (memory, 0);
@@ -156,8 +152,7 @@ impl BlockBuffer {
         Ok(BlockBuffer { start, len, allocated: len, before: before as u32, huge_pages })
     }
 
-    /// A copy of the blocks, on huge pages if that is wanted and can be had; one block of zeros if
-    /// there are none.
+    /// A copy of the blocks, on huge pages if wanted and to be had; a block of zeros if none.
     ///
     /// # Errors
     ///
@@ -170,8 +165,7 @@ impl BlockBuffer {
         Ok(copy)
     }
 
-    /// Keeps the first `blocks` blocks, at least one, and gives the memory of the rest back if that
-    /// is half of it or more.
+    /// Keeps the first `blocks` blocks, at least one; frees the rest if that is half or more.
     ///
     /// Giving back means copying what is left, beside the old memory for a moment: `realloc` of
     /// aligned memory would do the same, and the alignment may have to change. Without memory for
@@ -263,8 +257,7 @@ impl Clone for BlockBuffer {
     }
 }
 
-/// The widest atomic word of the machine, of 8 bytes or of 4: without either there is no
-/// [`AtomicBuffer`].
+/// The machine's widest atomic word, of 8 bytes or 4: without either there is no [`AtomicBuffer`].
 ///
 /// Its value is the little-endian number that its bytes are, so that bit `i` of it is the same bit
 /// of the same byte on every machine.
@@ -324,8 +317,7 @@ type AtomicBlock = [AtomicWord; BLOCK_BYTES / size_of::<AtomicWord>()];
 ///
 /// A buffer that, shared, lends atomic words and nothing else: the wrapped buffer's `&[Block]`
 /// cannot be reached until the atomic one is given up, so plain and atomic accesses never meet.
-/// `Send` and `Sync` because the buffer and atomic words are. Exists on targets with atomic words
-/// of 64 or 32 bits.
+/// `Send` and `Sync` because the buffer and atomic words are. Needs atomic words of 64 or 32 bits.
 ///
 /// ```
 /// use std::sync::atomic::Ordering::Relaxed;

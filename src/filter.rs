@@ -1,5 +1,4 @@
-//! One filter, wherever its blocks are: looked up, stored, folded and merged; and one that threads
-//! share.
+//! One filter, wherever its blocks are: looked up, stored, folded, merged; one that threads share.
 
 use core::fmt;
 
@@ -69,8 +68,7 @@ pub struct BloomFilter<D = BlockBuffer> {
     data: D,
     pub(crate) meta: Meta,
     kernel: Kernel,
-    /// Whether the filter holds what is looked up: keys, unless [`prefixes`](Self::prefixes) says
-    /// otherwise.
+    /// Whether the filter holds what is looked up: keys, or [`prefixes`](Self::prefixes).
     answers: bool,
 }
 

@@ -14,9 +14,13 @@
 #![doc = include_str!("../docs/img/batch-size.svg")]
 #![doc = include_str!("../docs/img/false-positives.svg")]
 
-/// A page of the documentation, whose code is compiled and run. `rustdoc-links.txt` says where
-/// links between pages lead there; in the repository they lead to the files. The first definition
-/// of a link counts.
+/// Pages of the documentation, whose code is compiled and run. `rustdoc-links.txt` says where links
+/// between pages lead there: the first definition counts.
+macro_rules! pages {
+    ($($name:ident),*) => {$(
+        page!($name, include_str!(concat!("../docs/", stringify!($name), ".md")));
+    )*};
+}
 macro_rules! page {
     ($name:ident, $text:expr) => {
         #[doc = include_str!("../docs/rustdoc-links.txt")]
@@ -25,38 +29,15 @@ macro_rules! page {
     };
 }
 
-/// A page whose code is compiled by the package that it needs.
-macro_rules! shown {
-    ($name:ident, $text:expr) => {
-        #[cfg(not(doctest))]
-        page!($name, $text);
-    };
-}
-
 // Its code uses the methods `par_*`.
 #[cfg(any(not(doctest), feature = "rayon"))]
-page!(guide, include_str!("../docs/guide.md"));
-page!(running, include_str!("../docs/running.md"));
-page!(alternatives, include_str!("../docs/alternatives.md"));
-page!(parameters, include_str!("../docs/parameters.md"));
-shown!(partitioned, include_str!("../docs/partitioned.md"));
-shown!(growing, include_str!("../docs/growing.md"));
-page!(adapter, include_str!("../docs/adapter.md"));
-shown!(migrating, include_str!("../docs/migrating.md"));
-shown!(rocksdb, include_str!("../docs/rocksdb.md"));
-shown!(parquet, include_str!("../docs/parquet.md"));
-shown!(foreign, include_str!("../docs/foreign.md"));
-shown!(planes, include_str!("../docs/planes.md"));
-shown!(removable, include_str!("../docs/removable.md"));
-shown!(resident, include_str!("../docs/resident.md"));
-shown!(ribbon, include_str!("../docs/ribbon.md"));
-shown!(datafusion, include_str!("../docs/datafusion.md"));
-shown!(planning, include_str!("../docs/planning.md"));
-page!(format, include_str!("../docs/format.md"));
-page!(internals, include_str!("../docs/internals.md"));
-page!(measuring, include_str!("../docs/measuring.md"));
-page!(benchmarks, include_str!("../docs/benchmarks.md"));
-page!(testing, include_str!("../docs/testing.md"));
-page!(releasing, include_str!("../docs/releasing.md"));
+pages!(guide);
+pages!(running, alternatives, parameters, adapter, format, internals, measuring, benchmarks);
+pages!(testing, releasing);
 page!(unsafe_code, include_str!("../docs/unsafe.md"));
 page!(security, include_str!("../SECURITY.md"));
+// Their code is compiled by the packages that they need.
+#[cfg(not(doctest))]
+pages!(partitioned, growing, migrating, rocksdb, parquet, foreign, planes, removable, resident);
+#[cfg(not(doctest))]
+pages!(ribbon, datafusion, planning);

@@ -1,7 +1,6 @@
 //! From keys to hashes: which 64-bit hash a filter was built with, and how to compute it.
 //!
-//! `std::hash::Hash` is not used: its output differs between releases and machines, and filters are
-//! stored.
+//! `std::hash::Hash` is not used: its output differs by release and machine, and is stored here.
 
 mod batch;
 mod kernel;
@@ -18,8 +17,7 @@ use crate::prefix::FilterContents;
 
 /// Which hash a filter holds: part of its identity, stored in its bytes.
 ///
-/// Filters with different identities cannot be merged, and a key is looked up with the filter's own
-/// hash.
+/// Filters of different identity cannot be merged; a key is looked up by the filter's own hash.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;
@@ -131,11 +129,9 @@ impl KeyHasher {
     /// `("ab", "c")`, `("a", "bc")` and `("abc")` are three keys. One part is encoded too, so that
     /// `hash_parts(&["abc"])` is not `hash("abc")`.
     ///
-    /// A filter that is given the hash of the row and that of the row and column answers at both
-    /// granularities.
+    /// A filter given the hash of the row and that of row and column answers for both.
     ///
-    /// Cost: some 25 ns more than hashing the same bytes in one piece; 600 bytes of stack, no
-    /// allocation.
+    /// Cost: some 25 ns more than the same bytes in one piece; 600 bytes of stack.
     ///
     /// ```
     /// use blocked_bloom::{FilterOptions, Sizing};
@@ -180,8 +176,7 @@ fn leb128(length: usize) -> ([u8; 10], usize) {
     (bytes, last + 1)
 }
 
-/// Why a key or a hash cannot be added to a filter or builder, or a key cannot be hashed. Nothing
-/// was changed.
+/// Why a key or hash cannot be added, or a key cannot be hashed. Nothing was changed.
 ///
 /// ```
 /// use blocked_bloom::{BloomFilter, KeyError, KeyHash, Sizing};

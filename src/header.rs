@@ -57,8 +57,7 @@ impl Header {
         header
     }
 
-    /// Checks length, magic, version and checksum of the header at the start of `bytes`, in this
-    /// order.
+    /// Checks length, magic, version and checksum of the header of `bytes`, in this order.
     ///
     /// # Errors
     ///

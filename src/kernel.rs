@@ -1,5 +1,4 @@
-//! The kernels: one table of functions per instruction set, fastest first, and a handle to one of
-//! them.
+//! The kernels: a table of functions per instruction set, fastest first, and a handle to one.
 //!
 //! A kernel decides speed, never an answer: all give the bits of [`crate::probe`]. Adding an
 //! instruction set takes one file, or folder, with a `const TABLE` that starts from `scalar::TABLE`
@@ -15,8 +14,7 @@ mod avx2;
 mod avx512;
 mod cache;
 mod driver;
-// Lanes of a register are numbered from the other end on big-endian machines, which `neon` does not
-// provide for.
+// On big-endian machines lanes are numbered from the other end, which `neon` does not provide for.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 #[cfg(feature = "portable")]
@@ -68,8 +66,7 @@ pub const KERNEL_VARIABLE: &str = "BLOCKED_BLOOM_KERNEL";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InstructionSet {
-    /// AVX2, BMI2, GFNI, and of AVX-512 F, BW, DQ, VL, VBMI and VBMI2. The kernel's name is
-    /// `avx512`.
+    /// AVX2, BMI2, GFNI, and of AVX-512 F, BW, DQ, VL, VBMI and VBMI2: `avx512`.
     Avx512,
     /// AVX2: `avx2`.
     Avx2,
@@ -82,8 +79,7 @@ pub enum InstructionSet {
 }
 
 /// A set of functions for one instruction set that this CPU has: a `Kernel` exists only if
-/// detection found its [`instructions`](Self::instructions), on which `unsafe` code of other
-/// packages may rely.
+/// detection found its [`instructions`](Self::instructions), on which `unsafe` code may rely.
 ///
 /// Filters pick the fastest by themselves. Choosing one by hand is for tests, benchmarks and for
 /// ruling out a suspect: the answers are the same.
@@ -104,8 +100,7 @@ impl Kernel {
         KERNELS.iter().filter(|table| (table.is_supported)()).map(Kernel)
     }
 
-    /// The instruction set. That there is a `Kernel` of it proves that this CPU has the
-    /// instructions.
+    /// The instruction set. That there is a `Kernel` of it proves that this CPU has it.
     #[inline]
     pub fn instructions(self) -> InstructionSet {
         self.0.instructions
@@ -212,10 +207,10 @@ impl Kernel {
         hits: &mut [u64],
     ) {
         let ahead = match way {
-            // SAFETY: as above.
-            Way::Between(prefetch) => {
-                return unsafe { (self.0.batch)(blocks, prefetch, probes, hashes, hits) };
-            }
+            // SAFETY: as in `look_up_any`.
+            Way::Between(prefetch) => unsafe {
+                return (self.0.batch)(blocks, prefetch, probes, hashes, hits);
+            },
             Way::Groups(_, tuning) => tuning.ahead,
         };
         way.prefetch(blocks, &hashes[..hashes.len().min(ahead)]);
@@ -227,8 +222,7 @@ impl Kernel {
         }
     }
 
-    /// Tests a group, 1 to 64 hashes, whose blocks were prefetched or are in the cache: a bit for
-    /// each.
+    /// Tests 1 to 64 hashes, whose blocks were prefetched or are in the cache: a bit for each.
     ///
     /// # Panics
     ///
@@ -237,8 +231,7 @@ impl Kernel {
     pub(crate) fn test_group(self, blocks: &[Block], probes: u32, hashes: &[u64]) -> u64 {
         assert!(!blocks.is_empty() && blocks.len() <= u32::MAX as usize);
         assert!((1..=MAX_PROBES).contains(&probes) && (1..=GROUP).contains(&hashes.len()));
-        // SAFETY: a `Kernel` is only made by `supported`, after detection; the rest is asserted
-        // above.
+        // SAFETY: a `Kernel` is only made after detection; the rest is asserted above.
         unsafe { (self.0.group)(blocks, probes, hashes) }
     }
 
@@ -266,8 +259,7 @@ impl Kernel {
             // SAFETY: the crate is compiled for AVX2, which is all that `one` needs.
             true => unsafe { avx2::one(line, probes, hash) },
             // SAFETY: `one` needs the CPU's features alone. `self.0` is a table of `KERNELS` whose
-            // `is_supported` was true, or the scalar one, which needs none: no other `Kernel` is
-            // made.
+            // `is_supported` was true, or the scalar one: no other `Kernel` is made.
             false => unsafe { (self.0.one)(line, probes, hash) },
         };
         #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]

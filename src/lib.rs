@@ -74,8 +74,7 @@
 //! | `serde` | no | `Serialize` and `Deserialize` for options | `serde` |
 //!
 //! Without default features the dependencies are four crates: `xxhash-rust` and `libm`, on x86
-//! `cpufeatures`, on Linux `libc`. Instruction sets are not features: every kernel is compiled, and
-//! the CPU decides.
+//! `cpufeatures`, on Linux `libc`. Every kernel is compiled, and the CPU decides.
 //!
 //! # Guides and further packages
 //!
@@ -91,8 +90,7 @@ format](guides::format) and [the inside of the crate](guides::internals).
 "
 )]
 //!
-//! The README lists the packages around this one, for filters of other systems, for engines, and
-//! for other structures.
+//! The README lists the packages around this one, for other systems, engines and structures.
 //!
 //! # Limits
 //!
@@ -106,8 +104,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-/// Tells unit tests what ran: a loop of a kernel, a prefetch, a part of the work that several
-/// threads share.
+/// Tells unit tests what ran: a kernel's loop, a prefetch, a part of what threads share.
 macro_rules! watch {
     ($($call:tt)*) => {
         #[cfg(all(test, feature = "std"))]

@@ -15,8 +15,7 @@ impl FilterOptions {
         BloomFilterBuilder::new(self.clone())
     }
 
-    /// An empty filter for this many keys, to be added to: where their number is known before they
-    /// come.
+    /// An empty filter to add this many keys to: where their number is known before.
     ///
     /// The filter is of whole keys, since prefixes are added by a [builder](Self::builder). Options
     /// that add them are an error; `FilterOptions::new(options.sizing())` with the same

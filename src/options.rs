@@ -89,8 +89,7 @@ impl FilterOptions {
     /// for scans ([`BloomFilter::contains_prefix`](crate::BloomFilter::contains_prefix)). A prefix
     /// equal to the one added just before it is dropped: in a sorted run each is added once.
     ///
-    /// The filter is sized for keys and prefixes together, and keeps the bits per key of the sizing
-    /// for each.
+    /// The filter is sized for keys and prefixes together, each with the bits of the sizing.
     #[must_use]
     pub fn with_prefixes(self, extractor: PrefixExtractor) -> Self {
         FilterOptions { prefixes: Some(extractor), whole_keys: true, ..self }

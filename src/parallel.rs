@@ -1,5 +1,4 @@
-//! Filling filters with several threads, in the caller's rayon pool: reached only from methods
-//! `par_*`.
+//! Filling filters by several threads of the caller's rayon pool: only for methods `par_*`.
 //!
 //! The block index is monotone in the low half of a hash, so cuts of the block array are cuts of
 //! the hashes: each chunk is reordered by cut, and one task per cut inserts into blocks that no
@@ -19,8 +18,7 @@ use crate::threads::SEQUENTIAL_BELOW;
 /// Cuts per thread, so that a thread that is late costs little.
 const CUTS_PER_THREAD: usize = 4;
 
-/// Blocks in a cut of a filter that has enough of them: 256 KiB, so that a task's blocks stay in
-/// its core's cache.
+/// Blocks in a cut, if there are enough: 256 KiB, so that a task's blocks stay in its core's cache.
 const CUT_BLOCKS: usize = 1 << 12;
 
 /// Most cuts, so that what is kept per chunk and cut stays small beside the chunk.
@@ -58,9 +56,8 @@ fn tasks_for(hashes: usize) -> Option<usize> {
 }
 
 impl BloomFilter {
-    /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, if there
-    /// are eight million hashes or more: below, one thread is as fast. The bytes do not depend on
-    /// the number of threads.
+    /// [`insert_hashes`](Self::insert_hashes) by the threads of the current rayon pool, with the
+    /// same bytes, from eight million hashes on: below, one thread is as fast.
     ///
     /// Memory: 64 MiB, in which hashes are brought into the order of the blocks.
     ///
@@ -79,9 +76,8 @@ impl BloomFilter {
     }
 
     /// [`insert_batch`](Self::insert_batch) by the threads of the current rayon pool: from 65,536
-    /// keys on they are hashed in parallel, and inserted in parallel as
-    /// [`par_insert_hashes`](Self::par_insert_hashes) does. The bytes do not depend on the number
-    /// of threads.
+    /// keys on they are hashed in parallel, and inserted as
+    /// [`par_insert_hashes`](Self::par_insert_hashes) does. The bytes are the same.
     ///
     /// Memory: 64 MiB for their hashes.
     ///
@@ -183,8 +179,7 @@ fn with_capacity<T>(len: usize) -> Result<Vec<T>, AllocError> {
 }
 
 /// Copies `hashes` to `parted`, which is as long: hashes of cut 0 first, then of cut 1, and so on.
-/// Writes where each cut starts, and last the number of hashes, to `starts`, which are zero and one
-/// more than the cuts.
+/// Writes where each cut starts, and last the number of hashes, to `starts`, which are zero.
 fn partition(
     hashes: &[u64],
     parted: &mut [u64],

@@ -1,8 +1,7 @@
 //! Sizing: how many blocks and probes a filter gets, and the false-positive rate that follows.
 //!
 //! Allocates nothing and finishes quickly for every input. The classical formula `(1 -
-//! e^(-kn/m))^k` is not used: it is too low for blocked filters, by 13 % at 10 bits per key and 40
-//! % at 16.
+//! e^(-kn/m))^k` is too low for blocked filters, by 13 % at 10 bits per key and 40 % at 16.
 //!
 //! `docs/parameters.md` has the formula and its terms: the mean of `fill^k` to second order,
 //! averaged over the number of keys in a block.
@@ -47,8 +46,7 @@ pub enum Sizing {
     /// Bits of memory per key, 0 to [`MAX_BITS_PER_KEY`], fractions allowed; rounded up to whole
     /// blocks of 512 bits. 0 means "no filter": one that answers "maybe" to everything.
     BitsPerKey(f64),
-    /// The smallest filter whose predicted rate is at most this, above 0 and up to 1. 1 means "no
-    /// filter".
+    /// The smallest filter of at most this predicted rate, above 0 and up to 1: "no filter".
     FalsePositiveRate(f64),
     /// The most bytes a stored filter may take, header included; at least 128 (one block). Memory
     /// that would exceed [`MAX_BITS_PER_KEY`] is left unused.
@@ -72,8 +70,8 @@ impl Sizing {
     }
 
     /// As [`params`](Self::params), with a number of blocks that has many divisors, so that the
-    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) to many smaller
-    /// sizes later.
+    /// filter can be folded ([`BloomFilter::folded`](crate::BloomFilter::folded)) to smaller sizes
+    /// later.
     ///
     /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
     /// them: the filter can be folded by every power of two up to that one. Price: at most 1/64
@@ -230,8 +228,7 @@ impl Params {
         if rate == 1.0 {
             return Ok(u64::MAX);
         }
-        // The rate grows with the keys; no keys always qualify (rate 0), except in a pass-all
-        // filter.
+        // The rate grows with the keys; no keys qualify, except in a pass-all filter.
         Ok(partition_point(0, u64::MAX, |items| self.false_positive_rate_at(items + 1) <= rate))
     }
 }
@@ -263,8 +260,7 @@ impl Display for Params {
     }
 }
 
-/// The first value in `low .. high` for which `holds` is false, or `high`; `holds` is true up to
-/// some point.
+/// The first value in `low .. high` for which `holds` is false, or `high`: it is true up to it.
 fn partition_point(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;

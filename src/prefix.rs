@@ -1,7 +1,7 @@
 //! Prefixes of keys: what a filter holds so that it can answer for a scan.
 //!
 //! The hash of the rule's name is stored with a filter, since prefixes cut by another rule would be
-//! answered "absent". A key that the rule does not cover has no prefix, and a scan that it does not
+//! answered "absent". A key that the rule does not cover has no prefix; a scan that it does not
 //! cover must read.
 
 use alloc::borrow::Cow;
@@ -13,11 +13,9 @@ use core::fmt::{self, Display, Formatter};
 
 use crate::checksum::checksum;
 
-/// Cuts prefixes off keys, for filters that answer for scans: "is there any key that starts with
-/// these bytes?"
+/// Cuts prefixes off keys, for filters that answer for scans: does any key start with these bytes?
 ///
-/// A rule with a name. The name is part of a filter's bytes (as a hash), so it must change whenever
-/// the rule does.
+/// A rule with a name. A filter's bytes have the name's hash, so it must change with the rule.
 ///
 /// | rule | name | prefix of a key | no prefix, nothing is added |
 /// |---|---|---|---|
@@ -265,8 +263,7 @@ pub(crate) const FLAG_WHOLE_KEYS: u8 = 1;
 pub(crate) const FLAG_PREFIXES: u8 = 2;
 
 impl FilterContents {
-    /// The flags that containers store: 1 for whole keys, 2 for prefixes. The extractor is stored
-    /// apart.
+    /// The flags that containers store: 1 for whole keys, 2 for prefixes; no extractor.
     #[inline]
     pub const fn flags(self) -> u8 {
         match self {
@@ -318,8 +315,7 @@ impl Display for FilterContents {
     }
 }
 
-/// By name. A rule of the caller's can be written, and not be read: its functions are not in its
-/// name.
+/// By name. A caller's rule is written, not read: its functions are not in its name.
 #[cfg(feature = "serde")]
 impl serde::Serialize for PrefixExtractor {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

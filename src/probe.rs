@@ -38,8 +38,7 @@ pub const BLOCK_BITS: u32 = 512;
 /// Most probes of the scheme: 30, as RocksDB's.
 pub const MAX_PROBES: u32 = 30;
 
-/// Most bits per key that sizing gives: 100. Above, the 32 hash bits that pick the probes, not
-/// memory, set the rate.
+/// Most bits per key that sizing gives: 100. Above, the 32 hash bits of the probes set the rate.
 pub const MAX_BITS_PER_KEY: f64 = 100.0;
 
 /// The multiplier `G`: 2^32 divided by the golden ratio, odd.
@@ -76,8 +75,7 @@ pub fn bits(hash: u64, probes: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Whether every bit of `hash` is set in its block: true means "maybe", false means "certainly
-/// absent".
+/// Whether every bit of `hash` is set in its block: "maybe", or else "certainly absent".
 ///
 /// Cost: `probes` byte loads from one cache line, no branch that depends on the block (a
 /// mispredicted early exit costs more than the probes it saves).

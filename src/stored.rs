@@ -26,8 +26,7 @@ use crate::probe::Block;
 #[derive(Clone, Copy)]
 pub struct Stored<B> {
     bytes: B,
-    /// Of the bytes when they were verified; [`usize::MAX`], which no slice has, if they are not to
-    /// be used.
+    /// Of the bytes when they were verified; [`usize::MAX`], which none has, if they are not used.
     length: usize,
     /// Where the blocks begin.
     start: usize,

@@ -75,9 +75,8 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// [`finish`](Self::finish) by the threads of the current rayon pool, if there are eight
-    /// million keys or more: below, one thread is as fast. The bytes do not depend on the number of
-    /// threads.
+    /// [`finish`](Self::finish) by the threads of the current rayon pool, with the same bytes, from
+    /// eight million keys on: below, one thread is as fast.
     ///
     /// # Errors
     ///

@@ -12,8 +12,7 @@ impl BloomFilterBuilder {
         BloomFilterBuilder { memory_limit, ..BloomFilterBuilder::new(self.options.clone()) }
     }
 
-    /// Adds what was added to `part`, as if it had come after what is here, without copying the
-    /// list.
+    /// Adds what was added to `part`, as if it came after what is here. The list is not copied.
     pub(crate) fn append(&mut self, mut part: Self) {
         if let Some(error) = part.failed {
             self.fail(error);
@@ -37,8 +36,7 @@ impl BloomFilterBuilder {
         }
         for chunk in part.chunks {
             // Small chunks are copied: each would cost a thread's bookkeeping when the filter is
-            // filled. Under a limit all are, so that what happens does not depend on how the parts
-            // were cut.
+            // filled. Under a limit all are, so that nothing depends on how the parts were cut.
             let is_kept = chunk.len() >= CHUNK / 2 && self.memory_limit == u64::MAX;
             if is_kept && self.failed.is_none() && self.chunks.try_reserve(1).is_ok() {
                 self.chunks.push(chunk);

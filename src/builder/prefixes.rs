@@ -18,8 +18,7 @@ pub(super) fn hashes(options: &FilterOptions, hasher: KeyHasher, key: &[u8]) -> 
 
 impl BloomFilterBuilder {
     /// Adds a key and the prefix that the caller cut from it, each unless it equals the one added
-    /// just before it: for an engine that has the prefix at hand, or whose own rule wants more than
-    /// the bytes of a key.
+    /// just before it: for an engine that has the prefix at hand, or cuts it by more than the key.
     ///
     /// [`insert`](Self::insert) has the options' extractor cut the prefix; the caller must give the
     /// same one. A scan looks up what
@@ -60,8 +59,7 @@ impl BloomFilterBuilder {
 
     /// Adds the prefix of a key, but not the key; nothing if the options add no prefixes or the key
     /// has none. For partitions: the filter of each is given the prefixes of the keys just before
-    /// and just behind it, since a scan that begins or ends between two partitions looks up its
-    /// prefix in both.
+    /// and just behind it, since a scan that begins between two looks up its prefix in both.
     ///
     /// # Errors
     ///

@@ -10,8 +10,7 @@ use crate::buffer::AllocError;
 use crate::filter::{BloomFilter, BuildError};
 use crate::threads::Threads;
 
-/// Mixes a hash before summing, so that two corrupted hashes do not cancel; six instructions per
-/// key.
+/// Mixes a hash before summing, so that two corrupted ones do not cancel; six instructions.
 #[inline]
 pub(super) fn mix(hash: u64) -> u64 {
     let product = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

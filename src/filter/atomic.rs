@@ -82,16 +82,14 @@ impl AtomicBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the filter is of the caller's hashes, or holds prefixes. Nothing is changed
-    /// then.
+    /// [`KeyError`] if the filter is of the caller's hashes or of prefixes; nothing is changed.
     #[inline]
     pub fn insert(&self, key: impl Key) -> Result<bool, KeyError> {
         let hasher = self.hasher()?;
         self.insert_hash(hasher.hash(key))
     }
 
-    /// Adds the key with this hash. Returns true if this call set at least one bit that was not
-    /// set.
+    /// Adds the key with this hash. Returns true if this call set a bit that was not set.
     ///
     /// True means that the key was certainly not there: no insertion of it had returned before this
     /// one began (in the sense of the [type's](Self) documentation). False means that it may have
@@ -134,8 +132,7 @@ impl AtomicBloomFilter {
         set(&blocks[index as usize], probe::bits(hash, u32::from(self.meta.probes)))
     }
 
-    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was
-    /// prefetched before.
+    /// Visits every hash and its place in order; in a filter beyond the cache prefetched.
     fn for_each_ahead(&self, hashes: &[u64], mut visit: impl FnMut(usize, u64)) {
         let blocks = self.blocks.blocks();
         let later = if Prefetch::of(blocks) == Prefetch::No { &[] } else { hashes };
@@ -150,8 +147,7 @@ impl AtomicBloomFilter {
 
     /// Additions so far, saturating (on 32-bit machines at the first 2^32 - 1 of one thread).
     ///
-    /// Insertions under way may or may not be counted. Cost: reads the eight lines that threads
-    /// count in.
+    /// Insertions under way may be counted or not. Cost: reads eight cache lines.
     pub fn keys_inserted(&self) -> u64 {
         self.meta.keys_inserted.saturating_add(self.additions.sum())
     }
@@ -172,8 +168,7 @@ impl AtomicBloomFilter {
         Params::of_filter(self.keys_inserted(), blocks, probes, self.is_pass_all())
     }
 
-    /// The same filter for one owner, with SIMD kernels, statistics and the stored format. Nothing
-    /// is copied.
+    /// The same filter for one owner, with kernels, statistics and stored form. Not a copy.
     ///
     /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc`
     /// gives it up with `Arc::into_inner`.
@@ -253,8 +248,7 @@ impl Word for AtomicWord {
 /// Counts additions in one of eight cache lines; which one depends on the thread.
 ///
 /// In a single line, threads would wait for the count: two that insert with 6 probes take 58 ns for
-/// a new key and 18 for a known one. With these lines they take 41 and 10, and without a count 40
-/// and 10.
+/// a new key and 18 for a known one. With these they take 41 and 10, without a count 40 and 10.
 #[derive(Default)]
 struct Additions([Line; 8]);
 
@@ -286,15 +280,5 @@ impl Additions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Additions, AtomicUsize, Line, Relaxed};
-
-    #[test]
-    fn additions_saturate() {
-        let additions = Additions(core::array::from_fn(|_| Line(AtomicUsize::new(usize::MAX - 1))));
-        (0..3).for_each(|_| additions.add(1));
-        assert!(additions.0.iter().all(|Line(count)| count.load(Relaxed) >= usize::MAX - 1));
-        assert!(additions.0.iter().any(|Line(count)| count.load(Relaxed) == usize::MAX));
-        assert!(additions.sum() >= usize::MAX as u64);
-    }
-}
+#[path = "../../tests/unit/atomic.rs"]
+mod tests;

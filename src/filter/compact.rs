@@ -1,8 +1,7 @@
 //! The compact stored form: the blocks and a trailer of eight bytes, for containers with a checksum
 //! of their own. `docs/format.md` is normative.
 //!
-//! Its length is never that of the full form, which is a multiple of 64, so neither is taken for
-//! the other.
+//! Its length is never that of the full form, a multiple of 64: neither is taken for the other.
 
 use alloc::vec::Vec;
 
@@ -25,8 +24,7 @@ const TRAILER_BYTES: usize = 8;
 
 impl<D: Blocks> BloomFilter<D> {
     /// The compact form: the blocks and eight bytes, 56 fewer than [`to_bytes`](Self::to_bytes).
-    /// For small filters in a container that has a checksum; a filter of 20 keys at 10 bits per key
-    /// takes 72 bytes.
+    /// For small filters in a container with a checksum: 20 keys at 10 bits each take 72 bytes.
     ///
     /// Eight bytes cannot say which hash a filter has or what it holds, so it must be of whole keys
     /// and XXH3-64 with seed 0. Only [`from_compact_bytes`](BloomFilter::from_compact_bytes) and
@@ -34,8 +32,7 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// # Errors
     ///
-    /// [`FormatError::NotCompact`] for a filter of another hash or seed, of prefixes, or of 2^32
-    /// keys and more.
+    /// [`FormatError::NotCompact`] for another hash or seed, prefixes, or 2^32 keys and more.
     ///
     /// ```
     /// use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
@@ -83,8 +80,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     ///
     /// # Errors
     ///
-    /// [`FormatError::Header`] for bytes that are no compact filter, among them every filter in the
-    /// full form.
+    /// [`FormatError::Header`] for bytes that are no compact filter, such as any in the full form.
     pub fn from_compact_bytes(bytes: B) -> Result<Self, FormatError> {
         let data = Stored::with_blocks_at(0, bytes);
         let meta = open(data.bytes().unwrap_or_default())?;

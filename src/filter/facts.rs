@@ -77,8 +77,7 @@ impl<D: Blocks> BloomFilter<D> {
         self.answers && self.blocks().as_flattened().iter().all(|&byte| byte == 0)
     }
 
-    /// Fraction of bits that are set, 0 to 1; about one half when the filter is well used. Cost:
-    /// reads every block.
+    /// Fraction of bits set, 0 to 1; about a half in a well used filter. Cost: reads every block.
     pub fn fill_ratio(&self) -> f64 {
         Fills::of(self.blocks()).mean(|fill| fill)
     }
@@ -101,8 +100,7 @@ impl<D: Blocks> BloomFilter<D> {
         self.params().false_positive_rate()
     }
 
-    /// False-positive rate that the filter really has, from its bits: the mean over blocks of
-    /// `fill^probes`, 0 to 1.
+    /// The filter's real false-positive rate, 0 to 1: the mean over blocks of `fill^probes`.
     ///
     /// Unlike the [expected](Self::expected_false_positive_rate) rate it needs no key count, so it
     /// also holds after unions and repeated keys. Cost: reads every block.
@@ -111,8 +109,7 @@ impl<D: Blocks> BloomFilter<D> {
     }
 }
 
-/// The chance that every probe of an absent key meets a set bit, in a block of which this fraction
-/// is set.
+/// The chance that all probes of an absent key meet set bits, in a block this full.
 pub(crate) fn rate_at(fill: f64, probes: u8) -> f64 {
     (1..probes).fold(fill, |power, _| power * fill)
 }

@@ -15,8 +15,7 @@ use crate::probe::{BLOCK_BITS, BLOCK_BYTES, Block};
 
 impl BloomFilter {
     /// Folds the filter to the smallest size whose false-positive rate is at or below `rate`, and
-    /// returns the divisor it was folded by: 1 if no smaller size keeps the rate, or if the filter
-    /// itself exceeds it.
+    /// returns the divisor it was folded by: 1 if no smaller size keeps it.
     ///
     /// The rate is what [`estimated_false_positive_rate`](Self::estimated_false_positive_rate)
     /// gives after the fold, computed from the bits without folding. The prediction from the number
@@ -53,15 +52,13 @@ impl BloomFilter {
 }
 
 impl<D: Blocks> BloomFilter<D> {
-    /// A copy that is smaller by a divisor of the number of blocks: this many adjacent blocks are
-    /// OR-ed into one.
+    /// A copy, smaller by a divisor of the number of blocks: so many neighbours are OR-ed into one.
     ///
     /// Exact: the bytes are those of a filter that was built with that many blocks, the same probes
     /// and the same keys. The number of keys inserted stays, and so do the probes, which fit the
     /// size the filter was made for: fold a filter that received fewer keys than it was sized for.
     /// [`Sizing::foldable_params`](crate::Sizing::foldable_params) gives sizes that can be folded
-    /// by many divisors. By 1 nothing changes; a pass-all filter, which fits every shape, stays as
-    /// it is.
+    /// by many divisors. By 1 nothing changes; nor does a pass-all filter.
     ///
     /// Cost: reads every block once; allocates the folded filter only.
     ///
@@ -117,8 +114,7 @@ fn blocks_left(filter: &BloomFilter<&[Block]>, divisor: u32) -> Result<u32, Para
     Err(ParamsError::NotADivisor { divisor, blocks, below, above })
 }
 
-/// Every divisor of `blocks`, at least 1, the largest first; the root of a square twice. Cost: 2^17
-/// divisions at most.
+/// Every divisor of `blocks`, the largest first; a square's root twice. At most 2^17 divisions.
 fn divisors_down(blocks: u32) -> impl Iterator<Item = u32> {
     let divides = move |small: &u32| blocks.is_multiple_of(*small);
     let small = 1..=blocks.isqrt();

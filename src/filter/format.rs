@@ -1,5 +1,4 @@
-//! The stored bytes of a filter: `docs/format.md` in code. Reading borrows, allocates nothing, and
-//! panics on no input.
+//! A filter's stored bytes: `docs/format.md` in code. Reading allocates nothing and never panics.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -21,8 +20,7 @@ const FLAG_PASS_ALL: u8 = 4;
 /// Where the header has the checksum of the blocks.
 const BLOCK_CHECKSUM: usize = 48;
 
-/// Checks the fields of a header by themselves, in the order of the document; gives the number of
-/// blocks.
+/// Checks the fields of a header, in the order of the document; gives the number of blocks.
 fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
     let [scheme, probes, flags] = [10, 12, 13].map(|offset| header.u8_at(offset));
     if scheme != PROBE_SCHEME {
@@ -71,11 +69,9 @@ fn decode(header: &Header) -> Result<(Meta, u32), FormatError> {
 }
 
 impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
-    /// Opens a stored filter and verifies all of it, whatever the alignment of the bytes. Allocates
-    /// nothing.
+    /// Opens a stored filter and verifies all of it, at any alignment. Allocates nothing.
     ///
-    /// Cost: reads everything once, at several GB/s. Afterwards nothing is decoded: lookups read
-    /// the bytes in place.
+    /// Cost: reads everything once, at several GB/s. Lookups then read the bytes in place.
     ///
     /// # Errors
     ///
@@ -157,8 +153,7 @@ impl<D: Blocks> BloomFilter<D> {
         bytes
     }
 
-    /// Writes the stored form: the header, then all blocks in one `write_all`. Returns the number
-    /// of bytes.
+    /// Writes the stored form: the header, then the blocks at once. Returns the number of bytes.
     ///
     /// # Errors
     ///
@@ -196,8 +191,7 @@ fn open(bytes: &[u8]) -> Result<(Header, Meta), FormatError> {
     Ok((header, meta))
 }
 
-/// Why bytes are not a filter. None of these bytes may be used to answer "absent": use a pass-all
-/// filter, or none.
+/// Why bytes are not a filter. They must not answer "absent": use a pass-all filter, or none.
 ///
 /// ```
 /// use blocked_bloom::parts::HeaderError;

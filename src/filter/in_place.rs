@@ -67,8 +67,7 @@ fn contains_in_compact(bytes: &[u8], key_hash: KeyHash, hash: u64) -> bool {
     }
 }
 
-/// Whether the hash's block has all its bits; "maybe" for numbers of blocks and probes that no
-/// filter has.
+/// Whether the hash's block has all its bits; "maybe" for a shape that no filter has.
 #[inline]
 fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
     let probes = u32::from(probes);

@@ -179,8 +179,7 @@ impl<D> BloomFilter<D> {
         Ok(())
     }
 
-    /// Adds every hash, be it of a key or of a prefix. `new` is empty, or one word per 64 hashes,
-    /// for which were new.
+    /// Adds hashes of keys or prefixes. `new`: empty, or a word per 64 hashes, for which were new.
     pub(crate) fn insert_all(&mut self, hashes: &[u64], new: &mut [u64])
     where
         D: BlocksMut,

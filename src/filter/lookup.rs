@@ -45,8 +45,7 @@ impl<D: Blocks> BloomFilter<D> {
     ///
     /// The way to look up one key in many tables: hash it once, prefetch in all of them, then test
     /// them, the newest first, as the example of [`Filter`] does. The lines then come from memory
-    /// at the same time (`cargo bench --bench engine`). A filter that is in the cache gains
-    /// nothing.
+    /// at the same time (`cargo bench --bench engine`). In the cache nothing is gained.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch_block::<2, 1, _>(self.blocks(), hash);
@@ -60,8 +59,7 @@ impl<D: Blocks> BloomFilter<D> {
     /// Cost: about one cache line per hash; one indirect call per batch.
     #[inline]
     pub fn contains_hashes(&self, hashes: &[u64], hits: &mut Bitmask) {
-        // The blocks first: their owner's code may panic, which must not leave old answers in a
-        // mask.
+        // First, since the owner's code may panic, which must not leave old answers in a mask.
         let (blocks, probes) = self.answering();
         self.kernel.look_up(blocks, probes, hashes, hits.reset(hashes.len()));
     }
@@ -73,8 +71,7 @@ impl<D: Blocks> BloomFilter<D> {
         self.kernel.look_up(blocks, probes, hashes, words);
     }
 
-    /// The blocks and probes that answer: those of a pass-all filter if the filter does not hold
-    /// what is looked up.
+    /// The blocks and probes that answer: a pass-all filter's if what is looked up is not held.
     #[inline]
     fn answering(&self) -> (&[Block], u32) {
         match self.answers {
@@ -176,8 +173,7 @@ impl<D: Blocks> BloomFilter<D> {
         );
     }
 
-    /// Whether a key that starts with `start` may be present: false means that a scan of them finds
-    /// nothing.
+    /// Whether a key that starts with `start` may be present: if not, a scan finds nothing.
     ///
     /// Looks up the prefix that all those keys have by the rule. If they need not share one, if the
     /// filter's prefixes were cut by another rule, or if it holds none, the answer is true; also

@@ -32,8 +32,7 @@ impl BloomFilter {
         BloomFilter::of(blocks, meta, Kernel::default())
     }
 
-    /// The same filter, whose additions turned out to be this many, and which holds `contents`
-    /// unless it is pass-all.
+    /// The same filter with this many additions, which holds `contents` unless it is pass-all.
     pub(crate) fn with_facts(mut self, keys_inserted: u64, contents: FilterContents) -> Self {
         self.meta.keys_inserted = keys_inserted;
         let contents = if self.meta.pass_all { FilterContents::WholeKeys } else { contents };
@@ -86,12 +85,10 @@ pub enum BuildError {
     MemoryLimit {
         /// The limit that was given.
         limit_bytes: u64,
-        /// Keys that were added in all, adjacent equal ones counted once: what to size a filter
-        /// for.
+        /// Keys that were added in all, adjacent equal ones once: what to size a filter for.
         keys: u64,
     },
-    /// The hashes in memory are no longer those that were added: memory is failing, or was
-    /// overwritten.
+    /// The hashes in memory are not those that were added: it is failing, or was overwritten.
     HashesChanged {
         /// Sum of the mixed hashes as they were added.
         expected: u64,

@@ -31,8 +31,7 @@ impl BloomFilter {
     /// # Errors
     ///
     /// [`MergeError`] naming both sides, also for a pass-all filter that is added to another kind:
-    /// the union would be a [pass-all filter](BloomFilter::pass_all). This filter is then
-    /// unchanged.
+    /// the union would be a [pass-all filter](BloomFilter::pass_all). Nothing is changed then.
     pub fn union_with<D: Blocks>(&mut self, other: &BloomFilter<D>) -> Result<(), MergeError> {
         let other = other.view();
         check(&self.view(), &other)?;
@@ -40,8 +39,7 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Adds everything that is in any of `others`, as [`union_with`](Self::union_with) one by one
-    /// does, in one pass.
+    /// Adds what is in `others`, as [`union_with`](Self::union_with) one by one, in one pass.
     ///
     /// All are checked first: either all are merged, or this filter is unchanged. The result does
     /// not depend on the order.
@@ -51,8 +49,7 @@ impl BloomFilter {
     ///
     /// # Errors
     ///
-    /// [`MergeError::Input`] saying what disagrees and where it stands; this filter is then
-    /// unchanged.
+    /// [`MergeError::Input`] saying what disagrees and where; this filter is then unchanged.
     pub fn union_all<'a, D: Blocks + 'a>(
         &mut self,
         others: impl IntoIterator<Item = &'a BloomFilter<D>>,

@@ -1,5 +1,4 @@
-//! For authors of other filters and of benchmarks: the blocks of a filter and where they are, and
-//! the kernel.
+//! For authors of other filters and benchmarks: a filter's blocks, where they are, and the kernel.
 
 use super::{BloomFilter, Meta};
 use crate::hash::KeyHash;

@@ -42,8 +42,7 @@ use crate::kernel::Kernel;
 pub trait Filter {
     /// Whether the key with this hash may be present: false means certainly absent.
     ///
-    /// The hash must be the filter's own: with a hash of another seed, it answers "absent" for a
-    /// key that is there.
+    /// The hash must be the filter's own: with another seed, a key that is there is "absent".
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// Looks up every hash: hash `i` is bit `i % 64` of `words[i / 64]`, 1 if it may be present;

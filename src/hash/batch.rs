@@ -14,13 +14,11 @@ use crate::kernel::Kernel;
 const AT_ONCE: usize = 120;
 
 impl KeyHasher {
-    /// Hashes every key in order, replacing what `hashes` held. Allocates only if `hashes` must
-    /// grow.
+    /// Hashes every key in order, replacing what `hashes` held. Allocates if it must grow.
     ///
     /// Cost: see [`hash_batch_into`](Self::hash_batch_into).
     pub fn hash_batch<K: Key>(self, keys: &[K], hashes: &mut Vec<u64>) {
-        // What is there already is overwritten, and need not be cleared first. If a key panics, the
-        // list is left empty.
+        // What is there is overwritten, not cleared first. If a key panics, the list is left empty.
         let mut written = core::mem::take(hashes);
         written.resize(keys.len(), 0);
         self.hash_by(Kernel::default(), keys, &mut written);
@@ -69,8 +67,7 @@ impl KeyHasher {
 
     /// Hashes keys that lie in one buffer, Arrow's layout of strings and binary values: key `i` is
     /// `bytes[offsets[i]..offsets[i + 1]]`. Offsets are integers of any type, one more than there
-    /// are keys, or none for none. The first need not be 0, nor the last the end, as in a slice of
-    /// an array.
+    /// are keys, or none for none. The first need not be 0, nor the last the end.
     ///
     /// An entry that is null in Arrow is hashed as the bytes that it has, mostly none.
     ///
@@ -109,8 +106,7 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Writes the hash of each key to the start of `hashes`, as far as they go, by the vectors of
-    /// this kernel.
+    /// Writes the hash of each key to `hashes`, as far as they go, by this kernel's vectors.
     pub(crate) fn hash_by<K: Key>(self, kernel: Kernel, keys: &[K], hashes: &mut [u64]) {
         let count = keys.len().min(hashes.len());
         self.bytes(kernel).hash_keys(&keys[..count], overwritten(&mut hashes[..count]));
@@ -134,8 +130,7 @@ impl KeyHasher {
 pub(crate) trait HashKeys<K> {
     fn hash_one(&self, key: &K) -> u64;
 
-    /// Writes the hash of each key to the start of memory that is not initialised, and returns
-    /// them.
+    /// Writes the hash of each key to memory that is not initialised, and returns them.
     ///
     /// # Panics
     ///

@@ -1,5 +1,4 @@
-//! XXH3-64 of many keys of 4 to 16 bytes at a time, by the vectors of a [`Kernel`]'s instruction
-//! set.
+//! XXH3-64 of many keys of 4 to 16 bytes at a time, by vectors of a [`Kernel`]'s instructions.
 //!
 //! Vectors change the speed, never a hash: they give what the crate `xxhash-rust` gives, which
 //! hashes all other keys. Each instruction set is a file with two functions of the same names.
@@ -86,8 +85,7 @@ impl Vectors {
         })
     }
 
-    /// Hashes every key, into memory that need not be initialised; what is given back is the same
-    /// memory.
+    /// Hashes every key, into memory that need not be initialised and is given back.
     ///
     /// # Panics
     ///
@@ -259,8 +257,7 @@ fn bytes_of(integers: &[u64]) -> &[u8] {
 /// initialised; nobody else is given it.
 #[inline]
 pub(super) fn overwritten(hashes: &mut [u64]) -> &mut [MaybeUninit<u64>] {
-    // SAFETY: the same memory, borrowed as long; `hash::batch`, the one caller, passes it to
-    // `Vectors` alone.
+    // SAFETY: the same memory, borrowed as long; `hash::batch` passes it to `Vectors` alone.
     unsafe { core::slice::from_raw_parts_mut(hashes.as_mut_ptr().cast(), hashes.len()) }
 }
 

@@ -1,5 +1,4 @@
-//! AVX2: eight probes of one key in a register; four keys an iteration, whose results are collected
-//! together.
+//! AVX2: eight probes of one key in a register; four keys an iteration, collected together.
 //!
 //! The 64-byte line is two registers; a probe's top bit picks the half, the next three the 32-bit
 //! word, five more the bit.
@@ -335,8 +334,7 @@ unsafe fn fill<const PROBES: usize, const ROUNDS: usize, const NEW: bool>(
     let probes = if PROBES > 0 { PROBES } else { probes as usize };
     let scheme = Probes::<ROUNDS>::new();
     let one = _mm256_set1_epi32(1);
-    // Lane j of a mask is `1 << (bit - 32 j)`, with counts taken as unsigned: all lanes but one
-    // shift their one out.
+    // Lane j of a mask is `1 << (bit - 32 j)`, counts unsigned: all but one shift their one out.
     let low_lanes = _mm256_setr_epi32(0, -32, -64, -96, -128, -160, -192, -224);
     let high_lanes = _mm256_add_epi32(low_lanes, _mm256_set1_epi32(-256));
     let mut ahead = tile.ahead_of(hashes);
@@ -399,8 +397,7 @@ impl<const ROUNDS: usize> Probes<ROUNDS> {
         Probes { powers, next_round: _mm256_set1_epi32(POWERS[8] as i32) }
     }
 
-    /// The products of the probes of a key with this high half, whose top nine bits are the bit
-    /// positions.
+    /// The products of a key's probes by this high half: their top nine bits are bit positions.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn products(&self, hi: u32) -> [__m256i; ROUNDS] {

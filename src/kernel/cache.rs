@@ -1,5 +1,4 @@
-//! Up to which size a filter fits the cache, and is looked up and filled faster without
-//! prefetching.
+//! Up to which size a filter fits the cache, and is faster without prefetching.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -54,8 +53,7 @@ fn find() -> usize {
     if cache > 512 << 10 { cache - cache / 4 } else { cache / 2 }
 }
 
-/// Bytes of the second-level cache: on x86 from `cpuid`, elsewhere what Linux says of the first
-/// core.
+/// Bytes of the second-level cache: by `cpuid` on x86, else what Linux says of the first core.
 fn second_level() -> Option<usize> {
     #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
     return of_cpuid();
@@ -79,8 +77,7 @@ pub(super) fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
         use core::arch::x86::__cpuid_count;
         #[cfg(target_arch = "x86_64")]
         use core::arch::x86_64::__cpuid_count;
-        // SAFETY: every CPU that runs these targets has the instruction, and answers for leaves
-        // that it does not know.
+        // SAFETY: every CPU of these targets has the instruction, and answers for unknown leaves.
         #[allow(unused_unsafe, reason = "safe since Rust 1.94")]
         let found = unsafe { __cpuid_count(leaf, index) };
         return [found.eax, found.ebx, found.ecx, found.edx];

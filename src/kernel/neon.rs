@@ -1,5 +1,4 @@
-//! NEON: one table lookup over the whole 64-byte line fetches the bytes of eight probes; eight keys
-//! an iteration.
+//! NEON: a table lookup in the line fetches the bytes of eight probes; eight keys an iteration.
 //!
 //! A probe's top six bits pick the byte, the next three its bit; two keys share the registers in
 //! which bits are compared. Inserting is scalar: there is no scatter, and 64 bytes take longer to
@@ -81,8 +80,7 @@ struct Test<'a, const ROUNDS: usize> {
     blocks: &'a [Block],
     /// Per round, eight powers of `G`.
     powers: [[uint32x4_t; 2]; ROUNDS],
-    /// Per round and for both of two keys, a one in every byte that probes; the other bytes make an
-    /// empty mask.
+    /// Per round and for two keys, a one in every byte that probes; others make an empty mask.
     ones: [uint8x16_t; ROUNDS],
     /// One bit per key of an iteration.
     weights: uint16x8_t,
@@ -133,8 +131,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
     #[target_feature(enable = "neon")]
     fn two(&self, hashes: [u64; 2]) -> uint8x16_t {
         let (first, second) = (self.line(hashes[0]), self.line(hashes[1]));
-        // SAFETY: two words. As four half words, the second and the last are the high halves of the
-        // hashes.
+        // SAFETY: two words. Of four half words, the second and last are high halves.
         let halves = vreinterpretq_u32_u64(unsafe { vld1q_u64(hashes.as_ptr()) });
         let mut missing = vdupq_n_u8(0);
         for (powers, &ones) in self.powers.iter().zip(&self.ones) {
@@ -151,8 +148,7 @@ impl<'a, const ROUNDS: usize> Test<'a, ROUNDS> {
             let byte = vshrq_n_u8::<2>(top);
             let bit = vshrn_high_n_u16::<7>(vshrn_n_u16::<7>(top_of_first), top_of_second);
             let bit = vreinterpretq_s8_u8(vandq_u8(bit, vdupq_n_u8(7)));
-            // Both lines are looked up for both keys: cheaper than moving the second key's half of
-            // the indices.
+            // Both lines are looked up for both keys: cheaper than moving the second's indices.
             let bytes = vcombine_u8(
                 vget_low_u8(vqtbl4q_u8(first, byte)),
                 vget_high_u8(vqtbl4q_u8(second, byte)),

@@ -51,8 +51,7 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
     /// Prefetches for the next `items` items, or as many as are left.
     #[inline(always)]
     pub fn advance(&mut self, items: usize) {
-        // For one item the code below would be a loop, which costs an insertion by AVX2 a sixth of
-        // its time.
+        // For one item the loop below would cost an insertion by AVX2 a sixth of its time.
         if items == 1 {
             if let [next, later @ ..] = self.later {
                 self.later = later;
@@ -194,8 +193,7 @@ pub fn prefetch<T>(memory: &[T], offset: usize) {
     prefetch_lines::<1, FAR>(memory.as_ptr().cast::<u8>().wrapping_add(offset));
 }
 
-/// Prefetches `LINES` lines of the block of a hash, be it of bytes or of atomic words: 2 reach both
-/// if it straddles two.
+/// Prefetches `LINES` lines of a hash's block, of bytes or atomic words: 2 if it may straddle two.
 #[inline]
 pub(crate) fn prefetch_block<const LINES: usize, const LEVEL: u8, B>(blocks: &[B], hash: u64) {
     let index = block_index(hash, blocks.len() as u32) as usize;

@@ -1,5 +1,4 @@
-//! The probe scheme, one key at a time: works everywhere and defines what the other kernels must
-//! answer.
+//! The probe scheme, one key at a time: works everywhere, and all kernels must answer as it does.
 
 use super::driver::for_each_of_few;
 use super::prefetch::{FAR, Prefetch, PrefetchAhead};

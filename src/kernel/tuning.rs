@@ -21,14 +21,12 @@ pub(crate) struct Tuning {
     pub(super) level: u8,
 }
 
-/// Measured on Zen 4. Without prefetching, 16 to 64 keys a call by AVX-512 take 0.54 to 1.0 of the
-/// time at 1 M and 2 M keys (1.6 and 3.2 times what fits), and 0.6 to 1.0 at 3 M, but 1.9 there
-/// while other programs fill the third level. In calls of 1,024 for 1 M to 3 M keys, groups instead
-/// of prefetching between tests take 1.2 to 1.4 of the time by AVX2, 1.08 to 1.1 by the portable
-/// kernel and, of hashes that are in the cache, 1.08 to 1.2 by AVX-512. 64 hashes ahead instead of
-/// 128 take 1.0 to 1.3 of the time, 256 the same. The first level has few buffers for lines under
-/// way: a loop that loads one line per key takes 10 ns a key of 100 M if they are prefetched into
-/// it, and 4 if into the second. On aarch64 nobody has measured.
+/// By AVX-512, 16 to 64 keys a call take 0.54 to 1.0 of the time without prefetching at 1 M and 2 M
+/// keys (1.6 and 3.2 times what fits), but up to 1.9 at 3 M while others fill the third level.
+/// Groups instead of prefetching between tests take 1.08 to 1.4 of the time for 1 M to 3 M keys;
+/// 64 hashes ahead take 1.0 to 1.3 of that of 128. The first level has few buffers for lines under
+/// way: a loop that loads one per key takes 10 ns a key of 100 M through it, and 4 through the
+/// second. On aarch64 nobody has measured.
 const ZEN_4: Tuning = Tuning {
     few: 4,
     many: 1,
@@ -37,9 +35,8 @@ const ZEN_4: Tuning = Tuning {
     level: if cfg!(target_arch = "aarch64") { 1 } else { 2 },
 };
 
-/// The third level is nearer. Without prefetching, 32 and 64 keys a call take 0.46 to 0.69 of the
-/// time at 1 M keys and 0.72 to 0.78 at 3 M (4.8 times what fits); 256 and 1,024 take 0.85 to 0.91
-/// at 1 M, but 1.2 to 1.35 at 3 M.
+/// The third level is nearer: without prefetching 32 and 64 keys a call take 0.46 to 0.69 of the
+/// time at 1 M keys and 0.72 to 0.78 at 3 M; 256 and 1,024 take 0.85 to 0.91 at 1 M, 1.2 at 3 M.
 const ZEN_5: Tuning = Tuning { few: 5, many: 2, ..ZEN_4 };
 
 /// Vendor and family, as CPUID has them, and what is chosen; the first is for all others too.
@@ -64,13 +61,8 @@ fn find() -> usize {
     let [_, b, c, d] = cpuid(0, 0).map(u32::to_le_bytes);
     let vendor = [b, d, c];
     let version = cpuid(1, 0)[0];
-    // The extended family counts if the family is 15.
-    let family = match version >> 8 & 15 {
-        15 => 15 + (version >> 20 & 255),
-        family => family,
-    };
-    let is_this = |(of, number, _): &(&[u8; 12], u32, Tuning)| {
-        of.as_slice() == vendor.as_flattened() && *number == family
-    };
-    TUNINGS.iter().position(is_this).unwrap_or(0)
+    // The extended family is 0 unless the family is 15.
+    let family = (version >> 8 & 15) + (version >> 20 & 255);
+    let mut rows = TUNINGS.iter();
+    rows.position(|row| (&row.0[..], row.1) == (vendor.as_flattened(), family)).unwrap_or(0)
 }

@@ -13,8 +13,7 @@ use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
 /// The number of probes is enough from `c0 blocks + c1` keys on, give or take `doubt / blocks` keys
 /// and rounding. This is where the rate with as many probes is 1.01 times the rate with one more:
 /// `c0` at the limit of many blocks, `c1` by interpolation at 21, 45 and 2000.
-/// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three, on both sides
-/// of each threshold.
+/// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three on both sides.
 ///
 /// The other three give a first guess of the blocks for a rate, and decide nothing. With `c0` keys
 /// in each of very many blocks the rate is `rate`. A rate `r` above it is that of about `c0

@@ -33,8 +33,7 @@ pub(super) fn set<W: Word>(words: &[W], bits: impl Iterator<Item = u32>) -> bool
     for bit in bits {
         let (index, bit) = (bit as usize / (8 * W::BYTES), bit as usize % (8 * W::BYTES));
         let (word, bit) = (&words[index], 1 << bit);
-        // Writing makes the line this core's own and takes it from all others, even if it changes
-        // nothing.
+        // Writing takes the line from all other cores, even if it changes nothing.
         if word.load() & bit == 0 {
             new |= word.fetch_or(bit) & bit == 0;
         }

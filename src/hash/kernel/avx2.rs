@@ -1,5 +1,4 @@
-//! AVX2: four keys of 4 to 8 bytes at a time. There is no multiplication of 64-bit lanes: a product
-//! is three of 32 bits.
+//! AVX2: four keys of 4 to 8 bytes at a time. A product of 64-bit lanes is three of 32 bits.
 
 #[cfg(target_arch = "x86")]
 use core::arch::x86::*;
@@ -14,8 +13,7 @@ use super::{MULTIPLIER_8, flip_8};
 /// Keys in a register.
 const KEYS: usize = 4;
 
-/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported
-/// lengths.
+/// Hashes keys from the front, up to the first chunk of unsupported lengths; returns how many.
 ///
 /// # Safety
 ///
@@ -121,8 +119,7 @@ fn store(hashes: &mut [MaybeUninit<u64>; KEYS], found: __m256i) {
 #[target_feature(enable = "avx2")]
 fn store_some(hashes: &mut [MaybeUninit<u64>], found: __m256i) {
     let lanes = lanes(hashes.len());
-    // SAFETY: as many lanes are written as the slice has words; four at most, since a register has
-    // no more.
+    // SAFETY: as many lanes are written as the slice has words; a register has four.
     unsafe { _mm256_maskstore_epi64(hashes.as_mut_ptr().cast(), lanes, found) }
 }
 

@@ -11,8 +11,7 @@ use super::{MULTIPLIER_8, MULTIPLIER_16, flip_8, flips_16, one_by_one};
 /// Keys in a register.
 const KEYS: usize = 8;
 
-/// Hashes keys from the front and returns how many; stops at the first chunk with unsupported
-/// lengths.
+/// Hashes keys from the front, up to the first chunk of unsupported lengths; returns how many.
 ///
 /// # Safety
 ///
@@ -188,7 +187,6 @@ fn lanes(count: usize) -> u8 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn store(hashes: &mut [MaybeUninit<u64>], found: __m512i) {
-    // SAFETY: as many lanes are written as the slice has words; eight at most, since a mask has no
-    // more lanes.
+    // SAFETY: as many lanes are written as the slice has words; a mask has eight.
     unsafe { _mm512_mask_storeu_epi64(hashes.as_mut_ptr().cast(), lanes(hashes.len()), found) }
 }

@@ -1,7 +1,6 @@
-//! A group of up to 64 keys, and batches of groups, without mask registers: each word is rotated
-//! so that the probe's bit becomes its lowest, and `vpshrdd` shifts that bit into a register that
-//! collects 32 tests in each lane. Once a group, the lanes of a key are ANDed. Nothing is stored
-//! and loaded again.
+//! A group of up to 64 keys, and batches of groups, without mask registers: each word is rotated so
+//! that the probe's bit becomes its lowest, and `vpshrdd` shifts that bit into a register that
+//! collects 32 tests in each lane. Once a group, a key's lanes are ANDed.
 //!
 //! Up to 8 probes two keys share a register. A pair then takes eight operations: two to broadcast
 //! the high halves, one multiplication, two to fetch the words, two to rotate them, one to collect.
@@ -15,8 +14,7 @@ use super::super::table::address;
 use super::one::{NEXT_ROUND, One, POWERS, one};
 use crate::probe::Block;
 
-/// Fewer keys are tested one by one: two at a time took 27 instead of 21 ns each from memory
-/// (Zen 5, 100 M keys).
+/// Fewer keys are tested one by one: in pairs they took 27 instead of 21 ns from memory (Zen 5).
 const FEWER: usize = 4;
 
 /// Keys of a batch that are tested without a jump, after as many were prefetched. 16 took 1.2 of
@@ -140,8 +138,7 @@ fn low(hash: &u64) -> u64 {
 /// What all keys of a call share. Lanes that do not probe repeat the first probe, or in the second
 /// round what they did in the first.
 struct Tests<const LANES: usize> {
-    /// `G^0 .. G^15`, or up to 8 probes `G^0 .. G^7`, each twice: even lanes are the first key's,
-    /// odd ones the second's.
+    /// `G^0 .. G^15`, or up to 8 probes `G^0 .. G^7`, each twice: odd lanes are the second key's.
     powers: __m512i,
     /// `G^16`: from one round of a key to the next.
     next_round: __m512i,
@@ -267,8 +264,7 @@ impl<const LANES: usize> Tests<LANES> {
         _mm512_shrdi_epi32::<1>(found, bits)
     }
 
-    /// A bit for each of `keys` keys, whose tests `found` has last: set if all its probes' bits
-    /// are.
+    /// A bit for each of `keys` keys, whose tests `found` has last: set if all its probes' are.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi2")]
     fn collect(found: __m512i, keys: usize) -> u64 {

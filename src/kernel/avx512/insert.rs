@@ -64,7 +64,7 @@ fn insert_by<const NEW: bool>(tile: Tile<'_>, probes: u32, hashes: &[u64], new: 
 
 /// Inserts with eight probes in each of `ROUNDS` but the last, which has up to two in each of
 /// `REGISTERS`. If `NEW`, says which hashes were new. Not inlined, so that `tools/codegen.sh` finds
-/// each instance.
+/// them.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi2")]
 fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
@@ -80,11 +80,9 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
     let mut added = [0; 64];
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
-    // Addresses are computed by scalar code, which has ports to spare: taking them out of vector
-    // registers costs more.
+    // Addresses are computed by scalar code, which has ports to spare; vector registers cost more.
     let mut ahead = tile.ahead_of(hashes);
-    // `stage` is called in one place, so that it is inlined: a call would load its constants anew
-    // for every eight keys.
+    // `stage` is called in one place, so inlined: a call would load its constants for eight keys.
     for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
         if let Some(keys) = next.next() {
             places.stage::<NEW>(keys, &mut staged, i % RING);
@@ -111,8 +109,7 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
             }
             let left = hashes.len() - i / 8 * 64;
             if NEW && (i % 8 == 7 || left <= (i % 8 + 1) * KEYS) {
-                // SAFETY: 64 bytes; the load, which waits for the last stores, has no alignment to
-                // respect.
+                // SAFETY: 64 bytes; the load has no alignment to respect.
                 let added = unsafe { _mm512_loadu_si512(added.as_ptr().cast()) };
                 new[i / 8] = _bzhi_u64(_mm512_test_epi8_mask(added, added), left.min(64) as u32);
             }
@@ -174,8 +171,7 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
         // word. `vpermb` takes it modulo 64, which drops the two bits above the byte.
         let difference = _mm512_xor_si512(_mm512_set1_epi64(bytes as i64), words);
         let bytes = _mm512_permutexvar_epi8(difference, ones);
-        // Rows and columns of eight matrices are exchanged: which bytes a probe is in becomes which
-        // probes are in a byte.
+        // Transposes eight matrices: the bytes that a probe is in become the probes of a byte.
         let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
         let probes = _mm512_gf2p8affine_epi64_epi8::<0>(identity, bytes);
         let mask = _mm512_gf2p8affine_epi64_epi8::<0>(probes, _mm512_set1_epi64(bits as i64));
@@ -188,8 +184,7 @@ unsafe fn add<const ROUNDS: usize, const NEW: bool>(
     }
 }
 
-/// What is known of the keys of some iterations. Not initialised at first, which would cost a tenth
-/// of a call of 32 keys.
+/// What is known of some iterations' keys. Initialising it would cost a tenth of a call of 32.
 #[repr(align(64))]
 struct Staged<const ROUNDS: usize> {
     /// Where the key's block begins, in bytes from the start of the tile, which was checked.
@@ -248,8 +243,7 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
         Places { len: tile.blocks.len(), first: tile.first, total: tile.total, powers, used }
     }
 
-    /// Stores the places of up to eight keys. In place of keys that are not there, others are
-    /// stored.
+    /// Stores the places of up to eight keys, and others for those that are not there.
     ///
     /// # Panics
     ///
@@ -308,8 +302,8 @@ impl<const ROUNDS: usize, const REGISTERS: usize> Places<ROUNDS, REGISTERS> {
             let position = _mm512_srli_epi32::<23>(products);
             let exchanged = _mm512_rol_epi64::<32>(position);
             // The least difference to a position that is there already: in the lower half for the
-            // upper one, or in a register before. It has nine bits; one less has no bit in the top
-            // byte unless it was 0.
+            // upper one, or in a register before. One less has no bit in the top byte unless it was
+            // 0.
             let mut least = _mm512_or_si512(_mm512_xor_si512(position, exchanged), lower);
             for &(before, exchanged) in &before[..register] {
                 least = _mm512_min_epu32(least, _mm512_xor_si512(position, before));

@@ -1,5 +1,4 @@
-//! One key: for up to 8 probes in registers of half the width, of which Intel's cores run more at a
-//! time.
+//! One key: up to 8 probes in registers of half the width, of which Intel's cores run more.
 
 use core::arch::x86_64::*;
 
@@ -70,8 +69,7 @@ impl<const LANES: usize> One<LANES> {
         let products = _mm256_mullo_epi32(_mm256_set1_epi32(half), powers);
         let word = _mm512_castsi256_si512(_mm256_srli_epi32::<28>(products));
         let words = _mm512_castsi512_si256(_mm512_permutexvar_epi32(word, block));
-        // `vptest` makes a flag of eight probes, where a mask register would have to be moved
-        // first.
+        // `vptest` makes a flag of eight probes; a mask register would have to be moved.
         let bits = _mm256_rolv_epi32(self.ones, _mm256_srli_epi32::<23>(products));
         _mm256_testc_si256(words, bits) != 0
     }
