@@ -56,6 +56,7 @@ page!(format, include_str!("../docs/format.md"));
 page!(internals, include_str!("../docs/internals.md"));
 page!(measuring, include_str!("../docs/measuring.md"));
 page!(benchmarks, include_str!("../docs/benchmarks.md"));
+page!(where_others_win, include_str!("../docs/where-others-win.md"));
 page!(testing, include_str!("../docs/testing.md"));
 page!(releasing, include_str!("../docs/releasing.md"));
 page!(unsafe_code, include_str!("../docs/unsafe.md"));

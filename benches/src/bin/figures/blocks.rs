@@ -296,18 +296,14 @@ fn calls(store: &Store, what: &str, columns: &[&str]) -> Result<String, String> 
     table("keys a call", columns.iter().copied(), rows)
 }
 
-/// The newest filters of a million keys that keys can be removed from.
-fn removables(store: &Store) -> Vec<&Removable> {
-    let of = |report: &'_ benches::results::Report| {
-        report.removable.iter().any(|row| row.keys == 1_000_000)
-    };
-    let report = store.reports.iter().rfind(|report| of(report));
-    let rows = report.into_iter().flat_map(|report| &report.removable);
-    rows.filter(|row| row.keys == 1_000_000).collect()
+/// Filters of a million keys that keys can be removed from.
+fn removables(store: &Store) -> Result<Vec<&Removable>, String> {
+    let rows = store.removable()?.removable.iter();
+    Ok(rows.filter(|row| row.keys == 1_000_000).collect())
 }
 
 fn removable(store: &Store) -> Result<String, String> {
-    let rows = removables(store);
+    let rows = removables(store)?;
     let lines = rows.iter().map(|row| {
         let cell = |at: usize, beside: usize| {
             let base = rows[0].times[beside];
@@ -346,8 +342,10 @@ struct Contest {
     ours: f64,
     others: Vec<(String, f64)>,
     /// How to show a value.
-    show: fn(f64) -> String,
+    show: Show,
 }
+
+type Show = fn(f64) -> String;
 
 impl Contest {
     /// The row of the table, if another wins.
@@ -374,18 +372,21 @@ fn wins(store: &Store) -> Result<String, String> {
     let mut contests = Vec::new();
     for place in distinct(report.times.iter().map(|time| time.place())) {
         let times: Vec<_> = report.times.iter().filter(|time| time.place() == place).collect();
-        let is_bloom = |row: &str| row.starts_with(OURS);
-        let ours = times.iter().filter(|time| is_bloom(&time.row)).map(|time| time.ns.median);
-        let Some(ours) = ours.reduce(f64::min) else { continue };
         let others = times.iter().filter(|time| !is_ours(&time.row));
-        let others = others.map(|time| (time.row.clone(), time.ns.median)).collect();
+        let others: Vec<_> = others.map(|time| (time.row.clone(), time.ns.median)).collect();
         let unit = match times[0].section {
             Section::Batch | Section::KeyBatch => " a call",
             Section::Threads => " threads",
             _ => " keys",
         };
-        let case = format!("{}; {}{unit}", place.0, place.1);
-        contests.push(Contest { case, ours, others, show: digits });
+        // With AVX2 alone is another CPU.
+        for (is_avx2, on) in [(false, ""), (true, "with AVX2 alone: ")] {
+            let is_ours = |row: &str| row.starts_with(OURS) && row.contains("AVX2") == is_avx2;
+            let ours = times.iter().filter(|time| is_ours(&time.row)).map(|time| time.ns.median);
+            let Some(ours) = ours.reduce(f64::min) else { continue };
+            let case = format!("{on}{}; {}{unit}", place.0, place.1);
+            contests.push(Contest { case, ours, others: others.clone(), show: digits });
+        }
     }
     for (title, head) in ENGINE_TABLES {
         let Ok((table, _)) = store.table(&format!("engine: {title} keys a table")) else {
@@ -415,12 +416,12 @@ fn wins(store: &Store) -> Result<String, String> {
         let case = format!("false positives; at most {bits} bits per key");
         contests.push(Contest { case, ours: ours.percent(), others, show: percent });
     }
-    let rows = removables(store);
+    let rows = removables(store)?;
     if let Some(ours) = rows.iter().find(|row| row.name.starts_with("blocked-bloom-removable")) {
         let others =
             || rows.iter().filter(|row| !is_ours(&row.name) && !row.name.starts_with("Bloom"));
         type Get = fn(&Removable) -> Option<f64>;
-        let facts: [(&str, Get, fn(f64) -> String); 7] = [
+        let facts: [(&str, Get, Show); 7] = [
             ("bits per key", |row| Some(row.bits_per_key), digits),
             ("absent keys", |row| Some(row.times[0]?.median), digits),
             ("present keys", |row| Some(row.times[1]?.median), digits),

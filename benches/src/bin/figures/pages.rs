@@ -69,6 +69,10 @@ impl Page {
     /// Fills the numbers of a line.
     fn fill_line(&mut self, at: usize, line: &str, number: &Source<'_>) {
         let mut rest = line;
+        if line.trim_start().starts_with(NUMBER) {
+            let what = "a line that begins with a mark is HTML to Markdown: let a word precede it";
+            self.errors.push((at, what.to_owned()));
+        }
         while let Some((before, after)) = rest.split_once(NUMBER) {
             self.text += before;
             self.text += NUMBER;

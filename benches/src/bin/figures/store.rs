@@ -4,7 +4,8 @@
 //! are those of the comparison (`hashes, absent, 1024 a call; blocked-bloom; 10 M`), `rates` and
 //! `bits`, whose columns are the bits per key that were wanted, and those of benches, by bench and
 //! title, with the columns `median`, `least` and `ratio` (of times, to the first row). `machine`
-//! and `command` are those of the comparison, with `; TABLE` those of a bench's table.
+//! and `command` are those of the comparison, with `; TABLE` those of a bench's table and with
+//! `; removable` those of filters that keys can be removed from.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,12 @@ impl Store {
         Ok((&report.tables[at], &report.machine))
     }
 
+    /// The newest report of a million keys in filters that keys can be removed from.
+    pub(crate) fn removable(&self) -> Result<&Report, String> {
+        let has = |report: &&Report| report.removable.iter().any(|row| row.keys == 1_000_000);
+        self.reports.iter().rfind(has).ok_or_else(|| "no file has removable filters".to_owned())
+    }
+
     /// A median of the comparison.
     pub(crate) fn time(&self, table: &str, row: &str, column: &str) -> Result<f64, String> {
         let is_it = |place: (String, String)| place.0 == table && place.1 == column;
@@ -74,14 +81,28 @@ impl Store {
 
     /// What stands for a key.
     pub(crate) fn text(&self, key: &str) -> Result<String, String> {
-        let parts: Vec<&str> = key.split("; ").collect();
+        if let Some((what @ ("machine" | "command"), place)) = key.split_once("; ") {
+            let (at, date, by) = match place {
+                "removable" => {
+                    let at = &self.removable()?.machine;
+                    (at, &at.date, &at.command)
+                }
+                title => {
+                    let (table, at) = self.table(title)?;
+                    (at, &table.date, &table.command)
+                }
+            };
+            return Ok(if what == "machine" { machine(at, date) } else { command(by) });
+        }
+        // Titles of tables have semicolons too.
+        let mut parts: Vec<&str> = key.rsplitn(3, "; ").collect();
+        parts.reverse();
         match parts[..] {
-            ["machine"] => Ok(machine(&self.comparison()?.machine, None)),
-            ["command"] => Ok(command(&self.comparison()?.machine.command)),
-            ["machine", title] => {
-                self.table(title).map(|(table, at)| machine(at, Some(&table.date)))
+            ["machine"] => {
+                let at = &self.comparison()?.machine;
+                Ok(machine(at, &at.date))
             }
-            ["command", title] => self.table(title).map(|(table, _)| command(&table.command)),
+            ["command"] => Ok(command(&self.comparison()?.machine.command)),
             ["rates", row, bits] => Ok(percent(self.rate(row, number(bits)?)?.percent())),
             ["bits", row, bits] => {
                 Ok(format!("{:.1}", self.rate(row, number(bits)?)?.bits_per_key))
@@ -128,8 +149,8 @@ pub(crate) fn percent(number: f64) -> String {
     if number < 0.0995 { format!("{number:.3} %") } else { format!("{number:.2} %") }
 }
 
-/// A machine in a sentence, with its own date or another.
-fn machine(machine: &Machine, date: Option<&str>) -> String {
+/// A machine in a sentence, with the date of a measurement.
+fn machine(machine: &Machine, date: &str) -> String {
     let name = machine.cpu.split(" (family").next().unwrap_or_default();
     let kernel = match &*machine.kernel {
         "avx512" => "AVX-512",
@@ -139,7 +160,6 @@ fn machine(machine: &Machine, date: Option<&str>) -> String {
     };
     let detail = machine.generation().map_or_else(String::new, |name| format!("{name}, "));
     let rust = machine.rust.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-    let date = date.unwrap_or(&machine.date);
     format!("{name} ({detail}{kernel}), {} cores, Rust {rust}, {date}", machine.cores)
 }
 

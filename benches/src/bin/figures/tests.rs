@@ -68,6 +68,7 @@ fn marks_without_an_end_are_errors() {
         "<!-- /figures -->\n",
         "So <!--=ten-->10.0\n",
         "So <!--=ten 10.0<!--/-->\n",
+        "  <!--=ten-->10.0<!--/-->\n",
     ] {
         assert_eq!(filled(text).errors.len(), 1, "{text}");
     }
