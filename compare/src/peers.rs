@@ -12,6 +12,7 @@ use blocked_bloom::{
     Sizing, Stored,
 };
 use blocked_bloom_ribbon::RibbonOptions;
+use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use memmap2::MmapMut;
 use parquet::bloom_filter::Sbbf;
 use parquet::data_type::AsBytes;
@@ -226,8 +227,11 @@ pub(crate) fn kinds() -> Vec<Kind> {
             "re-creation of FastLocalBloom's AVX2 loop; aligned lines in huge pages";
         Loop "32-byte split blocks", None, split_blocks, [(SPLIT, false), (SPLIT_AHEAD, true)],
             "inlined AVX2 loop, hits only counted; huge pages";
-        Ours "sharded Ribbon", None, sharded, [("sharded Ribbon", true)],
+        Ours "sharded Ribbon", None, sharded,
+            [("sharded Ribbon", true), ("sharded Ribbon, one key a call", false)],
             "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all keys at once";
+        Ours "RocksDB's Ribbon", None, ribbon_block, [("RocksDB's Ribbon", true)],
+            "`RibbonBlock` as RocksDB stores it, of the rate that a Bloom filter has; up to 20 million keys; needs all keys at once";
         Package "pleat", Some("pleat"), pleat, [("pleat Ribbon", true)],
             "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; needs all keys at once";
         Package SBBF_RS, Some("sbbf-rs-safe"), sbbf_rs, [(SBBF_RS, false)],
@@ -344,6 +348,22 @@ fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let mut builder = RibbonOptions::new(rate.min(0.5)).builder();
     items.iter().for_each(|item| builder.insert_hash(item.hashed()));
     let filter = builder.finish().ok()?;
+    peer(filter.as_bytes().len(), move |way, items: &[T]| match way {
+        0 => T::with_hashes(items, |hashes| {
+            hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
+        }),
+        _ => items.iter().filter(|item| filter.contains_hash(item.hashed())).count(),
+    })
+}
+
+fn ribbon_block<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    // Building takes 40 bytes a key.
+    if items.len() > 20_000_000 {
+        return None;
+    }
+    let options = RibbonBlockOptions::new(bits).ok()?;
+    let BuiltBlock::Ribbon(block) = options.build(&hashes_of(items)).ok()? else { return None };
+    let filter = RibbonBlock::from_bytes(block).ok()?;
     peer(filter.as_bytes().len(), move |_, items: &[T]| {
         T::with_hashes(items, |hashes| {
             hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))

@@ -64,6 +64,7 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
         "hashes a call" => calls(store, "hashes", &["1", "4", "8", "16", "32", "128", "1024"]),
         "keys a call" => calls(store, "keys", &["1", "4", "8", "32", "256", "1024"]),
         "removable" => removable(store),
+        "ribbon" => ribbon(store),
         "where others win" => wins(store),
         "engine" => {
             let titles = ENGINE_TABLES.map(|(title, _)| format!("engine: {title} keys a table"));
@@ -93,6 +94,24 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             let heads = ["absent: one by one", "batch", "present: one by one", "batch"];
             let names = CLASSICAL.map(|system| system.0);
             grid(store, "", &heads, &names, place, |line| format!("{:.0}", line.time.median))
+        }
+        "hashing" => {
+            let place = |row: usize, column: usize| {
+                let columns = ["avx512, 4096", "avx512, 32", "avx2, 4096", "avx2, 32"];
+                let (_, group, way) = HASHING[row];
+                (format!("hashing: {group}, {} a call", columns[column]), way)
+            };
+            let heads = [
+                "AVX-512, 4096 a call",
+                "AVX-512, 32 a call",
+                "AVX2, 4096 a call",
+                "AVX2, 32 a call",
+            ];
+            grid(store, "", &heads, &HASHING.map(|row| row.0), place, |line| {
+                let is_first = line.ratio == 1.0 || line.ratio.is_nan();
+                let ratio = if is_first { String::new() } else { format!(" {:.2}", line.ratio) };
+                digits(line.time.median) + &ratio
+            })
         }
         "growing" => {
             let titles = ["100k keys, absent", "100k keys, present", "10M keys, absent"];
@@ -150,6 +169,19 @@ const PLANES_WAYS: [(&str, &str); 4] = [
     ("planes, warm", "planes, warm"),
 ];
 
+const HASHING: [(&str, &str, &str); 10] = [
+    ("`[u8; 16]` in a loop", "16 bytes", "one by one"),
+    ("`hash_batch`", "16 bytes", "hash_batch"),
+    ("slices of 16 bytes, `hash_batch`", "slices of 16 bytes", "hash_batch"),
+    ("`[u8; 8]` in a loop", "8 bytes", "one by one"),
+    ("`hash_batch`", "8 bytes", "hash_batch"),
+    ("`hash_u64s`", "integers", "hash_u64s"),
+    ("`[u8; 16]` in a loop, then `contains_hashes`", "16 bytes looked up", "one by one"),
+    ("`contains_batch`", "16 bytes looked up", "contains_batch"),
+    ("integers in a loop, then `contains_hashes`", "integers looked up", "one by one"),
+    ("`contains_u64s`", "integers looked up", "contains_u64s"),
+];
+
 /// Systems of classical filters, and the row of one key at a time: the system's own loop where it
 /// was written anew.
 const CLASSICAL: [(&str, &str, &str); 4] = [
@@ -157,6 +189,23 @@ const CLASSICAL: [(&str, &str, &str); 4] = [
     ("Spark, version 2", "spark", "naive"),
     ("RedisBloom, one link", "redis", "naive"),
     ("Cassandra (one by one here, not its loop)", "cassandra", "key"),
+];
+
+/// Rows of Ribbon filters: name, row of the comparison, and that with which it is compared.
+const RIBBON_LOOKUPS: [(&str, &str, &str); 6] = [
+    ("Bloom", OURS, OURS),
+    ("sharded", "sharded Ribbon", OURS),
+    ("RocksDB's", "RocksDB's Ribbon", OURS),
+    ("`Ribbon<7>` of the crate `pleat`", "pleat Ribbon", OURS),
+    ("Bloom, one key a call", OURS_ONE, OURS_ONE),
+    ("sharded, one key a call", "sharded Ribbon, one key a call", OURS_ONE),
+];
+
+const RIBBON_BUILT: [(&str, &str, &str); 4] = [
+    ("Bloom", OURS, OURS),
+    ("sharded", "sharded Ribbon", OURS),
+    ("RocksDB's", "RocksDB's Ribbon", OURS),
+    ("`Ribbon<7>` of the crate `pleat`", "pleat", OURS),
 ];
 
 /// A table of these heads and rows, without columns and rows that have nothing.
@@ -296,6 +345,28 @@ fn calls(store: &Store, what: &str, columns: &[&str]) -> Result<String, String> 
     table("keys a call", columns.iter().copied(), rows)
 }
 
+/// Ribbon filters beside the core's, looked up and built.
+fn ribbon(store: &Store) -> Result<String, String> {
+    let mut rows = Vec::new();
+    for (title, of, lines) in [
+        ("", "hashes, absent, 1024 a call", &RIBBON_LOOKUPS[..]),
+        (", built", "building", &RIBBON_BUILT[..]),
+    ] {
+        for &(name, row, first) in lines {
+            let cells = SIZES.iter().map(|size| {
+                let time = |row| store.time(of, row, size).ok();
+                let Some((ns, beside)) = time(row).zip(time(first)) else { return String::new() };
+                match row == first {
+                    true => digits(ns),
+                    false => format!("{} ({:.1})", digits(ns), ns / beside),
+                }
+            });
+            rows.push([format!("{name}{title}")].into_iter().chain(cells).collect());
+        }
+    }
+    table("", SIZES, rows)
+}
+
 /// Filters of a million keys that keys can be removed from.
 fn removables(store: &Store) -> Result<Vec<&Removable>, String> {
     let rows = store.removable()?.removable.iter();
@@ -333,8 +404,13 @@ fn removable(store: &Store) -> Result<String, String> {
 
 /// What belongs to this project, or is no filter.
 fn is_ours(row: &str) -> bool {
-    ["blocked-bloom", "sharded Ribbon", "memory-bound"].iter().any(|ours| row.starts_with(ours))
+    let ours = ["blocked-bloom", "sharded Ribbon", "RocksDB's Ribbon", "memory-bound"];
+    ours.iter().any(|ours| row.starts_with(ours))
 }
+
+/// Rows of others that look up one key at a time.
+const SINGLE: [&str; 6] =
+    [ROCKSDB, "sbbf-rs-safe", "parquet Sbbf †", "fastbloom", "bloomfilter †", "xorf BinaryFuse8"];
 
 /// A case in which others may win: what it is, the time of this project, and those of others.
 struct Contest {
@@ -353,10 +429,15 @@ impl Contest {
         self.others.retain(|(_, other)| other / self.ours < 0.995);
         self.others.sort_by(|one, other| one.1.total_cmp(&other.1));
         let (best, value) = self.others.first()?;
-        let also: Vec<&str> = self.others[1..].iter().map(|(name, _)| &**name).collect();
+        let short = |name: &str| {
+            let name =
+                name.replace("split blocks, prefetched 128 keys ahead", "split blocks, ahead");
+            name.replace("32-byte split blocks", "split blocks").replace(", AVX2", "")
+        };
+        let also: Vec<String> = self.others[1..].iter().map(|(name, _)| short(name)).collect();
         Some(vec![
             self.case,
-            best.clone(),
+            short(best),
             (self.show)(*value),
             (self.show)(self.ours),
             format!("{:.2}", value / self.ours),
@@ -379,13 +460,24 @@ fn wins(store: &Store) -> Result<String, String> {
             Section::Threads => " threads",
             _ => " keys",
         };
+        let time = |row: &str| times.iter().find(|time| time.row == row).map(|time| time.ns.median);
+        let is_single = |row: &str| SINGLE.contains(&row);
+        let ours = [time(OURS), time(OURS_ONE)].into_iter().flatten().reduce(f64::min);
+        let ours = ours.or_else(|| time("blocked-bloom, hashes"));
+        let case = format!("{}; {}{unit}", place.0, place.1);
         // With AVX2 alone is another CPU.
-        for (is_avx2, on) in [(false, ""), (true, "with AVX2 alone: ")] {
-            let is_ours = |row: &str| row.starts_with(OURS) && row.contains("AVX2") == is_avx2;
-            let ours = times.iter().filter(|time| is_ours(&time.row)).map(|time| time.ns.median);
-            let Some(ours) = ours.reduce(f64::min) else { continue };
-            let case = format!("{on}{}; {}{unit}", place.0, place.1);
-            contests.push(Contest { case, ours, others: others.clone(), show: digits });
+        let is_shown = times[0].mix == "absent" && times[0].section != Section::Batch;
+        let avx2 = time("blocked-bloom, AVX2").filter(|_| is_shown);
+        let is_loop = matches!(times[0].section, Section::Query | Section::Keys);
+        let one = time(OURS_ONE).filter(|_| is_loop && is_shown);
+        let singles = others.iter().filter(|(row, _)| is_single(row)).cloned().collect();
+        for (ours, on, others) in [
+            (ours, "", others.clone()),
+            (avx2, "with AVX2 alone: ", others),
+            (one, "keys one by one: ", singles),
+        ] {
+            let Some(ours) = ours else { continue };
+            contests.push(Contest { case: format!("{on}{case}"), ours, others, show: digits });
         }
     }
     for (title, head) in ENGINE_TABLES {
