@@ -12,14 +12,15 @@ const ROCKSDB: &str = "RocksDB's loop, one key";
 const ROCKSDB_BATCH: &str = "RocksDB's loop, batches of 32";
 const BASELINE: [&str; 2] =
     ["memory-bound baseline: one line a key", "memory-bound baseline, prefetched 128 keys ahead"];
-const SIZES: [&str; 5] = ["10 k", "100 k", "1 M", "10 M", "100 M"];
+/// Keys of the filters that pages show: 100 k is as 10 k nearly everywhere.
+const SHOWN: [&str; 4] = ["10 k", "1 M", "10 M", "100 M"];
 
 /// Rows of the tables beside other filters: what a page calls them, and the row and kind of the
 /// comparison. `{v}` stands for the version of a package, `{b}` for its bits per key.
 const FILTERS: [(&str, &str, &str); 16] = [
     ("**blocked-bloom**", OURS, OURS),
     ("one key a call", OURS_ONE, OURS),
-    ("in small pages, as a mapped file has", "blocked-bloom, small pages", ""),
+    ("in small pages", "blocked-bloom, small pages", ""),
     ("blocked-bloom with AVX2", "blocked-bloom, AVX2", "blocked-bloom, AVX2"),
     ("the same, one key a call", "blocked-bloom, AVX2, one key a call", "blocked-bloom, AVX2"),
     ("RocksDB's AVX2 loop, batches of 32", ROCKSDB_BATCH, "RocksDB's loop"),
@@ -43,11 +44,21 @@ const FILTERS: [(&str, &str, &str); 16] = [
     ("bloomfilter {v} †", "bloomfilter †", "bloomfilter"),
 ];
 
+/// Beginnings of the names that are followed beyond the first part of the table.
+const FOLLOWED: [&str; 7] = [
+    "**blocked-bloom**",
+    "blocked-bloom with",
+    "RocksDB's AVX2 loop, batches",
+    "split-block",
+    "sbbf",
+    "parquet",
+    "fastbloom",
+];
+
 /// Rows of the table of short calls.
-const SHORT: [(&str, &str); 5] = [
+const SHORT: [(&str, &str); 4] = [
     ("blocked-bloom", OURS),
     ("one by one", OURS_ONE),
-    ("with AVX2", "blocked-bloom, AVX2"),
     ("RocksDB's loop, one key", ROCKSDB),
     ("RocksDB's loop, batches", ROCKSDB_BATCH),
 ];
@@ -56,16 +67,15 @@ const SHORT: [(&str, &str); 5] = [
 pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
     match name {
         "results" => {
-            let sizes = ["10 k", "1 M", "10 M", "100 M"];
-            let mut rows = baseline(store, &sizes);
+            let mut rows = baseline(store, &SHOWN);
             let is_detail =
                 |name: &str| name.contains("small pages") || name.starts_with("the same");
-            let all = beside(store, "hashes, absent, 1024 a call", &sizes)?;
+            let all = beside(store, "hashes, absent, 1024 a call", &SHOWN)?;
             rows.extend(all.into_iter().filter(|row| !is_detail(&row[0])));
-            table("", sizes.into_iter().chain(["false positives"]), rows)
+            table("", SHOWN.into_iter().chain(["false positives"]), rows)
         }
         "beside" => all_beside(store),
-        "hashes a call" => calls(store, "hashes", &["1", "4", "8", "16", "32", "128", "1024"]),
+        "hashes a call" => calls(store, "hashes", &["1", "4", "8", "32", "128", "1024"]),
         "keys a call" => calls(store, "keys", &["1", "4", "8", "32", "256", "1024"]),
         "removable" => removable(store),
         "ribbon" => ribbon(store),
@@ -281,7 +291,6 @@ fn beside(store: &Store, of: &str, columns: &[&str]) -> Result<Vec<Vec<String>>,
         }
         built.push(kind);
         let row = if is_built { kind } else { row };
-        let name = name.strip_suffix(", batches of 32").filter(|_| is_built).unwrap_or(name);
         let rate = store.rate(kind, 10.0).ok();
         let version = store.about(kind).map(|about| about.version.clone()).unwrap_or_default();
         let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
@@ -306,16 +315,17 @@ fn bold(text: String, is_bold: bool) -> String {
 
 /// The table of everything beside other filters.
 fn all_beside(store: &Store) -> Result<String, String> {
-    let mut rows = baseline(store, &SIZES);
+    let mut rows = baseline(store, &SHOWN);
     for (title, of) in [
         ("", "hashes, absent, 1024 a call"),
         ("32 a call", "hashes, absent, 32 a call"),
         ("16-byte keys, hashed, 1024 a call", "keys, absent, 1024 a call"),
         ("building from hashes", "building"),
     ] {
-        let mut group = beside(store, of, &SIZES)?;
+        let mut group = beside(store, of, &SHOWN)?;
         group.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
         if !title.is_empty() {
+            group.retain(|row| FOLLOWED.iter().any(|name| row[0].starts_with(name)));
             for row in &mut group {
                 _ = row.last_mut().map(String::clear);
             }
@@ -327,7 +337,7 @@ fn all_beside(store: &Store) -> Result<String, String> {
     }
     table(
         "absent keys, hashes given, 1024 a call",
-        SIZES.into_iter().chain(["false positives"]),
+        SHOWN.into_iter().chain(["false positives"]),
         rows,
     )
 }
@@ -335,7 +345,7 @@ fn all_beside(store: &Store) -> Result<String, String> {
 /// The tables of calls of few keys, a size after the other.
 fn calls(store: &Store, what: &str, columns: &[&str]) -> Result<String, String> {
     let mut rows = Vec::new();
-    for size in SIZES {
+    for size in SHOWN {
         let of = format!("{what} a call, {size}");
         let time = |row, column: &&str| store.time(&of, row, column).ok();
         for (name, row) in SHORT {
@@ -357,7 +367,7 @@ fn ribbon(store: &Store) -> Result<String, String> {
         (", built", "building", &RIBBON_BUILT[..]),
     ] {
         for &(name, row, first) in lines {
-            let cells = SIZES.iter().map(|size| {
+            let cells = SHOWN.iter().map(|size| {
                 let time = |row| store.time(of, row, size).ok();
                 let Some((ns, beside)) = time(row).zip(time(first)) else { return String::new() };
                 match row == first {
@@ -368,7 +378,7 @@ fn ribbon(store: &Store) -> Result<String, String> {
             rows.push([format!("{name}{title}")].into_iter().chain(cells).collect());
         }
     }
-    table("", SIZES, rows)
+    table("", SHOWN, rows)
 }
 
 /// Filters of a million keys that keys can be removed from.
@@ -416,37 +426,24 @@ fn is_ours(row: &str) -> bool {
 const SINGLE: [&str; 6] =
     [ROCKSDB, "sbbf-rs-safe", "parquet Sbbf †", "fastbloom", "bloomfilter †", "xorf BinaryFuse8"];
 
-/// A case in which others may win: what it is, the time of this project, and those of others.
+/// A case in which others may win: what it is, and where; the figure of this project, and those of
+/// others.
 struct Contest {
     case: String,
+    place: String,
     ours: f64,
     others: Vec<(String, f64)>,
-    /// How to show a value.
-    show: Show,
 }
 
-type Show = fn(f64) -> String;
-
 impl Contest {
-    /// The row of the table, if another wins.
-    fn row(mut self) -> Option<Vec<String>> {
-        self.others.retain(|(_, other)| other / self.ours < 0.995);
-        self.others.sort_by(|one, other| one.1.total_cmp(&other.1));
-        let (best, value) = self.others.first()?;
-        let short = |name: &str| {
-            let name =
-                name.replace("split blocks, prefetched 128 keys ahead", "split blocks, ahead");
-            name.replace("32-byte split blocks", "split blocks").replace(", AVX2", "")
-        };
-        let also: Vec<String> = self.others[1..].iter().map(|(name, _)| short(name)).collect();
-        Some(vec![
-            self.case,
-            short(best),
-            (self.show)(*value),
-            (self.show)(self.ours),
-            format!("{:.2}", value / self.ours),
-            also.join("; "),
-        ])
+    /// The best of the others, if it is ahead, and where by which ratio.
+    fn best(&self) -> Option<(String, String)> {
+        let best = self.others.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+        let (name, value) = best.filter(|best| best.1 / self.ours < 0.995)?;
+        let name = name.replace("split blocks, prefetched 128 keys ahead", "split blocks");
+        let name = name.replace("32-byte split blocks", "split blocks").replace(", AVX2", "");
+        let name = name.replace(", batches of 32", "").replace(", one key", "");
+        Some((name, format!("{} **{:.2}**", self.place, value / self.ours)))
     }
 }
 
@@ -459,16 +456,11 @@ fn wins(store: &Store) -> Result<String, String> {
         let times: Vec<_> = report.times.iter().filter(|time| time.place() == place).collect();
         let others = times.iter().filter(|time| !is_ours(&time.row));
         let others: Vec<_> = others.map(|time| (time.row.clone(), time.ns.median)).collect();
-        let unit = match times[0].section {
-            Section::Batch | Section::KeyBatch => " a call",
-            Section::Threads => " threads",
-            _ => " keys",
-        };
+        let (case, place) = place;
         let time = |row: &str| times.iter().find(|time| time.row == row).map(|time| time.ns.median);
         let is_single = |row: &str| SINGLE.contains(&row);
         let ours = [time(OURS), time(OURS_ONE)].into_iter().flatten().reduce(f64::min);
         let ours = ours.or_else(|| time("blocked-bloom, hashes"));
-        let case = format!("{}; {}{unit}", place.0, place.1);
         // With AVX2 alone is another CPU.
         let is_shown = times[0].mix == "absent" && times[0].section != Section::Batch;
         let avx2 = time("blocked-bloom, AVX2").filter(|_| is_shown);
@@ -486,7 +478,8 @@ fn wins(store: &Store) -> Result<String, String> {
                 true => case.replace(", 1024 a call", ""),
                 false => case.clone(),
             };
-            contests.push(Contest { case: format!("{on}{case}"), ours, others, show: digits });
+            let (case, place) = (format!("{on}{case}"), place.clone());
+            contests.push(Contest { case, place, ours, others });
         }
     }
     for (title, head) in ENGINE_TABLES {
@@ -501,10 +494,12 @@ fn wins(store: &Store) -> Result<String, String> {
         let other = |name: &str| time(name).map(|ns| (name.to_owned(), ns));
         let others =
             ["RocksDB's loop", "lsm-tree's filter"].into_iter().filter_map(other).collect();
-        let case = format!("one key in 20 tables; {head}");
-        contests.push(Contest { case, ours, others, show: digits });
+        let (case, place) = ("one key in 20 tables".to_owned(), head.to_owned());
+        contests.push(Contest { case, place, ours, others });
     }
-    for bits in distinct(report.rates.iter().map(|rate| rate.bits_wanted)) {
+    let mut sizes = distinct(report.rates.iter().map(|rate| rate.bits_wanted));
+    sizes.sort_by(f64::total_cmp);
+    for bits in sizes {
         let Ok(ours) = store.rate(OURS, bits) else { continue };
         let is_smaller = |bits: f64| bits <= ours.bits_per_key * 1.005;
         let others = report.rates.iter().filter(|rate| {
@@ -514,31 +509,42 @@ fn wins(store: &Store) -> Result<String, String> {
             !is_ours(&rate.id) && is_beside && is_smaller(rate.bits_per_key)
         });
         let others = others.map(|rate| (rate.id.clone(), rate.percent())).collect();
-        let case = format!("false positives; at most {bits} bits per key");
-        contests.push(Contest { case, ours: ours.percent(), others, show: percent });
+        let case = "false positives, in so many bits per key or fewer".to_owned();
+        let place = bits.to_string();
+        contests.push(Contest { case, place, ours: ours.percent(), others });
     }
     let rows = removables(store)?;
     if let Some(ours) = rows.iter().find(|row| row.name.starts_with("blocked-bloom-removable")) {
         let others =
             || rows.iter().filter(|row| !is_ours(&row.name) && !row.name.starts_with("Bloom"));
         type Get = fn(&Removable) -> Option<f64>;
-        let facts: [(&str, Get, Show); 7] = [
-            ("bits per key", |row| Some(row.bits_per_key), digits),
-            ("absent keys", |row| Some(row.times[0]?.median), digits),
-            ("present keys", |row| Some(row.times[1]?.median), digits),
-            ("adding", |row| Some(row.times[2]?.median), digits),
-            ("removing", |row| Some(row.times[3]?.median), digits),
-            ("false positives", |row| Some(row.passed as f64 / 1e4), percent),
-            ("keys lost by removing others", |row| Some(row.lost? as f64), |n| format!("{n}")),
+        let facts: [(&str, Get); 7] = [
+            ("bits per key", |row| Some(row.bits_per_key)),
+            ("absent keys", |row| Some(row.times[0]?.median)),
+            ("present keys", |row| Some(row.times[1]?.median)),
+            ("adding", |row| Some(row.times[2]?.median)),
+            ("removing", |row| Some(row.times[3]?.median)),
+            ("false positives", |row| Some(row.passed as f64)),
+            ("keys lost by removing others", |row| Some(row.lost? as f64)),
         ];
-        for (what, get, show) in facts {
-            let Some(value) = get(ours) else { continue };
+        for (what, get) in facts {
+            let Some(ours) = get(ours) else { continue };
             let others = others().filter_map(|row| Some((row.name.clone(), get(row)?))).collect();
-            let case = format!("filters that keys can be removed from; {what}");
-            contests.push(Contest { case, ours: value, others, show });
+            let case = "filters that keys can be removed from".to_owned();
+            contests.push(Contest { case, place: what.to_owned(), ours, others });
         }
     }
-    let rows: Vec<_> = contests.into_iter().filter_map(Contest::row).collect();
-    let heads = ["best", "its figure", "ours", "ratio", "also ahead"];
-    table("case", heads, rows)
+    let rows = distinct(contests.iter().map(|contest| &contest.case)).into_iter().map(|case| {
+        let of_case = contests.iter().filter(|contest| contest.case == *case);
+        let best: Vec<(String, String)> = of_case.filter_map(Contest::best).collect();
+        let names = distinct(best.iter().map(|(name, _)| name)).into_iter();
+        let places = names.map(|name| {
+            let places = best.iter().filter(|(of, _)| of == name).map(|(_, place)| &**place);
+            format!("{name}: {}", places.collect::<Vec<_>>().join(", "))
+        });
+        vec![case.clone(), places.collect::<Vec<_>>().join("; ")]
+    });
+    let heads = ["the best of the others: where, and its **ratio** to ours"];
+    // The second column is of text too.
+    Ok(table("case", heads, rows.collect())?.replace("|---:|", "|---|"))
 }

@@ -4,7 +4,7 @@
 //! are those of the comparison (`hashes, absent, 1024 a call; blocked-bloom; 10 M`), `rates` and
 //! `bits`, whose columns are the bits per key that were wanted, and those of benches, by bench and
 //! title, with the columns `median`, `least` and `ratio` (of times, to the first row). `machine`
-//! and `command` are those of the comparison, with `; TABLE` those of a bench's table and with
+//! and `command` are those of the comparison, with `; BENCH` those of a bench's tables and with
 //! `; removable` those of filters that keys can be removed from.
 
 use std::error::Error;
@@ -41,13 +41,20 @@ impl Store {
         self.reports.iter().rfind(has).ok_or_else(|| "no file has a comparison".to_owned())
     }
 
-    /// The newest table of a bench with this title, and where it was measured.
+    /// The newest table with this title, and where it was measured.
     pub(crate) fn table(&self, title: &str) -> Result<(&Table, &Machine), String> {
-        let find = |report: &Report| report.tables.iter().position(|table| table.title == title);
-        let all = self.reports.iter().filter_map(|report| Some((report, find(report)?)));
-        let newest = all.max_by_key(|(report, at)| report.tables[*at].date.clone());
-        let (report, at) = newest.ok_or_else(|| format!("no file has the table {title}"))?;
-        Ok((&report.tables[at], &report.machine))
+        let missing = |error| format!("{error}: {title}");
+        self.newest(|other| other == title).map_err(missing)
+    }
+
+    fn newest(&self, is_it: impl Fn(&str) -> bool) -> Result<(&Table, &Machine), String> {
+        let tables = self
+            .reports
+            .iter()
+            .flat_map(|report| report.tables.iter().map(move |table| (table, &report.machine)));
+        let newest =
+            tables.filter(|(table, _)| is_it(&table.title)).max_by_key(|(table, _)| &table.date);
+        newest.ok_or_else(|| "no file has this table".to_owned())
     }
 
     /// The newest report of a million keys in filters that keys can be removed from.
@@ -87,8 +94,10 @@ impl Store {
                     let at = &self.removable()?.machine;
                     (at, &at.date, &at.command)
                 }
-                title => {
-                    let (table, at) = self.table(title)?;
+                bench => {
+                    let (table, at) = self.newest(|title| {
+                        title.strip_prefix(bench).is_some_and(|rest| rest.starts_with(':'))
+                    })?;
                     (at, &table.date, &table.command)
                 }
             };
