@@ -32,10 +32,12 @@ const ABSENT: u64 = 1 << 63;
 #[derive(Parser)]
 struct Args {
     /// Keys of the filter, 100K to 4G; suffixes K, M and G
-    #[arg(long, value_name = "N", default_value = "20M", value_parser = number::<100_000, 4_000_000_000>)]
+    #[arg(long, value_name = "N", default_value = "20M")]
+    #[arg(value_parser = number::<100_000, 4_000_000_000>)]
     keys: u64,
     /// Queries of the first step, 1M to 3G; a quarter as many of each later one
-    #[arg(long, value_name = "N", default_value = "40M", value_parser = number::<1_000_000, 3_000_000_000>)]
+    #[arg(long, value_name = "N", default_value = "40M")]
+    #[arg(value_parser = number::<1_000_000, 3_000_000_000>)]
     queries: u64,
     /// Bits per key, 5 to 30
     #[arg(long, value_name = "B", default_value_t = 10)]
@@ -171,7 +173,8 @@ fn look_up(
     let expected = absent as f64 * rate;
     let (off, deviation) = (found as f64 - expected, (expected * (1.0 - rate)).sqrt());
     println!(
-        "    {missing} of {present} present keys missing; {:.4} % of absent keys found, predicted {:.4} %: {:+.2} %, {:+.1} sigma",
+        "    {missing} of {present} present keys missing; {:.4} % of absent keys found, \
+         predicted {:.4} %: {:+.2} %, {:+.1} sigma",
         100.0 * found as f64 / absent as f64,
         100.0 * rate,
         100.0 * off / expected,

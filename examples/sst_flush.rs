@@ -87,7 +87,7 @@ async fn open_filter(path: &Path) -> io::Result<BloomFilter<Stored<Vec<u8>>>> {
     let filter = bytes
         .split_last_chunk()
         .and_then(|(bytes, start)| bytes.get(usize::try_from(u64::from_le_bytes(*start)).ok()?..));
-    // Of a damaged table no bytes are left, and those are no filter.
+    // A damaged table gives no bytes, which are no filter.
     let filter = BloomFilter::from_bytes(filter.unwrap_or_default().to_vec());
     filter
         .and_then(|filter| filter.require_key_hash(options().key_hash()))

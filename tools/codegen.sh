@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# tools/codegen.sh          counts the instructions per key of the hot loops and compares them with tools/codegen/pinned.txt: a function
-#                           that is no longer inlined, or a narrower register, is an error; so is a loop that got shorter
-# tools/codegen.sh --pin    writes the counts into that table instead, and fails only if one cannot be had
+# tools/codegen.sh          counts the instructions per key of the hot loops and compares them with
+#                           tools/codegen/pinned.txt: a function that is no longer inlined, or a
+#                           narrower register, is an error; so is a loop that got shorter
+# tools/codegen.sh --pin    writes the counts into that table instead, and fails only if one cannot
+#                           be had
 #
-# Up to AVX2 loops are run by valgrind's callgrind. Two runs that differ in rounds are subtracted, so that what they share cancels; the
-# counts repeat exactly, whatever else the machine does. Valgrind has no AVX-512 and this machine may have none: its loops, and NEON's,
-# are counted in the compiler's assembly, where the instructions that a loop is made for must be found and calls must not. NEON is
-# compiled by tools/cross-test.sh. Not counted: time, what the linker does, WebAssembly, i686, and loops that pinned.txt has no row for.
+# Up to AVX2 loops are run by valgrind's callgrind. Two runs that differ in rounds are subtracted,
+# so that what they share cancels; the counts repeat exactly, whatever else the machine does.
+# Valgrind has no AVX-512 and this machine may have none: its loops, and NEON's, are counted in the
+# compiler's assembly, where the instructions that a loop is made for must be found and calls must
+# not. NEON is compiled by tools/cross-test.sh. Not counted: time, what the linker does,
+# WebAssembly, i686, and loops that pinned.txt has no row for.
 #
-# Counts belong to a compiler: with another one, look at what differs, then pin. About two minutes; needs valgrind and an x86-64 with AVX2.
+# Counts belong to a compiler: with another one, look at what differs, then pin. About two minutes;
+# needs valgrind and an x86-64 with AVX2.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "codegen: $*" >&2; exit 1; }
@@ -26,13 +31,16 @@ build=(build --quiet --release --locked --manifest-path tools/codegen/Cargo.toml
 # Assembly of an older source must not lie beside the new: the two libraries are always compiled.
 rm -f "$target"/{native,cross/aarch64-unknown-linux-gnu}/release/deps/*blocked_bloom{,_formats}-*
 RUSTFLAGS=$flags cargo "${build[@]}" --target-dir "$target/native"
-CROSS_TEST_RUSTFLAGS=$flags CROSS_TEST_TARGET_DIR=$target/cross tools/cross-test.sh aarch64-unknown-linux-gnu "${build[@]}"
+CROSS_TEST_RUSTFLAGS=$flags CROSS_TEST_TARGET_DIR=$target/cross tools/cross-test.sh \
+    aarch64-unknown-linux-gnu "${build[@]}"
 cat "$target"/native/release/deps/blocked_bloom{,_formats}-*.s >"$scratch/x86_64.s"
-cat "$target"/cross/aarch64-unknown-linux-gnu/release/deps/blocked_bloom{,_formats}-*.s >"$scratch/aarch64.s"
+cat "$target"/cross/aarch64-unknown-linux-gnu/release/deps/blocked_bloom{,_formats}-*.s \
+    >"$scratch/aarch64.s"
 compiler() { sed -nE 's/.*\.ident.*"rustc version ([^ "]*).*/\1/p' "$scratch/$1.s" | head -n 1; }
 
 instructions() { # case kernel probes rounds
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$target/native/release/codegen" "$@" </dev/null 2>"$scratch/err" ||
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$target/native/release/codegen" "$@" \
+        </dev/null 2>"$scratch/err" ||
         { cat "$scratch/err" >&2; return 1; }
     sed -nE 's/.*Collected : ([0-9]+).*/\1/p' "$scratch/err"
 }
@@ -47,7 +55,8 @@ while read -r kernel case probes pinned tolerance function keys wanted; do
     else
         arch=x86_64
         [ "$kernel" != neon ] || arch=aarch64
-        count=$(awk -v name="$function" -v wanted="$wanted" -f tools/codegen/loop.awk "$scratch/$arch.s")
+        count=$(awk -v name="$function" -v wanted="$wanted" \
+            -f tools/codegen/loop.awk "$scratch/$arch.s")
         case $count in
             [0-9]*) count=$(awk -v n="$count" -v keys="$keys" 'BEGIN { printf "%.1f", n / keys }') ;;
             *)
@@ -62,7 +71,8 @@ while read -r kernel case probes pinned tolerance function keys wanted; do
     echo "$kernel $case $probes $count" >>"$scratch/counts"
     [ "${1:-}" != --pin ] || verdict=""
     [ -z "$verdict" ] || red=$((red + 1))
-    printf '%-9s %-13s %6s %9s %9s %5s %s\n' "$kernel" "$case" "$probes" "$count" "$pinned" "$tolerance" "$verdict"
+    printf '%-9s %-13s %6s %9s %9s %5s %s\n' "$kernel" "$case" "$probes" "$count" "$pinned" \
+        "$tolerance" "$verdict"
 done < <(grep -v '^#' "$table")
 
 [ -s "$scratch/counts" ] || fail "no loop was counted"

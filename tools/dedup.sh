@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# CPU seconds (user and system) and elapsed seconds of `blocked-bloom dedup`, of reading the same lines, and of other ways to deduplicate
-# them: the table in crates/cli/README.md.
+# CPU seconds (user and system) and elapsed seconds of `blocked-bloom dedup`, of reading the same
+# lines, and of other ways to deduplicate them: the table in crates/cli/README.md.
 #
-#   tools/dedup.sh [LINES [WAY...]]    by default 20000000 lines (1 GB, in a temporary file) and every way: the median of $ROUNDS (3)
-#                                      interleaved rounds
+#   tools/dedup.sh [LINES [WAY...]]    by default 20000000 lines (1 GB, in a temporary file) and
+#                                      every way: the median of $ROUNDS (3) interleaved rounds
 # LINES may also be a file that exists, which is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,8 @@ rounds=${ROUNDS:-3}
 export LC_ALL=C
 
 target=${CARGO_TARGET_DIR:-target}/release
-[ -n "${NO_BUILD:-}" ] || cargo build --quiet --release -p blocked-bloom-cli -p blocked-bloom-benches --bin blocked-bloom --example lines
+[ -n "${NO_BUILD:-}" ] || cargo build --quiet --release -p blocked-bloom-cli \
+    -p blocked-bloom-benches --bin blocked-bloom --example lines
 tool=$target/blocked-bloom read=$target/examples/lines
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
@@ -49,7 +50,10 @@ run() {
         keys) "$tool" dedup -q --keys 12M "$file" ;;
         memory) "$tool" dedup -q --memory 32M --fpr 0.01% "$file" ;;
         grows) "$tool" dedup -q "$file" ;;
-        state) rm -f "$directory/state"; "$tool" dedup -q --keys 12M --state "$directory/state" "$file" ;;
+        state)
+            rm -f "$directory/state"
+            "$tool" dedup -q --keys 12M --state "$directory/state" "$file"
+            ;;
         awk) awk '!s[$0]++' "$file" ;;
         sort) sort -u -T "$directory" "$file" ;;
         set) "$read" set "$file" ;;

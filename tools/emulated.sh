@@ -1,19 +1,24 @@
 #!/usr/bin/env bash
-# tools/emulated.sh        the tests whose outcome depends on the machine, on machines that this one emulates: NEON, a big-endian
-#                          machine, x86-64 without AVX2
+# tools/emulated.sh        the tests whose outcome depends on the machine, on machines that this one
+#                          emulates: NEON, a big-endian machine, x86-64 without AVX2
 # tools/emulated.sh full   all tests, on these and more machines
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# All packages in one call of cargo per target, and no debug information: most of the time goes into compiling what the tests need.
+# All packages in one call of cargo per target, and no debug information: most of the time goes into
+# compiling what the tests need.
 export CARGO_PROFILE_TEST_DEBUG=0
-kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable --package blocked-bloom-ribbon --test suite)
-stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-lsm --package blocked-bloom-scalable)
+kernels=(--package blocked-bloom --package blocked-bloom-formats --package blocked-bloom-removable \
+    --package blocked-bloom-ribbon --test suite)
+stored=("${kernels[@]}" --package blocked-bloom-planes --package blocked-bloom-lsm \
+    --package blocked-bloom-scalable)
 all=("${stored[@]}" --package blocked-bloom-resident --lib)
-# NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and the kernels of the portable scheme. The
-# other tests, and those inside the libraries, run there in the nightly workflow.
+# NEON and its alignments; and on a big-endian machine the bytes of everything that is stored, and
+# the kernels of the portable scheme. The other tests, and those inside the libraries, run there in
+# the nightly workflow.
 neon=(kernels:: insert_new:: atomic:: shared:: parquet::threads)
-big_endian=(kernels:: insert_new:: format:: compact:: golden:: partition_format:: ranged:: classical::)
+big_endian=(kernels:: insert_new:: format:: compact:: golden:: partition_format:: ranged:: \
+    classical::)
 # Files of other systems that are not part of the repository are read where they are to be had. What
 # takes a minute here takes an hour there, and an emulated process cannot start itself.
 outside=()
@@ -30,21 +35,27 @@ run() { # kernels that must be found, target, arguments of cargo test
 case ${1:-} in
     "")
         run neon,portable,scalar aarch64-unknown-linux-gnu "${kernels[@]}" -- "${neon[@]}"
-        run portable,scalar s390x-unknown-linux-gnu "${stored[@]}" -- "${outside[@]}" "${big_endian[@]}"
-        # What `cargo test --workspace --all-features` has built for this machine, on one without AVX2.
+        run portable,scalar s390x-unknown-linux-gnu "${stored[@]}" -- "${outside[@]}" \
+            "${big_endian[@]}"
+        # What `cargo test --workspace --all-features` has built for this machine, on one without
+        # AVX2.
         qemu=$(tools/cross-test.sh x86_64-unknown-linux-gnu path)/qemu-x86_64
         printf '\n-- x86-64 qemu64: portable,scalar (%d s)\n' $SECONDS
-        env -u CARGO_PROFILE_TEST_DEBUG EXPECT_KERNELS=portable,scalar CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -cpu qemu64" \
+        env -u CARGO_PROFILE_TEST_DEBUG EXPECT_KERNELS=portable,scalar \
+            CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -cpu qemu64" \
             cargo test --locked --workspace --all-features --test suite -- kernels::
         ;;
     full)
         run neon,portable,scalar aarch64-unknown-linux-gnu "${all[@]}" -- "${outside[@]}"
         run portable,scalar s390x-unknown-linux-gnu "${all[@]}" -- "${outside[@]}"
         run avx2,portable,scalar i686-unknown-linux-gnu "${all[@]}" -- "${outside[@]}"
-        CROSS_TEST_CPU=Haswell run avx2,portable,scalar x86_64-unknown-linux-gnu "${all[@]}" -- "${outside[@]}"
-        CROSS_TEST_CPU=qemu64 run portable,scalar x86_64-unknown-linux-gnu "${all[@]}" -- "${outside[@]}"
+        CROSS_TEST_CPU=Haswell run avx2,portable,scalar x86_64-unknown-linux-gnu "${all[@]}" \
+            -- "${outside[@]}"
+        CROSS_TEST_CPU=qemu64 run portable,scalar x86_64-unknown-linux-gnu "${all[@]}" \
+            -- "${outside[@]}"
         # no threads, no unwinding, no files
-        CROSS_TEST_RUSTFLAGS=-Ctarget-feature=+simd128 run portable,scalar wasm32-wasip1 --package blocked-bloom --lib --test suite -- kernels:: params:: hash::
+        CROSS_TEST_RUSTFLAGS=-Ctarget-feature=+simd128 run portable,scalar wasm32-wasip1 \
+            --package blocked-bloom --lib --test suite -- kernels:: params:: hash::
         ;;
     *) echo "usage: tools/emulated.sh [full]" >&2; exit 2 ;;
 esac

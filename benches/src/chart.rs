@@ -130,8 +130,9 @@ impl Chart {
         let notes: Vec<String> = self.notes.iter().flat_map(|note| wrapped(note)).collect();
         let height = 44.0 + panels + LINE * notes.len() as f64;
         let mut out = Svg(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
-             height=\"{height:.0}\" font-family=\"ui-sans-serif, system-ui, sans-serif\" font-size=\"15\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
+             width=\"{WIDTH}\" height=\"{height:.0}\" \
+             font-family=\"ui-sans-serif, system-ui, sans-serif\" font-size=\"15\" \
              fill=\"{INK}\" role=\"img\" aria-labelledby=\"t\">\n"
         ));
         out.put(format_args!("<title id=\"t\">{}</title>", self.title));

@@ -9,7 +9,7 @@ use std::time::Instant;
 use rayon::ThreadPool;
 
 /// The time for which this thread has had a core: the time that other processes took is not
-/// counted. Where the system is not Linux, the clock on the wall.
+/// counted. On systems other than Linux, the time of the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     cpu: Option<f64>,
@@ -103,8 +103,8 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Of this thread. `run` is given the number of the pass; dropping what it returns is not
-    /// timed.
+    /// A case of this thread. `run` is given the number of the pass; dropping what it returns is
+    /// not timed.
     pub fn new<R>(keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(None, keys, |pass| pass, run)
     }
@@ -125,14 +125,14 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Of the threads of `pool`, timed by the one that was busy longest, and by this thread for
-    /// what it does itself: what the wall would show if every thread had a core to itself.
+    /// A case of the threads of `pool`. Its time is that of the busiest of them and this thread's
+    /// own: the elapsed time if every thread had a core to itself.
     pub fn in_pool<R>(pool: &'a ThreadPool, keys: usize, run: impl FnMut(usize) -> R + 'a) -> Self {
         Case::with_setup(Some(pool), keys, |pass| pass, run)
     }
 
-    /// Of this thread or of a pool's, with what `setup` makes of the number of the pass, which is
-    /// not timed.
+    /// A case of this thread or of a pool's. `run` is given what `setup` makes of the number of the
+    /// pass, which is not timed.
     pub fn with_setup<T, R>(
         pool: Option<&'a ThreadPool>,
         keys: usize,
@@ -158,7 +158,7 @@ impl<'a> Case<'a> {
 /// How often each case runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// Rounds that count; one goes before.
+    /// Rounds that count, after one that does not.
     pub rounds: usize,
     /// Passes of a case in a round that bring the filter back into the caches, and are not timed.
     pub warm: usize,

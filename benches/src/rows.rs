@@ -34,7 +34,7 @@ impl Size {
     }
 }
 
-/// What is given to a bench of tables.
+/// The arguments of a bench of tables.
 #[derive(Debug, clap::Parser)]
 pub struct Given {
     /// Fewer rounds, and smaller filters.

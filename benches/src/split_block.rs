@@ -24,7 +24,7 @@ const SALTS: [u32; 8] = [
     0x5c6b_fb31,
 ];
 
-/// Below `blocks`, of which there is one.
+/// An index below `blocks`, which is at least 1.
 #[inline(always)]
 fn index(high: u32, blocks: usize) -> usize {
     (u64::from(high).wrapping_mul(blocks as u64) >> 32) as usize
@@ -111,7 +111,8 @@ mod x86 {
             {
                 prefetch(block((later >> 32) as u32));
             }
-            // Halves of their own: the mask's is broadcast from memory then, 13 % of the loop.
+            // The halves are loaded apart, so that the mask's is broadcast from memory: 13 % of the
+            // loop.
             let halves = std::ptr::from_ref(hash).cast::<u32>();
             // SAFETY: the first four bytes of the hash, the low ones on x86.
             let lo = unsafe { halves.read() };

@@ -41,7 +41,7 @@ pub fn filled(params: Params, keys: u64) -> Result<BloomFilter, BuildError> {
 /// Which keys are looked up in a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
-    /// None that is in the filter.
+    /// None of them in the filter.
     Absent,
     /// Half of them in the filter, in no order.
     Half,

@@ -46,7 +46,8 @@ struct Arguments {
     only: Vec<Part>,
 
     /// Measure nothing: read what earlier runs wrote with --json.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "keys", "bits_per_key", "only", "json"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["quick", "keys", "bits_per_key", "only", "json"])]
     from: Vec<PathBuf>,
 }
 

@@ -117,7 +117,8 @@ fn rates(report: &Report) -> String {
     }
     rows.push(line("*classical filter, formula*", &|bits| Some(percent(classical(bits)))));
     format!(
-        "\n### False positives, {} keys, {} absent keys looked up: measured % (real bits per key)\n\n{}",
+        "\n### False positives, {} keys, {} absent keys looked up: \
+         measured % (real bits per key)\n\n{}",
         counted(first.keys),
         counted(first.queries),
         markdown(&line("", &|bits| Some(format!("{bits} bits/key"))), rows)
@@ -156,8 +157,9 @@ fn removable(report: &Report) -> String {
     });
     format!(
         "\n## Filters that keys can be removed from, {BATCH} keys a call\n\n\
-         In brackets the median as a multiple of the Bloom filter's, whose additions also stand for removals. \"Lost\" are keys that were added and \
-         are not found after a million removals of keys that were never added. † hashes keys itself.\n\n{}",
+         In brackets the median as a multiple of the Bloom filter's, whose additions also stand \
+         for removals. \"Lost\" are keys that were added and are not found after a million \
+         removals of keys that were never added. † hashes keys itself.\n\n{}",
         markdown(&heads.collect::<Vec<_>>(), lines)
     )
 }

@@ -17,8 +17,8 @@ pub(crate) const BATCH: usize = 1024;
 /// Keys of a call of a short MultiGet.
 pub(crate) const SHORT: usize = 32;
 
-/// Bits per key at which every kind is filled for its rate; what cannot choose stands with the
-/// first.
+/// Bits per key at which every kind is filled for its rate; a kind that cannot choose is measured
+/// at the first.
 const BITS: [f64; 7] = [10.0, 6.0, 8.0, 12.0, 14.0, 16.0, 20.0];
 
 /// Filters of the same keys, in the order of their kinds.
@@ -69,8 +69,8 @@ fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
 /// The rows that are followed in short calls of keys.
 const SHORT_ROWS: [&str; 5] = [OURS, OURS_SINGLE, OURS_AVX2, ROCKSDB, ROCKSDB_BATCH];
 
-/// Whether a row is in a table: what has no batches is as fast in any, and only what costs next to
-/// nothing to call is followed in short calls.
+/// Whether a row is in a table: a way without batches is as fast in any, and only ways whose calls
+/// cost next to nothing are followed in short calls.
 fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bool)) -> bool {
     match section {
         Section::Query => batch == BATCH || in_batches,
@@ -116,8 +116,7 @@ fn fill<'k>(kinds: &'k [Kind], keys: u64, quick: bool, report: &mut Report) -> F
         _ => 1,
     };
     eprintln!("  {keys} keys: filling from hashes");
-    // A virtual machine gets its memory when it is first used, which the first row would pay for
-    // all.
+    // A virtual machine gets memory at its first use, for which the first row would pay.
     drop(std::hint::black_box([hashes.clone(), hashes.clone()]));
     let mut taken = vec![Vec::new(); kinds.len()];
     let mut filters: Vec<Option<Filled<u64>>> = kinds.iter().map(|_| None).collect();

@@ -166,8 +166,8 @@ fn single<T>(
     peer(bytes, move |_, items| items.iter().filter(|item| contains(item)).count())
 }
 
-/// Fills a filter with distinct items, at this many bits per key; `None` where the CPU has not what
-/// it takes.
+/// Fills a filter with distinct items, at this many bits per key; `None` where the CPU lacks the
+/// instructions.
 type Fill<T> = fn(&[T], f64) -> Option<Filled<T>>;
 
 /// A kind of filter.
@@ -215,35 +215,46 @@ pub(crate) fn kinds() -> Vec<Kind> {
         };
     }
     kinds![
-        Baseline "memory-bound baseline", None, baseline, [(BASELINE, true), (BASELINE_AHEAD, true)],
+        Baseline "memory-bound baseline", None, baseline,
+            [(BASELINE, true), (BASELINE_AHEAD, true)],
             "widest loads, all ORed; the lines of blocked-bloom, huge pages";
         Ours OURS, None, ours, [(OURS, true), (OURS_SINGLE, false)],
-            "default kernel, `contains_hashes_into` and `contains_batch_into`, `contains_hash` and `contains`; its own memory (huge pages)";
-        Ours OURS_AVX2, None, ours_avx2, [(OURS_AVX2, true), ("blocked-bloom, AVX2, one key a call", false)],
+            "default kernel, `contains_hashes_into` and `contains_batch_into`, `contains_hash` \
+             and `contains`; its own memory (huge pages)";
+        Ours OURS_AVX2, None, ours_avx2,
+            [(OURS_AVX2, true), ("blocked-bloom, AVX2, one key a call", false)],
             "the same with the kernel of AVX2, where the default is another";
         Ours "blocked-bloom, small pages", None, small_pages, [("blocked-bloom, small pages", true)],
-            "the same filter, read from its stored bytes in memory without huge pages, as a mapped file is";
+            "the same filter, read from its stored bytes in memory without huge pages, as a \
+             mapped file is";
         Loop "RocksDB's loop", None, rocksdb, [(ROCKSDB, false), (ROCKSDB_BATCH, true)],
             "re-creation of FastLocalBloom's AVX2 loop; aligned lines in huge pages";
         Loop "32-byte split blocks", None, split_blocks, [(SPLIT, false), (SPLIT_AHEAD, true)],
             "inlined AVX2 loop, hits only counted; huge pages";
         Ours "sharded Ribbon", None, sharded,
             [("sharded Ribbon", true), ("sharded Ribbon, one key a call", false)],
-            "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all keys at once";
+            "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all \
+             keys at once";
         Ours "RocksDB's Ribbon", None, ribbon_block, [("RocksDB's Ribbon", true)],
-            "`RibbonBlock` as RocksDB stores it, of the rate that a Bloom filter has; up to 20 million keys; needs all keys at once";
+            "`RibbonBlock` as RocksDB stores it, of the rate that a Bloom filter has; up to 20 \
+             million keys; needs all keys at once";
         Package "pleat", Some("pleat"), pleat, [("pleat Ribbon", true)],
-            "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; needs all keys at once";
+            "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; \
+             needs all keys at once";
         Package SBBF_RS, Some("sbbf-rs-safe"), sbbf_rs, [(SBBF_RS, false)],
             "`contains_hash`; finds AVX2 at run time by itself";
         Package "parquet", Some("parquet"), parquet, [("parquet Sbbf †", false)],
-            "`Sbbf` of as many bytes, `check`; takes no hashes: XXH64 of the value (8 bytes where others get a hash) is in its times";
+            "`Sbbf` of as many bytes, `check`; takes no hashes: XXH64 of the value (8 bytes where \
+             others get a hash) is in its times";
         Package "fastbloom", Some("fastbloom"), fastbloom, [("fastbloom", false)],
-            "`BloomFilter::with_num_bits(..).expected_items(..)`, `contains_hash`; a classical filter";
+            "`BloomFilter::with_num_bits(..).expected_items(..)`, `contains_hash`; a classical \
+             filter";
         Package "bloomfilter", Some("bloomfilter"), bloomfilter, [("bloomfilter †", false)],
-            "`Bloom::new_with_seed`, `check`; takes no hashes: SipHash-1-3 of the value (8 bytes where others get a hash) is in its times; a classical filter";
+            "`Bloom::new_with_seed`, `check`; takes no hashes: SipHash-1-3 of the value (8 bytes \
+             where others get a hash) is in its times; a classical filter";
         Package "xorf BinaryFuse8", Some("xorf"), fuse, [("xorf BinaryFuse8", false)],
-            "`BinaryFuse8::try_from`, `contains`; about 9 bits per key, whatever is wanted; needs all keys at once";
+            "`BinaryFuse8::try_from`, `contains`; about 9 bits per key, whatever is wanted; needs \
+             all keys at once";
     ]
 }
 

@@ -144,7 +144,8 @@ fn sizes(report: &Report) -> Chart {
         "{} bits per key, absent keys, hashes given, {BATCH} keys a call. {MEDIAN}",
         report.bits_per_key
     );
-    let reference = "Memory-bound baseline, a reference and not a bound: the faster of two loops that load one line per key and test nothing.";
+    let reference = "Memory-bound baseline, a reference and not a bound: the faster of two loops \
+                     that load one line per key and test nothing.";
     chart(report, title, &[&shown, reference], vec![panel])
 }
 

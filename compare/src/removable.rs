@@ -66,7 +66,7 @@ fn peers(keys: usize) -> Vec<(&'static str, Peer)> {
     peers.push(("blocked-bloom-removable", ours(Kernel::default())));
     peers.extend(avx2().map(|kernel| ("blocked-bloom-removable, AVX2", ours(kernel))));
     if keys <= 10_000_000 {
-        // As its documentation has it: SipHash.
+        // SipHash, as its documentation does.
         let mut filter = CuckooFilter::<DefaultHasher>::with_capacity(keys);
         let cuckoo = move |op, hashes: &[u64]| match op {
             Op::Bytes => filter.memory_usage(),

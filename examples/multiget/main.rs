@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let measured = 100.0 * passed as f64 / (TABLES * held_out.len()) as f64;
     println!("absent words pass {measured:.3} % of filters, predicted {:.3} %", 100.0 * predicted);
 
-    // As many of absent words as of stored ones.
+    // As many lookups of absent words as of stored ones.
     let of_both = held_out.iter().cycle().zip(stored.iter().cycle()).take(words.len());
     let mut lookups: Vec<&[u8]> = of_both.flat_map(|(absent, stored)| [*absent, *stored]).collect();
     shuffle(&mut lookups);

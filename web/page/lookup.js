@@ -1,9 +1,14 @@
 // The view `lookup`: keys in the open file.
-const KEY_FORMS = { text: 'Text', hex: 'Hex digits', 'u64-le': 'Integers, 8 bytes little-endian', 'u32-le': 'Integers, 4 bytes little-endian', 'u64-be': 'Integers, 8 bytes big-endian', 'u32-be': 'Integers, 4 bytes big-endian' };
+const KEY_FORMS = {
+  text: 'Text', hex: 'Hex digits', 'u64-le': 'Integers, 8 bytes little-endian',
+  'u32-le': 'Integers, 4 bytes little-endian', 'u64-be': 'Integers, 8 bytes big-endian',
+  'u32-be': 'Integers, 4 bytes big-endian',
+};
 const TYPES = ['int32', 'int64', 'float', 'double', 'byte-array', 'fixed-len-byte-array', 'int96'];
 const ANSWERS_SHOWN = 1000, PROBES_SHOWN = 8;
 let lookupOptions = {};
-let isChosen = false, refused = null; // whether the options are in force, and why they cannot be: nothing is looked up before, nor then
+// Whether the options are in force, and why they cannot be. Nothing is looked up before they are.
+let isChosen = false, refused = null;
 
 function noLookups() {
   $('no-file').hidden = false;
@@ -18,24 +23,63 @@ function allowLookups() {
   lookupOptions = { keys: 'text' };
   const isTyped = ['parquet', 'parquet-filter', 'spark'].includes(format);
   const set = name => event => { lookupOptions[name] = event.target.value; chooseLookup(); };
-  const input = (id, label, hint, name) => h('div', { class: 'field' }, h('label', { for: id }, label), h('input', { id, spellcheck: 'false', placeholder: hint, oninput: set(name) }));
+  const input = (id, label, hint, name) =>
+    h(
+      'div', { class: 'field' }, h('label', { for: id }, label),
+      h('input', { id, spellcheck: 'false', placeholder: hint, oninput: set(name) }),
+    );
   const fields = [];
   if (format === 'parquet') {
     if (!columns.length) {
-      $('lookup-options').replaceChildren(h('p', { class: 'note' }, 'No column of this file has a filter.'));
+      $('lookup-options').replaceChildren(
+        h('p', { class: 'note' }, 'No column of this file has a filter.'),
+      );
       for (const id of ['answers', 'probes', 'lookup-warnings']) $(id).replaceChildren();
       return;
     }
     lookupOptions.column = columns[0];
-    fields.push(select('column', 'Column', columns.map(name => [name, name]), columns[0], set('column')), input('row-groups', 'Row groups', 'all', 'row_groups'));
+    fields.push(
+      select(
+        'column', 'Column',
+        columns.map(name => [name, name]),
+        columns[0], set('column'),
+      ),
+      input('row-groups', 'Row groups', 'all', 'row_groups'),
+    );
   }
   if (format === 'parquet-filter') {
     lookupOptions.type = 'byte-array';
-    fields.push(select('type', 'Type of the values', TYPES.map(type => [type, type]), 'byte-array', set('type')));
+    fields.push(
+      select(
+        'type', 'Type of the values',
+        TYPES.map(type => [type, type]),
+        'byte-array', set('type'),
+      ),
+    );
   }
-  if (format === 'spark') fields.push(select('type', 'Keys were put in as', [['', 'strings or bytes'], ['int64', 'long'], ['int32', 'int']], '', set('type')));
-  if (['native', 'rocksdb-sst'].includes(format)) fields.push(input('prefix', 'Look up prefixes, by the rule', format === 'native' ? 'no: whole keys; or fixed:4' : 'no: whole keys; or own, fixed:4', 'prefix'));
-  const forms = isTyped ? [['text', 'Text, or numbers in decimal'], ['hex', KEY_FORMS.hex]] : Object.entries(KEY_FORMS);
+  if (format === 'spark')
+    fields.push(
+      select(
+        'type', 'Keys were put in as',
+        [
+          ['', 'strings or bytes'], ['int64', 'long'], ['int32', 'int'],
+        ],
+        '', set('type'),
+      ),
+    );
+  if (['native', 'rocksdb-sst'].includes(format))
+    fields.push(
+      input(
+        'prefix', 'Look up prefixes, by the rule',
+        format === 'native' ? 'no: whole keys; or fixed:4' : 'no: whole keys; or own, fixed:4',
+        'prefix',
+      ),
+    );
+  const forms = isTyped
+    ? [
+        ['text', 'Text, or numbers in decimal'], ['hex', KEY_FORMS.hex],
+      ]
+    : Object.entries(KEY_FORMS);
   fields.push(select('key-form', 'Keys are', forms, 'text', set('keys')));
   $('lookup-options').replaceChildren(...fields);
   chooseLookup();
@@ -50,8 +94,13 @@ async function chooseLookup() {
   if (turn !== choosing) return;
   $('progress').hidden = true;
   [isChosen, refused] = [true, answer.error];
-  for (const input of $('lookup-options').querySelectorAll('input, select')) input.setAttribute('aria-invalid', String(!!refused && input.id === FIELDS[answer.field]));
-  $('lookup-warnings').replaceChildren(...(refused ? [h('p', { class: 'problem', role: 'alert' }, refused)] : (answer.warnings ?? []).map(text => h('p', { class: 'note' }, text))));
+  for (const input of $('lookup-options').querySelectorAll('input, select'))
+    input.setAttribute('aria-invalid', String(!!refused && input.id === FIELDS[answer.field]));
+  $('lookup-warnings').replaceChildren(
+    ...(refused
+      ? [h('p', { class: 'problem', role: 'alert' }, refused)]
+      : (answer.warnings ?? []).map(text => h('p', { class: 'note' }, text))),
+  );
   if (refused) {
     for (const id of ['answers', 'probes']) $(id).replaceChildren();
     performance.mark('looked-up');
@@ -85,55 +134,108 @@ function partName(part) {
 }
 
 // The line that the cursor is in.
-const keyAt = lines => Math.min(lines.slice(0, $('typed').selectionStart).split('\n').length - 1, lines.replace(/\n$/, '').split('\n').length - 1);
+const keyAt = lines =>
+  Math.min(
+    lines.slice(0, $('typed').selectionStart).split('\n').length - 1,
+    lines.replace(/\n$/, '').split('\n').length - 1,
+  );
 
 function showAnswers({ answers, lines, maybe, absent, warnings, row_groups: groups }) {
   if (!answers.length) return $('answers').replaceChildren();
   const all = maybe + absent;
   const parts = [];
-  if (all > 1) parts.push(h('p', { class: 'tally' }, h('span', {}, `${whole.format(absent)} certainly absent`), h('span', { class: 'maybe' }, `${whole.format(maybe)} maybe there`)));
+  if (all > 1)
+    parts.push(
+      h(
+        'p', { class: 'tally' }, h('span', {}, `${whole.format(absent)} certainly absent`),
+        h('span', { class: 'maybe' }, `${whole.format(maybe)} maybe there`),
+      ),
+    );
   if (groups) parts.push(h('p', {}, rowGroupsText(groups)));
   parts.push(...warnings.map(text => h('p', { class: 'note' }, text)));
-  parts.push(h('ul', { class: `answers${answers.length > 12 ? ' many' : ''}` }, ...[...answers].slice(0, ANSWERS_SHOWN).map((one, at) =>
-    h('li', {}, h('span', { class: 'key mono' }, lines[at] === '' ? '(no bytes)' : lines[at]), h('span', { class: `verdict ${one === '1' ? 'maybe' : 'absent'}` }, one === '1' ? 'maybe there' : 'certainly absent')))));
-  if (all > ANSWERS_SHOWN) parts.push(h('p', { class: 'hint' }, `The first ${ANSWERS_SHOWN} of ${whole.format(all)}.`));
+  parts.push(
+    h(
+      'ul', { class: `answers${answers.length > 12 ? ' many' : ''}` },
+      ...[...answers]
+        .slice(0, ANSWERS_SHOWN)
+        .map((one, at) =>
+          h(
+            'li', {}, h('span', { class: 'key mono' }, lines[at] === '' ? '(no bytes)' : lines[at]),
+            h(
+              'span', { class: `verdict ${one === '1' ? 'maybe' : 'absent'}` },
+              one === '1' ? 'maybe there' : 'certainly absent',
+            ),
+          ),
+        ),
+    ),
+  );
+  if (all > ANSWERS_SHOWN)
+    parts.push(h('p', { class: 'hint' }, `The first ${ANSWERS_SHOWN} of ${whole.format(all)}.`));
   $('answers').replaceChildren(...parts);
 }
 
 function rowGroupsText({ of, needed }) {
-  if (!needed.length) return of === 1 ? 'The row group does not have to be read.' : `None of the ${of} row groups has to be read.`;
+  if (!needed.length)
+    return of === 1
+      ? 'The row group does not have to be read.'
+      : `None of the ${of} row groups has to be read.`;
   const names = `${needed.slice(0, 50).join(', ')}${needed.length > 50 ? ' …' : ''}`;
-  return `To be read: row group${needed.length === 1 ? '' : 's'} ${names} (${needed.length} of ${of}; they are numbered from 0).`;
+  const noun = `row group${needed.length === 1 ? '' : 's'}`;
+  return `To be read: ${noun} ${names} (${needed.length} of ${of}; they are numbered from 0).`;
 }
 
 // A single key in its block: the bits that it has, and those that are set.
 async function showProbes(line, turn) {
-  const probes = line === null || line === undefined ? [] : await worker.ask('probes', { line: `${line}\n` });
+  const probes =
+    line === null || line === undefined ? [] : await worker.ask('probes', { line: `${line}\n` });
   if (turn !== lookingUp) return;
   if (!Array.isArray(probes) || !probes.length) return $('probes').replaceChildren();
   const shown = probes.slice(0, PROBES_SHOWN);
-  $('probes').replaceChildren(h('h3', {}, 'Why: ', h('span', { class: 'mono' }, line === '' ? '(no bytes)' : line.slice(0, 60)), ' in its block'), ...shown.map(probe => drawBlock(probe, probes.length > 1)),
-    h('p', { class: 'hint' }, `Each square is a bit of the one block that this key can be in. Grey: set by some key. Blue: this key’s bits, set. Red: this key’s bits that are not set, so that the key was never added. Put the cursor into another line to see its key.${probes.length > PROBES_SHOWN ? ` The first ${PROBES_SHOWN} of ${probes.length} filters.` : ''}`));
+  $('probes').replaceChildren(
+    h(
+      'h3', {}, 'Why: ',
+      h('span', { class: 'mono' }, line === '' ? '(no bytes)' : line.slice(0, 60)), ' in its block',
+    ),
+    ...shown.map(probe => drawBlock(probe, probes.length > 1)),
+    h(
+      'p', { class: 'hint' },
+      'Each square is a bit of the one block that this key can be in. Grey: set by some key. ' +
+      'Blue: this key’s bits, set. Red: this key’s bits that are not set, so that the key was ' +
+      `never added. Put the cursor into another line to see its key.${probes.length > PROBES_SHOWN ? ` The first ${PROBES_SHOWN} of ${probes.length} filters.` : ''}`,
+    ),
+  );
 }
 
 function drawBlock({ part, block, bytes, bits, hit }, hasParts) {
-  const count = 8 * bytes.length, across = 32, cell = 16, width = across * cell + 2, height = count / across * cell + 2;
+  const count = 8 * bytes.length,
+    across = 32, cell = 16, width = across * cell + 2,
+    height = (count / across) * cell + 2;
   const own = new Set(bits.map(([bit]) => bit));
   const missing = bits.filter(([, isSet]) => !isSet).length;
   const said = `${hasParts ? `${partName(part)}, block` : 'Block'} ${whole.format(block)}: ${hit ? `all ${bits.length} bits are set, so the key may be there` : `${missing} of ${bits.length} bits ${missing === 1 ? 'is' : 'are'} not set, so the key is certainly absent`}`;
-  const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, width, role: 'img', 'aria-label': said });
+  const svg = s('svg', {
+    viewBox: `0 0 ${width} ${height}`, width, role: 'img', 'aria-label': said,
+  });
   for (let bit = 0; bit < count; bit++) {
     const isSet = bytes[bit >> 3] >> (bit & 7) & 1;
     const kind = own.has(bit) ? (isSet ? 'hit' : 'miss') : isSet ? 'on' : '';
-    svg.append(s('rect', { class: `bit ${kind}`, x: 1 + bit % across * cell + 1.5, y: 1 + Math.floor(bit / across) * cell + 1.5, width: cell - 3, height: cell - 3, rx: 2 }));
+    svg.append(
+      s('rect', {
+        class: `bit ${kind}`, x: 1 + (bit % across) * cell + 1.5,
+        y: 1 + Math.floor(bit / across) * cell + 1.5, width: cell - 3, height: cell - 3, rx: 2,
+      }),
+    );
   }
   return h('div', { class: 'block' }, h('p', {}, `${said}.`), svg);
 }
 
 async function lookupFile(file) {
   const turn = ++lookingUp;
-  if (refused) return problem($('typed'), $('typed-problem'), `${file.name} was not looked up: ${refused}`);
-  const answer = await worker.ask('lookupFile', { keys: file, shown: ANSWERS_SHOWN }, reportProgress);
+  if (refused)
+    return problem($('typed'), $('typed-problem'), `${file.name} was not looked up: ${refused}`);
+  const answer = await worker.ask(
+    'lookupFile', { keys: file, shown: ANSWERS_SHOWN }, reportProgress,
+  );
   if (turn !== lookingUp) return;
   $('progress').hidden = true;
   $('probes').replaceChildren();
@@ -145,6 +247,11 @@ async function lookupFile(file) {
 
 $('typed').addEventListener('input', () => { if (current.description) lookUp(); });
 for (const name of ['click', 'keyup']) $('typed').addEventListener(name, event => {
-  if (name === 'click' || event.key.startsWith('Arrow')) { if (current.description && $('typed').value) lookUp(); }
+  if (name === 'click' || event.key.startsWith('Arrow')) {
+    if (current.description && $('typed').value) lookUp();
+  }
 });
-$('keys-file').addEventListener('change', event => event.target.files[0] && lookupFile(event.target.files[0]));
+$('keys-file').addEventListener(
+  'change',
+  event => event.target.files[0] && lookupFile(event.target.files[0]),
+);

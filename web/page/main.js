@@ -14,15 +14,21 @@ function showView() {
 }
 
 addEventListener('hashchange', showView);
-for (const link of document.querySelectorAll('nav a')) link.addEventListener('click', () => scrollTo(0, 0));
+for (const link of document.querySelectorAll('nav a'))
+  link.addEventListener('click', () => scrollTo(0, 0));
 
 async function start() {
-  if (typeof DecompressionStream === 'undefined') throw new Error('this browser is too old for this page: it needs DecompressionStream (2023)');
+  if (typeof DecompressionStream === 'undefined')
+    throw new Error('this browser is too old for this page: it needs DecompressionStream (2023)');
   const packed = Uint8Array.from(atob($('wasm').textContent), character => character.charCodeAt(0));
-  const unpacked = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')));
+  const unpacked = new Response(
+    new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')),
+  );
   filters = new Module(await WebAssembly.compile(await unpacked.arrayBuffer()));
   showView();
   performance.mark('ready');
 }
 
-start().catch(error => $('main').prepend(h('div', { class: 'alert', role: 'alert' }, error.message)));
+start().catch(error =>
+  $('main').prepend(h('div', { class: 'alert', role: 'alert' }, error.message)),
+);

@@ -19,20 +19,35 @@ class Module {
 
   // A text as it is; an object as the fields of a form.
   put(value) {
-    const text = typeof value === 'string' ? value : Object.entries(value).map(([name, field]) => `${name}\0${field ?? ''}\0`).join('');
+    const text =
+      typeof value === 'string'
+        ? value
+        : Object.entries(value)
+            .map(([name, field]) => `${name}\0${field ?? ''}\0`)
+            .join('');
     const bytes = new TextEncoder().encode(text);
     this.buffer(bytes.length).set(bytes);
   }
 
-  // What a call answers to an object, or to the text that was put.
+  // The answer of a call to an object, or to the text that was put before.
   call(name, value) {
     try {
       if (value !== undefined) this.put(value);
       const at = this.exports[name]() >>> 0;
-      return JSON.parse(new TextDecoder().decode(new Uint8Array(this.exports.memory.buffer, at, this.exports.answer_len())));
+      return JSON.parse(
+        new TextDecoder().decode(
+          new Uint8Array(this.exports.memory.buffer, at, this.exports.answer_len()),
+        ),
+      );
     } catch (error) {
       this.restart();
-      return { error: error instanceof WebAssembly.RuntimeError || error instanceof RangeError ? 'the page ran out of memory' : error.message, lost: true };
+      return {
+        error:
+          error instanceof WebAssembly.RuntimeError || error instanceof RangeError
+            ? 'the page ran out of memory'
+            : error.message,
+        lost: true,
+      };
     }
   }
 }

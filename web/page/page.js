@@ -23,7 +23,8 @@ function s(tag, attributes = {}, ...children) {
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
-const power = exponent => `10${exponent < 0 ? '⁻' : ''}${[...String(Math.abs(exponent))].map(digit => SUPERSCRIPTS[digit]).join('')}`;
+const power = exponent =>
+  `10${exponent < 0 ? '⁻' : ''}${[...String(Math.abs(exponent))].map(digit => SUPERSCRIPTS[digit]).join('')}`;
 
 function significant(number, digits = 3) {
   if (number === 0) return '0';
@@ -70,14 +71,23 @@ function problem(input, place, text) {
   place.textContent = text ?? '';
 }
 
-// The URL's fragment holds the state of the view `size`, so that it can be sent: `#size?keys=1M&by=bits&bits=10`.
+// The URL's fragment holds the state of the view `size`, so that it can be sent:
+// `#size?keys=1M&by=bits&bits=10`.
 const readState = () => {
   const [view, query] = location.hash.slice(1).split('?');
-  return { view: ['size', 'inspect', 'lookup'].includes(view) ? view : 'size', query: new URLSearchParams(query) };
+  return {
+    view: ['size', 'inspect', 'lookup'].includes(view) ? view : 'size',
+    query: new URLSearchParams(query),
+  };
 };
 
 function writeState(query) {
   // A colon, a comma or a slash needs no escape in a fragment.
-  const text = query.toString().replace(/%2C/g, ',').replace(/%3A/g, ':').replace(/%2F/g, '/').replace(/%3D/g, '=');
+  const text = query
+    .toString()
+    .replace(/%2C/g, ',')
+    .replace(/%3A/g, ':')
+    .replace(/%2F/g, '/')
+    .replace(/%3D/g, '=');
   history.replaceState(null, '', `#size?${text}`);
 }

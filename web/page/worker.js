@@ -1,16 +1,19 @@
-// Reads files range by range, and calls an instance of the module for each. Messages: { id, call, ...arguments }, answered with { id, answer } or { id, progress }.
+// Reads files range by range, and calls an instance of the module for each. Messages:
+// { id, call, ...arguments }, answered with { id, answer } or { id, progress }.
 const PIECE = 4 << 20; // bytes read between two reports of progress
-const AT_ONCE = 64 << 20; // filters of a Parquet file that are read without being asked for
+const AT_ONCE = 64 << 20; // filters of a Parquet file that are read before a lookup needs them
 let compiled, module, file;
 
 async function read(ranges, report) {
   const total = ranges.reduce((sum, [, length]) => sum + length, 0);
   let done = 0;
   for (const [offset, length] of ranges) {
-    // What is put stays in the module's memory, and nowhere else.
+    // The bytes stay in the module's memory and nowhere else.
     const buffer = module.buffer(length);
     for (let at = 0; at < length; at += PIECE) {
-      const piece = new Uint8Array(await file.slice(offset + at, offset + Math.min(at + PIECE, length)).arrayBuffer());
+      const piece = new Uint8Array(
+        await file.slice(offset + at, offset + Math.min(at + PIECE, length)).arrayBuffer(),
+      );
       buffer.set(piece, at);
       done += piece.length;
       report({ done, total });
@@ -40,7 +43,8 @@ const calls = {
         await read(answer.needs, report);
         continue;
       }
-      if (answer.error) return { ...answer, head: [...new Uint8Array(await file.slice(0, 8).arrayBuffer())] };
+      if (answer.error)
+        return { ...answer, head: [...new Uint8Array(await file.slice(0, 8).arrayBuffer())] };
       const wanted = answer.missing ?? [];
       const bytes = wanted.reduce((sum, [, length]) => sum + length, 0);
       if (!wanted.length || bytes > AT_ONCE) return answer;
@@ -74,7 +78,9 @@ const calls = {
 
   // Keys of a file, in pieces of whole lines: counts, and the first answers with their keys.
   async lookupFile({ keys, shown }, report) {
-    const sum = { maybe: 0, absent: 0, lines: [], answers: '', warnings: new Set(), needed: new Set(), of: 0 };
+    const sum = {
+      maybe: 0, absent: 0, lines: [], answers: '', warnings: new Set(), needed: new Set(), of: 0,
+    };
     let rest = new Uint8Array(0);
     for (let at = 0; at < keys.size || rest.length; at += PIECE) {
       const next = new Uint8Array(await keys.slice(at, at + PIECE).arrayBuffer());
@@ -86,13 +92,19 @@ const calls = {
       rest = bytes.slice(end);
       if (end) {
         // Lines of Windows end in a carriage return too.
-        const piece = bytes.subarray(0, end), kept = piece.filter((byte, i) => byte !== 13 || (i + 1 < end && piece[i + 1] !== 10));
+        const piece = bytes.subarray(0, end),
+          kept = piece.filter((byte, i) => byte !== 13 || (i + 1 < end && piece[i + 1] !== 10));
         module.buffer(kept.length).set(kept);
         const answer = module.call('file_lookup');
         if (answer.error) return answer;
         for (const one of answer.answers) sum[one === '1' ? 'maybe' : 'absent']++;
         if (sum.answers.length < shown) {
-          sum.lines.push(...new TextDecoder().decode(kept.subarray(0, 1 << 16)).split('\n').slice(0, Math.min(answer.answers.length, shown - sum.answers.length)));
+          sum.lines.push(
+            ...new TextDecoder()
+              .decode(kept.subarray(0, 1 << 16))
+              .split('\n')
+              .slice(0, Math.min(answer.answers.length, shown - sum.answers.length)),
+          );
           sum.answers = (sum.answers + answer.answers).slice(0, sum.lines.length);
         }
         answer.warnings.forEach(warning => sum.warnings.add(warning));
@@ -102,19 +114,27 @@ const calls = {
       report({ done: Math.min(at + PIECE, keys.size), total: keys.size });
       if (isLast && !rest.length) break;
     }
-    return { ...sum, warnings: [...sum.warnings], row_groups: sum.of ? { of: sum.of, needed: [...sum.needed].sort((a, b) => a - b) } : null };
+    return {
+      ...sum, warnings: [...sum.warnings],
+      row_groups: sum.of ? { of: sum.of, needed: [...sum.needed].sort((a, b) => a - b) } : null,
+    };
   },
 };
 
 let last = Promise.resolve();
 addEventListener('message', ({ data }) => {
-  // One after the other: a file is not opened while another is looked up in.
+  // One after the other: no file is opened during a lookup in another.
   last = last.then(async () => {
     let answer;
     try {
       answer = await calls[data.call](data, progress => postMessage({ id: data.id, progress }));
     } catch (error) {
-      answer = { error: error.name === 'NotReadableError' ? 'the file cannot be read: it has changed, or is gone' : error.message };
+      answer = {
+        error:
+          error.name === 'NotReadableError'
+            ? 'the file cannot be read: it has changed, or is gone'
+            : error.message,
+      };
     }
     postMessage({ id: data.id, answer });
   });

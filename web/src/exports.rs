@@ -1,8 +1,8 @@
 //! What JavaScript calls. No imports, and no `unsafe` block.
 //!
 //! [`input`] gives a buffer, which JavaScript fills; the other calls take what is in it, most of
-//! them the fields of a form ([`Input`]). Those that return a pointer return that of a text, JSON,
-//! whose length is [`answer_len`]; it stays until the next of them. After a call that traps,
+//! them the fields of a form ([`Input`]). Calls that return a pointer return that of a text, JSON,
+//! whose length is [`answer_len`]; it stays until the next such call. After a call that traps,
 //! because memory ran out, the page makes another instance.
 #![expect(unsafe_code, reason = "the name of an export is an unsafe attribute")]
 
@@ -65,7 +65,7 @@ pub extern "C" fn formats() -> *const u8 {
     answer(stored::formats)
 }
 
-/// Begins with a file of this many bytes, whose name is the input.
+/// Starts with a file of this many bytes, whose name is the input.
 #[unsafe(no_mangle)]
 pub extern "C" fn file_begin(length: f64) {
     STATE.with_borrow_mut(|state| {
@@ -74,7 +74,7 @@ pub extern "C" fn file_begin(length: f64) {
     });
 }
 
-/// Begins with a filter made here.
+/// Starts with a filter made here.
 #[unsafe(no_mangle)]
 pub extern "C" fn file_example() {
     STATE.with_borrow_mut(|state| state.file = File::example());
@@ -107,7 +107,7 @@ pub extern "C" fn file_loads() -> *const u8 {
     answer_of_file(|file, input| file.loads(&Input::new(input)))
 }
 
-/// What the next lookups are of: `File::choose` of the input.
+/// Sets the options of the next lookups: `File::choose` of the input.
 #[unsafe(no_mangle)]
 pub extern "C" fn file_choose() -> *const u8 {
     answer_of_file(|file, input| file.choose(&Input::new(input)))
@@ -125,7 +125,7 @@ pub extern "C" fn file_probes() -> *const u8 {
     answer_of_file(|file, input| file.probes(input))
 }
 
-/// What is answered to the input; an error is `{"error": its text, "field": the input at fault}`.
+/// The answer to the input; an error is `{"error": its text, "field": the input at fault}`.
 fn answer(function: fn(&Input<'_>) -> Result<Value, Fault>) -> *const u8 {
     answer_of_file(|_, input| function(&Input::new(input)))
 }

@@ -67,7 +67,7 @@ fn hex(line: &[u8]) -> Option<Vec<u8>> {
         .then(|| digits.chunks_exact(2).map(|pair| 16 * pair[0] + pair[1]).collect())
 }
 
-/// Of the values that this many bytes hold with and without a sign.
+/// A whole number in this many bytes, if they hold it with or without a sign.
 fn integer(line: &[u8], bytes: usize, is_big_endian: bool) -> Option<Vec<u8>> {
     let number: i128 = str::from_utf8(line).ok()?.trim().parse().ok()?;
     let bits = 8 * bytes;

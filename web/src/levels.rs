@@ -6,9 +6,9 @@ use blocked_bloom_lsm::{Level, Plan, PlannedLevel};
 
 use crate::{Fault, Input, object};
 
-/// Plans for the levels of the input in its `budget`, with the fields that
-/// `blocked-bloom plan --levels --json` gives them. A level has fields such as `2.keys`; the first
-/// that has no keys is not there.
+/// Plans for the levels of the input in its `budget`, with the fields that `blocked-bloom plan
+/// --levels --json` gives them. A level has fields such as `2.keys`; the first without this field
+/// ends the list.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ fn level_json(planned: &PlannedLevel) -> Value {
     }
 }
 
-/// More bytes than anyone has are as good as the most that a number here can say.
+/// More bytes than a `u64` can count, which nobody has, become the most that it can.
 fn bytes_of(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

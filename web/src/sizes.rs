@@ -51,8 +51,8 @@ impl Row {
 ///
 /// # Errors
 ///
-/// [`Fault`] if a field cannot be read, or this project's filter is out of its range. Other kinds
-/// that have no such filter have no size.
+/// [`Fault`] if a field cannot be read, or this project's filter is out of its range. Of other
+/// kinds, one that has no such filter has a row without a size.
 pub fn table(input: &Input<'_>) -> Result<Value, Fault> {
     let keys = input.parse("keys", "", parse_keys)?;
     let by = input.text("by").unwrap_or("bits");
@@ -71,7 +71,7 @@ pub fn table(input: &Input<'_>) -> Result<Value, Fault> {
         }
     };
     let load = input.parse("load", "0", parse_count)?;
-    // More keys than any filter takes are the keys' fault, not that of the size.
+    // With more keys than any filter takes, the keys are at fault and not the size.
     let fault = |error: ParamsError| match Sizing::BitsPerKey(0.1).params(keys) {
         Err(_) => Fault::new("keys", "no filter takes so many keys: divide them among several"),
         Ok(_) => Fault::new(by, error),
@@ -210,7 +210,7 @@ fn written(keys: u64, rate: f64) -> Value {
     object! { "bytes": bytes, "rate": rate }
 }
 
-/// A static filter: by a rate, that rate.
+/// A static filter; one that is sized by a rate has that rate.
 fn ribbon(keys: u64, sizing: Sizing) -> Option<Row> {
     let rate = match sizing {
         Sizing::FalsePositiveRate(rate) => rate,

@@ -116,8 +116,8 @@ impl File {
         Ok(loads.map_or(Value::Null, |loads| bars(&loads)))
     }
 
-    /// What the next lookups are of: `column`, `row_groups`, `type`, `prefix` and `keys` of the
-    /// input.
+    /// Sets the options of the next lookups: `column`, `row_groups`, `type`, `prefix` and `keys` of
+    /// the input.
     pub(crate) fn choose(&mut self, input: &Input<'_>) -> Result<Value, Fault> {
         let mut options = LookupOptions::default();
         options.column = input.text("column").map(str::to_owned);
@@ -227,7 +227,7 @@ fn description(opened: &Opened<'_>) -> Value {
     }
 }
 
-/// As many bars as the picture has, of equally many loads each, from the first that counts to the
+/// The bars of the picture, each of equally many loads, from the first load that counts to the
 /// last.
 fn bars(loads: &BlockLoads) -> Value {
     let expected = |load: usize| loads.expected.get(load).copied().unwrap_or(0.0);
@@ -268,7 +268,7 @@ fn value_type(name: &str) -> Result<PhysicalType, String> {
     type_of_name(name).ok_or_else(|| format!("unknown type {name}"))
 }
 
-/// Numbers separated by commas; none are all.
+/// Numbers separated by commas; no number means all.
 fn row_groups(text: &str) -> Result<Vec<usize>, String> {
     let numbers = text.split(',').map(str::trim).filter(|number| !number.is_empty());
     let numbers: Result<Vec<usize>, _> = numbers.map(str::parse).collect();

@@ -1,6 +1,7 @@
-"""Wrong answers, over all forms of keys: `python answers.py [KEYS]`; each key is added in one form and looked up in all others.
+"""Counts wrong answers, over all forms of keys: `python answers.py [KEYS]`.
 
-Counts keys that were added and are not found, which must be 0, and says how many lookups there were.
+Each key is added in one form and looked up in all others. Prints how many keys were looked up, and
+how many of them were added and not found, which must be 0.
 """
 
 import sys
@@ -15,19 +16,23 @@ from blocked_bloom import BloomFilter, ScalableBloomFilter
 def words(numbers):
     """Texts of 0 to 40 bytes, some not ASCII."""
     text = pa.array(numbers).cast(pa.string()).to_pylist()
-    return [(t * 3)[: n % 41] + ("ä" if n % 11 == 0 else "") for t, n in zip(text, numbers.tolist())]
+    numbers = numbers.tolist()
+    return [(t * 3)[: n % 41] + ("ä" if n % 11 == 0 else "") for t, n in zip(text, numbers)]
 
 
 FORMS = {
     int: [
-        lambda a: a, lambda a: a.astype(">i8"), lambda a: np.repeat(a, 2)[::2], lambda a: a.tolist(), lambda a: (x for x in a.tolist()),
-        lambda a: pa.array(a), lambda a: pa.chunked_array([a[: len(a) // 3], a[len(a) // 3 :]]), lambda a: pl.Series(a),
+        lambda a: a, lambda a: a.astype(">i8"), lambda a: np.repeat(a, 2)[::2],
+        lambda a: a.tolist(), lambda a: (x for x in a.tolist()), lambda a: pa.array(a),
+        lambda a: pa.chunked_array([a[: len(a) // 3], a[len(a) // 3 :]]), lambda a: pl.Series(a),
         lambda a: pa.array(a).dictionary_encode(),
     ],
     str: [
-        lambda a: a, lambda a: tuple(a), lambda a: [x.encode() for x in a], lambda a: np.array(a), lambda a: np.array([x.encode() for x in a]),
-        lambda a: np.array(a, dtype=object), lambda a: pa.array(a), lambda a: pa.array(a, pa.large_string()), lambda a: pa.array(a, pa.string_view()),
-        lambda a: pl.Series(a), lambda a: pa.array(a).dictionary_encode(), lambda a: pa.array(["no", *a]).slice(1),
+        lambda a: a, lambda a: tuple(a), lambda a: [x.encode() for x in a], lambda a: np.array(a),
+        lambda a: np.array([x.encode() for x in a]), lambda a: np.array(a, dtype=object),
+        lambda a: pa.array(a), lambda a: pa.array(a, pa.large_string()),
+        lambda a: pa.array(a, pa.string_view()), lambda a: pl.Series(a),
+        lambda a: pa.array(a).dictionary_encode(), lambda a: pa.array(["no", *a]).slice(1),
     ],
 }
 
@@ -44,7 +49,8 @@ def run(total, chunk=200_000):
                 threads = int(random.integers(1, 3))
                 filter.update(added(values), threads=threads)
                 for form in forms:
-                    wrong += chunk - int(np.asarray(filter.contains(form(values), threads=threads)).sum())
+                    found = filter.contains(form(values), threads=threads)
+                    wrong += chunk - int(np.asarray(found).sum())
                     looked_up += chunk
                 one_by_one = values[:2000] if kind is str else values[:2000].tolist()
                 wrong += sum(value not in filter for value in one_by_one)

@@ -1,7 +1,9 @@
-"""The package beside its peers, interleaved: `python bench.py [KEYS [ROUNDS [CASE,CASE]]]`; cases: str, int, arrow, one, slow.
+"""The package beside its peers, interleaved: `python bench.py [KEYS [ROUNDS [CASE,CASE]]]`.
 
-Prints CPU nanoseconds per key, the least of the rounds, of building, of looking up keys that are there, and keys that are not; the measured rate of
-false positives; and the bits per key where the peer tells its size. One thread, pinned to one core where the system can.
+Cases: str, int, arrow, one, slow. Prints CPU nanoseconds per key, the least of the rounds, of
+building, of looking up present keys and of looking up absent ones; the measured rate of false
+positives; and the bits per key where the peer tells its size. One thread, pinned to one core where
+the system can.
 """
 
 import gc
@@ -56,22 +58,44 @@ contains = lambda filter, keys: int(np.asarray(filter.contains(keys)).sum())
 ROWS = {
     "int": [
         ("ours, int64 NumPy", ours, update, contains, None),
-        ("rbloom, .tolist()", rbloom_, lambda f, k: f.update(k.tolist()), lambda f, k: count_each(f, k.tolist()), None),
-        ("abloom, .tolist()", abloom_, lambda f, k: f.update(k.tolist()), lambda f, k: count_each(f, k.tolist()), None),
-        ("fastbloom_rs, .tolist()", peer(fastbloom_rs.BloomFilter), lambda f, k: f.add_int_batch(k.tolist()), lambda f, k: sum(f.contains_int_batch(k.tolist())), None),
+        (
+            "rbloom, .tolist()", rbloom_, lambda f, k: f.update(k.tolist()),
+            lambda f, k: count_each(f, k.tolist()), None,
+        ),
+        (
+            "abloom, .tolist()", abloom_, lambda f, k: f.update(k.tolist()),
+            lambda f, k: count_each(f, k.tolist()), None,
+        ),
+        (
+            "fastbloom_rs, .tolist()", peer(fastbloom_rs.BloomFilter),
+            lambda f, k: f.add_int_batch(k.tolist()),
+            lambda f, k: sum(f.contains_int_batch(k.tolist())), None,
+        ),
     ],
     "arrow": [
         ("ours, Arrow string", ours, update, lambda f, k: f.contains(k).true_count, pa.array),
         ("ours, Polars String", ours, update, lambda f, k: f.contains(k).sum(), pl.Series),
-        ("rbloom, .to_pylist()", rbloom_, lambda f, k: f.update(k.to_pylist()), lambda f, k: count_each(f, k.to_pylist()), pa.array),
-        ("abloom, .to_pylist()", abloom_, lambda f, k: f.update(k.to_pylist()), lambda f, k: count_each(f, k.to_pylist()), pa.array),
+        (
+            "rbloom, .to_pylist()", rbloom_, lambda f, k: f.update(k.to_pylist()),
+            lambda f, k: count_each(f, k.to_pylist()), pa.array,
+        ),
+        (
+            "abloom, .to_pylist()", abloom_, lambda f, k: f.update(k.to_pylist()),
+            lambda f, k: count_each(f, k.to_pylist()), pa.array,
+        ),
     ],
     "str": [
         ("ours, list of str", ours, update, contains, list),
         ("rbloom, list of str", rbloom_, update, count_each, list),
         ("abloom, list of str", abloom_, update, count_each, list),
-        ("abloom, serializable", peer(abloom.BloomFilter, serializable=True), update, count_each, list),
-        ("fastbloom_rs, batch of str", peer(fastbloom_rs.BloomFilter), lambda f, k: f.add_str_batch(k), lambda f, k: sum(f.contains_str_batch(k)), list),
+        (
+            "abloom, serializable", peer(abloom.BloomFilter, serializable=True), update, count_each,
+            list,
+        ),
+        (
+            "fastbloom_rs, batch of str", peer(fastbloom_rs.BloomFilter),
+            lambda f, k: f.add_str_batch(k), lambda f, k: sum(f.contains_str_batch(k)), list,
+        ),
     ],
     "one": [
         ("ours, one by one", ours, add_each, count_each, list),
@@ -80,13 +104,19 @@ ROWS = {
     ],
     "slow": [
         ("pybloom-live, one by one", peer(pybloom_live.BloomFilter), add_each, count_each, list),
-        ("pyprobables, one by one", lambda keys: probables.BloomFilter(est_elements=keys, false_positive_rate=FPR), add_each, lambda f, k: sum([f.check(x) for x in k]), list),
+        (
+            "pyprobables, one by one",
+            lambda keys: probables.BloomFilter(est_elements=keys, false_positive_rate=FPR),
+            add_each, lambda f, k: sum([f.check(x) for x in k]), list,
+        ),
     ],
 }
 
 
 def bits(filter, keys):
-    for name, factor in (("memory", 8), ("size_in_bits", 1), ("byte_count", 8), ("num_bits", 1), ("number_bits", 1)):
+    for name, factor in (
+        ("memory", 8), ("size_in_bits", 1), ("byte_count", 8), ("num_bits", 1), ("number_bits", 1),
+    ):
         if hasattr(filter, name):
             value = getattr(filter, name)
             return (value() if callable(value) else value) * factor / keys
@@ -98,7 +128,9 @@ def main():
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     random = np.random.default_rng(7)
     print(f"{N} keys, least of {ROUNDS} rounds, CPU ns per key; Python {sys.version.split()[0]}")
-    print("|  | build | present | absent | false positives, % | bits per key |\n|---|---:|---:|---:|---:|---:|")
+    print(
+        "|  | build | present | absent | false positives, % | bits per key |\n|---|---:|---:|---:|---:|---:|"
+    )
     for case in CASES:
         n = min(N, 200_000) if case == "slow" else N
         present, absent = random.integers(0, 2**62, n), random.integers(2**62, 2**63 - 1, n)
@@ -107,7 +139,9 @@ def main():
         for round in range(ROUNDS):
             for name, make, build, count, form in ROWS[case]:
                 if form not in keys:
-                    keys[form] = (present, absent) if form is None else tuple(form(text) for text in texts)
+                    keys[form] = (
+                        (present, absent) if form is None else tuple(form(text) for text in texts)
+                    )
                 there, others = keys[form]
                 gc.collect()
                 gc.disable()
@@ -123,10 +157,16 @@ def main():
                 assert found == n, (name, found)
                 took = [(b - a) / n * 1e9 for a, b in zip(times, times[1:])]
                 before = best.get(name)
-                best[name] = ([min(pair) for pair in zip(took, before[0])] if before else took, false / n * 100, bits(filter, n))
+                best[name] = (
+                    [min(pair) for pair in zip(took, before[0])] if before else took,
+                    false / n * 100, bits(filter, n),
+                )
                 del filter
         for name, (took, false, size) in best.items():
-            print(f"| {name} | {took[0]:.1f} | {took[1]:.1f} | {took[2]:.1f} | {false:.2f} | {size:.1f} |", flush=True)
+            print(
+                f"| {name} | {took[0]:.1f} | {took[1]:.1f} | {took[2]:.1f} | {false:.2f} | {size:.1f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

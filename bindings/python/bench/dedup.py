@@ -1,6 +1,7 @@
-"""Lines without their duplicates, each way in a process of its own: `python dedup.py [LINES]` makes the lines and runs them all.
+"""Lines without their duplicates: `python dedup.py [LINES]` makes the lines and runs every way.
 
-20 M lines of 2 to 9 words, 40 % of which were there before. Prints CPU seconds, peak memory beyond what the imports take, and lines kept.
+20 M lines of 2 to 9 words, 40 % of which were there before; each way in a process of its own.
+Prints CPU seconds, peak memory beyond what the imports take, and lines kept.
 """
 
 import resource
@@ -22,9 +23,16 @@ def make(path, n):
         x, columns = part.astype(np.uint64), []
         for j in range(9):
             x = (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(j + 1)
-            columns.append(words[((x >> np.uint64(20)) % np.uint64(len(words))).astype(np.int64)].tolist())
+            columns.append(
+                words[((x >> np.uint64(20)) % np.uint64(len(words))).astype(np.int64)].tolist()
+            )
         with open(path, "ab") as out:
-            out.write(b"".join(b" ".join(line[: i % 8 + 2]) + b"\n" for line, i in zip(zip(*columns), part.tolist())))
+            out.write(
+                b"".join(
+                    b" ".join(line[: i % 8 + 2]) + b"\n"
+                    for line, i in zip(zip(*columns), part.tolist())
+                )
+            )
 
 
 def lines(path):
@@ -43,7 +51,8 @@ def arrow(path):
     import pyarrow.csv as csv
 
     return csv.open_csv(
-        path, csv.ReadOptions(column_names=["l"], block_size=BATCH, use_threads=False), csv.ParseOptions(delimiter="\x01", quote_char=False),
+        path, csv.ReadOptions(column_names=["l"], block_size=BATCH, use_threads=False),
+        csv.ParseOptions(delimiter="\x01", quote_char=False),
         csv.ConvertOptions(column_types={"l": pa.binary()}),
     )
 
@@ -71,7 +80,9 @@ def count_rbloom(path, n):
 def count_polars(path, n):
     import polars as pl
 
-    frame = pl.scan_csv(path, has_header=False, separator="\x01", quote_char=None, new_columns=["l"])
+    frame = pl.scan_csv(
+        path, has_header=False, separator="\x01", quote_char=None, new_columns=["l"]
+    )
     return frame.unique().select(pl.len()).collect(engine="streaming").item()
 
 
@@ -121,11 +132,15 @@ if __name__ == "__main__":
         before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
         kept = WAYS[way](path, n)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        print(f"| {way} | {time.process_time() - start:.1f} | {memory >> 10} | {kept} |", flush=True)
+        print(
+            f"| {way} | {time.process_time() - start:.1f} | {memory >> 10} | {kept} |", flush=True
+        )
     else:
         n = int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000_000
         with tempfile.TemporaryDirectory() as folder:
             make(f"{folder}/lines", n)
             print(f"{n} lines\n|  | CPU s | MiB | kept |\n|---|---:|---:|---:|", flush=True)
             for way in WAYS:
-                subprocess.run([sys.executable, __file__, way, f"{folder}/lines", str(n)], check=True)
+                subprocess.run(
+                    [sys.executable, __file__, way, f"{folder}/lines", str(n)], check=True
+                )

@@ -1,4 +1,7 @@
-"""A picture of a table that `bench.py` printed: `python bench.py 10e6 | tee table.txt; python picture.py table.txt > speed.svg`."""
+"""A picture of a table that `bench.py` printed.
+
+`python bench.py 10e6 | tee table.txt; python picture.py table.txt > speed.svg`.
+"""
 
 import sys
 
@@ -23,8 +26,12 @@ for i, (name, values) in enumerate(rows):
     weight = ' font-weight="bold"' if name.startswith("ours") else ""
     out.append(f'<text x="{LEFT - 8}" y="{top + BAR + 4}" text-anchor="end"{weight}>{name}</text>')
     for j, (what, colour) in enumerate(COLOURS.items()):
-        # What is far beyond the others ends at the edge.
+        # A bar that is far longer than the others ends at the edge.
         length = min(values[what] / most, 1) * WIDTH
-        out.append(f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" fill="{colour}"/>')
-        out.append(f'<text x="{LEFT + length + 4:.1f}" y="{top + j * BAR + 9}" font-size="10">{values[what]:.1f}</text>')
+        out.append(
+            f'<rect x="{LEFT}" y="{top + j * BAR}" width="{length:.1f}" height="{BAR - 1}" fill="{colour}"/>'
+        )
+        out.append(
+            f'<text x="{LEFT + length + 4:.1f}" y="{top + j * BAR + 9}" font-size="10">{values[what]:.1f}</text>'
+        )
 print("\n".join([*out, "</svg>"]))

@@ -1,10 +1,9 @@
-//! Arrow's C data interface: columns of keys as their producer has them, and booleans for who reads
-//! them.
+//! Arrow's C data interface: columns of keys from a producer, and booleans for a consumer.
 //!
-//! The interface is three structures of C and a page of rules, here without the 50 crates that the
-//! ready-made readers add to the 30 of this package; and these trust lengths and offsets as soon as
-//! they have an array, where here each is checked when its row is copied. What the interface has no
-//! means to check is trusted: that buffers are as long as the length and the offsets say.
+//! The interface is three structures of C and a page of rules. Ready-made readers would add 50
+//! crates to the 30 of this package, and they trust lengths and offsets once they have an array,
+//! where here each is checked when its row is copied. What the interface cannot tell is trusted:
+//! that buffers are as long as the length and the offsets say.
 
 use std::ffi::{CStr, c_void};
 use std::mem;
@@ -67,7 +66,7 @@ fn format(schema: &ArrowSchema) -> PyResult<&str> {
         .map_err(|_| PyValueError::new_err("an Arrow format that is not UTF-8"))
 }
 
-/// An error for types that are no keys, with what to do.
+/// An error, with advice, for types that cannot be keys.
 fn refuse(schema: &ArrowSchema) -> PyResult<()> {
     let format = format(schema)?;
     let advice = match format {
@@ -166,9 +165,8 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Co
         .transpose()?
         .filter(|bits| !bits.is_null());
     if array.null_count > 0 && validity.is_none() {
-        return Err(
-            parts.wrong(format_args!("{} are NULL, and nothing says which", array.null_count))
-        );
+        return Err(parts
+            .wrong(format_args!("{} rows are NULL, and no bitmap says which", array.null_count)));
     }
     let layout = match (width_of(format), format) {
         (Some(width), _) => {
@@ -178,10 +176,12 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Co
                 Some(of_values) => {
                     let (None, Some(values)) = (of_values.dictionary()?, array.dictionary()?)
                     else {
-                        return Err(parts.wrong("a dictionary without values, or of a dictionary"));
+                        return Err(parts.wrong(
+                            "a dictionary without values, or whose values are a dictionary",
+                        ));
                     };
                     let values = view(of_values, values, hasher)?;
-                    // Few rows of a large dictionary are hashed as they come.
+                    // Few rows of a large dictionary are hashed one by one.
                     let hashes =
                         if values.len <= 2 * len { values.hash_all(hasher)? } else { Vec::new() };
                     let values = Box::new(Dictionary { values, hashes });
@@ -211,7 +211,7 @@ fn view(schema: &ArrowSchema, array: &ArrowArray, hasher: Hasher) -> PyResult<Co
     Ok(Column { validity, ..of(layout) })
 }
 
-/// Strings behind each other. The last offset says how many bytes there are.
+/// Strings one behind the other. The last offset says how many bytes there are.
 fn offsets(parts: &Parts<'_>, width: Width) -> PyResult<Layout> {
     let (offsets, data) = (parts.needed(1)?, parts.buffer(2)?);
     if parts.len == 0 {
@@ -268,7 +268,7 @@ pub(crate) struct BooleanColumn {
     pub(crate) len: usize,
 }
 
-/// What a consumer of [`BooleanColumn`] keeps.
+/// What a consumer of [`BooleanColumn`] keeps alive.
 struct Exported {
     _bits: Arc<Vec<u64>>,
     _valid: Option<Arc<Vec<u64>>>,
@@ -277,9 +277,9 @@ struct Exported {
 
 /// # Safety
 ///
-/// Of an array that [`BooleanColumn`] made and that was not released.
+/// `array` is one that [`BooleanColumn`] made, was not released, and is used by nobody else.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: as the caller promises, its own.
+    // SAFETY: the caller's promise: a live structure that nothing else refers to.
     let array = unsafe { &mut *array };
     array.release = None;
     // SAFETY: from `Box::into_raw`, and given back once, since a released array is not released
@@ -289,15 +289,16 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 
 /// # Safety
 ///
-/// Of a schema that [`BooleanColumn`] made and that was not released.
+/// `schema` is one that [`BooleanColumn`] made, was not released, and is used by nobody else.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: as the caller promises, its own.
+    // SAFETY: the caller's promise: a live structure that nothing else refers to.
     unsafe { (*schema).release = None };
 }
 
 /// A structure on its way to a consumer.
 struct Sent<T>(T);
-// SAFETY: arrays and schemas may be released on any thread.
+// SAFETY: it holds an array or a schema of this file, whose parts belong to no thread: `Arc`s of
+// words, and static strings.
 unsafe impl<T> Send for Sent<T> {}
 
 #[pymethods]

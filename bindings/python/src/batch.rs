@@ -1,5 +1,5 @@
-//! From a batch of keys, whatever it is, to chunks that a filter takes, and from answers to what
-//! the caller's library calls booleans.
+//! Turns a batch of keys of any kind into chunks that a filter takes, and answers into booleans of
+//! the caller's library.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Keys<'_> {
     }
 }
 
-/// What a method was given.
+/// The keys that a method was given.
 #[derive(Debug)]
 pub(crate) enum Batch<'py> {
     /// Columns, each in chunks, whose rows are the keys.
@@ -49,8 +49,8 @@ pub(crate) enum Batch<'py> {
 
 /// Whether an item of a list is a column rather than a key.
 fn is_column(item: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // Those after bytes lend their bytes as a column of small integers, and are meant as one key:
-    // it is refused as such.
+    // A bytearray or memoryview lends its bytes as a column of small integers, but is meant as one
+    // key, and is refused as such.
     if item.is_instance_of::<PyString>()
         || item.is_instance_of::<PyBytes>()
         || item.is_instance_of::<PyTuple>()
@@ -166,7 +166,7 @@ impl Bits {
     }
 }
 
-/// A bit for each key: the answer, 0 for NULL; and whether the key was there, if any was NULL.
+/// A bit for each key: the answer, 0 for NULL; and, if any key is NULL, which are not.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) bits: Bits,
@@ -240,7 +240,7 @@ fn place(column: &[Column], mut row: usize) -> Place {
     (column.len(), 0)
 }
 
-/// Gives the keys of some rows to `op`, with room for the answers, a chunk after the other.
+/// Gives the keys of some rows to `op`, with space for the answers, a chunk after the other.
 fn run_rows<E: From<BadKey>>(
     columns: &[Vec<Column>],
     hasher: Hasher,
@@ -351,7 +351,7 @@ impl Batch<'_> {
         let mut taken = Taken::default();
         let mut room = Box::new([[0; 8]; CHUNK]);
         loop {
-            // Ctrl-C is answered.
+            // Ctrl-C ends a long batch.
             py.check_signals()?;
             if let Some(count) = taken.hash_list(&objects, hasher) {
                 let mut words = [0; CHUNK / 64];

@@ -32,7 +32,7 @@ impl AsRef<[u8]> for Bytes {
 }
 
 impl Bytes {
-    /// Room for bytes of a file, as large as that and no larger.
+    /// Space for this many bytes, and no more.
     fn room(len: u64) -> Result<Self, Error> {
         let blocks = u32::try_from(len.div_ceil(64))
             .map_err(|_| Error::Value(format!("{len} bytes are no filter: too large")))?;

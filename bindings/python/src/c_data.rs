@@ -1,4 +1,4 @@
-//! The structures of Arrow's C data interface, and who releases them.
+//! The structures of Arrow's C data interface, and their release.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};

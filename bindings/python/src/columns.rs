@@ -1,4 +1,4 @@
-//! Columns of keys in memory that others own, copied and checked some rows at a time.
+//! Columns of keys in memory of other owners, copied and checked some rows at a time.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::memory;
 /// Rows that are copied and hashed at a time: their keys stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1_024;
 
-/// Bytes of keys that are copied at a time, but for one longer key.
+/// Most bytes of keys that are copied at a time, unless one key is longer.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// What is wrong with the key of a row.
@@ -104,7 +104,7 @@ pub(crate) enum Layout {
     /// Arrow's strings: one offset more than rows, of four or eight bytes, none of which may be
     /// beyond `bytes`.
     Offsets { offsets: *const u8, width: Width, data: *const u8, bytes: usize },
-    /// Arrow's views: short ones in themselves, long ones in one of the buffers.
+    /// Arrow's views: a short string is in the view itself, a long one in one of the buffers.
     Views { views: *const u8, buffers: Vec<(*const u8, usize)> },
     /// Arrow's binary values of one width.
     Fixed(Items),
@@ -124,7 +124,7 @@ pub(crate) struct Dictionary {
     pub(crate) hashes: Vec<Option<u64>>,
 }
 
-/// Keeps the memory.
+/// Keeps the memory of a column.
 #[derive(Debug)]
 pub(crate) enum Owner {
     Arrow {
@@ -233,7 +233,7 @@ impl Stage {
         }
     }
 
-    /// The bytes of row `i`, given room for those of a number.
+    /// The bytes of row `i`, given space for those of a number.
     pub(crate) fn bytes<'a>(&'a self, i: usize, number: &'a mut [u8; 8]) -> &'a [u8] {
         if self.kind == Kind::Bytes {
             return &self.data[self.ranges[i].clone()];
@@ -242,16 +242,16 @@ impl Stage {
         number
     }
 
-    /// The keys as slices, in a list whose memory is used again: 16 KiB that are freed are given
-    /// back to the system, and cleared by it when they are wanted again, which takes as long as
-    /// hashing the keys.
+    /// The keys as slices, in a list whose memory is reused. If its 16 KiB were freed, the system
+    /// would take them back and clear them for the next list, which takes as long as hashing the
+    /// keys.
     pub(crate) fn slices<'s>(&'s self, list: &mut Vec<&'static [u8]>) -> Vec<&'s [u8]> {
         let mut slices = reused(std::mem::take(list));
         slices.extend(self.ranges.iter().map(|range| &self.data[range.start..range.end]));
         slices
     }
 
-    /// Clears the views of NULL from row `first` on: what they hold is not said.
+    /// Clears the views of NULL from row `first` on, whose contents are undefined.
     fn forget_nulls(&self, first: usize, views: &mut [[u8; 16]]) {
         if !self.valid.is_empty() {
             let all = views.iter_mut().enumerate();
@@ -259,8 +259,8 @@ impl Stage {
         }
     }
 
-    /// Room for further bytes of keys, and where it begins. What it has is of earlier chunks:
-    /// clearing it takes as long as the copy.
+    /// Space for further bytes of keys, and where it begins. It is not cleared, which would take as
+    /// long as the copy.
     fn room(&mut self, bytes: usize) -> (usize, &mut [u8]) {
         let start = self.used;
         self.used += bytes;
@@ -347,8 +347,8 @@ impl Stage {
 }
 
 impl Column {
-    /// Copies rows from `start` on, `want` at most and one at least, and returns how many. Rows
-    /// without a key have any.
+    /// Copies rows from `start` on, `want` at most and one at least, and returns how many. For rows
+    /// without a key the stage has any.
     ///
     /// With a hasher, the chunk may be of hashes.
     pub(crate) fn stage(
@@ -461,7 +461,7 @@ impl Column {
                 unsafe { stage.copy_integers(&offsets, *width, first, want + 1) };
                 let offsets = std::mem::replace(&mut stage.numbers, before);
                 let rows = push_offsets(&offsets, *data, *bytes, start, stage);
-                // The allocation, for the next chunk.
+                // Keeps the allocation for the next chunk.
                 if stage.numbers.is_empty() {
                     stage.numbers = offsets;
                     stage.numbers.clear();
@@ -615,7 +615,7 @@ impl Column {
     }
 }
 
-/// That offsets ascend, none of them beyond the bytes.
+/// Checks that offsets ascend, none of them beyond the bytes.
 #[inline]
 fn check_offsets(offsets: &[u64], bytes: usize, start: usize) -> Result<(), BadKey> {
     let ascend = offsets.windows(2).fold(true, |ascend, pair| ascend & (pair[0] <= pair[1]));
@@ -670,8 +670,8 @@ impl View {
         self.len <= 12
     }
 
-    /// Where a long key is, if that is within its buffer; of a short one anything. Lengths and
-    /// offsets are signed.
+    /// Where a long key is, if that is within its buffer; for a short one a null pointer. Lengths
+    /// and offsets are signed.
     #[inline(always)]
     fn place(self, buffers: &[(*const u8, usize)]) -> Option<*const u8> {
         if self.is_short() {
@@ -695,8 +695,8 @@ impl View {
     }
 }
 
-/// Keys that are hashed at a time: their offsets or views are copied, and compared with what they
-/// point into, before any is looked up there.
+/// Keys that are hashed at a time: their offsets or views are copied, and compared with the lengths
+/// of the buffers, before any key is read.
 const GROUP: usize = 64;
 
 /// Hashes the keys between offsets of `N` bytes.
@@ -758,8 +758,8 @@ unsafe fn hash_offsets<const N: usize>(
     Ok(())
 }
 
-/// Bytes within which the processor finds by itself what comes next, from the first key of a group
-/// to its last.
+/// Up to this many bytes from the first key of a group to its last, the processor prefetches by
+/// itself.
 const FAR: usize = 16 << 10;
 
 /// Hashes the keys of views.
@@ -785,8 +785,7 @@ unsafe fn hash_views(
         // SAFETY: as the caller promises.
         unsafe { memory::copy(views.wrapping_add(16 * first), copied.as_flattened_mut()) };
         stage.forget_nulls(first, copied);
-        // Where the keys are comes first, and then the hashes, none of which waits for the number
-        // of its buffer.
+        // All keys are found first and hashed then, so that no hash waits for where its buffer is.
         let mut all_short = true;
         for (i, (key, bytes)) in keys.iter_mut().zip(&*copied).enumerate() {
             let view = View::of(bytes);
@@ -807,7 +806,7 @@ unsafe fn hash_views(
         }
         let span = (keys[keys.len() - 1].0.addr()).wrapping_sub(keys[0].0.addr());
         if span > FAR {
-            // Not one behind the other: they are asked for all at once.
+            // Not one behind the other: all are prefetched.
             keys.iter().for_each(|&(data, _)| memory::prefetch(data));
         }
         for (hash, &(data, len)) in hashes.iter_mut().zip(keys) {

@@ -1,4 +1,4 @@
-//! Why something cannot be done.
+//! The errors of the package.
 
 use std::fmt::Display;
 use std::io;

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::store::Store;
 use crate::{objects, stored};
 
-/// Rows whose hashes are kept at a time while several threads add them: 64 MiB.
+/// Rows whose hashes several threads make at a time, before they are added: 64 MiB.
 const ROWS_OF_HASHES: usize = 8 << 20;
 
 /// What both filters have: keys are added, looked up, stored.
@@ -52,8 +52,8 @@ struct Full {
 /// `keys` is the number of distinct keys; `fpr` the share of absent keys that are found
 /// nevertheless once that many were added; `bits_per_key` gives the size instead. Twice as many
 /// keys make the rate six times as high at 1 %: a `RuntimeWarning`, once for a filter, says so when
-/// its rate is more than four times what was meant, and it goes on. Copies, merged and loaded
-/// filters do not know what was meant.
+/// its rate is more than four times the intended one, and it goes on. Copies, merged and loaded
+/// filters do not know the intended rate.
 ///
 /// >>> seen = BloomFilter(1_000_000, fpr=0.001)
 /// >>> seen.add("apple")
@@ -75,7 +75,7 @@ struct Full {
 #[derive(Debug)]
 pub(crate) struct KnownFilter;
 
-/// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its rate.
+/// A Bloom filter for an unknown number of keys: it grows, and keeps its rate.
 ///
 /// `fpr` is never exceeded, however many keys come. The first part is for `first_keys`; each
 /// further one is twice as large, and a key is looked up in all of them: if the number is known, a
@@ -107,9 +107,9 @@ impl Filter {
         Ok(Filter { store: Shared::new(store), hasher, full: None })
     }
 
-    /// Warns, once, if the rate of false positives is more than four times what was asked for. The
-    /// bits tell, since keys that were there before count as added; they are read when the number
-    /// of keys added has doubled, and again at each doubling.
+    /// Warns, once, if the rate of false positives is more than four times the intended one. The
+    /// rate is estimated from the bits, since repeated keys count as added; they are read when
+    /// twice the intended number of keys was added, and again at each doubling.
     fn warn_if_full(&self, py: Python<'_>) -> PyResult<()> {
         let Some(Full { keys, fpr, next }) = &self.full else { return Ok(()) };
         let added = self.store.read(py, Store::keys);
@@ -147,7 +147,7 @@ fn into_python(py: Python<'_>, store: Store) -> PyResult<Py<PyAny>> {
     } else {
         (Bound::new(py, base.add_subclass(KnownFilter))?.into_any(), &classes.known)
     };
-    // Of the public class, which has nothing but other functions.
+    // Becomes one of the public class, which differs in its functions alone.
     object.setattr(pyo3::intern!(py, "__class__"), class)?;
     Ok(object.unbind())
 }
@@ -161,8 +161,8 @@ pub(crate) fn of_file(
     into_python(py, py.detach(open).map_err(|error| error.of_file(path))?)
 }
 
-/// The pool of a call. A pool that lived longer would be gone in the children of a fork, and waited
-/// for.
+/// A pool for one call. The threads of a pool that lived longer would be missing in the children of
+/// a fork, which would wait for them.
 fn pool(threads: NonZero<usize>) -> PyResult<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build().map_err(memory_error)
 }
@@ -301,7 +301,7 @@ impl Filter {
         self.store.read(py, |store| usize::try_from(store.keys()).unwrap_or(usize::MAX))
     }
 
-    /// A filter without keys is one.
+    /// True, also without keys.
     fn __bool__(&self) -> bool {
         true
     }
@@ -393,7 +393,7 @@ impl Filter {
         Ok(())
     }
 
-    /// What may be in both. Filters for a known number of keys of one shape have it.
+    /// The keys that may be in both; for filters for a known number of keys, of one shape.
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Filter>() else { return Ok(py.NotImplemented()) };
         let both = self.store.read_both(&other.get().store, py, Store::intersection);
@@ -517,8 +517,8 @@ impl KnownFilter {
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
     ///
-    /// The filter stays as it was read; the first key that is added has it copied, which takes its
-    /// size once more for that moment.
+    /// The first key that is added copies the filter, which takes its size once more for that
+    /// moment.
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
@@ -529,8 +529,8 @@ impl KnownFilter {
     /// filter cannot be changed.
     ///
     /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the
-    /// header is. Whoever changes the file meanwhile changes answers; whoever makes it shorter ends
-    /// this process when it looks there: `save` does neither.
+    /// header is. If the file changes meanwhile, answers change; if it becomes shorter, this
+    /// process ends when it reads there. `save` does neither.
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {
@@ -559,8 +559,8 @@ impl GrowingFilter {
 
     /// Reads a file into memory and verifies it. `FormatError` is raised if it is damaged.
     ///
-    /// The filter stays as it was read; the first key that is added has it copied, which takes its
-    /// size once more for that moment.
+    /// The first key that is added copies the filter, which takes its size once more for that
+    /// moment.
     #[classmethod]
     #[pyo3(signature = (path, /))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Py<PyAny>> {
@@ -571,8 +571,8 @@ impl GrowingFilter {
     /// filter cannot be changed.
     ///
     /// `verify=True` reads and verifies the file first, without keeping it in memory; else only the
-    /// headers are, one for each part. Whoever changes the file meanwhile changes answers; whoever
-    /// makes it shorter ends this process when it looks there: `save` does neither.
+    /// headers are, one for each part. If the file changes meanwhile, answers change; if it becomes
+    /// shorter, this process ends when it reads there. `save` does neither.
     #[classmethod]
     #[pyo3(signature = (path, /, *, verify=false))]
     fn mmap(class: &Bound<'_, PyType>, path: PathBuf, verify: bool) -> PyResult<Py<PyAny>> {

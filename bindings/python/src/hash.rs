@@ -1,4 +1,4 @@
-//! The hash of keys, also of those that lie in memory which somebody else may change meanwhile.
+//! The hash of keys, also of keys in memory that another thread may change meanwhile.
 
 use std::ops::Deref;
 
@@ -75,12 +75,12 @@ const SECRET: [u64; 16] = [
 ];
 
 /// XXH3-64 of bytes where they lie: the loads are those of [`memory`], each byte that decides is
-/// loaded once, and no reference is made. Bytes that change meanwhile give the hash of some of
-/// before and some of after, hence any.
+/// loaded once, and no reference is made. If bytes change meanwhile, the hash is that of some old
+/// and some new ones, hence any.
 ///
-/// Up to 128 bytes, which is a formula; longer keys are copied and given to [`KeyHasher`]. Copying
-/// all first, 64 keys at a time, and hashing slices of the copy took 1.1 times as long for Arrow's
-/// strings of 21 bytes, and 1.7 for views.
+/// It serves keys of 4 to 128 bytes, for which XXH3 is a formula; others are copied and given to
+/// [`KeyHasher`]. Copying all first, 64 keys at a time, and hashing slices of the copy took 1.1
+/// times as long for Arrow's strings of 21 bytes, and 1.7 for views.
 #[derive(Debug)]
 pub(crate) struct InPlace {
     hasher: KeyHasher,
@@ -100,7 +100,7 @@ fn avalanche(sum: u64) -> u64 {
 }
 
 impl InPlace {
-    /// The hash of a key; `scratch` is room for a long one.
+    /// The hash of a key; `scratch` is space for a copy.
     ///
     /// # Safety
     ///

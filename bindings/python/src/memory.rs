@@ -1,4 +1,4 @@
-//! Copies from memory that somebody else may change meanwhile.
+//! Copies from memory that another thread may change meanwhile.
 //!
 //! A NumPy array, or an Arrow array that shares a NumPy array's memory, may be written to by
 //! another thread while the interpreter's lock is released. So no reference to such memory is ever
@@ -6,11 +6,10 @@
 //! instruction of assembly on x86-64, elsewhere atomic ones), and only the copy is looked at. What
 //! a key is, how long it is and where it ends are decided by the copy alone.
 
-/// Copies `out.len()` bytes. If somebody changes them meanwhile, `out` has some of before and some
-/// of after.
+/// Copies `out.len()` bytes. If they change meanwhile, `out` has some old and some new ones.
 ///
-/// Cost: with vectors of 16 bytes as `memcpy`; with atomic loads, which keys of 8 bytes were also
-/// copied by at first, 0.3 ns more a word.
+/// Cost: with vectors of 16 bytes that of `memcpy`; with atomic loads, tried at first for keys of 8
+/// bytes too, 0.3 ns more a word.
 ///
 /// # Safety
 ///
@@ -79,9 +78,9 @@ pub(crate) unsafe fn copy_words(from: *const u8, out: &mut [u64]) {
     }
 }
 
-/// Asks for a line of what is copied next: as much as now, from where this ends. Copies are bursts,
-/// between which memory would have nothing to do: with it a column of strings takes 0.8 of the
-/// time.
+/// Prefetches a line of what is copied next: as many bytes as now, from where these end. Copies are
+/// bursts, between which memory would be idle: with the prefetch a column of strings takes 0.8 of
+/// the time.
 #[inline(always)]
 pub(crate) fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -28,8 +28,8 @@ impl Part<'_> {
 }
 
 /// The types that nearly all keys have, found by one comparison each: the stable interface's
-/// `PyUnicode_Check` is a call. `None` is for the slow way, which also reports errors. No code of
-/// Python runs if it is not.
+/// `PyUnicode_Check` is a call. `None` if the slow way must be taken, which also reports errors.
+/// Otherwise no code of Python has run.
 #[inline(always)]
 fn fast<'a>(object: Borrowed<'a, '_, PyAny>) -> Option<Part<'a>> {
     let object = object.as_ptr();
@@ -204,7 +204,7 @@ impl<'py> Objects<'py> {
         taken.objects.clear();
         match self {
             Objects::List(list) => {
-                // Its length may be another each time: whoever is called for a key can change it.
+                // Its length may be another each time: code that runs for a key can change it.
                 let end = list.len().min(taken.first + CHUNK);
                 for i in taken.first..end {
                     taken.objects.push(list.get_item(i)?);
@@ -220,8 +220,8 @@ impl<'py> Objects<'py> {
     }
 }
 
-/// Asks for the object in the cache. Objects lie anywhere in memory, and that is what a list of
-/// them waits for.
+/// Prefetches an object. Objects lie anywhere in memory, and a list of them waits for their cache
+/// misses.
 #[inline(always)]
 pub(crate) fn prefetch(object: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -358,7 +358,7 @@ pub(crate) fn at(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
         let text = format!("key {index}: {}", error.value(py));
         return PyErr::from_type(error.get_type(py), text);
     }
-    // Others have arguments of their own. Who cannot be given a note is raised without it.
+    // Others have arguments of their own. One that takes no note is raised without it.
     let _ = error
         .value(py)
         .call_method1(pyo3::intern!(py, "add_note"), (format!("key {index} of the batch"),));

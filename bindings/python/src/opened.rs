@@ -108,10 +108,9 @@ fn days(key: &Bound<'_, PyAny>, kind: String, values: Option<PhysicalType>) -> P
         return Ok((day - DAYS_BEFORE_1970).to_string().into_bytes());
     }
     Err(PyTypeError::new_err(format!(
-        "a {kind} has no unit that the column's filter could be asked in: give the integer that \
-         the column stores, such as days since 1970 \
-         for DATE, and milliseconds, microseconds or nanoseconds since 1970 for TIMESTAMP, as the \
-         file's schema says"
+        "a {kind} has no unit in which the column's filter could be looked up: give the integer \
+         that the column stores, such as days since 1970 for DATE, and milliseconds, microseconds \
+         or nanoseconds since 1970 for TIMESTAMP, as the file's schema says"
     )))
 }
 
@@ -137,8 +136,7 @@ fn keys(
 }
 
 impl StoredFilter {
-    /// Which keys may be there. What the answers are worth, if less than is expected, becomes
-    /// warnings.
+    /// Which keys may be there. Warns if the answers are worth less than is expected.
     fn look_up(&self, py: Python<'_>, keys: &[Vec<u8>]) -> PyResult<Vec<bool>> {
         let answered = py.detach(|| {
             let lookup =
@@ -201,8 +199,8 @@ impl StoredFilter {
 
 /// Opens a file that holds a filter, of this project or of another system: RocksDB's SST files,
 /// Parquet, Cassandra, Guava, Spark, RedisBloom. The file is mapped, and verified as far as its
-/// format has checksums. Whoever makes it shorter while the filter is in use ends this process when
-/// it looks there.
+/// format has checksums. If it is made shorter while the filter is in use, this process ends when
+/// it reads there.
 ///
 /// A filter of this project becomes a `BloomFilter` or `ScalableBloomFilter`, as `mmap` opens it.
 /// `column` is that of a Parquet file whose filters are meant; `integers=True` says that a Spark
@@ -244,7 +242,7 @@ pub(crate) fn open(
 ///
 /// Values are of the column's stored type: int, float, str, bytes or bool; for a DATE also
 /// datetime.date. For a TIMESTAMP give the integer in the unit of the file's schema. None is no
-/// value: filters do not hold NULL. What the filters do not say is that a value is there.
+/// value: filters do not hold NULL. The filters never say that a value is there.
 #[pyfunction]
 #[pyo3(signature = (path, column, values))]
 pub(crate) fn parquet_row_groups(

@@ -1,5 +1,5 @@
-//! A value that Python threads share: read and changed without a lock by who holds the
-//! interpreter's, and under a lock of its own by who does not.
+//! A value that Python threads share: a thread that holds the interpreter's lock uses it without
+//! another one, others use it under a lock of its own.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use pyo3::Python;
 ///
 /// Two rules keep changes apart from everything else:
 ///
-/// 1. Who uses the value without the interpreter's lock (the GIL) has a [`Detached`], and takes
-///    `lock` for each use. A `Detached` is only made by a thread that holds the GIL.
-/// 2. Who holds the GIL uses the value without `lock` if `detached` is 0: nobody else can then have
-///    it, nor get a `Detached`, as long as the GIL is held; else it takes `lock`. What is done with
-///    the value cannot give up the GIL in between: closures that do it are `Send` and hence have no
-///    `Python` token, and none of this package attaches.
+/// 1. A thread that uses the value without the interpreter's lock (the GIL) has a [`Detached`], and
+///    takes `lock` for each use. A `Detached` is only made by a thread that holds the GIL.
+/// 2. A thread that holds the GIL uses the value without `lock` if `detached` is 0, since nobody
+///    else can then use it, nor get a `Detached`, as long as the GIL is held; otherwise it takes
+///    `lock`. What is done with the value cannot give up the GIL in between: closures that do it
+///    are `Send` and hence have no `Python` token, and none of this package attaches.
 ///
 /// `lock` is never held while waiting for the GIL, nor the GIL while waiting for `lock`. In an
 /// interpreter without a GIL the second rule is not used.
@@ -28,10 +28,10 @@ pub(crate) struct Shared<T> {
 }
 
 // SAFETY: by the two rules there are several `&T` at a time on several threads, or one `&mut T`:
-// what `RwLock<T>` asks of `T`.
+// what `RwLock<T>` requires of `T`.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
-/// Leave to use a value without the GIL.
+/// Permission to use a value without the GIL.
 #[derive(Debug)]
 pub(crate) struct Detached<'a, T>(&'a Shared<T>);
 
@@ -54,7 +54,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// Leave for this and other threads to use the value without the GIL.
+    /// Permission for this and other threads to use the value without the GIL.
     pub(crate) fn detach(&self, _: Python<'_>) -> Detached<'_, T> {
         self.detached.fetch_add(1, Ordering::Relaxed);
         Detached(self)
@@ -65,7 +65,7 @@ impl<T: Send + Sync> Shared<T> {
         HAS_GIL && self.detached.load(Ordering::Acquire) == 0
     }
 
-    /// Reads the value, unless it must be waited for.
+    /// Reads the value, or gives `op` back if that would have to wait.
     #[inline]
     pub(crate) fn try_read<R, F: FnOnce(&T) -> R + Send>(
         &self,
@@ -83,7 +83,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// Changes the value, unless it must be waited for.
+    /// Changes the value, or gives `op` back if that would have to wait.
     #[inline]
     pub(crate) fn try_write<R, F: FnOnce(&mut T) -> R + Send>(
         &self,
@@ -164,7 +164,7 @@ impl<T: Send + Sync> Shared<T> {
 
 impl<T> Detached<'_, T> {
     pub(crate) fn read<R>(&self, op: impl FnOnce(&T) -> R) -> R {
-        // A panic leaves a filter with some keys more or less hashed, never a broken one.
+        // A panic leaves a filter with some keys of a batch and without others, never a broken one.
         let _guard = self.0.lock.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         // SAFETY: rule 1: the lock is held for reading.
         op(unsafe { &*self.0.value.get() })

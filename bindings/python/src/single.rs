@@ -4,8 +4,8 @@
 //! the filter with its class, which takes longer than hashing the key and looking it up. So the
 //! public classes are made by `PyType_FromSpecWithBases` from those of PyO3 and add two functions
 //! to them. These serve a `str` or an `int` of no subclass, in a filter that can be had without
-//! waiting, and call PyO3's for everything else: other keys, errors, and filters that another
-//! thread uses.
+//! waiting, and call those of PyO3 for everything else: other keys, errors, and filters that
+//! another thread uses.
 
 use std::ffi::{CStr, CString, c_int, c_uint};
 use std::{mem, ptr};

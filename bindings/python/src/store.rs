@@ -22,7 +22,7 @@ pub(crate) enum Store {
     OpenedGrowing(OpenedChain),
 }
 
-/// The same expression for each kind of filter: they have the same methods.
+/// The same expression for each kind of filter, all of which have the same methods.
 macro_rules! each {
     ($store:expr, $filter:ident => $value:expr) => {
         match $store {
@@ -154,6 +154,7 @@ impl Store {
     pub(crate) fn insert(&mut self, keys: Keys<'_>) -> Result<(), Error> {
         match (&mut *self, keys) {
             (Store::Owned(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
+            (Store::Owned(filter), Keys::Numbers(keys)) => Ok(filter.insert_u64s(keys)?),
             (Store::Growing(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
             (_, Keys::Hashes(hashes)) => self.insert_hashes(hashes),
             (_, Keys::Numbers(numbers)) => {
@@ -236,12 +237,12 @@ impl Store {
         }
     }
 
-    /// The keys that the bits of a filter tell of.
+    /// The number of keys, estimated from the bits where the filter can.
     pub(crate) fn estimated_keys(&self) -> Option<u64> {
         self.view().map_or(Some(self.keys()), |filter| filter.estimated_keys())
     }
 
-    /// The filter of what is in both: it has the bits that both have.
+    /// The filter of the keys that may be in both: the bits that both have.
     pub(crate) fn intersection(&self, other: &Store) -> Result<Store, Error> {
         let (Some(left), Some(right)) = (self.view(), other.view()) else {
             return Err(Error::Value(

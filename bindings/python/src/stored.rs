@@ -42,7 +42,7 @@ pub(crate) fn load_growing(path: &Path) -> Result<Store, Error> {
 pub(crate) fn map(path: &Path, verify: bool) -> Result<Store, Error> {
     let (bytes, mut file) = Bytes::map(path)?;
     if let Bytes::Mapped(map) = &bytes {
-        // Lookups are anywhere: pages around them are not wanted.
+        // Lookups read single pages anywhere: reading ahead would be in vain.
         let _ = map.advise(Advice::Random);
     }
     let filter = BloomFilter::from_bytes_trusted(bytes)?;
@@ -79,7 +79,7 @@ pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
         // SAFETY: of a mapping of a file, that nobody writes through: its pages are read again from
         // the file.
         let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-        // Lookups are anywhere: pages around them are not wanted.
+        // Lookups read single pages anywhere: reading ahead would be in vain.
         let _ = map.advise(Advice::Random);
     }
     Ok(Store::OpenedGrowing(OpenedChain::try_new(bytes, |bytes| {
@@ -94,7 +94,7 @@ pub(crate) fn write_file(
     write: impl FnOnce(&mut File) -> io::Result<u64>,
 ) -> io::Result<u64> {
     static FILES: AtomicU64 = AtomicU64::new(0);
-    // Of a link, what it leads to is replaced.
+    // Of a symbolic link the target is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let folder = path
@@ -112,7 +112,7 @@ pub(crate) fn write_file(
         Ok(bytes)
     })();
     if written.is_err() {
-        // What went wrong is told, not that its file could not be removed.
+        // Reported is the first error, not that of removing the file.
         let _ = fs::remove_file(&temporary);
     } else if let Ok(folder) = File::open(folder) {
         // So that the name survives a crash of the machine. Where folders cannot be synced, the

@@ -1,4 +1,4 @@
-"""The examples of the README and of the docstrings run, and the types that the package declares are those that it has."""
+"""The examples of the README and of the docstrings run; the package has the types it declares."""
 
 import doctest
 import pathlib
@@ -16,13 +16,21 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 def test_docstrings():
     names = {name: getattr(blocked_bloom, name) for name in blocked_bloom.__all__}
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
-    classes = [names["Filter"], names["BloomFilter"], names["ScalableBloomFilter"], names["StoredFilter"]]
+    classes = [
+        names["Filter"], names["BloomFilter"], names["ScalableBloomFilter"], names["StoredFilter"],
+    ]
     # Those whose names are not in the package have what the public ones are derived from.
     classes = [base for cls in classes for base in cls.__mro__[:-1]]
-    objects = [blocked_bloom, *names.values(), *(member for cls in classes for member in vars(cls).values())]
+    objects = [
+        blocked_bloom,
+        *names.values(),
+        *(member for cls in classes for member in vars(cls).values()),
+    ]
     examples = 0
     for thing in objects:
-        test = parser.get_doctest(getattr(thing, "__doc__", None) or "", dict(names), repr(thing), None, 0)
+        test = parser.get_doctest(
+            getattr(thing, "__doc__", None) or "", dict(names), repr(thing), None, 0
+        )
         examples += len(test.examples)
         runner.run(test)
     assert runner.failures == 0 and examples > 20

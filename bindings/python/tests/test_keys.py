@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from blocked_bloom import BloomFilter, Filter, ScalableBloomFilter, key_hash
 
 FOLDER = pathlib.Path(__file__).parent
-WORDS = ["apple", "banana", "", "ä" * 3, "日本語", "x" * 12, "x" * 13, "y" * 100, "a\0b", "😀", "cherry"]
+WORDS = [
+    "apple", "banana", "", "ä" * 3, "日本語", "x" * 12, "x" * 13, "y" * 100, "a\0b", "😀", "cherry",
+]
 NUMBERS = [0, 1, -1, 127, -128, 255, 2**31 - 1, -(2**31), 2**62, 12345]
 
 
@@ -36,12 +38,16 @@ def forms_of_words():
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         yield str(kind), pa.array(WORDS, kind)
         yield f"{kind} sliced", pa.array(["no", "neither", *WORDS, "no"], kind).slice(2, len(WORDS))
-        yield f"{kind} chunked", pa.chunked_array([pa.array(WORDS[:4], kind), pa.array([], kind), pa.array(WORDS[4:], kind)])
-        yield f"{kind} dictionary", pa.DictionaryArray.from_arrays(list(range(len(WORDS))), pa.array(WORDS, kind))
+        yield f"{kind} chunked", pa.chunked_array(
+            [pa.array(WORDS[:4], kind), pa.array([], kind), pa.array(WORDS[4:], kind)]
+        )
+        yield f"{kind} dictionary", pa.DictionaryArray.from_arrays(
+            list(range(len(WORDS))), pa.array(WORDS, kind)
+        )
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         yield str(kind), pa.array(raw, kind)
     yield "dictionary sliced", pa.array(WORDS + WORDS).dictionary_encode().slice(len(WORDS))
-    # 50 values of which few are used: looked up as they come.
+    # Few of 50 values are used: they are hashed row by row.
     yield "large dictionary", pa.DictionaryArray.from_arrays(
         pa.array([50 + i for i in range(len(WORDS))], pa.int8()), pa.array(["no"] * 50 + WORDS)
     )
@@ -64,7 +70,9 @@ def forms_of_numbers():
     yield "numpy big-endian", np.array(NUMBERS, dtype=">i8")
     yield "numpy strided", np.repeat(np.array(NUMBERS), 3)[::3]
     yield "numpy backwards", np.array(NUMBERS)[::-1]
-    yield "numpy field", np.array([(0, n) for n in NUMBERS], dtype=[("pad", "i1"), ("n", "i8")])["n"]
+    yield "numpy field", np.array([(0, n) for n in NUMBERS], dtype=[("pad", "i1"), ("n", "i8")])[
+        "n"
+    ]
     yield "memoryview", memoryview(np.array(NUMBERS))
     yield "pyarrow", pa.array(NUMBERS)
     yield "pyarrow sliced", pa.array([99, *NUMBERS]).slice(1)
@@ -79,7 +87,9 @@ def forms_of_numbers():
             yield f"numpy {order}{kind}", np.array(fits, order + kind)
         yield f"pyarrow {kind}", pa.array(np.array(fits, kind))
     yield "numpy bool", np.array([True, False, True])
-    yield "pyarrow bool", pa.array([False, False, True, True, False, True, True, False, True, True]).slice(1)
+    yield "pyarrow bool", pa.array(
+        [False, False, True, True, False, True, True, False, True, True]
+    ).slice(1)
     yield "list of bool", [True, False]
 
 
@@ -91,8 +101,12 @@ def as_python(value):
     return value if isinstance(value, (str, bytes)) else int(value)
 
 
-@pytest.mark.parametrize("make", [lambda: BloomFilter(1000, 1e-8), lambda: ScalableBloomFilter(1e-6, first_keys=10)])
-@pytest.mark.parametrize("name,form", FORMS, ids=[f"{name}-{i}" for i, (name, _) in enumerate(FORMS)])
+@pytest.mark.parametrize(
+    "make", [lambda: BloomFilter(1000, 1e-8), lambda: ScalableBloomFilter(1e-6, first_keys=10)]
+)
+@pytest.mark.parametrize(
+    "name,form", FORMS, ids=[f"{name}-{i}" for i, (name, _) in enumerate(FORMS)]
+)
 def test_every_form_is_the_same_key(name, form, make):
     keys = (lambda: form()) if callable(form) else (lambda: form)
     values = [as_python(value) for value in keys()]
@@ -103,7 +117,9 @@ def test_every_form_is_the_same_key(name, form, make):
     batch.update(keys())
     assert all(value in batch for value in values)
     assert np.asarray(batch.contains(values)).all()
-    assert not np.asarray(batch.contains(["no", "neither", 99, 98, b"\0"] if name != "range" else ["no"])).any()
+    assert not np.asarray(
+        batch.contains(["no", "neither", 99, 98, b"\0"] if name != "range" else ["no"])
+    ).any()
     fresh = list(map(bool, np.asarray(new.add_new(keys()))))
     first = [value.encode() if isinstance(value, str) else value for value in values]
     assert fresh == [value not in first[:i] for i, value in enumerate(first)]
@@ -111,7 +127,7 @@ def test_every_form_is_the_same_key(name, form, make):
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1, 0x0123_4567_89AB_CDEF])
 def test_strings_of_every_length_are_hashed_as_one_key_is(seed):
-    """Columns are hashed where they lie, by a formula of their own up to 128 bytes, and in groups by the lengths in them."""
+    """Columns are hashed where they lie: by a formula of their own up to 128 bytes, in groups."""
     text = "".join(chr(33 + i * 7 % 90) for i in range(400))
     of_one_length = [[text[i : i + length] for i in range(70)] for length in range(300)]
     mixed = [text[i : i + i % 150] for i in range(250)] * 2
@@ -128,7 +144,9 @@ def test_strings_of_every_length_are_hashed_as_one_key_is(seed):
 
 def test_views_in_any_order_and_of_many_buffers():
     words = [f"{i:020}" if i % 3 else f"{i:05}" for i in range(3000)]
-    chunks = [pa.array(words[start : start + 100], pa.string_view()) for start in range(0, 3000, 100)]
+    chunks = [
+        pa.array(words[start : start + 100], pa.string_view()) for start in range(0, 3000, 100)
+    ]
     order = np.random.default_rng(1).permutation(3000)
     filter = BloomFilter(3000, 1e-6)
     filter.update(words)
@@ -147,7 +165,10 @@ def test_golden_hashes():
     golden = json.loads((FOLDER / "golden_keys.json").read_text())
     assert len(golden) >= 20
     for case in golden:
-        parts = [bytes.fromhex(part["bytes"]) if "bytes" in part else part.get("str", part.get("int")) for part in case["key"]]
+        parts = [
+            bytes.fromhex(part["bytes"]) if "bytes" in part else part.get("str", part.get("int"))
+            for part in case["key"]
+        ]
         key = parts[0] if case["one"] else tuple(parts)
         assert f"{key_hash(key, seed=case['seed']):016x}" == case["hash"], case
 
@@ -157,7 +178,14 @@ def test_golden_filter():
     filter = BloomFilter(100, bits_per_key=10)
     for case in golden:
         if case["seed"] == 0:
-            parts = [bytes.fromhex(part["bytes"]) if "bytes" in part else part.get("str", part.get("int")) for part in case["key"]]
+            parts = [
+                (
+                    bytes.fromhex(part["bytes"])
+                    if "bytes" in part
+                    else part.get("str", part.get("int"))
+                )
+                for part in case["key"]
+            ]
             filter.add(parts[0] if case["one"] else tuple(parts))
     assert filter.to_bytes() == (FOLDER / "golden.bloom").read_bytes()
     assert BloomFilter.load(FOLDER / "golden.bloom") == filter
@@ -174,7 +202,10 @@ def test_rows_of_columns_are_tuples():
         (pl.Series(names), pl.Series(ids)),
         [pa.array(names).dictionary_encode(), pa.chunked_array([ids[:1500], ids[1500:]])],
         [pa.chunked_array([pa.array(names[:7]), pa.array(names[7:])]), pd.Series(ids)],
-        [pa.DictionaryArray.from_arrays(np.arange(2800, dtype="i4"), names), pa.array(ids, pa.int16())],
+        [
+            pa.DictionaryArray.from_arrays(np.arange(2800, dtype="i4"), names),
+            pa.array(ids, pa.int16()),
+        ],
     ]
     for columns in forms:
         by_columns = BloomFilter(2800, 1e-8)
@@ -200,19 +231,27 @@ def test_nulls():
         assert filter.contains(pa.array(["a", None, "zzz"])).to_pylist() == [True, None, False]
         assert filter.contains(["a", None, "zzz"]).tolist() == [True, False, False]
         assert filter.contains(pl.Series(["b", None])).to_list() == [True, None]
-        assert filter.add_new(pa.array(["q", None, "q", "r", None])).to_pylist() == [True, None, False, True, None]
+        assert filter.add_new(pa.array(["q", None, "q", "r", None])).to_pylist() == [
+            True, None, False, True, None,
+        ]
         assert filter.contains(pa.nulls(3)).to_pylist() == [None] * 3
         assert filter.contains(pl.Series([None, None])).to_list() == [None] * 2
         assert filter.contains(pd.Series([1, None], dtype="Int64")).tolist() == [False, False]
         # A NULL of the dictionary, and one of the indices, whose index may be any.
         values = pa.array(["a", None, "b"])
         indices = pa.array([0, 1, 2, None], pa.int8())
-        assert filter.contains(pa.DictionaryArray.from_arrays(indices, values)).to_pylist() == [True, None, True, None]
-        few = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), pa.array(["a", None] + ["no"] * 50))
+        assert filter.contains(pa.DictionaryArray.from_arrays(indices, values)).to_pylist() == [
+            True, None, True, None,
+        ]
+        few = pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, None], pa.int8()), pa.array(["a", None] + ["no"] * 50)
+        )
         assert filter.contains(few).to_pylist() == [True, None, None]
 
 
-@pytest.mark.parametrize("nulls_at", [[], [0], [63, 64, 65], list(range(0, 5000, 3)), list(range(5000))])
+@pytest.mark.parametrize(
+    "nulls_at", [[], [0], [63, 64, 65], list(range(0, 5000, 3)), list(range(5000))]
+)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_nulls_at_any_place(nulls_at, threads):
     n = 5000
@@ -220,9 +259,13 @@ def test_nulls_at_any_place(nulls_at, threads):
     mask[nulls_at] = True
     ids = np.arange(n)
     for kind in (pa.int64(), pa.string(), pa.string_view()):
-        column = pa.array([None if mask[i] else str(i) if kind != pa.int64() else i for i in range(n)], kind)
+        column = pa.array(
+            [None if mask[i] else str(i) if kind != pa.int64() else i for i in range(n)], kind
+        )
         # Chunks that do not begin at a multiple of 64.
-        column = pa.chunked_array([column.slice(0, 1000), column.slice(1000, 33), column.slice(1033)])
+        column = pa.chunked_array(
+            [column.slice(0, 1000), column.slice(1000, 33), column.slice(1033)]
+        )
         filter = BloomFilter(n, 1e-8)
         filter.update(column, threads=threads)
         assert len(filter) == n - mask.sum()
@@ -235,9 +278,15 @@ def test_nulls_at_any_place(nulls_at, threads):
 def test_kinds_of_answers():
     filter = BloomFilter(10)
     filter.update(["a", 1])
-    for keys in (["a", "b"], np.array(["a", "b"]), pd.Series(["a", "b"]), ("a", "b"), {"a": 1, "b": 2}):
+    for keys in (
+        ["a", "b"], np.array(["a", "b"]), pd.Series(["a", "b"]), ("a", "b"), {"a": 1, "b": 2},
+    ):
         answers = filter.contains(keys)
-        assert isinstance(answers, np.ndarray) and answers.dtype == bool and answers.tolist() == [True, False]
+        assert (
+            isinstance(answers, np.ndarray)
+            and answers.dtype == bool
+            and answers.tolist() == [True, False]
+        )
         answers[0] = False  # the caller's own
     assert isinstance(filter.contains(pa.array(["a"])), pa.BooleanArray)
     assert isinstance(filter.contains(pa.chunked_array([["a"]])), pa.BooleanArray)
@@ -247,15 +296,22 @@ def test_kinds_of_answers():
     assert table.filter(filter.contains(table["k"])).num_rows == 1
     frame = pl.DataFrame({"k": ["a", "b"]})
     assert frame.filter(filter.contains(frame["k"])).height == 1
-    assert frame.filter(pl.col("k").map_batches(filter.contains, return_dtype=pl.Boolean)).height == 1
+    assert (
+        frame.filter(pl.col("k").map_batches(filter.contains, return_dtype=pl.Boolean)).height == 1
+    )
     assert pd.DataFrame({"k": ["a", "b"]}).loc[lambda d: filter.contains(d.k)].shape == (1, 1)
-    for empty in ([], np.array([], int), pa.array([], pa.string()), pl.Series([], dtype=pl.String), iter(())):
+    for empty in (
+        [], np.array([], int), pa.array([], pa.string()), pl.Series([], dtype=pl.String), iter(()),
+    ):
         assert len(filter.contains(empty)) == 0
         assert len(filter.add_new(empty)) == 0
 
 
 KEY = st.one_of(st.text(), st.binary(), st.integers(-(2**63), 2**64 - 1))
-TEXTS = st.lists(st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=40)), max_size=200)
+TEXTS = st.lists(
+    st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=40)),
+    max_size=200,
+)
 NUMBERS_OF = st.integers(-(2**63), 2**63 - 1)
 
 
@@ -278,7 +334,9 @@ def forms(draw_texts, draw_numbers):
     yield draw_numbers[::-2], np.array(draw_numbers, "i8")[::-2]
     yield draw_numbers, pa.array(draw_numbers, pa.int64())
     yield draw_numbers, pl.Series(draw_numbers, dtype=pl.Int64)
-    yield [number % 2**16 for number in draw_numbers], np.array([number % 2**16 for number in draw_numbers], "u2")
+    yield [number % 2**16 for number in draw_numbers], np.array(
+        [number % 2**16 for number in draw_numbers], "u2"
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -293,7 +351,11 @@ def test_all_forms_make_one_filter(texts, numbers, seed):
         assert by_batch == one_by_one
         answers = one_by_one.contains(batch)
         expected = [None if value is None else True for value in values]
-        found = answers.tolist() if isinstance(answers, np.ndarray) else list(answers.to_pylist() if hasattr(answers, "to_pylist") else answers.to_list())
+        found = (
+            answers.tolist()
+            if isinstance(answers, np.ndarray)
+            else list(answers.to_pylist() if hasattr(answers, "to_pylist") else answers.to_list())
+        )
         assert [bool(x) for x in found] == [bool(x) for x in expected]
 
 
@@ -331,10 +393,16 @@ def test_add_new_of_long_batches():
     keys = np.random.default_rng(1).integers(0, 50_000, 200_000)
     first = np.zeros(len(keys), bool)
     first[np.unique(keys, return_index=True)[1]] = True
-    for make in (lambda: BloomFilter(50_000, 1e-8), lambda: ScalableBloomFilter(1e-7, first_keys=1000)):
-        for form in (lambda part: part, lambda part: pa.array(part.astype(str)), lambda part: part.tolist()):
+    for make in (
+        lambda: BloomFilter(50_000, 1e-8), lambda: ScalableBloomFilter(1e-7, first_keys=1000),
+    ):
+        for form in (
+            lambda part: part, lambda part: pa.array(part.astype(str)), lambda part: part.tolist(),
+        ):
             seen = make()
-            new = np.concatenate([np.asarray(seen.add_new(form(part))) for part in np.array_split(keys, 7)])
+            new = np.concatenate(
+                [np.asarray(seen.add_new(form(part))) for part in np.array_split(keys, 7)]
+            )
             assert (new == first).all()
 
 
@@ -344,9 +412,12 @@ def test_long_keys():
     one_by_one = BloomFilter(100, 1e-8)
     for text in texts:
         one_by_one.add(text)
-    for form in (texts, pa.array(texts), pa.array(texts, pa.large_string()), pa.array(texts, pa.string_view()), pl.Series(texts),
-                 np.array(texts), np.array([t.encode() for t in texts]), pa.array(texts).dictionary_encode(),
-                 pa.DictionaryArray.from_arrays(pa.array(range(40), pa.int8()), texts + ["no"] * 80)):
+    for form in (
+        texts, pa.array(texts), pa.array(texts, pa.large_string()),
+        pa.array(texts, pa.string_view()), pl.Series(texts), np.array(texts),
+        np.array([t.encode() for t in texts]), pa.array(texts).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array(range(40), pa.int8()), texts + ["no"] * 80),
+    ):
         batch = BloomFilter(100, 1e-8)
         batch.update(form)
         assert batch == one_by_one
@@ -372,8 +443,11 @@ class Text(str):
 
 @pytest.mark.parametrize("make", [lambda: BloomFilter(1000), lambda: ScalableBloomFilter(0.001)])
 def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
-    """The functions of C of the public classes, those of PyO3 that they leave some keys to, and batches."""
-    keys = ["apple", "ä", "", Text("b"), b"c", 7, -1, 2**63 - 1, -(2**63), 2**64 - 2, True, ("a", 1), np.int64(9), np.str_("d")]
+    """The C functions of the public classes, those of PyO3 for other keys, and batches."""
+    keys = [
+        "apple", "ä", "", Text("b"), b"c", 7, -1, 2**63 - 1, -(2**63), 2**64 - 2, True, ("a", 1),
+        np.int64(9), np.str_("d"),
+    ]
     fast, slow, batch = make(), make(), make()
     for key in keys:
         assert key not in fast and not Filter.__contains__(slow, key)
@@ -382,8 +456,15 @@ def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
         Filter.add(slow, key)
         batch.update([key, key])
     assert fast.to_bytes() == slow.to_bytes() == batch.to_bytes()
-    assert isinstance(fast, Filter) and type(fast).__module__ == "blocked_bloom" and type(fast).__qualname__ in repr(fast)
-    for wrong, error in ((1.5, TypeError), (None, TypeError), (2**64, OverflowError), ("\ud800", UnicodeEncodeError), (["a"], TypeError)):
+    assert (
+        isinstance(fast, Filter)
+        and type(fast).__module__ == "blocked_bloom"
+        and type(fast).__qualname__ in repr(fast)
+    )
+    for wrong, error in (
+        (1.5, TypeError), (None, TypeError), (2**64, OverflowError), ("\ud800", UnicodeEncodeError),
+        (["a"], TypeError),
+    ):
         for call in (lambda: wrong in fast, lambda: fast.add(wrong)):
             with pytest.raises(error):
                 call()
@@ -400,7 +481,7 @@ def test_one_key_at_a_time_is_the_same_in_all_ways(make, tmp_path):
 
 
 def test_lists_of_one_type_and_of_several_are_the_same():
-    """The first are hashed where they are, the others with counted references; 1,024 items at a time."""
+    """The first are hashed in place, the others with counted references, 1,024 items at a time."""
     words = [f"word {i}" * (i % 4) for i in range(3000)]
     for same in (words, [word.encode() for word in words], list(range(-1500, 1500))):
         for odd in (None, ("a", 1), Text("b"), 2**64 - 1, "c", 3):
@@ -409,7 +490,9 @@ def test_lists_of_one_type_and_of_several_are_the_same():
                 one, other = BloomFilter(5000), BloomFilter(5000)
                 one.update(mixed)
                 other.update(key for key in mixed)
-                assert one == other and one.contains(mixed).tolist() == [key is not None for key in mixed]
+                assert one == other and one.contains(mixed).tolist() == [
+                    key is not None for key in mixed
+                ]
                 assert one.contains(same).all() and len(one) == len(mixed) - (odd is None)
     with pytest.raises(UnicodeEncodeError):
         BloomFilter(10).update(words + ["\ud800"])

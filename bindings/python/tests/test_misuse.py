@@ -27,7 +27,9 @@ REFUSED = {
     "bytearray": (bytearray(b"ab"), "one key where many"),
     "list of bytearrays": ([bytearray(b"ab"), bytearray(b"cd")], r"key 0: .*give bytes\(key\)"),
     "list of memoryviews": ([memoryview(b"ab")], r"key 0: .*give bytes\(key\)"),
-    "a bytearray among columns": ([np.array([1, 2]), bytearray(b"ab")], "item 1 of the list is no column"),
+    "a bytearray among columns": (
+        [np.array([1, 2]), bytearray(b"ab")], "item 1 of the list is no column",
+    ),
     "a number": (7, "not iterable"),
     "numpy floats": (np.array([1.5]), "cast them"),
     "numpy half floats": (np.array([1.5], "f2"), "cast them"),
@@ -91,7 +93,9 @@ def test_refused_keys(filter):
 
 
 def test_refused_sizes():
-    for arguments in ({"fpr": 0.0}, {"fpr": 1.5}, {"fpr": float("nan")}, {"bits_per_key": -1.0}, {"fpr": 1e-30}):
+    for arguments in (
+        {"fpr": 0.0}, {"fpr": 1.5}, {"fpr": float("nan")}, {"bits_per_key": -1.0}, {"fpr": 1e-30},
+    ):
         with pytest.raises(ValueError):
             BloomFilter(100, **arguments)
     with pytest.raises(TypeError, match="not both"):
@@ -153,7 +157,9 @@ def test_subclasses_that_lie(filter):
     assert key_hash(Number(5)) == key_hash(5)
     assert key_hash(Pair(("a", 1))) == key_hash(("a", 1))
     assert key_hash(Index()) == key_hash(7)
-    assert filter.contains(Keys(["a", Text("a"), Raw(b"a"), "b"])).tolist() == [True, True, True, False]
+    assert filter.contains(Keys(["a", Text("a"), Raw(b"a"), "b"])).tolist() == [
+        True, True, True, False,
+    ]
     assert filter.contains(np.arange(3).view(Array)).tolist() == [False, True, False]
 
 
@@ -198,7 +204,10 @@ def test_errors_of_who_is_called(filter):
         def __arrow_c_array__(self, requested_schema=None):
             return self.value
 
-    for value, error in (((1, 2), TypeError), (None, TypeError), ((), IndexError), (pa.array(["a"]).__arrow_c_array__()[::-1], ValueError)):
+    for value, error in (
+        ((1, 2), TypeError), (None, TypeError), ((), IndexError),
+        (pa.array(["a"]).__arrow_c_array__()[::-1], ValueError),
+    ):
         lies = Lies()
         lies.value = value
         with pytest.raises(error):
@@ -225,7 +234,10 @@ def test_errors_of_who_is_called(filter):
 
 
 def array(kind, length, buffers, offset=0, null_count=0, **more):
-    return pa.Array.from_buffers(kind, length, [None if b is None else pa.py_buffer(b) for b in buffers], null_count, offset, **more)
+    return pa.Array.from_buffers(
+        kind, length, [None if b is None else pa.py_buffer(b) for b in buffers], null_count, offset,
+        **more,
+    )
 
 
 def again(keys):
@@ -242,16 +254,47 @@ def test_arrow_that_lies(filter):
 
     text = b"applefig"
     bad = [
-        (array(pa.string(), 3, [None, i32(0, 5, 3, 8), text]), "key 1: its bytes end at offset 3, expected 5 to 8"),
-        (array(pa.string(), 3, [None, i32(0, 5, 99, 8), text]), "key 1: its bytes end at offset 99, expected 5 to 8"),
-        (producer(b"u", 2, 0, 0, [None, i32(-5, 5, 8).tobytes(), text]), "key 0: its bytes end at offset 5, expected -5 to 8"),
-        (producer(b"u", 2, 0, 0, [None, i32(0, 5, -1).tobytes(), text]), "key 1: its bytes end at offset -1"),
-        (producer(b"u", 2, 0, 0, [None, i32(9, 9, 8).tobytes(), text]), "key 0: its bytes end at offset 9, expected 9 to 8"),
-        (producer(b"U", 2, 0, 0, [None, i64(0, 9, 8).tobytes(), text]), "key 0: its bytes end at offset 9, expected 0 to 8"),
+        (
+            array(pa.string(), 3, [None, i32(0, 5, 3, 8), text]),
+            "key 1: its bytes end at offset 3, expected 5 to 8",
+        ),
+        (
+            array(pa.string(), 3, [None, i32(0, 5, 99, 8), text]),
+            "key 1: its bytes end at offset 99, expected 5 to 8",
+        ),
+        (
+            producer(b"u", 2, 0, 0, [None, i32(-5, 5, 8).tobytes(), text]),
+            "key 0: its bytes end at offset 5, expected -5 to 8",
+        ),
+        (
+            producer(b"u", 2, 0, 0, [None, i32(0, 5, -1).tobytes(), text]),
+            "key 1: its bytes end at offset -1",
+        ),
+        (
+            producer(b"u", 2, 0, 0, [None, i32(9, 9, 8).tobytes(), text]),
+            "key 0: its bytes end at offset 9, expected 9 to 8",
+        ),
+        (
+            producer(b"U", 2, 0, 0, [None, i64(0, 9, 8).tobytes(), text]),
+            "key 0: its bytes end at offset 9, expected 0 to 8",
+        ),
         (producer(b"Z", 2, 0, 0, [None, i64(0, 2**62, 8).tobytes(), text]), "key 0"),
-                (pa.DictionaryArray.from_arrays(pa.array([0, 2]), pa.array(["a", "b"]), safe=False), "key 1: index 2 of a dictionary of 2"),
-        (pa.DictionaryArray.from_arrays(pa.array([0, -1], pa.int8()), pa.array(["a", "b"]), safe=False), "key 1: index -1 of a dictionary of 2"),
-        (pa.DictionaryArray.from_arrays(pa.array([0, 70], pa.int8()), pa.array(["a"] * 60), safe=False), "key 1: index 70 of a dictionary of 60"),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, 2]), pa.array(["a", "b"]), safe=False),
+            "key 1: index 2 of a dictionary of 2",
+        ),
+        (
+            pa.DictionaryArray.from_arrays(
+                pa.array([0, -1], pa.int8()), pa.array(["a", "b"]), safe=False
+            ),
+            "key 1: index -1 of a dictionary of 2",
+        ),
+        (
+            pa.DictionaryArray.from_arrays(
+                pa.array([0, 70], pa.int8()), pa.array(["a"] * 60), safe=False
+            ),
+            "key 1: index 70 of a dictionary of 60",
+        ),
     ]
     for keys, text in bad:
         for threads in (1, 2):
@@ -263,7 +306,9 @@ def test_arrow_that_lies(filter):
     for kind, width in ((pa.string(), "i4"), (pa.large_string(), "i8")):
         offsets = np.arange(131, dtype=width)
         offsets[64] = 2000
-        with pytest.raises(ValueError, match="key 63: its bytes end at offset 2000, expected 63 to 130"):
+        with pytest.raises(
+            ValueError, match="key 63: its bytes end at offset 2000, expected 63 to 130"
+        ):
             filter.contains(array(kind, 130, [None, offsets, b"x" * 130]))
     # The index counts from the start of a column of several chunks.
     chunks = pa.chunked_array([pa.array(["a"] * 3000), bad[0][0]])
@@ -272,14 +317,25 @@ def test_arrow_that_lies(filter):
             filter.contains(chunks, threads=threads)
     # In a NULL, an index and a view may be anything.
     indices = array(pa.int8(), 2, [b"\x01", np.array([0, 99], "i1")], null_count=1)
-    assert filter.contains(pa.DictionaryArray.from_arrays(indices, pa.array(["a"]), safe=False)).to_pylist() == [True, None]
+    assert filter.contains(
+        pa.DictionaryArray.from_arrays(indices, pa.array(["a"]), safe=False)
+    ).to_pylist() == [True, None]
 
 
 def view(length, prefix=b"user", buffer=0, offset=0):
-    return np.frombuffer(np.array([length], "i4").tobytes() + prefix + np.array([buffer, offset], "i4").tobytes(), "u1")
+    return np.frombuffer(
+        np.array([length], "i4").tobytes() + prefix + np.array([buffer, offset], "i4").tobytes(),
+        "u1",
+    )
 
 
-@pytest.mark.parametrize("bad", [view(13, offset=8), view(13, buffer=1), view(13, buffer=-1), view(13, offset=-1), view(2**31 - 1), view(-1), view(21, offset=2**31 - 1)])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        view(13, offset=8), view(13, buffer=1), view(13, buffer=-1), view(13, offset=-1),
+        view(2**31 - 1), view(-1), view(21, offset=2**31 - 1),
+    ],
+)
 def test_views_that_lie(filter, bad):
     text = b"user-0123456789abcdef"[:20]
     good = view(13)
@@ -287,20 +343,28 @@ def test_views_that_lie(filter, bad):
     for threads in (1, 2):
         with pytest.raises(ValueError, match="key 2: a view of"):
             filter.contains(column, threads=threads)
-    null = array(pa.string_view(), 3, [b"\x03", np.concatenate([good, good, bad]), text], null_count=1)
+    null = array(
+        pa.string_view(), 3, [b"\x03", np.concatenate([good, good, bad]), text], null_count=1
+    )
     assert filter.contains(null).to_pylist() == [False, False, None]
 
 
 class Schema(ctypes.Structure):
-    _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_char_p), ("flags", ctypes.c_int64),
-                ("n_children", ctypes.c_int64), ("children", ctypes.c_void_p), ("dictionary", ctypes.c_void_p), ("release", ctypes.c_void_p),
-                ("private_data", ctypes.c_void_p)]
+    _fields_ = [
+        ("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_char_p),
+        ("flags", ctypes.c_int64), ("n_children", ctypes.c_int64), ("children", ctypes.c_void_p),
+        ("dictionary", ctypes.c_void_p), ("release", ctypes.c_void_p),
+        ("private_data", ctypes.c_void_p),
+    ]
 
 
 class CArray(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64), ("n_buffers", ctypes.c_int64),
-                ("n_children", ctypes.c_int64), ("buffers", ctypes.c_void_p), ("children", ctypes.c_void_p), ("dictionary", ctypes.c_void_p),
-                ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+    _fields_ = [
+        ("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
+        ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64), ("buffers", ctypes.c_void_p),
+        ("children", ctypes.c_void_p), ("dictionary", ctypes.c_void_p),
+        ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p),
+    ]
 
 
 RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -309,7 +373,7 @@ released = []
 
 @RELEASE
 def release(pointer):
-    # `release` is at the same place of both structures but for two words; what it was called for is what counts.
+    # `release` is two words further on in one of the structures; the calls are what counts.
     released.append(pointer)
 
 
@@ -320,39 +384,52 @@ NEW.restype, NEW.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
 def producer(format, length, null_count, offset, buffers):
     """A producer of an array with any numbers."""
     kept = [None if b is None else ctypes.create_string_buffer(b, len(b)) for b in buffers]
-    pointers = (ctypes.c_void_p * max(len(kept), 1))(*[None if b is None else ctypes.addressof(b) for b in kept])
+    pointers = (ctypes.c_void_p * max(len(kept), 1))(
+        *[None if b is None else ctypes.addressof(b) for b in kept]
+    )
     call = ctypes.cast(release, ctypes.c_void_p).value
     schema = Schema(format=format, release=call)
-    carray = CArray(length=length, null_count=null_count, offset=offset, n_buffers=len(buffers), buffers=ctypes.addressof(pointers), release=call)
+    carray = CArray(
+        length=length, null_count=null_count, offset=offset, n_buffers=len(buffers),
+        buffers=ctypes.addressof(pointers), release=call,
+    )
 
     class Producer:
         keep = (kept, pointers, schema, carray)
         arguments = (format, length, null_count, offset, buffers)
 
         def __arrow_c_array__(self, requested_schema=None):
-            return NEW(ctypes.addressof(schema), b"arrow_schema", None), NEW(ctypes.addressof(carray), b"arrow_array", None)
+            return NEW(ctypes.addressof(schema), b"arrow_schema", None), NEW(
+                ctypes.addressof(carray), b"arrow_array", None
+            )
 
     return Producer()
 
 
-@pytest.mark.parametrize("format,length,null_count,offset,buffers,text", [
-    (b"l", -1, 0, 0, [None, b"12345678"], "negative"),
-    (b"l", 1, 0, -1, [None, b"12345678"], "negative"),
-    (b"l", 2**62, 0, 2**62, [None, b"12345678"], "too large"),
-    (b"l", 2**61, 0, 0, [None, b"12345678"], "too large"),
-    (b"l", 1, 0, 0, [None, None], "buffer 1 is null"),
-    (b"l", 1, 0, 0, [None], "buffer 1 of 1 is missing"),
-    (b"l", 1, 1, 0, [None, b"12345678"], "1 are NULL, and nothing says which"),
-    (b"u", 1, 0, 0, [None, b"\0\0\0\0\x02\0\0\0"], "buffer 2 of 2 is missing"),
-    (b"u", 1, 0, 0, [None, b"\0\0\0\0\x02\0\0\0", None], "its bytes end at offset 2"),
-    (b"vu", 1, 0, 0, [None, b"\x02\0\0\0ab" + bytes(10)], "lengths of their buffers"),
-    (b"vu", 1, 0, 0, [None, b"\x0d\0\0\0abcd" + bytes(8), b"abc", None], "lengths of their buffers"),
-    (b"w:-3", 1, 0, 0, [None, b"abc"], "no width"),
-    (b"w:9223372036854775807", 2, 0, 0, [None, b"abc"], "too large"),
-    (None, 1, 0, 0, [None, b"abc"], "without a format"),
-    (b"\xff", 1, 0, 0, [None, b"abc"], "not UTF-8"),
-    (b"", 1, 0, 0, [None, b"abc"], "no strings, bytes or integers"),
-])
+@pytest.mark.parametrize(
+    "format,length,null_count,offset,buffers,text",
+    [
+        (b"l", -1, 0, 0, [None, b"12345678"], "negative"),
+        (b"l", 1, 0, -1, [None, b"12345678"], "negative"),
+        (b"l", 2**62, 0, 2**62, [None, b"12345678"], "too large"),
+        (b"l", 2**61, 0, 0, [None, b"12345678"], "too large"),
+        (b"l", 1, 0, 0, [None, None], "buffer 1 is null"),
+        (b"l", 1, 0, 0, [None], "buffer 1 of 1 is missing"),
+        (b"l", 1, 1, 0, [None, b"12345678"], "1 rows are NULL, and no bitmap says which"),
+        (b"u", 1, 0, 0, [None, b"\0\0\0\0\x02\0\0\0"], "buffer 2 of 2 is missing"),
+        (b"u", 1, 0, 0, [None, b"\0\0\0\0\x02\0\0\0", None], "its bytes end at offset 2"),
+        (b"vu", 1, 0, 0, [None, b"\x02\0\0\0ab" + bytes(10)], "lengths of their buffers"),
+        (
+            b"vu", 1, 0, 0, [None, b"\x0d\0\0\0abcd" + bytes(8), b"abc", None],
+            "lengths of their buffers",
+        ),
+        (b"w:-3", 1, 0, 0, [None, b"abc"], "no width"),
+        (b"w:9223372036854775807", 2, 0, 0, [None, b"abc"], "too large"),
+        (None, 1, 0, 0, [None, b"abc"], "without a format"),
+        (b"\xff", 1, 0, 0, [None, b"abc"], "not UTF-8"),
+        (b"", 1, 0, 0, [None, b"abc"], "no strings, bytes or integers"),
+    ],
+)
 def test_producers_that_lie(filter, format, length, null_count, offset, buffers, text):
     released.clear()
     with pytest.raises((ValueError, TypeError), match=text):
@@ -382,8 +459,12 @@ def test_dictionaries_that_lie(filter):
 
 def test_a_producer_that_is_right(filter):
     released.clear()
-    assert filter.contains(producer(b"l", 2, -1, 1, [None, np.array([9, 1, 2]).tobytes()])).tolist() == [True, False]
-    assert filter.contains(producer(b"u", 2, -1, 0, [b"\x01", np.array([0, 1, 1], "i4").tobytes(), b"a"])).tolist() == [True, False]
+    assert filter.contains(
+        producer(b"l", 2, -1, 1, [None, np.array([9, 1, 2]).tobytes()])
+    ).tolist() == [True, False]
+    assert filter.contains(
+        producer(b"u", 2, -1, 0, [b"\x01", np.array([0, 1, 1], "i4").tobytes(), b"a"])
+    ).tolist() == [True, False]
     assert filter.contains(producer(b"w:0", 2, 0, 0, [None, None])).tolist() == [False, False]
     assert len(released) == 6
 

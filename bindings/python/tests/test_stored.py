@@ -19,11 +19,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import blocked_bloom
-from blocked_bloom import BloomFilter, FormatError, ScalableBloomFilter, StoredFilter, parquet_row_groups
+from blocked_bloom import (
+    BloomFilter, FormatError, ScalableBloomFilter, StoredFilter, parquet_row_groups,
+)
 
 FORMATS = pathlib.Path(__file__).parents[3] / "crates/formats/tests/fixtures"
 # Files that may not be in the repository.
-FIXTURES = pathlib.Path(os.environ.get("BLOCKED_BLOOM_FIXTURES", pathlib.Path(__file__).parents[4] / "shared/fixtures"))
+FIXTURES = pathlib.Path(
+    os.environ.get("BLOCKED_BLOOM_FIXTURES", pathlib.Path(__file__).parents[4] / "shared/fixtures")
+)
 MAKE = {
     "known": lambda: BloomFilter(1000, 0.001, seed=7),
     "growing": lambda: ScalableBloomFilter(0.001, first_keys=100, seed=7),
@@ -41,21 +45,31 @@ def test_all_ways_to_keep_a_filter(name, tmp_path):
     assert path.read_bytes() == filter.to_bytes()
     ways = [
         filter.copy(), copy.copy(filter), copy.deepcopy(filter), pickle.loads(pickle.dumps(filter)),
-        cls.from_bytes(filter.to_bytes()), cls.load(path), cls.load(str(path)), cls.mmap(path), blocked_bloom.open(path),
+        cls.from_bytes(filter.to_bytes()), cls.load(path), cls.load(str(path)), cls.mmap(path),
+        blocked_bloom.open(path),
     ]
     for again in ways:
         assert type(again) is cls and again == filter and filter == again and not again != filter
-        assert (len(again), again.fpr, again.memory, again.seed) == (len(filter), filter.fpr, filter.memory, filter.seed)
+        assert (len(again), again.fpr, again.memory, again.seed) == (
+            len(filter), filter.fpr, filter.memory, filter.seed,
+        )
         assert again.contains(np.arange(1000)).all() == (len(filter) > 0)
         assert again.to_bytes() == filter.to_bytes()
         if again.read_only:
-            for change in (lambda: again.add(1), lambda: again.update([1]), lambda: again.add_new(np.arange(3)),
-                           lambda: again.update(np.arange(3), threads=2), lambda: again.__ior__(filter)):
+            for change in (
+                lambda: again.add(1), lambda: again.update([1]),
+                lambda: again.add_new(np.arange(3)), lambda: again.update(np.arange(3), threads=2),
+                lambda: again.__ior__(filter),
+            ):
                 with pytest.raises(TypeError, match="read only"):
                     change()
             again = again.copy()
-        for n, add in enumerate((lambda k: again.add(k), lambda k: again.update([k]), lambda k: again.add_new([k]),
-                                 lambda k: again.update(np.array([k]), threads=2))):
+        for n, add in enumerate(
+            (
+                lambda k: again.add(k), lambda k: again.update([k]), lambda k: again.add_new([k]),
+                lambda k: again.update(np.array([k]), threads=2),
+            )
+        ):
             again = cls.from_bytes(filter.to_bytes())
             add(5000 + n)
             assert 5000 + n in again and again != filter and (len(filter) == 0 or 999 in again)
@@ -119,14 +133,20 @@ def test_files_that_are_none(tmp_path):
             with pytest.raises(FormatError, match="text"):
                 open(tmp_path / "text")
         with pytest.raises(OSError):
-            cls(100).save(tmp_path / "no" / "folder") if cls is BloomFilter else cls().save(tmp_path)
+            (
+                cls(100).save(tmp_path / "no" / "folder")
+                if cls is BloomFilter
+                else cls().save(tmp_path)
+            )
     filter = BloomFilter(10_000)
     path = tmp_path / "f"
     filter.save(path)
     damaged = bytearray(path.read_bytes())
     damaged[5000] ^= 1
     path.write_bytes(damaged)
-    for open in (BloomFilter.load, lambda path: BloomFilter.mmap(path, verify=True), blocked_bloom.open):
+    for open in (
+        BloomFilter.load, lambda path: BloomFilter.mmap(path, verify=True), blocked_bloom.open,
+    ):
         with pytest.raises(FormatError, match="checksum"):
             open(path)
     BloomFilter.mmap(path)
@@ -145,7 +165,10 @@ CHILD = textwrap.dedent("""
 
 
 def child(code):
-    return subprocess.run([sys.executable, "-c", CHILD + textwrap.dedent(code)], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", CHILD + textwrap.dedent(code)], capture_output=True, text=True,
+        check=True,
+    ).stdout
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -156,10 +179,18 @@ def test_memory_of_large_files(tmp_path):
     child(f"BloomFilter({size // 10 * 8}, bits_per_key=10).save({str(path)!r})")
     size = path.stat().st_size
     for verify in (False, True):
-        grown = int(child(f"f = BloomFilter.mmap({str(path)!r}, verify={verify}); len(f); print(peak() - before)"))
+        grown = int(
+            child(
+                f"f = BloomFilter.mmap({str(path)!r}, verify={verify}); len(f); print(peak() - before)"
+            )
+        )
         print(f"mmap of {size >> 20} MiB, verify={verify}: {grown >> 20} MiB more")
         assert grown <= 20 << 20
-    grown = int(child(f"f = BloomFilter.load({str(path)!r}); f.contains(range(1000)); print(peak() - before)"))
+    grown = int(
+        child(
+            f"f = BloomFilter.load({str(path)!r}); f.contains(range(1000)); print(peak() - before)"
+        )
+    )
     print(f"load of {size >> 20} MiB: {grown >> 20} MiB more")
     assert size * 0.99 <= grown <= size + (20 << 20)
 
@@ -182,7 +213,9 @@ def test_kill_during_save(tmp_path):
     seen = set()
     for delay in delays:
         old.save(path)
-        process = subprocess.Popen([sys.executable, "-c", CHILD + textwrap.dedent(code)], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", CHILD + textwrap.dedent(code)], stdout=subprocess.PIPE
+        )
         process.stdout.readline()
         time.sleep(delay)
         process.kill()
@@ -198,7 +231,9 @@ def csv_rows(path):
         return [tuple(row.values()) for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("name", ["bloom_b10_n5000_str", "bloom_b10_n5000_partitioned", "bloom_b16_n3000_str"])
+@pytest.mark.parametrize(
+    "name", ["bloom_b10_n5000_str", "bloom_b10_n5000_partitioned", "bloom_b16_n3000_str"]
+)
 def test_sst_files(name):
     filter = blocked_bloom.open(FORMATS / f"rocksdb/{name}.sst")
     assert isinstance(filter, StoredFilter) and filter.format_name == "rocksdb-sst"
@@ -227,16 +262,25 @@ def test_guava_and_cassandra():
 def test_spark(name):
     rows = csv_rows(FORMATS / f"spark/{name}.csv")
     path = FORMATS / f"spark/{name}.bin"
-    for kind, filter, key in (("bin", blocked_bloom.open(path), bytes.fromhex), ("long", blocked_bloom.open(path, integers=True), int)):
+    for kind, filter, key in (
+        ("bin", blocked_bloom.open(path), bytes.fromhex),
+        ("long", blocked_bloom.open(path, integers=True), int),
+    ):
         keys, expected = zip(*((key(row[1]), row[3] == "1") for row in rows if row[0] == kind))
-        assert filter.format_name == "spark" and len(keys) >= 1000 and 0 < sum(expected) < len(expected)
+        assert (
+            filter.format_name == "spark"
+            and len(keys) >= 1000
+            and 0 < sum(expected) < len(expected)
+        )
         assert filter.contains(keys).tolist() == list(expected)
         assert all((key in filter) == found for key, found in zip(keys[::50], expected[::50]))
     with pytest.raises(TypeError, match="str or bytes"):
         blocked_bloom.open(path).contains([7])
 
 
-@pytest.mark.parametrize("name", ["bf_default_cap100_e0.01_n100", "bf_default_cap100_e0.01_n2000_scaled"])
+@pytest.mark.parametrize(
+    "name", ["bf_default_cap100_e0.01_n100", "bf_default_cap100_e0.01_n2000_scaled"]
+)
 def test_redisbloom(name):
     path = FIXTURES / f"redisbloom/{name}.scandump"
     if not path.exists() and not os.environ.get("BLOCKED_BLOOM_REQUIRE_FIXTURES"):
@@ -270,11 +314,22 @@ def test_doubts_are_warnings(tmp_path):
 
 def test_parquet(tmp_path):
     ids = np.random.default_rng(1).permutation(100_000)
-    table = pa.table({"id": ids, "name": [f"name {i}" for i in ids], "small": pa.array(ids, pa.int32()), "x": ids / 4})
+    table = pa.table(
+        {
+            "id": ids, "name": [f"name {i}" for i in ids], "small": pa.array(ids, pa.int32()),
+            "x": ids / 4,
+        }
+    )
     path = tmp_path / "t.parquet"
-    pq.write_table(table, path, row_group_size=10_000, bloom_filter_options={c: {"ndv": 10_000, "fpp": 0.01} for c in table.column_names})
+    pq.write_table(
+        table, path, row_group_size=10_000,
+        bloom_filter_options={c: {"ndv": 10_000, "fpp": 0.01} for c in table.column_names},
+    )
     at = int(np.flatnonzero(ids == 777)[0]) // 10_000
-    for column, value in (("id", 777), ("name", "name 777"), ("name", b"name 777"), ("small", 777), ("x", 777 / 4), ("id", np.int64(777))):
+    for column, value in (
+        ("id", 777), ("name", "name 777"), ("name", b"name 777"), ("small", 777), ("x", 777 / 4),
+        ("id", np.int64(777)),
+    ):
         groups = parquet_row_groups(path, column, [value])
         assert at in groups and len(groups) <= 3, (column, groups)
         filter = blocked_bloom.open(path, column=column)
@@ -282,8 +337,11 @@ def test_parquet(tmp_path):
     assert len(parquet_row_groups(path, "id", np.arange(10**9, 10**9 + 3))) <= 3
     assert set(parquet_row_groups(path, "id", pa.array([777, 778]))) >= {at}
     assert len(parquet_row_groups(path, "id", ids[::50])) == 10
-    for column, value, error in (("id", "text", ValueError), ("id", 1.5, ValueError), ("small", 2**40, ValueError), ("none", 1, FormatError),
-                                 ("name", 7, TypeError), ("id", None, TypeError), ("id", 2**70, OverflowError)):
+    for column, value, error in (
+        ("id", "text", ValueError), ("id", 1.5, ValueError), ("small", 2**40, ValueError),
+        ("none", 1, FormatError), ("name", 7, TypeError), ("id", None, TypeError),
+        ("id", 2**70, OverflowError),
+    ):
         with pytest.raises(error):
             parquet_row_groups(path, column, [value])
     with pytest.raises(ValueError):
@@ -291,15 +349,25 @@ def test_parquet(tmp_path):
 
 
 def test_dates_and_times_of_parquet(tmp_path):
-    """A date is looked up by its days; a time, whose unit only the file knows, is refused with what to give."""
+    """A date is looked up by its days; a time, whose unit the file alone has, is refused."""
     day, noon = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12)
     table = pa.table({"day": [day], "time": pa.array([noon], pa.timestamp("us")), "id": [7]})
     path = tmp_path / "t.parquet"
-    pq.write_table(table, path, bloom_filter_options={c: {"ndv": 100, "fpp": 0.0001} for c in table.column_names})
+    pq.write_table(
+        table, path,
+        bloom_filter_options={c: {"ndv": 100, "fpp": 0.0001} for c in table.column_names},
+    )
     assert parquet_row_groups(path, "day", [day]) == [0]
-    assert parquet_row_groups(path, "day", [day + datetime.timedelta(1), datetime.date(1969, 12, 31)]) == []
-    assert parquet_row_groups(path, "time", [int(noon.replace(tzinfo=datetime.timezone.utc).timestamp()) * 10**6]) == [0]
-    for column, value in (("time", noon), ("time", np.datetime64("2020-02-29")), ("day", noon), ("id", day)):
+    assert (
+        parquet_row_groups(path, "day", [day + datetime.timedelta(1), datetime.date(1969, 12, 31)])
+        == []
+    )
+    assert parquet_row_groups(
+        path, "time", [int(noon.replace(tzinfo=datetime.timezone.utc).timestamp()) * 10**6]
+    ) == [0]
+    for column, value in (
+        ("time", noon), ("time", np.datetime64("2020-02-29")), ("day", noon), ("id", day),
+    ):
         with pytest.raises(TypeError, match="key 0: .*days since 1970.*microseconds"):
             parquet_row_groups(path, column, [value])
     with pytest.raises(TypeError, match="key 1: None is no value"):
@@ -352,7 +420,9 @@ def test_intersections_of_full_filters_count_keys():
     assert len(both) == 10_000 and both.fpr > 0.9
 
 
-@pytest.mark.parametrize("make", [lambda: BloomFilter(40_000), lambda: ScalableBloomFilter(0.01, first_keys=10_000)])
+@pytest.mark.parametrize(
+    "make", [lambda: BloomFilter(40_000), lambda: ScalableBloomFilter(0.01, first_keys=10_000)]
+)
 def test_mmap_reads_the_blocks_of_no_part_unless_it_verifies(tmp_path, make):
     filter = make()
     filter.update(range(40_000))
@@ -363,13 +433,22 @@ def test_mmap_reads_the_blocks_of_no_part_unless_it_verifies(tmp_path, make):
     damaged[-1] ^= 1
     path.write_bytes(damaged)
     assert len(type(filter).mmap(path)) == len(filter)
-    for open in (lambda path: type(filter).mmap(path, verify=True), type(filter).load, blocked_bloom.open):
+    for open in (
+        lambda path: type(filter).mmap(path, verify=True), type(filter).load, blocked_bloom.open,
+    ):
         with pytest.raises(FormatError):
             open(path)
     # Headers and lengths are verified in any case.
-    for bad in (damaged[:-64], damaged + bytes(64), bytes([damaged[0] ^ 1]) + damaged[1:], damaged[:70] + bytes([damaged[70] ^ 1]) + damaged[71:]):
+    for bad in (
+        damaged[:-64], damaged + bytes(64), bytes([damaged[0] ^ 1]) + damaged[1:],
+        damaged[:70] + bytes([damaged[70] ^ 1]) + damaged[71:],
+    ):
         path.write_bytes(bad)
-        if bad[:64] != damaged[:64] or len(bad) != len(damaged) or type(filter) is ScalableBloomFilter:
+        if (
+            bad[:64] != damaged[:64]
+            or len(bad) != len(damaged)
+            or type(filter) is ScalableBloomFilter
+        ):
             with pytest.raises(FormatError):
                 type(filter).mmap(path)
 
@@ -379,10 +458,14 @@ def added_one_by_one(filter, keys):
         filter.add(key)
 
 
-@pytest.mark.parametrize("add", [
-    BloomFilter.update, BloomFilter.add_new, added_one_by_one, lambda filter, keys: filter.update(np.array(keys), threads=2),
-    lambda filter, keys: added_one_by_one(filter, [(key,) for key in keys]),
-])
+@pytest.mark.parametrize(
+    "add",
+    [
+        BloomFilter.update, BloomFilter.add_new, added_one_by_one,
+        lambda filter, keys: filter.update(np.array(keys), threads=2),
+        lambda filter, keys: added_one_by_one(filter, [(key,) for key in keys]),
+    ],
+)
 def test_a_filter_that_is_too_full_warns_once(add):
     filter = BloomFilter(2000, fpr=0.01)
     with warnings.catch_warnings():
@@ -391,7 +474,10 @@ def test_a_filter_that_is_too_full_warns_once(add):
         # Keys that are there do not make it fuller.
         for _ in range(5):
             add(filter, range(2000))
-    with pytest.warns(RuntimeWarning, match="were added to a BloomFilter for 2000: .* % false positives in place of ") as caught:
+    with pytest.warns(
+        RuntimeWarning,
+        match="were added to a BloomFilter for 2000: .* % false positives in place of ",
+    ) as caught:
         add(filter, range(50_000))
     assert len(caught) == 1 and 49_000 in filter
     with warnings.catch_warnings():

@@ -9,7 +9,9 @@ import pytest
 from blocked_bloom import BloomFilter, ScalableBloomFilter
 
 
-@pytest.mark.parametrize("make", [lambda: BloomFilter(300_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)])
+@pytest.mark.parametrize(
+    "make", [lambda: BloomFilter(300_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)]
+)
 def test_threads_of_a_call_agree(make):
     keys = pa.array([f"key {i}" for i in range(300_000)] + [None])
     one, two = make(), make()
@@ -20,7 +22,9 @@ def test_threads_of_a_call_agree(make):
     assert one.contains(other).equals(one.contains(other, threads=3))
 
 
-@pytest.mark.parametrize("make", [lambda: BloomFilter(400_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)])
+@pytest.mark.parametrize(
+    "make", [lambda: BloomFilter(400_000), lambda: ScalableBloomFilter(0.01, first_keys=1000)]
+)
 def test_threads_at_once(make):
     """Four threads add and look up in all ways; nothing that was added is missing."""
     filter, failures = make(), []
@@ -36,7 +40,10 @@ def test_threads_at_once(make):
                 for key in part[:200].tolist():
                     filter.add(key)
                     assert key in filter
-                assert filter.contains(part, threads=1 + i % 2).all() and filter.contains(part.tolist()).all()
+                assert (
+                    filter.contains(part, threads=1 + i % 2).all()
+                    and filter.contains(part.tolist()).all()
+                )
                 assert len(filter) > 0 and filter.fpr >= 0 and filter.estimate_fpr() >= 0
                 if i == 3:
                     assert type(filter).from_bytes(filter.to_bytes()).contains(part).all()
@@ -71,7 +78,7 @@ def test_two_filters_that_are_merged_into_each_other():
 
 
 def test_a_generator_that_uses_the_filter():
-    """Keys are asked for while nothing is locked."""
+    """Keys are taken from their iterator while nothing is locked."""
     filter = BloomFilter(10_000)
 
     def keys():

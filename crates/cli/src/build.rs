@@ -34,8 +34,8 @@ use crate::threads;
 /// given).
 ///
 /// --format removable builds a filter that programs can add keys to and remove keys from, 18.3 bits
-/// per key; with --keys for as many if that are more. The others are filters that other systems
-/// load: rocksdb-block and rocksdb-ribbon (by --bits-per-key; bytes for an SST file, without their
+/// per key; with --keys, for at least that many. The others are filters that other systems load:
+/// rocksdb-block and rocksdb-ribbon (by --bits-per-key; bytes for an SST file, without their
 /// checksum), parquet-filter (by --fpr, 1% unless given; header and bitset of a column in a row
 /// group) and cassandra (by --fpr, the table's bloom_filter_fp_chance, 1% unless given; -o names
 /// the file as Cassandra does, such as nb-1-big-Filter.db; keys are the serialized bytes of
@@ -143,7 +143,7 @@ fn native(
     verbose: bool,
 ) -> Result<(), Failure> {
     let options = args.options();
-    // Ranges do not depend on the keys: an error before they are read.
+    // A value out of its range is an error before the keys are read.
     let params = options.params(args.expected_keys.unwrap_or(0)).map_err(Failure::new)?;
     args.check_expected_keys(Some(params.stored_bytes()))?;
     let input = native::Input {
@@ -270,8 +270,8 @@ fn foreign(
     Ok(())
 }
 
-/// Keys from which on a file that cannot hold as many is refused: a filter of 40 MB at ten bits
-/// each.
+/// With more keys expected than this, a file that cannot hold as many is refused: a filter of 40 MB
+/// at ten bits each.
 const MANY_KEYS: u64 = 1 << 25;
 
 impl Args {
@@ -332,8 +332,8 @@ impl Args {
         }
     }
 
-    /// Refuses, before its memory is taken, a large filter for more keys than the file can hold:
-    /// each takes a byte at least.
+    /// Refuses a large filter for more keys than the file can hold, of which each takes a byte at
+    /// least, before memory is taken for it.
     fn check_expected_keys(&self, filter_bytes: Option<u64>) -> Result<(), Failure> {
         let Some(expected) = self.expected_keys.filter(|&keys| keys > MANY_KEYS) else {
             return Ok(());

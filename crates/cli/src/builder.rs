@@ -16,7 +16,7 @@ pub(crate) struct BuildFormat {
     pub(crate) extension: Option<&'static str>,
     /// The options that not all formats have.
     pub(crate) options: &'static [&'static str],
-    /// None of this project's Bloom filters, which `build` fills itself.
+    /// None for this project's Bloom filters, which `build` fills itself.
     pub(crate) builder: Option<MakeBuilder>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) trait Builder {
         size_of::<u64>() as u64
     }
 
-    /// Adds a key, or says why it is none.
+    /// Adds a key, or says what is wrong with it.
     fn add(&mut self, key: &Key) -> Result<(), String>;
 
     /// `input` is where the keys came from.
@@ -62,8 +62,8 @@ pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
     /// None if it was sized for its keys.
     pub(crate) fit: Option<Fit>,
-    /// Keys that were looked up in it, none unless it was to be verified, and how many of them it
-    /// does not hold.
+    /// Keys that were looked up in it, 0 unless it was to be verified, and how many of them are
+    /// missing.
     pub(crate) verified: usize,
     pub(crate) missing: usize,
     /// Keys and geometry.

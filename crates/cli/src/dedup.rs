@@ -29,9 +29,9 @@ const WRITTEN: usize = 256 << 10;
 /// Print the lines that were not there before
 ///
 /// The first of equal lines is printed, in the order of the input; the others are dropped. A line
-/// that was seen is never printed again. A few that were not are dropped, too: they are taken for
-/// one that was, at the rate that --fpr limits. How many that were is estimated at the end, on
-/// standard error.
+/// that was seen is never printed again. A few lines that were not seen are dropped, too, since
+/// they are taken for one that was, at the rate that --fpr limits. Their number is estimated at the
+/// end, on standard error.
 ///
 /// Lines are not kept, only a filter of their hashes: --memory or --keys says how large it is, and
 /// it never takes more. With neither it grows, by filters that are each twice as large as the one
@@ -48,8 +48,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", default_value = STDIO)]
     files: Vec<PathBuf>,
 
-    /// Bytes of memory for the filter, beside some megabytes for reading and writing: as many lines
-    /// as it then is for at --fpr; suffixes K, M, G, KiB, MiB and GiB
+    /// Bytes of memory for the filter, beside some megabytes for reading and writing. It is for as
+    /// many lines as this suffices for at --fpr. Suffixes K, M, G, KiB, MiB and GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "keys")]
     memory: Option<u64>,
 
@@ -75,8 +75,8 @@ pub(crate) struct Args {
     #[arg(long)]
     count: bool,
 
-    /// Compare no more than this field of the lines, the first being 1. Lines without it have an
-    /// empty one
+    /// Compare only this field of the lines, the first being 1. It is empty in lines that do not
+    /// have it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     field: Option<u32>,
 
@@ -129,7 +129,7 @@ impl Args {
         memchr(delimiter, rest).map_or(rest, |at| &rest[..at])
     }
 
-    /// The filter, and where it will be written. The input's number of bytes follows, or 0 if it is
+    /// The filter, and where it will be written; for an input of this many bytes, or 0 if that is
     /// not known.
     fn state(&self, input_bytes: u64) -> Result<(Seen, Option<Output>), Failure> {
         let Some(path) = &self.state else { return Ok((Seen::new(self, input_bytes)?, None)) };
@@ -168,8 +168,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match work.take_all(&mut input) {
         Ok(()) => {}
         Err(Stopped::Failure(failure)) => return Err(failure),
-        // A reader that has seen enough. What it did not read must not be taken for seen another
-        // day.
+        // The reader has seen enough. With --state that is an error: what it did not read must not
+        // be taken for seen another day.
         Err(Stopped::Writer(error)) if error.kind() == ErrorKind::BrokenPipe && state.is_none() => {
             return Ok(ExitCode::SUCCESS);
         }

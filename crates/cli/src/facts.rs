@@ -31,7 +31,7 @@ pub(crate) fn table(facts: &Facts, mark: impl Fn(&str) -> String) -> String {
     for (name, value) in &facts.rows {
         let value = printable(value);
         let value = match value.strip_prefix(DAMAGED) {
-            // Not the name of a file.
+            // The name of a file may begin so, too.
             Some(rest) if name.ends_with("checksum") => mark(DAMAGED) + rest,
             _ if *name == "layout" && value.ends_with("as given") => {
                 value + " by --cassandra-version"

@@ -54,7 +54,7 @@ impl KeyFormat {
     }
 }
 
-/// A key that does not end where the longest one would. What follows was not read.
+/// A key that is longer than the longest that is allowed. The rest of it was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyTooLong {
     /// Length of its text so far.
@@ -94,7 +94,7 @@ pub(crate) fn name(path: &Path) -> String {
     }
 }
 
-/// Checks that not both, a filter and keys, come from standard input.
+/// Checks that filter and keys do not both come from standard input.
 pub(crate) fn check_streams(command: &str, filter: &Path, keys: &Path) -> Result<(), Failure> {
     match [filter, keys] == [Path::new(STDIO); 2] {
         true => Err(Failure::new(format!(
@@ -211,8 +211,8 @@ impl KeyReader {
         &self.name
     }
 
-    /// Warns if keys look like lines of a Windows text file, which are absent if they are looked up
-    /// without what it adds, or if they are no text at all.
+    /// Warns if keys look like lines of a Windows text file, whose carriage returns and byte order
+    /// mark would be parts of keys, or if they begin as a stored filter does.
     pub(crate) fn warn_of_doubtful_keys(&self) {
         let KeyReader { name, keys, returns, format, .. } = self;
         if format.hex {

@@ -10,7 +10,7 @@ use crate::keys::KeyFormat;
 #[derive(clap::Args)]
 pub(crate) struct LookupArgs {
     /// The lines are starts of keys: select those that some key may start with. RULE is the one
-    /// that build had, or for an SST file own, or the same rule in these words: fixed:BYTES or
+    /// that was given to build; for an SST file it is own, or the file's own rule as fixed:BYTES or
     /// capped:BYTES
     #[arg(long, value_name = "RULE", value_parser = parse_prefix)]
     pub(crate) prefix: Option<Prefix>,

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         let mut merged = union.union_with(&filter);
         if merged == Err(MergeError::PassAll) {
             pass_all = Some(path);
-            // A pass-all filter receives any of its hash, and counts its keys.
+            // A pass-all filter takes the keys of any filter of its hash, and counts them.
             let all = filter.to_filter().map_err(|error| Failure::of(&stored.name, error))?;
             let others = mem::replace(&mut union, all);
             merged = union.union_with(&others);

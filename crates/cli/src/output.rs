@@ -4,8 +4,8 @@
 //! that file has no name until it is whole and on disk (`O_TMPFILE`): whatever ends the tool,
 //! Ctrl-C or the machine, the system frees what was written. Then it is linked to its name; or,
 //! where that name is taken, to `.blocked-bloom-` and six letters and digits and renamed, since a
-//! link does not replace a file. Only between these two calls can the end of the tool leave a file
-//! behind, and a whole one. Where a file system has no such files, the file has that second name
+//! link does not replace a file. Only if the tool ends between these two calls is a file left
+//! behind, which is whole. Where a file system has no such files, the file has that second name
 //! from the start: an error removes it, a run that is killed leaves it. It is never read, and may
 //! be deleted.
 
@@ -68,8 +68,8 @@ impl Output {
         Ok(Output { name, place })
     }
 
-    /// Whether this file would be replaced: `input` is its name, another one, or standard input
-    /// that was redirected from it.
+    /// Whether `input`, by any name or as standard input that was redirected from it, is the file
+    /// that would be replaced.
     pub(crate) fn replaces(&self, input: &Path) -> bool {
         match &self.place {
             Place::File(path, Some(_)) if input == Path::new(STDIO) => is_standard_input(path),
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// The error if this file, which is what the result is made of, would be replaced.
+    /// An error if `input`, of which the result is made, would be replaced.
     pub(crate) fn keep(&self, input: &Path, what: &str) -> Result<(), Failure> {
         match self.replaces(input) {
             true => Err(Failure::of(&self.name, format!("is {what} would replace"))),
@@ -236,8 +236,8 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Text for standard output; false if nobody reads it any more. A reader that has seen enough is no
-/// error.
+/// Prints on standard output; false if nobody reads it any more. A reader that has seen enough is
+/// no error.
 pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

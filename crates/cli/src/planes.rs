@@ -42,8 +42,8 @@ enum Command {
 
 /// Write an index of a text
 ///
-/// The text is read twice, first for the words of the row that has most of them, unless --items
-/// says how many that are.
+/// The text is read twice, first to find the most words that a row has, unless --items gives that
+/// number.
 #[derive(clap::Args)]
 struct BuildArgs {
     /// Text, or - for standard input, which needs --items
@@ -53,15 +53,15 @@ struct BuildArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Lines that are a row
+    /// Lines of a row
     #[arg(long, value_name = "N", default_value = "100")]
     lines: NonZeroU32,
 
-    /// Different words of a row, of which the size is for
+    /// Distinct words of a row that the index is sized for
     #[arg(long, value_name = "N", value_parser = parse_keys)]
     items: Option<u64>,
 
-    /// How often a row may have a word that it does not have, such as 1% or 0.001
+    /// Highest rate of rows that are printed for a word they do not have, such as 1% or 0.001
     #[arg(long, value_name = "RATE", default_value = "0.1%", value_parser = parse_rate)]
     fpr: f64,
 
@@ -85,8 +85,8 @@ struct BuildArgs {
 /// does not say how its text was divided, of an earlier release or another program, is queried for
 /// the word as it is and for its parts.
 ///
-/// Of the index no more is read than the planes of these words. A few rows that are printed do not
-/// have them; what is not printed does not.
+/// Only the planes of these words are read of the index. A few of the rows that are printed do not
+/// have the words; rows that are not printed certainly do not.
 ///
 /// Exit status: 0 if there is such a row, 1 if there is none, 2 after an error.
 #[derive(clap::Args)]
@@ -106,8 +106,8 @@ struct QueryArgs {
     #[arg(long)]
     sed: bool,
 
-    /// Lines that are a row, for an index that does not say it; implies --sed. An error if the
-    /// index says another number
+    /// Lines of a row, for an index that does not say it; implies --sed. An error if the index says
+    /// another number
     #[arg(long, value_name = "N")]
     lines: Option<NonZeroU32>,
 
@@ -186,7 +186,7 @@ fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     // The keys of a `RandomState` are random.
     let tag = args.tag.unwrap_or_else(|| RandomState::new().hash_one(items));
     let options = PlanesOptions::for_filters(&filters, shape).with_tag(tag).with_text(text);
-    // Why writing ended, if it was not for the writer; or rows and bytes.
+    // Why writing failed, if it was not the writer; and the rows and bytes that were written.
     let (failure, written) = (RefCell::new(None), Cell::new((0, 0)));
     let write = |writer: &mut dyn Write| -> io::Result<()> {
         match write_rows(args, &options, hasher, writer) {
@@ -277,7 +277,7 @@ impl Index {
         Ok(bytes)
     }
 
-    /// Where everything is, or which other file this is.
+    /// Where everything is in the index; the error says what other file this is.
     fn layout(&mut self, path: &Path) -> Result<PlanesLayout, Failure> {
         let head = self.read(0, EVIDENCE_BYTES)?;
         let tail = self.read(self.length.saturating_sub(EVIDENCE_BYTES), EVIDENCE_BYTES)?;
@@ -294,7 +294,7 @@ impl Index {
         PlanesLayout::from_tail(&tail, self.length).map_err(|error| Failure::of(&self.name, error))
     }
 
-    /// The lines of a row, if they are wanted: those that the index says.
+    /// The number of lines of a row, if it is wanted: the one in the index, or else the one given.
     fn lines(&self, layout: &PlanesLayout, args: &QueryArgs) -> Result<Option<u64>, Failure> {
         let stored = layout.options().text().map(|text| text.lines());
         let lines = match (stored, args.lines) {
@@ -327,7 +327,7 @@ fn query(args: &QueryArgs, verbose: bool) -> Result<ExitCode, Failure> {
             "no word in '{word}': words are letters, digits, underscores and what is not ASCII"
         )));
     }
-    // For each word queries of which a row satisfies at least one.
+    // For each word its queries: a row that may have it satisfies at least one.
     let words: Vec<Vec<Query>> =
         args.words.iter().map(|word| queries(options, hasher, word.as_bytes())).collect();
     let (mut hits, mut count, mut text) = (Bitmask::new(), 0, String::new());

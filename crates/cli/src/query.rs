@@ -21,10 +21,10 @@ const BATCH_BYTES: usize = 8 << 20;
 
 /// Print the keys that may be present in a filter
 ///
-/// Keys are printed as they were read, in the same order, with the same terminator. A few that may
-/// be present are not: info prints the rate. What is certainly absent is absent.
+/// Keys are printed as they were read, in the same order, with the same terminator. A few of them
+/// are absent: info prints the rate. Keys that are not printed are certainly absent.
 ///
-/// Of bit planes those lines are printed whose words some row may have; planes query says which
+/// With bit planes, the lines are printed whose words some row may have; planes query says which
 /// rows.
 ///
 /// The filter may be one of RocksDB, Parquet, Cassandra, Guava, Spark or RedisBloom, alone or in
@@ -73,11 +73,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let lookup = opened.lookup(&options).map_err(fail)?;
     let show = |warning: &Warning| warn(wording::warning(&stored.name, warning));
     lookup.warnings().iter().for_each(show);
-    // Options that warnings which were given are about.
+    // The options that the warnings so far are about.
     let mut shown = Vec::new();
     let mut hits = Bitmask::new();
     let key_format = args.lookup.key_format;
-    // Keys that are printed to a terminal show how far the work is.
+    // On a terminal the keys that are printed show how far the work is.
     let progress = args.count || !io::stdout().is_terminal();
     let mut reader = KeyReader::open(&args.keys, key_format, progress)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());

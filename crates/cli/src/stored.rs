@@ -101,7 +101,7 @@ impl Stored {
     }
 }
 
-/// The format of what may be a filter that was given in the place of keys.
+/// The format of the file that was given as keys, if it is a filter.
 fn format_of(path: &Path) -> Option<Format> {
     // A pipe must not be read for that.
     let source = path.is_file().then(|| Source::open(path).ok())??;
@@ -203,7 +203,7 @@ fn tail(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// Has the pages of a mapped file read while a bar shows how many were: the checksum, which takes
+/// Reads the pages of a mapped file while a bar shows how many were read: the checksum, which takes
 /// all bytes in one call, then finds them in memory. Does nothing if the bar is hidden. Price: a
 /// file that does not fit the system's cache is read twice.
 fn load(bytes: &[u8], bar: &ProgressBar) {

@@ -1,13 +1,13 @@
 //! Apache Cassandra's `Filter.db`: the Bloom filter of an SSTable's partition keys.
 //!
 //! It is a classical Bloom filter: `k` bits per key anywhere in the file, so `k` cache lines per
-//! key instead of one. SIMD kernels do not apply to it; what a batch gains is that the lines of the
-//! keys that come next are prefetched while one is tested. `docs/foreign.md` describes the bytes,
-//! the three layouts and what validation cannot see.
+//! key instead of one. SIMD kernels do not apply to it; in a batch, the cache lines of the keys
+//! that come next are prefetched while one is tested. `docs/foreign.md` describes the bytes, the
+//! three layouts and what validation cannot see.
 //!
 //! | | |
 //! |---|---|
-//! | [`CassandraFilter`] | a `Filter.db`, queried by keys or hashes; in memory of its own, keys are added to it, sized as Cassandra sizes it ([`Shape`]) |
+//! | [`CassandraFilter`] | a `Filter.db`, looked up by keys or hashes; one that owns its bytes takes keys, and is sized as Cassandra sizes it ([`Shape`]) |
 //! | [`Layout`], [`diagnose`] | how a file is to be read, by its name or by known keys |
 //! | [`hash_key`], [`composite_key`] | the hash of a partition key, and the bytes of one of several columns |
 //!

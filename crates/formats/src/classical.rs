@@ -1,9 +1,10 @@
 //! Classical Bloom filters: `k` bits per key anywhere in one array, as Cassandra, Guava, Spark and
-//! RedisBloom store them. What differs is the [`Scheme`], where a key's bits are, and the header
-//! before them; lookups, batches, insertion, merging and statistics are written once.
+//! RedisBloom store them. Systems differ in the [`Scheme`], which says where a key's bits are, and
+//! in the header before the bits; lookups, batches, insertion, merging and statistics are written
+//! once.
 //!
-//! SIMD kernels do not apply: each probe is a cache line of its own. What a batch gains is that the
-//! lines of the keys that come next are prefetched while one is tested.
+//! SIMD kernels do not apply: each probe is a cache line of its own. In a batch, the lines of the
+//! keys that come next are prefetched while one is tested.
 
 mod batch;
 mod bit_array;

@@ -1,7 +1,7 @@
 //! Guava's `BloomFilter`, as `writeTo` stores it: a classical Bloom filter of Java programs.
 //!
-//! The bytes do not say what a key is: a `Funnel` of the program's makes bytes of it, which are
-//! hashed by MurmurHash3 (128 bits, seed 0). [`GuavaFilter`] takes those bytes:
+//! The stored filter does not say what a key is: a `Funnel` of the program makes bytes of it, which
+//! are hashed by MurmurHash3 (128 bits, seed 0). [`GuavaFilter`] takes those bytes:
 //!
 //! | funnel | bytes of a key |
 //! |---|---|
@@ -31,8 +31,8 @@
 //! # Damage
 //!
 //! Guava stores **no checksum**. Damage of the header and truncation are a
-//! [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words cannot be seen
-//! and makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
+//! [`ClassicalError`](crate::ClassicalError); a cleared bit of the words cannot be detected and
+//! makes a key that is there "absent". Where such bytes travel, keep a checksum of your own.
 
 mod filter;
 mod hash;

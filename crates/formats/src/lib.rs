@@ -42,7 +42,7 @@
 //!
 //! Bytes that are not a filter are a typed error that says what was found where, and must not be
 //! used to answer "absent". No input causes a panic. Of these formats only SST files have
-//! checksums: in the others a flipped bit cannot be seen, as each module says.
+//! checksums: in the others a flipped bit cannot be detected, as each module says.
 //!
 //! # Features
 //!

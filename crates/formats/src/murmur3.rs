@@ -42,8 +42,9 @@ fn halves(block: &[u8; 16]) -> (u64, u64) {
     (whole as u64, (whole >> 64) as u64)
 }
 
-/// Up to eight bytes as a little-endian number. Loads that overlap, because a copy of unknown
-/// length into a zeroed buffer is slower to read back than all the rest of a short key takes.
+/// Up to eight bytes as a little-endian number. The loads overlap: to copy an unknown number of
+/// bytes into a zeroed buffer and read it back takes longer than all the rest of hashing a short
+/// key.
 #[inline]
 fn load(bytes: &[u8]) -> u64 {
     let shift = 8 * bytes.len() as u32;
@@ -95,7 +96,7 @@ mod tests {
 
     use super::x64_128;
 
-    /// The value by which the author's test program recognises the hash: of the hashes of the keys
+    /// The verification value of the author's test program: the hash of the hashes of the keys
     /// `0..n`, each with the seed `256 - n`.
     #[test]
     fn the_hash_is_the_authors() {

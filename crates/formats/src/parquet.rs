@@ -1,9 +1,9 @@
 //! Split-block Bloom filters of Apache Parquet files, one per row group and column.
 //!
-//! [`ParquetFile`] finds the filters of a whole file by its footer; [`SplitBlockFilter`] is looked
-//! up where it lies, or owns its blocks and is made; [`AtomicSplitBlockFilter`] is one that threads
-//! fill together. What is looked up and inserted are the plain-encoded bytes of values ([`Value`]
-//! makes them), or their XXH64 ([`hash_value`]). [`split_block`] is the probe scheme.
+//! [`ParquetFile`] finds the filters of a whole file by its footer. A [`SplitBlockFilter`] borrows
+//! a stored filter, or owns its blocks and is filled; threads fill an [`AtomicSplitBlockFilter`]
+//! together. Values are looked up and inserted by their plain-encoded bytes, which [`Value`] makes,
+//! or by the XXH64 of these ([`hash_value`]). [`split_block`] is the probe scheme.
 //!
 //! ```
 //! use blocked_bloom::Filter;
@@ -26,12 +26,12 @@
 //! # Damage
 //!
 //! Parquet stores no checksum of a filter. Damage of the header, of lengths and offsets, and
-//! truncation are a [`ParquetError`]; **a bit that was cleared in the bitset cannot be seen and
-//! makes a value that is there "absent"**. Where files may be damaged, verify them by other means.
-//! No input makes this module panic or allocate more than some 60 times its own length.
+//! truncation are a [`ParquetError`]; ***a cleared bit of the bitset cannot be detected and makes a
+//! value that is there "absent"**. Where files may be damaged, verify them by other means. No input
+//! makes this module panic or allocate more than some 60 times its own length.
 //!
-//! Errors, too, are encrypted filters, hashes other than XXH64, other algorithms, and compression,
-//! of which Parquet has none.
+//! Encrypted filters, hashes other than XXH64, other algorithms, and compression, of which Parquet
+//! has none, are errors, too.
 
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 mod atomic;

@@ -1,4 +1,4 @@
-//! A file of which some ranges are at hand: what readers of large files work on.
+//! A file of which some ranges are loaded: what readers of large files work on.
 
 use alloc::vec::Vec;
 
@@ -102,7 +102,8 @@ impl<'a> FileRanges<'a> {
         ranges.copied().find_map(|range| range.get(offset, length))
     }
 
-    /// What was inserted from `offset` on, in one piece and up to `end`: some bytes, or none.
+    /// The bytes from `offset` on, up to `end`, as far as one piece that was inserted has them:
+    /// perhaps none.
     #[cfg(feature = "parquet")]
     pub(crate) fn rest(&self, offset: u64, end: u64) -> &'a [u8] {
         let ranges = [&self.first].into_iter().chain(&self.more);

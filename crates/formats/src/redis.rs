@@ -30,9 +30,9 @@
 //!
 //! # Damage
 //!
-//! A dump has **no checksum**. Damage of the header, and replies that are missing, twice there or
-//! out of order, are a [`RedisError`]; a bit that was cleared cannot be seen and makes a key that
-//! is there "absent". Where dumps travel, keep a checksum of your own.
+//! A dump has **no checksum**. Damage of the header, and replies that are missing, repeated or out
+//! of order, are a [`RedisError`]; a cleared bit cannot be detected and makes a key that is there
+//! "absent". Where dumps travel, keep a checksum of your own.
 
 mod chain;
 mod dump;

@@ -2,13 +2,13 @@
 //! blocks.
 //!
 //! RocksDB's FastLocalBloom (`format_version` 5 and later, RocksDB 6.6) has the core's probe
-//! scheme, so its blocks are looked up by the core's kernels where they lie, at any alignment. What
-//! was written before, by LegacyBloom, is looked up in scalar code. Ribbon filters (RocksDB 6.15
-//! and later) are looked up by the kernels of `blocked-bloom-ribbon`.
+//! scheme, so its blocks are looked up by the core's kernels where they lie, at any alignment.
+//! Blocks of LegacyBloom, which was written before, are looked up in scalar code. Ribbon filters
+//! (RocksDB 6.15 and later) are looked up by the kernels of `blocked-bloom-ribbon`.
 //!
 //! | | |
 //! |---|---|
-//! | [`FilterBlock`] | a borrowed filter block, queried by keys or hashes |
+//! | [`FilterBlock`] | a filter block where it lies, looked up by keys or hashes |
 //! | [`SstFilter`] | the filter of an SST file, full or partitioned, found and verified |
 //! | [`FilterBlockBuilder`] | collects keys and writes the block that RocksDB would write |
 //! | [`RibbonBlockBuilder`] | the same for `NewRibbonFilterPolicy` |

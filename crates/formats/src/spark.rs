@@ -28,9 +28,9 @@
 //! # Damage
 //!
 //! Spark stores **no checksum**. Damage of the header and truncation are a
-//! [`ClassicalError`](crate::ClassicalError); a bit that was cleared in the words, or a seed that
-//! was changed, cannot be seen and makes a key that is there "absent". Where such bytes travel,
-//! keep a checksum of your own.
+//! [`ClassicalError`](crate::ClassicalError); a cleared bit of the words, or a changed seed, cannot
+//! be detected and makes a key that is there "absent". Where such bytes travel, keep a checksum of
+//! your own.
 
 mod filter;
 mod hash;

@@ -1,5 +1,5 @@
-//! Numbers in groups of seven bits, as Thrift and RocksDB write them. Ours, since it is ten lines
-//! and the errors of both have offsets.
+//! Numbers in groups of seven bits, as Thrift and RocksDB write them. It is our own since it is ten
+//! lines and the errors of both have offsets.
 
 /// What is wrong with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) enum VarintError {
 }
 
 /// The number at the start of `bytes`, lowest seven bits first, the last byte below 128, and the
-/// bytes that it takes. Zeros in front are accepted, up to ten bytes.
+/// bytes that it takes. Leading zeros are accepted, up to ten bytes in all.
 pub(crate) fn read(bytes: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut number = 0;
     for (i, shift) in (0..64).step_by(7).enumerate() {

@@ -1,4 +1,4 @@
-//! What is drawn of blocks: how full they are, and where a single key is looked up.
+//! What pictures of blocks show: how full they are, and where a single key is looked up.
 
 use blocked_bloom::probe::{self, BLOCK_BITS};
 use blocked_bloom::{Block, BloomFilter};
@@ -16,7 +16,7 @@ use blocked_bloom_formats::parquet::{SplitBlock, SplitBlockFilter, split_block};
 /// let opened = Opened::new("f", &FileRanges::from(&stored[..]), Format::NATIVE, None)?;
 /// let loads = opened.block_loads(0).unwrap();
 /// assert_eq!(loads.histogram.iter().sum::<u64>(), loads.blocks);
-/// // As many of the blocks have 230 bits set as evenly hashed keys leave.
+/// // What evenly hashed keys would leave, for as many blocks.
 /// assert!((loads.expected.iter().sum::<f64>() / loads.blocks as f64 - 1.0).abs() < 1e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -86,7 +86,7 @@ pub(crate) enum Part<'o> {
 }
 
 impl Part<'_> {
-    /// None of a filter that passes all, which has no blocks.
+    /// `None` for a pass-all filter, which has no blocks.
     pub(crate) fn loads(&self) -> Option<BlockLoads> {
         let (histogram, probes) = match self {
             Part::Bloom(filter) => (histogram(filter.blocks()), filter.params().probes()),
@@ -98,8 +98,8 @@ impl Part<'_> {
         }
         let ones: u64 = (0..).zip(&histogram).map(|(bits, blocks)| bits * blocks).sum();
         let fill_ratio = ones as f64 / (f64::from(block_bits) * blocks as f64);
-        // The chance that a key of a block sets a bit of it, by probes that may meet. How many
-        // evenly hashed keys set a bit has a Poisson distribution.
+        // The chance that a key of a block sets a given bit of it; its probes may coincide. The
+        // number of evenly hashed keys that set a bit has a Poisson distribution.
         let sets = match self {
             Part::Bloom(_) => {
                 -(f64::from(probes) * (-1.0 / f64::from(block_bits)).ln_1p()).exp_m1()
@@ -114,7 +114,7 @@ impl Part<'_> {
         Some(BlockLoads { block_bits, blocks, probes, fill_ratio, histogram, expected })
     }
 
-    /// Where a hash is looked up in the part of this number. None if there are no blocks.
+    /// Where a hash is looked up in the part of this number. `None` if there are no blocks.
     pub(crate) fn probe(&self, number: usize, hash: u64) -> Option<Probe> {
         match self {
             Part::Bloom(filter) => {
@@ -147,11 +147,11 @@ fn histogram<const BYTES: usize>(blocks: &[[u8; BYTES]]) -> Vec<u64> {
 const SPLIT_BLOCK_WORDS: u32 = 8;
 const WORD_BITS: usize = 32;
 
-/// How many of the blocks have each number of bits set where a block has `load` keys on average:
-/// the mean over the blocks' numbers of keys, which have a binomial distribution, of the
-/// distribution of the bits that their probes set.
+/// The expected number of blocks with each number of bits set, where a block has `load` keys on
+/// average: the distribution of the bits that the probes of some keys set, averaged over the number
+/// of keys in a block, which has a binomial distribution.
 fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
-    // The bits that the keys so far set, in a block or in a word of a split block.
+    // The distribution of the bits that the keys so far set, in a block or a word of a split block.
     let mut set = match part {
         Part::Bloom(_) => vec![0.0; BLOCK_BITS as usize + 1],
         Part::SplitBlock(_) => vec![0.0; WORD_BITS + 1],
@@ -160,8 +160,8 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     let (n, keys) = (blocks as f64, (load * blocks as f64).round());
     let mut expected = Vec::new();
     let mut in_block = 0.0_f64;
-    // The logarithm of the chance of this number of keys in a block: it may be small beyond what a
-    // double holds before it is not.
+    // The logarithm of the chance of this number of keys in a block: for small numbers the chance
+    // itself may be too small for an `f64`.
     let mut log = if blocks == 1 { 0.0 } else { keys * (-1.0 / n).ln_1p() };
     loop {
         let weight = match blocks {
@@ -187,8 +187,7 @@ fn expected(part: &Part<'_>, load: f64, blocks: u64, probes: u32) -> Vec<f64> {
     }
 }
 
-/// The chances of each number of bits set after one more probe, of a bit that is as likely as any
-/// other.
+/// Updates the chances of each number of set bits by one more probe, which may fall on any bit.
 fn throw(set: &mut [f64]) {
     let bits = (set.len() - 1) as f64;
     for ones in (1..set.len()).rev() {

@@ -1,7 +1,7 @@
 //! Why a stored filter cannot be opened or looked up in, and what its answers are worth.
 //!
-//! What is wrong is said where it is found: in the module of the system, or in the package that
-//! reads its bytes.
+//! The texts are written where errors are found: in the module of the system, or in the package
+//! that reads its bytes.
 
 use std::any::Any;
 use std::error::Error as StdError;
@@ -12,7 +12,7 @@ use blocked_bloom::parts::HeaderError;
 
 use crate::message::Message;
 
-/// What follows the description of damage.
+/// The advice that follows the description of damage.
 pub(crate) const ADVICE: &str =
     "it must not be used to answer \"absent\"; rebuild it, or do without";
 
@@ -41,7 +41,7 @@ pub enum Error {
         /// What is wrong.
         damage: Damage,
     },
-    /// An option is to be given, or another value of it.
+    /// An option is missing, or has a wrong value.
     Options(Message),
     /// A key is no value of the filter's type.
     Key(BadKey),
@@ -93,7 +93,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Whether the bytes begin as no Bloom filter of this project does: they may be of another
+    /// Whether the bytes do not begin as a Bloom filter of this project: they may be of another
     /// kind.
     pub fn is_other_magic(&self) -> bool {
         self.is_other_magic
@@ -115,7 +115,7 @@ impl<E: StdError + 'static> From<E> for Damage {
     }
 }
 
-/// What the answers of a filter are worth, where that is less than is expected.
+/// Why the answers of a filter are worth less than is expected.
 ///
 /// ```
 /// use blocked_bloom::{FilterOptions, KeyHash, Sizing};
@@ -140,7 +140,7 @@ impl Warning {
         Warning { message, is_pass_all }
     }
 
-    /// Of a filter that cannot tell any key from those that it holds.
+    /// The warning about a filter that answers "maybe" for every key.
     pub(crate) fn of_pass_all(problem: impl Display) -> Self {
         let text = format!("{problem}: the answer is \"maybe\" for every key");
         Warning::new(Message::new(text), true)

@@ -70,7 +70,7 @@ impl Facts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct List {
-    /// How many cells of a line, from the left, are words: these are aligned to the left.
+    /// How many cells of a line, from the left, are words, which are aligned to the left.
     pub words: usize,
     /// What the cells of each line are.
     pub heads: Vec<&'static str>,
@@ -112,7 +112,7 @@ impl Bits {
     pub(crate) fn keys(&self) -> String {
         match self.keys {
             Some(keys) => keys.to_string(),
-            None => "saturated: a block has no zero bit".to_owned(),
+            None => "saturated: a block, or the filter, has no zero bit".to_owned(),
         }
     }
 

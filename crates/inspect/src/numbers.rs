@@ -14,7 +14,7 @@ use crate::message::Message;
 
 const THOUSANDS: [(&str, u64); 3] = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
 
-/// Of bytes, the longest first.
+/// Suffixes of numbers of bytes, each before those that it ends with.
 const BYTES: [(&str, u64); 13] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
@@ -68,7 +68,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, Message> {
     bytes.ok_or_else(|| Message::new(format_args!("give a whole number of bytes {WANTED_BYTES}")))
 }
 
-/// The number of bytes of something that has one at least.
+/// A number of bytes, at least 1.
 ///
 /// # Errors
 ///

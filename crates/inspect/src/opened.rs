@@ -14,12 +14,11 @@ use crate::options::LookupOptions;
 use crate::system::{Answers, Format, Source, Stored, Wanted};
 use crate::systems::{self, ColumnFilters, ColumnNames};
 
-/// A stored filter whose bytes were verified, and that borrows them: described, and looked up in as
-/// often as is wanted.
+/// A stored filter that borrows its bytes, which were verified. It can be described, and looked up
+/// in any number of times.
 ///
-/// It is `Send` and `Sync`, and takes nothing of the bytes that it does not need: a few hundred
-/// bytes of memory, and some 100 for each partition or column chunk. Only filters of RedisBloom are
-/// copied.
+/// It is `Send` and `Sync`. It takes a few hundred bytes of memory, and some 100 for each partition
+/// or column chunk; only filters of RedisBloom are copied.
 ///
 /// ```
 /// use blocked_bloom::FilterOptions;
@@ -48,12 +47,13 @@ impl<'a> Opened<'a> {
     /// gave, and verifies its checksums.
     ///
     /// A native or removable filter whose blocks alone are damaged, and a Parquet file some of
-    /// whose filters are, are opened to be described; nothing damaged is looked up. `layout` is
-    /// that of a Cassandra filter; without it the version in the file's name says it.
+    /// whose filters are damaged, are opened to be described; nothing damaged is looked up.
+    /// `layout` is that of a Cassandra filter; if it is not given, the version in the file's name
+    /// says it.
     ///
-    /// Of an SST file and of a Parquet file only what leads to the filters needs to be in `file`,
-    /// and the filters that are looked up or described; of all others, everything. Cost: reads
-    /// everything that has a checksum once.
+    /// Of an SST or Parquet file, `file` needs only what leads to the filters, and the filters that
+    /// are looked up or described; of all other files, everything. Cost: reads everything that has
+    /// a checksum once.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl<'a> Opened<'a> {
         Facts { damage: damage.or(facts.damage), ..facts }
     }
 
-    /// Makes the filter ready for lookups. Cost: of a column of a Parquet file, reads the headers
-    /// of its filters; else next to nothing.
+    /// Makes the filter ready for lookups. Cost: for a column of a Parquet file, reads the headers
+    /// of its filters; otherwise next to nothing.
     ///
     /// # Errors
     ///
@@ -134,8 +134,8 @@ impl<'a> Opened<'a> {
     }
 
     /// How full the blocks of a part are, for a picture. `None` where there are no blocks, or they
-    /// are damaged or not loaded, and for a part that is not there. Cost: reads the part once, and
-    /// some hundred thousand steps for what is expected.
+    /// are damaged or not loaded, and for a part that does not exist. Cost: reads the part once,
+    /// and some hundred thousand steps for what is expected.
     pub fn block_loads(&self, part: usize) -> Option<BlockLoads> {
         match self.stored.damage() {
             Some(_) => None,
@@ -195,16 +195,16 @@ impl<'a> Opened<'a> {
         match self.stored.columns() {
             Some(file) => systems::column(file, name, row_groups),
             None => {
-                let text = format!("no column {name:?}: columns with filters are none");
+                let text = format!("no column {name:?}: only Parquet files have columns");
                 Err(Error::Options(Message::new(text)))
             }
         }
     }
 
-    /// Which bytes are needed, as (offset, length), to look up in the filters of a column of a
-    /// Parquet file or to describe those of all columns: once or twice, since of a filter whose
-    /// length is not known the header comes first. None if they are all there, damaged ones left
-    /// aside, and of other formats.
+    /// The bytes, as (offset, length), that are still to be loaded to look up in the filters of a
+    /// column of a Parquet file, or to describe those of all columns. Call it again when they are
+    /// loaded: if the length of a filter is not known, its header comes first. Empty if all but
+    /// damaged filters are loaded, and for other formats.
     pub fn missing(&self, column: Option<&str>) -> Vec<(u64, u64)> {
         self.stored.columns().map_or(Vec::new(), |file| systems::missing(file, column))
     }
@@ -241,7 +241,7 @@ pub struct Lookup<'o> {
 }
 
 impl Lookup<'_> {
-    /// What the answers are worth, where that is less than is expected. To be shown before them.
+    /// Why the answers are worth less than is expected. To be shown before them.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -270,7 +270,7 @@ impl Lookup<'_> {
         (self.answers)(&slices(keys), hits)
     }
 
-    /// What keys and their answers say against each other: of Cassandra's filters, that keys are
+    /// Doubts that follow from keys and their answers. For Cassandra's filters: that keys are
     /// numbers as text, and that the file is perhaps read in a wrong layout. To be shown once,
     /// whatever the number of batches.
     ///

@@ -32,8 +32,8 @@ pub struct LookupOptions {
     /// Row groups of a Parquet file, from 0; none means all. A value may be present if any of them
     /// may have it.
     pub row_groups: Vec<usize>,
-    /// Type of the values, which a Parquet filter by itself does not say; of a filter of Spark,
-    /// whose keys are bytes unless this is an integer type. Of a column, checked.
+    /// Type of the values. A Parquet filter by itself does not say it; keys of a filter of Spark
+    /// are bytes unless this is an integer type; for a column it is checked.
     pub value_type: Option<PhysicalType>,
     /// The keys are bytes as the system stores them, plain-encoded or serialized, not text. Zeros
     /// of floating point are looked up with their own sign only.
@@ -69,8 +69,8 @@ impl FromStr for Prefix {
     }
 }
 
-/// The rule of this name, of those whose prefixes have bytes: one that cuts none gives every key
-/// the same, so that nothing is ever absent.
+/// The rule of this name. A rule whose prefixes have no bytes is an error: it gives every key the
+/// same prefix, so that nothing is ever absent.
 ///
 /// # Errors
 ///

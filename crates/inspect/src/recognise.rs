@@ -21,8 +21,8 @@ pub const EVIDENCE_BYTES: u64 = 64;
 ///
 /// `head` and `tail` have [`EVIDENCE_BYTES`] each, or the whole file if it has fewer. Of a stream,
 /// which can only be read from its start, neither the last bytes nor the `length` are known: `tail`
-/// is then not looked at. Files of another kind are not taken for filters, but a format is no
-/// promise that the file is sound: [`Opened::new`](crate::Opened::new) says that.
+/// is then not looked at. Files of another kind are not taken for filters, but a file whose format
+/// is recognised may still be damaged: [`Opened::new`](crate::Opened::new) verifies it.
 ///
 /// # Errors
 ///
@@ -76,7 +76,8 @@ pub enum Unrecognised {
     Empty,
     /// It is text.
     Text,
-    /// It is named as files with more in them than a filter: truncated, perhaps, or compressed.
+    /// Its name is that of files with more in them than a filter: it may be truncated or
+    /// compressed.
     Container {
         /// `sst`, `parquet` or `db`.
         extension: &'static str,
@@ -129,8 +130,8 @@ fn is_text(head: &[u8]) -> bool {
     !head.is_empty() && is_utf8 && !head.iter().any(is_control)
 }
 
-/// Whether these first bytes are those of a filter of this project, for those who expect keys:
-/// without the line feed that ends the magic numbers, which ends a key.
+/// Whether these first bytes are those of a filter of this project, for those who expect keys. The
+/// line feed that ends the magic numbers is not compared, since it ends a key.
 ///
 /// ```
 /// use blocked_bloom_inspect::begins_as_filter;
@@ -160,7 +161,7 @@ impl Format {
                 let mut names: Vec<&str> = Vec::new();
                 for format in Format::ALL.iter().filter(|of| of.system().options.contains(&option))
                 {
-                    // A sort would be a kilobyte of the page.
+                    // In order without a sort, which would add a kilobyte to the page.
                     let at = names.iter().position(|name| *name > format.name());
                     names.insert(at.unwrap_or(names.len()), format.name());
                 }

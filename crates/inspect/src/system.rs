@@ -147,7 +147,7 @@ pub(crate) struct Evidence<'e> {
     pub(crate) head: &'e [u8],
     /// Its last bytes and its length, unless it is a stream.
     pub(crate) end: Option<(&'e [u8], u64)>,
-    /// Whether it is named as files of a system with more in them than a filter.
+    /// Whether its extension is that of files with more in them than a filter.
     pub(crate) is_container: bool,
 }
 
@@ -188,15 +188,15 @@ pub(crate) struct System {
     pub(crate) mark: &'static str,
     /// The first bytes of a format of this project.
     pub(crate) magic: Option<[u8; 8]>,
-    /// What a file is recognised by as one of this format, if not by those.
+    /// Recognises a file of this format if it does not begin with such bytes.
     pub(crate) recognise: fn(&Evidence<'_>) -> Option<Mark>,
-    /// How the names of files with more in them than a filter end.
+    /// The extension of files of this format, if they have more in them than a filter.
     pub(crate) extension: Option<&'static str>,
     /// What reads a length in the first bytes, if the header gives one.
     pub(crate) length: Option<ReadLength>,
     /// What is wrong with a file of the first length whose header gives the second.
     pub(crate) wrong_length: fn(u64, u64) -> Damage,
-    /// The options of lookups in such filters, of those that not all have.
+    /// The options of lookups in such filters, of those that not all formats have.
     pub(crate) options: &'static [LookupOption],
     /// Checks their values, as far as that needs no filter.
     pub(crate) check: fn(&LookupOptions) -> Result<(), Message>,
@@ -244,7 +244,7 @@ impl System {
     }
 }
 
-/// What a lookup is to be of, and what its answers are worth.
+/// The options of a lookup, and the warnings about its answers.
 pub(crate) struct Wanted<'w> {
     pub(crate) options: &'w LookupOptions,
     pub(crate) warnings: Vec<Warning>,
@@ -266,7 +266,7 @@ pub(crate) trait Stored: Send + Sync {
 
     fn lookup<'o>(&'o self, wanted: &mut Wanted<'_>) -> Result<Answers<'o>, Error>;
 
-    /// What keys and their answers say against the way in which the file is read.
+    /// Doubts about the way in which the file is read, by keys and their answers.
     fn doubts(&self, _: &[&[u8]], _: &Bitmask, _is_text: bool) -> Vec<Warning> {
         Vec::new()
     }
@@ -281,8 +281,8 @@ pub(crate) trait Stored: Send + Sync {
         None
     }
 
-    /// The parts that a key is looked up in, and its hash there; none if these are all parts, by
-    /// the hash of the filter.
+    /// The parts that a key is looked up in, and its hash there; `None` if these are all parts, and
+    /// the hash is that of the filter.
     fn places(&self, _key: &[u8], _: &LookupOptions) -> Option<Vec<(usize, u64)>> {
         None
     }

@@ -38,7 +38,7 @@ pub enum PlanError {
         /// What was given.
         cost: f64,
     },
-    /// Not 0 to 1.
+    /// A fraction that is not 0 to 1.
     PresentOutOfRange {
         /// Which level, from 0.
         level: usize,
@@ -55,7 +55,7 @@ pub enum PlanError {
         /// What was given.
         cost: f64,
     },
-    /// Memory costs less than 0, or without limit.
+    /// A byte of memory costs less than 0, or no finite number.
     MemoryPrice {
         /// What was given for a byte.
         price: f64,

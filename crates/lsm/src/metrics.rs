@@ -1,8 +1,8 @@
 //! Counting what filters save: counters that threads share, the rates that follow, and when these
 //! are worth a warning.
 //!
-//! Queries count nothing: the engine records a batch after it was answered, and an engine that does
-//! not pays nothing.
+//! Lookups count nothing: the engine records a batch after it was answered, and one that does not
+//! pays nothing.
 
 use core::fmt::{self, Debug, Display, Formatter};
 #[cfg(not(target_has_atomic = "64"))]
@@ -18,7 +18,7 @@ type Count = u32;
 #[cfg(target_has_atomic = "64")]
 type Count = u64;
 
-/// How many times the predicted rate [`MetricsSnapshot::check`] lets pass.
+/// Up to this multiple of the predicted rate [`MetricsSnapshot::check`] does not warn.
 const FACTOR: f64 = 2.0;
 
 /// Natural logarithm of the chance that a filter which keeps its predicted rate is warned about: 3
@@ -89,7 +89,7 @@ impl FilterMetrics {
     }
 
     /// Counts `queried` keys of which `positives` may be present: for an engine that has counted
-    /// the hits anyway, and for single queries. More positives than keys count as that many keys.
+    /// the hits anyway, and for single queries. More positives than keys count as one for each key.
     #[inline]
     pub fn record_batch(&self, queried: usize, positives: usize) {
         let positives = positives.min(queried);
@@ -99,8 +99,8 @@ impl FilterMetrics {
 
     /// Counts positives whose key a read then found, except those of pass-all filters.
     ///
-    /// Until it is fed back every positive counts as false: an engine that records queries and
-    /// never this sees a false-positive rate that is far too high.
+    /// Until it is fed back every positive counts as false: an engine that never calls this sees a
+    /// false-positive rate that is far too high.
     #[inline]
     pub fn record_true_positives(&self, found: usize) {
         add(&self.true_positives, found);
@@ -127,8 +127,8 @@ impl FilterMetrics {
         add(&self.pass_all, queried);
     }
 
-    /// The counters now. While other threads record, each counter is one that was true at some
-    /// moment of the call; calls that this one happens after are all in it.
+    /// The counters now. While other threads record, each counter has a value that it had at some
+    /// moment of the call. All calls that happened before this one are in it.
     pub fn snapshot(&self) -> MetricsSnapshot {
         let [useful, positives, true_positives, pass_all] =
             [&self.useful, &self.positives, &self.true_positives, &self.pass_all].map(|counter| {
@@ -147,12 +147,12 @@ fn add(counter: &Counter, amount: usize) {
         return;
     }
     if cfg!(not(target_has_atomic = "64")) {
-        // Full within minutes on a busy machine. The closure never declines.
+        // 32 bits are full within minutes on a busy machine. The closure never gives `None`.
         _ = counter.fetch_update(Relaxed, Relaxed, |count| Some(count.saturating_add(amount)));
     } else if counter.fetch_add(amount, Relaxed).checked_add(amount).is_none() {
-        // No loop that other threads make try again, at the price that a snapshot may come before
-        // this line. 64 bits are full after 584 years of a billion keys a second, or by an absurd
-        // amount.
+        // No loop that other threads make try again, at the price that a snapshot may see the sum
+        // that has wrapped, before this line. 64 bits are full after 584 years of a billion keys a
+        // second, or by an absurd amount.
         counter.store(Count::MAX, Relaxed);
     }
 }

@@ -1,8 +1,8 @@
 //! Filters of large tables, cut into partitions that are loaded one by one.
 //!
-//! `build` cuts, `bytes` has the stored form. Loading and caching are the engine's: the index says
-//! which bytes it needs and takes what was loaded, so that it serves synchronous and asynchronous
-//! engines alike.
+//! `build` cuts filters into partitions, `bytes` has the stored form of the index. Loading and
+//! caching are the engine's: the index says which bytes it needs and takes what was loaded, so that
+//! it serves synchronous and asynchronous engines alike.
 
 mod build;
 mod bytes;
@@ -51,7 +51,7 @@ pub use bytes::{INDEX_MAGIC, PartitionLocation};
 #[derive(Clone)]
 pub struct PartitionIndex<B> {
     bytes: B,
-    /// Of the bytes, when they were verified.
+    /// Length of the bytes when they were verified.
     length: usize,
     facts: Facts,
 }
@@ -74,11 +74,11 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// Locates the only partition that can hold the key: the last whose separator is not greater.
     /// Cost: a binary search.
     ///
-    /// For a scan, locate its start: one partition answers
-    /// [`contains_prefix`](BloomFilter::contains_prefix) for the prefix of a scan that begins
-    /// there, in either direction, since it knows the prefixes of its neighbours at the cuts.
-    /// `start` may be longer than the prefix, as where a scan goes on from some key: "absent" then
-    /// means that no key from `start` on has the prefix, nor any key up to `start` for a scan in
+    /// For a scan, locate the key at which it starts. For the prefix of that key,
+    /// [`contains_prefix`](BloomFilter::contains_prefix) of this one partition answers for a scan
+    /// in either direction, since the partition knows the prefixes of its neighbours at the cuts.
+    /// The key may be longer than the prefix, as where a scan goes on from some key: "absent" then
+    /// means that no key from there on has the prefix, nor any key up to there for a scan in
     /// reverse. For a custom rule that holds if every key that starts with a prefix has that
     /// prefix.
     ///
@@ -98,8 +98,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     ///
     /// [`PartitionError::Format`] as [`BloomFilter::from_bytes`], and for another hash or seed than
     /// the index says; [`PartitionError::OtherPartition`] for an intact filter that is another
-    /// partition, or one of another table; [`PartitionError::Header`] if it is the index that
-    /// cannot say. Then answer "maybe".
+    /// partition, or one of another table; [`PartitionError::Header`] if the location is not of
+    /// this index, or the owner of the index lends other bytes. Then answer "maybe".
     pub fn open<C: AsRef<[u8]>>(
         &self,
         at: &PartitionLocation,
@@ -186,7 +186,7 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoHasher`], which an index that opens never gives.
+    /// [`KeyError::NoHasher`], which an opened index never gives.
     pub fn hasher(&self) -> Result<KeyHasher, KeyError> {
         self.facts.key_hash.hasher()
     }

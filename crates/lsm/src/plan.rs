@@ -116,8 +116,8 @@ impl PlannedLevel {
 
     /// A level whose filters have this many blocks, 0 for none.
     fn with_blocks(level: &Level, blocks: u32) -> Result<Self, ParamsError> {
-        /// So far under the number of blocks that rounding does not add one, not even if a text
-        /// format changes the last bit.
+        /// A little under 1, so that rounding up does not add a block, not even if a text format
+        /// changes the last bit.
         const UNDER: f64 = 1.0 - 1.0 / (1_u64 << 48) as f64;
         let keys = level.keys_per_filter().max(1) as f64;
         let bits = f64::from(blocks) * f64::from(BLOCK_BITS) / keys * UNDER;
@@ -184,9 +184,9 @@ impl Plan {
     ///
     /// Memory goes where a byte saves most: where a read is wasted often, and where there are few
     /// keys. Equal levels get equal filters, give or take a block, as long as there is a bit per
-    /// key for all of them. No plan is worse than the [uniform](Self::uniform) one. Within what
-    /// sizes in whole blocks allow it is the best: `docs/planning.md` has the derivation and how
-    /// far off it can be.
+    /// key for all of them. No plan is worse than the [uniform](Self::uniform) one. It is the best
+    /// as far as sizes in whole blocks allow: `docs/planning.md` has the derivation, and how far
+    /// off the best it can be.
     ///
     /// A level of which a filter would save too little gets none, with the
     /// [reason](PlannedLevel#structfield.skipped). Memory that would exceed [`MAX_BITS_PER_KEY`],
@@ -246,7 +246,7 @@ impl Plan {
         Plan::of(levels.iter().map(|level| (level, sizing)), PlannedLevel::new)
     }
 
-    /// The plan that gives each level what comes with it.
+    /// The plan in which each level gets what `decide` makes of it and of the size beside it.
     fn of<'l, T>(
         levels: impl Iterator<Item = (&'l Level, T)>,
         decide: fn(&Level, T) -> Result<PlannedLevel, ParamsError>,

@@ -125,8 +125,8 @@ impl FilterPolicy {
 
     /// What a table of this level gets, 0 being the top one, that is expected to have this many
     /// keys, and prefixes if those are added. The number decides between one filter and partitions,
-    /// and is what a builder of one filter sizes for if it reaches the options'
-    /// [memory limit](FilterOptions::with_memory_limit); else a builder sizes for what comes.
+    /// and is what a builder of one filter sizes for if it reaches the options' [memory
+    /// limit](FilterOptions::with_memory_limit); else it sizes for the keys it gets.
     ///
     /// A filter of the caller's hashes, and one that is sized by its bytes, is never cut. A sizing
     /// that is out of range is reported by the builder's `finish`.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, fill_with_hits};
+use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, check_words, fill_with_hits};
 use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
@@ -11,8 +11,8 @@ use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 
 use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
 
-/// The length of a compact filter leaves this when divided by 64; that of every other container
-/// leaves 0 or begins with a magic.
+/// The remainder of a compact filter's length by 64. Every other container begins with a magic
+/// number, or its length is a multiple of 64.
 const COMPACT_REST: usize = 8;
 
 /// The opened filter of a table, of any kind that [`FilterPolicy`](crate::FilterPolicy) and
@@ -66,7 +66,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
     /// bytes are no filter.
     ///
     /// The compact form of a Bloom filter, known by its length, has no checksum: its container has,
-    /// and must have checked it. Cost: reads everything once, of an index of partitions the index.
+    /// and must have checked it. Cost: reads the bytes once.
     ///
     /// # Errors
     ///
@@ -155,9 +155,9 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The same filter with its blocks in memory of its own, which begin at cache lines: in bytes
-    /// at any place a block may be in two. Ribbon filters and indexes stay where they are. A block
-    /// of RocksDB is then looked up by hashes alone: a key is answered "maybe".
+    /// The same filter with its blocks in memory of its own, each in one cache line; in stored
+    /// bytes, a block may be in two. Ribbon filters and indexes stay where they are. A Bloom filter
+    /// of RocksDB's is then looked up by hashes alone: a key is answered "maybe".
     ///
     /// # Errors
     ///
@@ -274,12 +274,12 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
 }
 
 fn maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
-    LengthError::check(keys, words)?;
+    check_words(keys, words)?;
     fill_with_hits(words, keys);
     Ok(())
 }
 
-/// The kind, and what tells one filter from another, without its contents.
+/// The kind and the facts of the filter, without its contents.
 impl<B: AsRef<[u8]>> fmt::Debug for TableFilter<B> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (kind, inner): (&str, &dyn fmt::Debug) = match self {

@@ -52,8 +52,8 @@ impl PlanesOptions {
 }
 
 impl PlanesBuilder {
-    /// Appends a row with these items, hashed by the options' hasher. The order of the items, and
-    /// how often each comes, are the same to it. Returns bytes when a group is complete.
+    /// Appends a row with these items, hashed by the options' hasher. Neither the order nor the
+    /// repetition of items matters. Returns bytes when a group is complete.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl PlanesBuilder {
         Ok(stored)
     }
 
-    /// Appends a row of whose items nothing is known: it may have any.
+    /// Appends a row whose items are unknown: it may have any item.
     ///
     /// # Errors
     ///
@@ -119,8 +119,8 @@ impl PlanesBuilder {
         Ok(Some(group))
     }
 
-    /// The bytes that are left: the last group, if it has a row, and the record that closes all;
-    /// before them the one that begins all, if there was no group.
+    /// The remaining bytes: the last group, if it has a row, and the closing record; before them
+    /// the first record, if no group was returned.
     ///
     /// # Errors
     ///

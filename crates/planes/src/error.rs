@@ -1,5 +1,5 @@
-//! The errors of the crate but those of shapes: one variant per cause, each carrying the value at
-//! fault and the limit.
+//! All errors of the crate except those of shapes: one variant per cause, each carrying the value
+//! at fault and the limit.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -49,7 +49,7 @@ pub enum PlanesError {
     },
     /// No memory for the rows of a group, or for the bytes of one.
     Alloc(AllocError),
-    /// What a record has in its fields, or the length of the whole.
+    /// A field of a record, or the length of the whole, is not what it must be.
     Header(HeaderError),
     /// Planes that were not finished, or of which the end is missing. Up to the last whole group
     /// they can be read by [`PlanesLayout::last_record`](crate::PlanesLayout::last_record).
@@ -162,7 +162,7 @@ impl Display for PlanesError {
                 write!(f, "{found} planes were loaded, expected {expected}")
             }
             Self::PlaneNotLoaded { plane } => {
-                write!(f, "plane {plane} was not loaded: locate the query that is looked up")
+                write!(f, "plane {plane} was not loaded: locate planes by the same query")
             }
             Self::GroupOutOfRange { group, groups } => {
                 write!(f, "group {group}, but there are {groups}")

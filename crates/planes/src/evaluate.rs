@@ -1,11 +1,11 @@
 //! The evaluation of a query on windows of planes: AND and OR of words, plane by plane while rows
 //! are left.
 //!
-//! Plain loops over words of 64 rows, which compilers vectorise: from memory, reading decides. A
-//! window is at most [`WINDOW_WORDS`] words of each plane, so that the answers of a window stay in
-//! the first-level cache from plane to plane. While a plane is read in one window, the same plane
-//! is prefetched for a later window, since planes of neighbouring groups are far apart and hardware
-//! prefetch does not see them coming.
+//! Plain loops over words of 64 rows, which compilers vectorise; beyond the cache, reads decide the
+//! time. A window is at most [`WINDOW_WORDS`] words of each plane, so that the answers of a window
+//! stay in the first-level cache from plane to plane. While a plane is read in one window, the same
+//! plane is prefetched for a later window, since planes of neighbouring groups are far apart and
+//! hardware prefetch does not see them coming.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -32,15 +32,15 @@ const LINE_BYTES: usize = 8 * LINE_WORDS;
 /// Words of each plane between what is read and what is prefetched: 4 KiB.
 const AHEAD_WORDS: usize = 512;
 
-/// Planes that are read before it is looked whether rows are left.
+/// Planes that are read before the first test of whether rows are left.
 const FIRST_PLANES: usize = 4;
 
-/// Lines of 512 rows, of which fewer than one in this many has rows left, are read by themselves
-/// and no longer plane by plane.
+/// Where at most one line of 512 rows in this many has rows left, those lines are evaluated one by
+/// one, no longer plane by plane.
 const SPARSE: usize = 8;
 
-/// With more than one line in this many left, four planes are read before it is looked again,
-/// instead of two.
+/// With more than one line in this many left, four planes are read before the next test instead of
+/// two.
 const DENSE: usize = 2;
 
 /// A query as planes: rows that have all planes of one of the terms of every clause.
@@ -60,7 +60,7 @@ impl Terms {
             distinct(hashes.iter().flat_map(|&hash| shape.planes_of(hash)).collect())
         };
         let mut all = planes(&query.all);
-        // Last: where no row is left it is not read.
+        // Last, so that it is not read where no row is left.
         all.extend(options.has_liveness().then_some(shape.planes()));
         let clause = |hashes: &Vec<u64>| hashes.chunks(1).map(planes).collect();
         Terms { all, any: query.any.iter().map(clause).collect() }
@@ -72,7 +72,7 @@ impl Terms {
     }
 }
 
-/// Each plane once, where it was first. By sorting: with a `BTreeSet`, queries of 512 rows took up
+/// Each plane once, in its first place. By sorting: with a `BTreeSet`, queries of 512 rows took up
 /// to 1.5 times as long.
 fn distinct(planes: Vec<u32>) -> Vec<u32> {
     let mut places: Vec<(u32, usize)> = planes.into_iter().zip(0..).collect();
@@ -84,14 +84,15 @@ fn distinct(planes: Vec<u32>) -> Vec<u32> {
 
 /// Words of the planes of one group that are evaluated at a time.
 pub(crate) struct Window {
-    /// Past the last one for what would be prefetched behind it.
+    /// May be past the last group, for a window that is only prefetched.
     pub(crate) group: u64,
     /// Words in each plane of the group.
     words: Range<usize>,
 }
 
 impl Window {
-    /// The one with a word that is counted over all groups, whose planes have this many words.
+    /// The window of `word`, which is counted over all groups; their planes have `plane_words`
+    /// words.
     fn with(word: usize, plane_words: usize) -> Self {
         let (group, word) = (word / plane_words, word % plane_words);
         let start = word - word % WINDOW_WORDS;
@@ -148,8 +149,8 @@ pub(crate) fn evaluate<'a>(
     }
 }
 
-/// The rows that have all planes: ones without any. Planes are as long as the answers; `later` are
-/// as many slices, which will be read later.
+/// Writes which rows have all planes, all ones if there is no plane. Planes are as long as the
+/// answers; `later` has a slice for each, which is prefetched.
 fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     let lines = answers.len().div_ceil(LINE_WORDS);
     let mut left = match (planes, later) {
@@ -170,7 +171,7 @@ fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
         if left * SPARSE <= lines {
             return and_lines(&planes[read..], answers);
         }
-        // Where nearly all lines have rows left, two more planes would not end that.
+        // Where nearly all lines have rows left, two more planes would hardly change that.
         (left, read) = match (&planes[read..], &later[read..]) {
             ([a, b, c, d, ..], [e, f, g, h, ..]) if left * DENSE > lines => {
                 (and::<4, false>([a, b, c, d], [e, f, g, h], answers), read + 4)
@@ -182,8 +183,8 @@ fn and_all(planes: &[&[u8]], later: &[&[u8]], answers: &mut [u64]) {
     }
 }
 
-/// The rows that have all of these planes, and are among the answers unless these planes are the
-/// first; prefetches what will be read later. Returns in how many lines rows are left.
+/// Writes which rows have all of these planes; with `FIRST` among all rows, else among the answers
+/// so far. Prefetches `later`. Returns in how many lines rows are left.
 #[inline]
 fn and<const N: usize, const FIRST: bool>(
     planes: [&[u8]; N],
@@ -218,8 +219,7 @@ fn and<const N: usize, const FIRST: bool>(
     left + usize::from(any != 0)
 }
 
-/// Of the answers those that have all planes, line by line: of lines without answers nothing is
-/// read.
+/// Keeps the answers that have all planes, line by line. Nothing is read for lines without answers.
 fn and_lines(planes: &[&[u8]], answers: &mut [u64]) {
     for (line, answers) in answers.chunks_mut(LINE_WORDS).enumerate() {
         for pair in planes.chunks(2) {

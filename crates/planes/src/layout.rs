@@ -17,8 +17,7 @@ use crate::text::TextRows;
 
 /// The first bytes of stored planes.
 pub const MAGIC: [u8; 8] = *b"\x89BBPLNS\n";
-/// Of planes that say nothing of a text, which releases before version 2 read too; and of those
-/// that do.
+/// The versions of planes without a text, which earlier releases read too, and of planes with one.
 const VERSION: u16 = 1;
 const VERSION_OF_TEXT: u16 = 2;
 const PROBE_SCHEME: u8 = 1;
@@ -85,10 +84,9 @@ impl PlanesLayout {
     ///
     /// # Errors
     ///
-    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is another
-    /// than its rows take; [`PlanesError::Incomplete`] if the last record is not that of complete
-    /// planes, as in a file that was cut off behind a group. Without a layout answer "maybe" for
-    /// every row.
+    /// [`PlanesError::Header`] says what is wrong with the record, or that the length is not that
+    /// of its rows; [`PlanesError::Incomplete`] if the last record is not that of complete planes,
+    /// as in a file that was cut off behind a group. Without a layout answer "maybe" for every row.
     pub fn from_tail(tail: &[u8], stored_bytes: u64) -> Result<Self, PlanesError> {
         let layout = PlanesLayout::from_last_record(tail, stored_bytes)?;
         match layout.complete {
@@ -97,9 +95,9 @@ impl PlanesLayout {
         }
     }
 
-    /// From the record of the last whole group of planes that are still being written, and where it
-    /// ends: a layout of the rows so far, of which there may be more, which the caller must not
-    /// take for absent.
+    /// The layout of planes that are still being written, from the record of their last whole group
+    /// and the offset where that ends. It covers the rows so far. There may be more, which the
+    /// caller must not take for absent.
     ///
     /// # Errors
     ///
@@ -140,9 +138,10 @@ impl PlanesLayout {
         }
     }
 
-    /// Where the record is that ends the last whole group, from the first 64 bytes of planes that
-    /// are still being written, of which there are this many bytes now. With these 64 bytes, and
-    /// where they end as the length, there is a layout of what is complete.
+    /// Where the record of the last whole group is in planes that are still being written, from
+    /// their first 64 bytes and the number of bytes so far.
+    /// [`from_last_record`](Self::from_last_record) takes the bytes of this range, and its end as
+    /// the length.
     ///
     /// # Errors
     ///
@@ -272,7 +271,7 @@ impl PlanesLayout {
         self.checked_bytes().unwrap_or(u64::MAX)
     }
 
-    /// Bytes of the whole, if they can be counted: then the offset of everything in it can.
+    /// Bytes of the whole, unless they overflow. If they do not, no offset in it does.
     fn checked_bytes(&self) -> Option<u64> {
         let group_rows = u64::from(self.options.group_rows);
         let (full, rest) = (self.rows / group_rows, self.rows % group_rows);
@@ -396,7 +395,7 @@ pub struct PlaneLocation {
 }
 
 impl PlaneLocation {
-    /// Of bytes that are in memory: this is a part of them.
+    /// As a range of bytes that are in memory and contain it.
     pub(crate) fn range(&self) -> Range<usize> {
         self.offset as usize..(self.offset + self.length) as usize
     }

@@ -6,10 +6,10 @@ use crate::error::{GROUP_ROWS_STEP, MAX_GROUP_ROWS, PlanesError};
 use crate::shape::Shape;
 use crate::text::TextRows;
 
-/// Rows in a group unless said otherwise, if the rows are short enough.
+/// Rows in a group by default, unless long rows make it fewer: [`DEFAULT_GROUP_BITS`].
 const DEFAULT_GROUP_ROWS: u32 = 1 << 20;
 
-/// Bits of a group unless said otherwise: 32 MiB, which a builder holds twice.
+/// Most bits of a group by default: 32 MiB, which a builder holds twice.
 const DEFAULT_GROUP_BITS: u32 = 1 << 28;
 
 /// What planes are to be. Makes builders.
@@ -37,9 +37,9 @@ pub struct PlanesOptions {
 }
 
 impl PlanesOptions {
-    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20, or of fewer that fill
-    /// 32 MiB; without a liveness plane, tag 0, of no text. Large planes in memory are advised to
-    /// be on huge pages.
+    /// Rows of this shape, hashed by XXH3-64 with seed 0, in groups of 2^20 rows, or of as many as
+    /// fill 32 MiB if those are fewer; with tag 0, without a liveness plane or a text. Large planes
+    /// in memory are advised to be on huge pages.
     pub fn new(shape: Shape) -> Self {
         let rows = (DEFAULT_GROUP_BITS / shape.planes()).min(DEFAULT_GROUP_ROWS);
         let group_rows = (rows - rows % GROUP_ROWS_STEP).max(GROUP_ROWS_STEP);
@@ -55,8 +55,8 @@ impl PlanesOptions {
         }
     }
 
-    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if
-    /// these are advised to be on them: so that they are decided once.
+    /// [`new`](Self::new) with the hash, seed and huge-page setting of an engine's filters, so that
+    /// they are decided once.
     pub fn for_filters(filters: &FilterOptions, shape: Shape) -> Self {
         let (key_hash, huge_pages) = (filters.key_hash(), filters.huge_pages());
         PlanesOptions { key_hash, huge_pages, ..PlanesOptions::new(shape) }
@@ -64,10 +64,10 @@ impl PlanesOptions {
 
     /// Rows in a group: a multiple of 512 up to [`MAX_GROUP_ROWS`].
     ///
-    /// A query reads `group_rows / 8` bytes in one piece for each plane and group, the faster the
-    /// longer the piece: from memory, pieces of 4 KiB took 2.5 times as long as those of 128 KiB,
-    /// and on object stores each is a request. A builder holds a group twice: for long rows, few.
-    /// The last group takes no more space than its rows.
+    /// For each plane and group a query reads `group_rows / 8` bytes in one piece. Longer pieces
+    /// are read faster: from memory, pieces of 4 KiB took 2.5 times as long as those of 128 KiB,
+    /// and on object stores each piece is a request. A builder holds a group twice, so long rows
+    /// call for small groups. The last group takes no more space than its rows.
     ///
     /// # Errors
     ///
@@ -81,26 +81,26 @@ impl PlanesOptions {
         }
     }
 
-    /// What the items are hashed with, such as the hash of a stored filter; stored, so that whoever
+    /// Sets the hash of the items, such as that of a stored filter. It is stored, so that whoever
     /// opens the planes hashes in the same way.
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         PlanesOptions { key_hash, ..self }
     }
 
-    /// With a liveness plane, so that rows can be deleted. Every query reads it, as one plane more.
+    /// Adds a liveness plane, so that rows can be deleted. Every query reads it, as one plane more.
     pub fn with_liveness(self) -> Self {
         PlanesOptions { liveness: true, ..self }
     }
 
-    /// Any number that tells these planes from others of the same shape and hash, such as the
+    /// Sets a number that tells these planes from others of the same shape and hash, such as the
     /// number of a file: a plane that was loaded from another file then fails its check.
     pub fn with_tag(self, tag: u64) -> Self {
         PlanesOptions { tag, ..self }
     }
 
-    /// Of rows that are lines of a text, divided so; stored, so that whoever opens the planes
-    /// divides a query in the same way. Such planes are of version 2 of the format, others of
-    /// version 1.
+    /// Says that rows are lines of a text, and how it is divided. This is stored, so that whoever
+    /// opens the planes divides a query in the same way. Planes with a text have version 2 of the
+    /// format, others version 1.
     pub fn with_text(self, text: TextRows) -> Self {
         PlanesOptions { text: Some(text), ..self }
     }
@@ -139,7 +139,7 @@ impl PlanesOptions {
         self.tag
     }
 
-    /// Of what text the rows are, if the planes say so.
+    /// How rows are lines of a text, if the planes say so.
     pub fn text(&self) -> Option<TextRows> {
         self.text
     }

@@ -1,5 +1,5 @@
-//! Appending by several threads, in the caller's rayon pool: the only file that enters one. A task
-//! makes whole groups, so that the bytes do not depend on the number of threads.
+//! Appending by several threads, in the caller's rayon pool, which no other file uses. A task makes
+//! whole groups, so that the bytes do not depend on the number of threads.
 
 use alloc::vec::Vec;
 

@@ -18,11 +18,12 @@ use crate::options::PlanesOptions;
 use crate::query::Query;
 use crate::shape::Shape;
 
-/// Words of all planes of a batch of queries that are in a second-level cache at a time: 512 KiB.
+/// Words of all planes of a batch of queries in one piece of rows: 512 KiB, for a second-level
+/// cache.
 const CACHED_WORDS: usize = 1 << 16;
 
-/// Fewest and most words of a plane among them. From memory, pieces of less than 4 KiB are slow; 32
-/// KiB of answers are in the first-level cache.
+/// Fewest and most words of each plane in a piece. From memory, pieces of less than 4 KiB are slow;
+/// 32 KiB of answers are in the first-level cache.
 const FEWEST_WORDS: usize = 512;
 const MOST_WORDS: usize = 4096;
 
@@ -79,8 +80,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
     ///
     /// # Errors
     ///
-    /// As [`from_bytes`](Self::from_bytes), but for damaged planes, and records of groups but the
-    /// last.
+    /// As [`from_bytes`](Self::from_bytes), except that damage to planes and to records between the
+    /// first and the last is not found.
     pub fn from_bytes_trusted(bytes: B) -> Result<Self, PlanesError> {
         Ok(Planes { layout: PlanesLayout::of_bytes(bytes.as_ref())?, bytes })
     }
@@ -128,9 +129,9 @@ impl<B: AsRef<[u8]>> Planes<B> {
     /// Which rows may satisfy a query: bit `i` of the answers is row `i`. Rows that were deleted do
     /// not.
     ///
-    /// Cost: reads `rows / 8` bytes for each plane of the query, of which the items have
-    /// [`probes`](Shape::probes) each, up to the plane after which no row of 512 is left; some 50
-    /// ns for each item of the query beside that.
+    /// Cost: some 50 ns for each item of the query, and `rows / 8` bytes read for each of its
+    /// planes, of which an item has [`probes`](Shape::probes). Where none of 512 rows is left, no
+    /// further plane is read.
     pub fn query(&self, query: &Query, hits: &mut Bitmask) {
         let terms = Terms::of(query, self.layout.options());
         hits.write(self.rows(), |words| {
@@ -140,7 +141,7 @@ impl<B: AsRef<[u8]>> Planes<B> {
 
     /// [`query`](Self::query) of some rows: bit `i` of the answers is row `rows.start + i`.
     ///
-    /// Ranges that begin at a multiple of 64 are written where they belong, others are moved.
+    /// The answers of a range that does not begin at a multiple of 64 are shifted afterwards.
     ///
     /// # Errors
     ///
@@ -183,8 +184,8 @@ impl<B: AsRef<[u8]>> Planes<B> {
         Ok(())
     }
 
-    /// Many queries, piece of rows by piece of rows, so that the planes that several of them read
-    /// come from memory once. `answer` gets, for every piece and in it for every query, the number
+    /// Evaluates many queries, one piece of the rows after the other, so that planes that several
+    /// queries read come from memory once. For every query in every piece, `answer` gets the number
     /// of the query, the rows of the piece, and which of them may satisfy it: bit `i` is row
     /// `rows.start + i`.
     ///
@@ -348,8 +349,8 @@ impl<B> core::fmt::Debug for Planes<B> {
 /// The bytes of planes that were made of rows or [copied](Planes::to_planes).
 ///
 /// Advised to be on huge pages where there are many, unless the
-/// [options](PlanesOptions::for_filters) say otherwise: a query touches a few places far apart, and
-/// from memory, looking up where their pages are took as long as reading them.
+/// [options](PlanesOptions::for_filters) say otherwise: a query reads a few places far apart, and
+/// beyond the cache TLB misses took as long as the reads.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesBytes, PlanesOptions, Shape};

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 /// What is looked up in every row: all of some items, and of each of some lists at least one. Items
 /// are hashes by the planes' hasher.
 ///
-/// Order: the planes of the first hashes are read first, and where no row of 512 is left, the
-/// others are not. Begin with what is rarest.
+/// Order decides the speed: planes of the first hashes are read first, and where none of 512 rows
+/// is left, no further plane is read. Begin with the rarest item.
 ///
 /// ```
 /// use blocked_bloom_planes::{Planes, PlanesOptions, Query, Shape};

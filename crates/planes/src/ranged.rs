@@ -55,8 +55,8 @@ pub struct GroupRef<'b> {
 }
 
 impl GroupRef<'_> {
-    /// Which rows of the group may satisfy the query: the query that was located, or one whose
-    /// planes are among those of that.
+    /// Which rows of the group may satisfy the query: the one that was located, or another whose
+    /// planes are among its planes.
     ///
     /// # Errors
     ///

@@ -72,7 +72,7 @@ impl Display for ShapeError {
                 write!(f, "{probes} probes: give 1 to {MAX_PROBES}")
             }
             Self::PlanesOutOfRange { planes } => {
-                write!(f, "{planes} planes, that is bits a row: 1 to {MAX_PLANES} are possible")
+                write!(f, "{planes} planes, one per bit of a row: give 1 to {MAX_PLANES}")
             }
             Self::BitsPerItemOutOfRange { bits_per_item: bits } => {
                 write!(
@@ -163,7 +163,7 @@ impl Shape {
         if !(bits_per_item > 0.0 && bits_per_item <= MAX_BITS_PER_KEY) {
             return Err(ShapeError::BitsPerItemOutOfRange { bits_per_item });
         }
-        // Saturates.
+        // The conversion saturates.
         Shape::of_bits(items, libm::ceil(items as f64 * bits_per_item) as u64)
     }
 
@@ -283,12 +283,12 @@ impl Shape {
     /// The chance that a row of `items` distinct items may have an item that it does not have, 0 to
     /// 1.
     ///
-    /// Of a block with `j` items, exact for probes that are independent: `r` of the bits that are
-    /// looked up are not set, at first as many as `k` probes have distinct ones; each of the `j k`
-    /// bits that were set hits one of them with a chance of `r / m`; the rate is the chance that
-    /// `r` becomes 0, plus `j / 2^32` for an item of the same hash half. It is averaged over `j ~
-    /// Binomial(items, 1 / n)`. A query for all of several items has about the product of their
-    /// rates, less for those that share bits.
+    /// The rate of a block with `j` items is exact if probes are independent. Let `r` be how many
+    /// of the looked-up bits are missing: at first the number of distinct bits among `k` probes.
+    /// Each of the `j k` bits that the items set hits a missing one with a chance of `r / m`. The
+    /// rate is the chance that `r` becomes 0, plus `j / 2^32` for an item with the same half of the
+    /// hash. It is averaged over `j ~ Binomial(items, 1 / n)`. A query for all of several items has
+    /// about the product of their rates, less for those that share bits.
     ///
     /// Cost: some `j k^2` additions and multiplications.
     pub fn false_positive_rate(&self, items: u64) -> f64 {
@@ -305,7 +305,7 @@ impl Shape {
             }
             return block.rate(items as f64);
         }
-        // Weights by their logarithms: that of no item may be too small for a number.
+        // Weights are kept as logarithms, since that of no item may underflow.
         let (items, others) = (items as f64, f64::from(self.blocks) - 1.0);
         let mean = items / (others + 1.0);
         let last = (mean + 12.0 * libm::sqrt(mean) + 40.0).min(items);
@@ -319,7 +319,7 @@ impl Shape {
             here += 1.0;
             block.add_item();
         }
-        // Any more items in a block that is full are as good as certain to pass.
+        // With more items the block stays full: every lookup passes.
         let full = if block.is_full() { (1.0 - weights).max(0.0) } else { 0.0 };
         (sum + full).clamp(0.0, 1.0)
     }
@@ -334,8 +334,7 @@ impl Display for Shape {
     }
 }
 
-/// How many of the bits that are looked up are not set yet: `missing[r]` is the chance that there
-/// are `r`.
+/// How many of the looked-up bits are missing: `missing[r]` is the chance that `r` are.
 struct Occupancy {
     bits: f64,
     probes: usize,

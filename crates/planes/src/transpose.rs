@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::error::PlanesError;
 use crate::layout::{CHECKSUM_BYTES, PlanesLayout};
 
-/// Rows of 512 become a cache line of each plane.
+/// Rows that become one cache line of each plane.
 const LINE_ROWS: usize = 512;
 
 /// The rows of a group while they are collected: one behind the other, in words.
@@ -17,7 +17,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Room for the rows of a group, all zero.
+    /// Space for the rows of a group, all zero.
     pub(crate) fn new(layout: &PlanesLayout) -> Result<Self, PlanesError> {
         let row_words = (layout.options().shape().planes() as usize).div_ceil(64);
         let length = row_words.saturating_mul(layout.options().group_rows() as usize);
@@ -32,7 +32,7 @@ impl Rows {
         self.used * self.row_words == self.words.len()
     }
 
-    /// Adds the row that `fill` writes into zeros. There must be room for it.
+    /// Adds the row that `fill` writes into zeros. There must be space for it.
     #[inline]
     pub(crate) fn push(&mut self, fill: impl FnOnce(&mut [u64])) {
         let row = &mut self.words[self.used * self.row_words..][..self.row_words];
@@ -46,8 +46,8 @@ impl Rows {
         8 * self.words.capacity()
     }
 
-    /// The group as it is stored, the first behind the record that begins all, and forgets the
-    /// rows, of which there is at least one.
+    /// Takes the rows, of which there is at least one, and returns the stored group; before the
+    /// first group comes the first record.
     pub(crate) fn take_group(
         &mut self,
         layout: &PlanesLayout,

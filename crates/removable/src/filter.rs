@@ -1,7 +1,6 @@
-//! One filter, wherever its lines are: looked up, and what it is.
+//! The filter, generic over where its lines are: its lookups and facts.
 
-use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, check_words};
 use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel;
@@ -162,7 +161,7 @@ impl<D: Lines> RemovableFilter<D> {
     }
 
     /// The fraction of absent keys that are taken for present, 0 to 1, that the number of tags
-    /// predicts: of 65,535 tags, each of those in a key's two lines is the key's own by chance.
+    /// predicts: each tag in a key's two lines equals the key's own with a chance of 1 in 65,535.
     pub fn expected_false_positive_rate(&self) -> f64 {
         if self.is_pass_all() {
             return 1.0;
@@ -209,7 +208,7 @@ impl<D: Lines> Filter for RemovableFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         kernel::contains(self.meta.kernel, self.lines(), hashes, words);
         Ok(())
     }
@@ -226,11 +225,6 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -5,7 +5,7 @@
 //! leave the same lines. A new instruction set is one file and one line of [`table`]; until it has
 //! them, its kernel is the scalar one here.
 
-// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+// Each call into a table has its SAFETY text here, the kernels' own blocks have theirs.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these three safe ones")]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -32,12 +32,11 @@ cpufeatures::new!(bits, "bmi1", "popcnt");
 /// One instruction set's functions.
 ///
 /// `contains[ahead](lines, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`, zeros
-/// past the last. `insert[ahead](lines, hashes)` adds the hashes in order up to the first that both
-/// lines are full for, and returns how many. `remove[ahead](lines, hashes, found)` removes a copy
-/// of each in order, writes whether there was one as `contains` writes, and returns how many there
-/// were. All prefetch this many cache lines for each line of a later key: none where the filter
-/// fits the cache, two where lines straddle cache lines, which they do not in memory that is
-/// written.
+/// past the last. `insert[ahead](lines, hashes)` adds the hashes in order up to the first whose two
+/// lines are full, and returns how many. `remove[ahead](lines, hashes, found)` removes a copy of
+/// each in order, writes whether there was one as `contains` writes, and returns how many there
+/// were. All prefetch `ahead` cache lines for each line of a later key: none where the filter fits
+/// the cache, two where lines straddle cache lines, which lines that are written never do.
 ///
 /// # Safety
 ///
@@ -85,8 +84,7 @@ pub(crate) fn contains(kernel: Kernel, lines: &[Block], hashes: &[u64], words: &
     unsafe { table(kernel).contains[ahead](lines, hashes, words) };
 }
 
-/// Adds the hashes in order up to the first that both lines are full for, and returns how many were
-/// added.
+/// Adds the hashes in order up to the first whose two lines are full, and returns how many.
 #[inline]
 pub(crate) fn insert(kernel: Kernel, lines: &mut [Block], hashes: &[u64]) -> usize {
     let ahead = usize::from(prefetches(kernel, lines, hashes));
@@ -108,8 +106,8 @@ pub(crate) fn remove(
     unsafe { table(kernel).remove[ahead](lines, hashes, found) }
 }
 
-/// Whether the filter outgrows the cache, and there are more hashes than are placed at once, which
-/// the CPU overlaps by itself.
+/// Whether to prefetch: if the filter outgrows the cache and there are more than eight hashes,
+/// whose cache misses the CPU overlaps by itself.
 #[inline]
 pub(crate) fn prefetches<L>(kernel: Kernel, lines: &[L], hashes: &[u64]) -> bool {
     hashes.len() > driver::KEYS && size_of_val(lines) > kernel.prefetch_threshold()

@@ -14,9 +14,9 @@ const SLACK: f64 = 0.125;
 /// The most lanes that may be left empty: beyond, bits are only wasted.
 const MOST_SLACK: f64 = 0.9;
 
-/// So few lines get one more: lines differ by chance, and with few of them keys have little choice.
-/// Without it, one in 120 filters of two lines and one in 2,700 of ten rejected a key before all
-/// for which they were made were in; with it, none of 350,000.
+/// Filters of this many lines get one more: lines fill unevenly, and with few of them keys have
+/// little choice. Without it, one in 120 filters of two lines and one in 2,700 of ten rejected a
+/// key before they held as many as they were made for; with it, none of 350,000.
 const FEW_LINES: RangeInclusive<u32> = 2..=32;
 
 /// What a filter is to be. A plain value; [`empty_filter`](Self::empty_filter) makes a filter of
@@ -51,7 +51,8 @@ impl RemovableOptions {
     }
 
     /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if
-    /// these are advised to be on them: so that both are decided once.
+    /// these are advised to be on them: so that both are decided once. Prefixes are not taken: the
+    /// filters hold whole keys.
     pub fn for_filters(filters: &FilterOptions, keys: u64) -> Self {
         RemovableOptions {
             keys: keys.max(1),
@@ -61,7 +62,7 @@ impl RemovableOptions {
         }
     }
 
-    /// For this many keys instead; the rest stays. For the next larger filter.
+    /// The same options for this many keys, such as those of the next larger filter.
     #[must_use]
     pub fn with_keys(self, keys: u64) -> Self {
         RemovableOptions { keys: keys.max(1), ..self }
@@ -73,15 +74,15 @@ impl RemovableOptions {
     /// lines get one more.
     ///
     /// With less than 0.1 keys are rejected before all are in ([`RemovableError::Full`]); more
-    /// makes that rarer still and the false-positive rate lower, and costs memory in proportion.
+    /// slack makes that rarer and the false-positive rate lower, and costs memory in proportion.
     /// docs/removable.md has the figures.
     #[must_use]
     pub fn with_slack(self, slack: f64) -> Self {
         RemovableOptions { slack, ..self }
     }
 
-    /// Of this hash instead, such as that of a stored filter. A caller's hashes must be well mixed
-    /// in all of their 64 bits.
+    /// Sets the hash, such as that of a stored filter. A caller's hashes must be well mixed in all
+    /// of their 64 bits.
     #[must_use]
     pub fn with_key_hash(self, key_hash: KeyHash) -> Self {
         RemovableOptions { key_hash, ..self }

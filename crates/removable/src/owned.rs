@@ -1,4 +1,4 @@
-//! The filter that owns its lines: made, added to, removed from.
+//! The filter that owns its lines: making it, adding keys and removing them.
 
 use blocked_bloom::parts::BlockBuffer;
 use blocked_bloom::{Bitmask, Block, Filter, Kernel, KeyError};
@@ -47,8 +47,8 @@ impl<D: Lines> RemovableFilter<D> {
 }
 
 impl RemovableFilter {
-    /// A filter of these options, or of as many keys as there are hashes if that are more, that
-    /// holds the hashes: how a filter is made larger, and how one is made again after damage.
+    /// A filter that holds these hashes, made for the options' number of keys, or for as many as
+    /// there are hashes if those are more. So a filter is enlarged, or rebuilt after damage.
     ///
     /// The hashes must be of the options' [`hasher`](RemovableOptions::hasher).
     ///
@@ -117,19 +117,19 @@ impl RemovableFilter {
     ///
     /// # Errors
     ///
-    /// [`RemovableError::Full`] at the first that cannot be added, with the number of those before
-    /// it, which were. None after it was.
+    /// [`RemovableError::Full`] at the first hash that cannot be added, with the number of hashes
+    /// before it. Those were added; none after it was.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), RemovableError> {
         self.insert_after(0, hashes)
     }
 
-    /// Adds hashes of a batch of which others were added before.
+    /// Adds hashes of a batch of which `before` hashes were added already.
     fn insert_after(&mut self, before: usize, hashes: &[u64]) -> Result<(), RemovableError> {
         let inserted = kernel::insert(self.meta.kernel, &mut self.data, hashes);
         self.count(before, inserted, hashes.len())
     }
 
-    /// Counts those that were added, and says for which there was no space.
+    /// Counts what was added; an error if that was not all.
     #[inline]
     fn count(&mut self, before: usize, now: usize, of: usize) -> Result<(), RemovableError> {
         self.meta.keys_inserted += now as u64;
@@ -150,7 +150,7 @@ impl RemovableFilter {
         let mut hashes = [0; AT_ONCE];
         for (chunk, keys) in keys.chunks(AT_ONCE).enumerate() {
             let hashes = &mut hashes[..keys.len()];
-            // There are as many.
+            // Both have the same length.
             _ = hasher.hash_batch_into(keys, hashes);
             self.insert_after(chunk * AT_ONCE, hashes)?;
         }
@@ -209,7 +209,7 @@ impl RemovableFilter {
             let mut hashes = [0; AT_ONCE];
             for (keys, words) in keys.chunks(AT_ONCE).zip(words.chunks_mut(AT_ONCE / 64)) {
                 let hashes = &mut hashes[..keys.len()];
-                // There are as many.
+                // Both have the same length.
                 _ = hasher.hash_batch_into(keys, hashes);
                 removed += self.remove_into(hashes, words);
             }
@@ -217,7 +217,7 @@ impl RemovableFilter {
         Ok(removed)
     }
 
-    /// There is one word per 64 hashes. Counted at once, since a later key of the batch may panic.
+    /// Takes one word per 64 hashes. Counts at once, since a later key of the batch may panic.
     fn remove_into(&mut self, hashes: &[u64], words: &mut [u64]) -> usize {
         let removed = kernel::remove(self.meta.kernel, &mut self.data, hashes, words);
         self.meta.keys_inserted -= removed as u64;

@@ -8,7 +8,7 @@ mod word;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
-use blocked_bloom::parts::{AtomicBuffer, AtomicWord, BlockBuffer, PrefetchAhead};
+use blocked_bloom::parts::{AtomicBuffer, AtomicWord, BlockBuffer, PrefetchAhead, check_words};
 use blocked_bloom::{Filter, KeyError, KeyHash, LengthError};
 
 use self::word::Word;
@@ -50,7 +50,7 @@ impl RemovableFilter {
     }
 }
 
-/// The one who adds to a filter and removes from it while others look up in it: made by
+/// Adds keys to a filter and removes them while [readers](RemovableReader) look keys up. Made by
 /// [`RemovableFilter::into_writer`].
 ///
 /// Nothing waits: an addition or removal is one store. There is one writer, since two could put
@@ -82,7 +82,7 @@ pub struct RemovableWriter {
 }
 
 impl RemovableWriter {
-    /// What the filter is looked up by. Any number of threads may have a clone.
+    /// The reader, by which the filter is looked up. Any number of threads may have a clone.
     pub fn reader(&self) -> &RemovableReader {
         &self.reader
     }
@@ -143,8 +143,8 @@ impl RemovableWriter {
         self.reader.0.lines.blocks().len() as u64 * LANES as u64
     }
 
-    /// A copy of the filter as it is now, to be stored or looked up in by SIMD kernels. Readers
-    /// stay as they are.
+    /// A copy of the filter as it is now, to be stored, or looked up by SIMD kernels. Readers stay
+    /// as they are.
     ///
     /// # Errors
     ///
@@ -164,15 +164,14 @@ impl RemovableWriter {
     }
 }
 
-/// One who looks up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a
+/// Looks keys up in a filter while its [`RemovableWriter`] adds and removes. Cloning it copies a
 /// pointer.
 ///
 /// **What a reader finds.** A key of which at least one copy is in the filter from before the
 /// lookup begins until it has ended is found, whatever is added and removed meanwhile, further
-/// copies of it included. "Before" is as everywhere: the addition has returned, and the reader has
-/// learned of that by any synchronisation (a channel, a lock, a `Release` store read by an
-/// `Acquire` load). A lookup that races with the first addition or the last removal of a key may
-/// answer either way.
+/// copies of it included. "Before" means that the addition has returned, and the reader knows it by
+/// some synchronisation (a channel, a lock, a `Release` store read by an `Acquire` load). A lookup
+/// that races with the first addition or the last removal of a key may answer either way.
 ///
 /// Cost: two cache lines, 16 loads and as many comparisons; a SIMD load of words that another
 /// thread writes is not allowed. Batches are prefetched; each key of one is looked up by itself, so
@@ -193,7 +192,7 @@ impl RemovableWriter {
 pub struct RemovableReader(Arc<Shared>);
 
 impl RemovableReader {
-    /// All lines, those of a hash, and its tag.
+    /// All lines, the numbers of the two lines of a hash, and its tag.
     #[inline]
     fn place(&self, hash: u64) -> (&[AtomicLine], [u32; 2], u16) {
         let lines = self.0.lines.blocks();
@@ -214,7 +213,7 @@ impl Filter for RemovableReader {
     /// A loop of its own that prefetches 32 keys ahead in place of 64 took 0.9 of the time from a
     /// million keys on (Zen 5).
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         let Shared { lines, meta } = &*self.0;
         let outgrows = kernel::prefetches(meta.kernel, lines.blocks(), hashes);
         let later = if outgrows { hashes } else { &[] };
@@ -241,11 +240,6 @@ impl Filter for RemovableReader {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.0.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -41,13 +41,14 @@ pub(crate) const MULTIPLIER: u32 = 0x9e37_79b9;
 
 /// A key goes into its first line while that has more empty lanes than this.
 ///
-/// Then into the emptier of both. Choosing that always postpones the first refusal in filters of a
-/// million keys from 0.912-0.931 of all lanes to 0.920-0.942, and does not make refusals rarer
-/// where keys come and go; below 8, refusals come earlier.
+/// Beyond that it goes into the emptier of its two lines. Always choosing the emptier line
+/// postpones the first refusal in filters of a million keys from 0.912-0.931 of all lanes to
+/// 0.920-0.942, and does not make refusals rarer where keys come and go. With less than 8, refusals
+/// come earlier.
 pub(crate) const KEEP_EMPTY: u32 = 8;
 
 /// The fraction of absent keys that are taken for present where this fraction of the lanes is
-/// taken: of 65,535 tags, each of those in a key's two lines is the key's own by chance.
+/// taken: each tag in a key's two lines equals the key's own with a chance of 1 in 65,535.
 pub(crate) fn false_positive_rate(load: f64) -> f64 {
     -libm::expm1(-2.0 * LANES as f64 * load / 65_535.0)
 }
@@ -88,7 +89,7 @@ impl Place {
     }
 }
 
-/// A number of 32 bits as one below `lines` (Lemire's fastrange).
+/// Maps a number of 32 bits to one below `lines` (Lemire's fastrange).
 #[inline]
 fn scale(number: u32, lines: u32) -> u32 {
     ((u64::from(number) * u64::from(lines)) >> 32) as u32
@@ -160,7 +161,7 @@ pub fn insert(lines: &mut [Block], hash: u64) -> bool {
 /// Removes one copy of a key: empties the lowest lane that holds its tag, of the line with the
 /// lower number if that has one, else of the other. False if neither holds it.
 ///
-/// The order is that in which a reader looks beside a writer, and does not depend on which line is
+/// Readers beside a writer read the lines in the same order, which does not depend on which line is
 /// the key's first; see [`RemovableReader`](crate::RemovableReader).
 ///
 /// # Panics

@@ -1,9 +1,9 @@
 //! A value that readers see without a lock while another thread replaces it, by epochs: what was
 //! replaced is dropped when every reader that may see it is gone.
 //!
-//! A reader pins once for all tables of a lookup: 4 ns, and then a load per table. Measured per
-//! table, with everything in a cache (`cargo bench --bench resident`): an epoch some 2 ns over a
-//! bare lookup, a clone of an `Arc` under an `RwLock` ten.
+//! A reader pins once for all tables of a lookup, which takes 4 ns, and then needs a load per
+//! table. Measured per table, with everything in a cache (`cargo bench --bench resident`): an epoch
+//! costs some 2 ns more than a bare lookup, a clone of an `Arc` under an `RwLock` ten.
 
 #![allow(unsafe_code, reason = "pointers that epochs keep alive")]
 
@@ -12,10 +12,10 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 
-/// Keeps what the slots of any set hold alive while it lives: make one per get, for all of its
-/// tables, and drop it before the next.
+/// While it lives, it keeps alive what the slots of any set hold. Make one per get, for all of its
+/// tables, and drop it before the next get.
 ///
-/// What is evicted meanwhile is freed after it. Cost: some 4 ns. It is of its thread.
+/// What is evicted meanwhile is freed afterwards. Cost: some 4 ns. It stays on its thread.
 ///
 /// ```
 /// let pin = blocked_bloom_resident::FilterPin::new();
@@ -31,8 +31,7 @@ impl FilterPin {
         FilterPin(epoch::pin())
     }
 
-    /// Hands what this thread has replaced to whichever thread can free it, and frees what nobody
-    /// can see any more.
+    /// Lets any thread free what this one has replaced, and frees what nobody can see any more.
     pub(crate) fn collect(&self) {
         self.0.flush();
     }
@@ -67,7 +66,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         unsafe { held.as_ref() }
     }
 
-    /// Puts a value in, or none. What was there is dropped when every pin of now is gone.
+    /// Puts a value in, or none. The value before is dropped when all pins that exist now are gone.
     pub(crate) fn swap(&self, value: Option<T>) {
         let pin = epoch::pin();
         let new = value.map_or(Shared::null(), |value| Owned::new(value).into_shared(&pin));

@@ -1,10 +1,10 @@
-//! What a resident set is to be: a plain value.
+//! The options of a resident set: a plain value.
 
 use core::time::Duration;
 
 use blocked_bloom::{FilterOptions, KeyHash};
 
-/// The budget of a resident set, and by what it weighs loads against reads.
+/// The budget of a resident set, and how it weighs loads against reads.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct ResidentOptions {
 const LEAST_SECONDS: f64 = 1e-3;
 
 impl ResidentOptions {
-    /// At most this many bytes of filters in memory. The rest is as the methods below say.
+    /// At most this many bytes of filters in memory. The methods below name the other defaults.
     pub fn new(budget: u64) -> Self {
         ResidentOptions {
             budget,
@@ -83,8 +83,8 @@ impl ResidentOptions {
         ResidentOptions { payback: payback.as_secs_f64().max(LEAST_SECONDS), ..self }
     }
 
-    /// What a load costs, in reads of a table: so much for the request, and a read for this many
-    /// bytes. By default 1 and 200,000. Numbers that are not positive are taken for tiny ones.
+    /// What a load costs, in reads of a table: `request`, and one for every `bytes_per_read`, by
+    /// default 1 and 200,000. Less than 0 requests count as 0, less than 1 byte as 1.
     #[must_use]
     pub fn with_load_cost(self, request: f64, bytes_per_read: f64) -> Self {
         let (request_cost, bytes_per_read) = (request.max(0.0), bytes_per_read.max(1.0));
@@ -107,8 +107,8 @@ impl ResidentOptions {
     }
 
     /// How many lookups one that is counted stands for, 1 by default: for an engine that samples
-    /// what it gives a [`ResidentPlanner`](crate::ResidentPlanner). It tells chance from change. A
-    /// `ResidentSet` sets it itself.
+    /// what it gives a [`ResidentPlanner`](crate::ResidentPlanner). With it, chance is told from
+    /// change. A `ResidentSet` sets it itself.
     #[must_use]
     pub fn with_sampling(self, one_in: u32) -> Self {
         ResidentOptions { sampling: one_in.max(1) as f32, ..self }

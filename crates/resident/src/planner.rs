@@ -95,10 +95,10 @@ impl ResidentPlanner {
         }
     }
 
-    /// Adds a table that a compaction wrote, which inherits what its inputs were looked up: of each
-    /// run the sum over its tables, by the share of them that is in the new table; of the runs that
-    /// were merged the maximum, since each lookup visited all of them and will visit one. Remove
-    /// the inputs afterwards. Without inputs it is [`add`](Self::add).
+    /// Adds a table that a compaction wrote. It inherits the lookups of its inputs: of each run the
+    /// sum over its tables, each weighted by the share of it that is in the new table; of the runs
+    /// that were merged the maximum, since a lookup visited all of them and will visit one table.
+    /// Remove the inputs afterwards. Without inputs it is [`add`](Self::add).
     pub fn add_merged(&mut self, table: ResidentTable, inputs: &[MergeInput<usize>]) -> usize {
         let (mut seen, mut fresh, mut counted) = (0.0_f32, 0.0_f32, 0.0_f32);
         for (i, input) in inputs.iter().enumerate() {
@@ -152,10 +152,11 @@ impl ResidentPlanner {
         let unit = self.units.get_mut(index).filter(|unit| unit.is_alive);
         unit.unwrap_or_else(|| panic!("no table has the index {index}"))
     }
+
     /// Ages the counts by the time that has passed and plans anew. Returns what is to change: first
-    /// filters to be evicted or folded, which the planner takes for done; then those to be loaded,
-    /// the most valuable first, each of which fits once it was [`resize`](Self::resize)d, if all
-    /// before it were.
+    /// the filters to be evicted or folded, which the planner records as done; then those to be
+    /// loaded, the most valuable first. Each of these fits, if [`resize`](Self::resize) was called
+    /// for all before it.
     pub fn tick(&mut self, elapsed: Duration) -> Vec<(usize, ResidentSize)> {
         let seconds = elapsed.as_secs_f64();
         if seconds > 0.0 {
@@ -180,9 +181,9 @@ impl ResidentPlanner {
         changes
     }
 
-    /// Whether a filter that is in hand, as after a flush, is worth keeping whole: it then counts
+    /// Offers a filter that is in hand, as after a flush. If it is worth keeping whole, it counts
     /// as resident, and the tables that are returned are to be evicted for it, which the planner
-    /// takes for done. `None` if what it would displace is worth more.
+    /// records as done. `None` if what it would displace is worth more.
     pub fn offer(&mut self, index: usize) -> Option<Vec<usize>> {
         let unit = *self.unit(index);
         let more = unit.table.bytes - unit.bytes(unit.size);
@@ -226,9 +227,9 @@ impl ResidentPlanner {
         unit.reads(self.traffic.expected) * unit.saves(size) / unit.bytes(size) as f64
     }
 
-    /// Takes note that a filter now has this size in memory: after a load, or because the engine
-    /// evicted it itself. False, and nothing changes, if the budget would be exceeded, or if it is
-    /// to be folded and cannot.
+    /// Records that a filter now has this size in memory: after a load, or because the engine
+    /// evicted it. False, and nothing changes, if the budget would be exceeded, or if it is to be
+    /// folded and cannot.
     pub fn resize(&mut self, index: usize, size: ResidentSize) -> bool {
         let unit = *self.unit(index);
         if size == ResidentSize::Half && unit.table.half_bytes == 0 {
@@ -257,7 +258,7 @@ impl ResidentPlanner {
     }
 
     /// Sets the budget. If it is less than what is resident, returns what is to be evicted or
-    /// folded, which the planner takes for done; what a larger budget makes worth loading is
+    /// folded, which the planner records as done; what a larger budget makes worth loading is
     /// returned by the next tick.
     pub fn set_budget(&mut self, bytes: u64) -> Vec<(usize, ResidentSize)> {
         self.options.budget = bytes;
@@ -313,8 +314,8 @@ impl ResidentPlanner {
 /// What the set needs.
 #[cfg(feature = "std")]
 impl ResidentPlanner {
-    /// What an opened filter turned out to be, where `shape` changes what was known. True if
-    /// another one was resident, which then counts as evicted.
+    /// Updates what is known of a table by `shape`, once its filter was opened. True if a filter of
+    /// another shape was resident, which then counts as evicted.
     pub(crate) fn describe(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! The resident set: under one lock what decides which slots hold a filter.
+//! The resident set: one lock around what decides which slots hold a filter.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,8 +19,8 @@ use crate::snapshot::{Counters, ResidentSnapshot};
 use crate::table::{MergeInput, ResidentSize, ResidentTable};
 
 /// A filter that [`ResidentSet::tick`] wants: read its bytes and answer with
-/// [`loaded`](ResidentSet::loaded) or [`failed`](ResidentSet::failed). Until then it is not wanted
-/// again; dropped without an answer, it may be.
+/// [`loaded`](ResidentSet::loaded) or [`failed`](ResidentSet::failed). Until then the filter is not
+/// wanted again; if the load is dropped without an answer, it may be.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,7 +47,7 @@ impl WantedLoad {
         self.slot.table()
     }
 
-    /// Bytes of the stored filter, as far as they are known: all are read, also if it is then
+    /// Bytes of the stored filter, as far as they are known. All are to be read, even if it is then
     /// folded.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -60,7 +60,7 @@ impl Drop for WantedLoad {
     }
 }
 
-/// Filters of tables, of which those are in memory that save most reads for their bytes.
+/// Filters of tables. Those that save most reads for their bytes are in memory.
 ///
 /// It does no I/O and has no threads or clock. Every second or so the engine calls
 /// [`tick`](Self::tick), which evicts and folds at once, and reads the filters that it returns;
@@ -111,7 +111,7 @@ struct Inner {
     planner: ResidentPlanner,
     /// By the planner's index.
     slots: Vec<Option<Arc<FilterSlot>>>,
-    /// What was last read of each slot's counter.
+    /// The last number read from each slot's counter.
     taken: Vec<u32>,
     counters: Counters,
 }
@@ -143,13 +143,13 @@ impl Inner {
     fn take_counts(&mut self, index: usize) {
         let counted = self.slot(index).samples();
         let since = counted.wrapping_sub(core::mem::replace(&mut self.taken[index], counted));
-        // A thread that was held up before its store has set the counter back: nothing is known
-        // then.
+        // A thread that was held up before its store may set the counter back: then the difference
+        // says nothing.
         let since = if since > u32::MAX / 2 { 0 } else { since };
         self.planner.count(index, u64::from(since) * u64::from(SAMPLE));
     }
 
-    /// Evicts or folds what the planner takes for evicted or folded.
+    /// Evicts or folds a filter that the planner has recorded as evicted or folded.
     fn shrink(&mut self, index: usize, size: ResidentSize) {
         let slot = Arc::clone(self.slot(index));
         let pin = FilterPin::new();
@@ -161,7 +161,7 @@ impl Inner {
             Some(_) => self.counters.folds += 1,
             None => {
                 self.counters.evictions += 1;
-                // There was no memory to fold it.
+                // If it was to be folded, there was no memory for that.
                 self.planner.resize(index, ResidentSize::None);
             }
         }
@@ -171,7 +171,7 @@ impl Inner {
 
 /// Bytes and rate of a filter, and both after folding it to half.
 fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + use<> {
-    /// Rates of ten bits a key, for blocks whose keys nobody counted.
+    /// Rates of ten bits a key, for blocks whose number of keys is not known.
     const UNCOUNTED: (f64, f64) = (0.01, 0.12);
     let bytes = filter.memory_bytes();
     let (rate, half) = match filter {
@@ -180,7 +180,7 @@ fn shape(filter: &TableFilter) -> impl FnOnce(ResidentTable) -> ResidentTable + 
             let (params, keys) = (filter.params(), filter.keys_inserted());
             let rates = match keys {
                 0 => UNCOUNTED,
-                // Half of the blocks have the load of all with twice the keys.
+                // Half of the blocks have the load that all have with twice the keys.
                 _ => (
                     params.false_positive_rate_at(keys),
                     params.false_positive_rate_at(keys.saturating_mul(2)),
@@ -214,7 +214,7 @@ impl ResidentSet {
         inner.insert(index, table.table(), &self.pinned)
     }
 
-    /// Adds a table that a compaction wrote: it inherits what its inputs were looked up, as
+    /// Adds a table that a compaction wrote: it inherits the lookups of its inputs, as
     /// [`ResidentPlanner::add_merged`] says. [`offer`](Self::offer) its filter after the inputs
     /// were [removed](Self::remove).
     pub fn add_merged(
@@ -276,8 +276,8 @@ impl ResidentSet {
     }
 
     /// Takes the stored bytes of a filter that was wanted, verifies and keeps it. False if it is
-    /// not kept: the table was removed, the budget has no room for it any more, or it is a filter
-    /// that answers "maybe" to everything.
+    /// not kept: the table was removed, it does not fit the budget any more, or it is a filter that
+    /// answers "maybe" to everything.
     ///
     /// Cost: reads the bytes twice, before it takes the lock.
     ///
@@ -351,7 +351,7 @@ impl ResidentSet {
         if found != self.key_hash {
             return Err(FormatError::HashMismatch { found, expected: self.key_hash }.into());
         }
-        // Before the lock: whatever reads the blocks.
+        // What reads the blocks is done before the lock is taken.
         let filter = filter.into_own_memory()?;
         let shape = shape(&filter);
         let half = match (&filter, size) {
@@ -416,7 +416,7 @@ impl ResidentSet {
 }
 
 /// Frees what readers are done with: epochs advance one at a time, and what was replaced in one is
-/// freed two later.
+/// freed two epochs later.
 fn collect() {
     for _ in 0..3 {
         FilterPin::new().collect();

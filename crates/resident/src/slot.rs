@@ -69,13 +69,13 @@ fn contains_in_other(filter: &TableFilter, hash: u64) -> bool {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // It was added when the filter was taken out of its slot, which comes before every drop.
+        // `put` added it when it took the filter out of its slot, which is before every drop.
         self.pinned.fetch_sub(self.bytes, Relaxed);
     }
 }
 
-/// Where the filter of one table, or of one partition, is when it is in memory. An engine keeps it,
-/// in its `Arc`, in its table's object.
+/// Holds the filter of one table, or of one partition, when it is in memory. An engine keeps it, in
+/// its `Arc`, with the table.
 ///
 /// Readers look up without a lock, whatever the set does meanwhile.
 /// [`ResidentSet`](crate::ResidentSet) shows a whole get.
@@ -96,8 +96,8 @@ pub struct FilterSlot {
     pinned: Arc<AtomicUsize>,
 }
 
-/// Absent lookups, divided by `SAMPLE`, wrapping; nobody resets it. In a cache line of its own:
-/// threads that write it do not take the slot's from those that read it.
+/// Absent lookups, divided by `SAMPLE`, wrapping; nobody resets it. It has a cache line of its own,
+/// so that threads that write it do not take the slot's line from those that read it.
 #[derive(Default)]
 #[repr(align(64))]
 struct Counter(AtomicU32);
@@ -144,7 +144,7 @@ impl FilterSlot {
         self.absent.0.load(Relaxed)
     }
 
-    /// Whether no load was under way; one is now.
+    /// Begins a load; false if one was under way.
     pub(crate) fn begin_load(&self) -> bool {
         !self.is_loading.swap(true, Relaxed)
     }
@@ -153,8 +153,8 @@ impl FilterSlot {
         self.is_loading.store(false, Relaxed);
     }
 
-    /// Whether the table may have the key with this hash. An absent key is counted: it is what the
-    /// filter is worth.
+    /// Whether the table may have the key with this hash. Absent keys are counted: they are what
+    /// the filter is worth its memory for.
     ///
     /// Cost: some 2 ns more than [`TableFilter::contains_hash`], if everything is in a cache.
     #[inline]
@@ -217,7 +217,7 @@ impl FilterSlot {
         });
     }
 
-    /// Counts what was due after `left` and gives how many are left until the next.
+    /// Counts samples, the first after `left` keys; returns how many are left until the next one.
     #[cold]
     fn count_samples(&self, left: u32, keys: usize) -> u32 {
         let rest = keys - left as usize;
@@ -241,8 +241,8 @@ impl FilterSlot {
         self.table
     }
 
-    /// Takes out what it holds and puts a filter in, or none. One thread at a time: the set's lock,
-    /// or nobody else has the slot.
+    /// Takes out what it holds and puts a filter in, or none. One thread at a time may call it: by
+    /// the set's lock, or since nobody else has the slot.
     pub(crate) fn put(&self, filter: Option<TableFilter>) {
         let pin = FilterPin::new();
         if let Some(held) = self.held.get(&pin) {

@@ -5,7 +5,7 @@ use core::fmt::{self, Display, Formatter};
 use crate::planner::ResidentPlanner;
 use crate::table::ResidentSize;
 
-/// A [`ResidentSet`](crate::ResidentSet) at one moment. Counters go on from the start.
+/// A [`ResidentSet`](crate::ResidentSet) at one moment. Counters count from the start of the set.
 ///
 /// `Display` prints one line per figure, as [`MetricsSnapshot`](blocked_bloom_lsm::MetricsSnapshot)
 /// and RocksDB's statistics do.
@@ -37,7 +37,7 @@ pub struct ResidentSnapshot {
     pub pinned_bytes: u64,
     /// Bytes of all filters, whether in memory or not.
     pub stored_bytes: u64,
-    /// Bytes that the last tick wanted to load, with those under way.
+    /// Bytes that the last tick wanted to load, including loads under way.
     pub wanted_bytes: u64,
     /// Filters that were loaded.
     pub loads: u64,

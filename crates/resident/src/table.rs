@@ -69,7 +69,7 @@ impl ResidentTable {
     pub fn with_params(self, params: &Params) -> Self {
         let blocks = params.blocks();
         let can_fold = blocks.is_multiple_of(2) && !params.is_pass_all();
-        // Half of the blocks have the load of all with twice the keys.
+        // Half of the blocks have the load that all have with twice the keys.
         let folded = params.false_positive_rate_at(params.expected_items().saturating_mul(2));
         let half_bytes = if can_fold { u64::from(blocks / 2) * 64 } else { 0 };
         let rate = params.false_positive_rate() as f32;
@@ -83,9 +83,9 @@ impl ResidentTable {
         ResidentTable { read_cost: (reads as f32).max(0.0), ..self }
     }
 
-    /// The share of its run's keys that the table has, 0 to 1: what is expected of its lookups
-    /// until they are counted, since every run is looked up evenly over its keys as far as one
-    /// knows. A run is a sorted sequence of tables: a level, a tier, a table of level 0.
+    /// The share of its run's keys that the table has, 0 to 1: it gives the expected lookups of the
+    /// table until they are counted. Lookups of a run are taken to be spread evenly over its keys.
+    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0.
     #[must_use]
     pub fn with_run_share(self, share: f64) -> Self {
         ResidentTable { run_share: (share as f32).clamp(0.0, 1.0), ..self }

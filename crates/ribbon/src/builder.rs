@@ -16,7 +16,7 @@ use crate::sizing::{self, MAX_SLOTS};
 use crate::solve::Rows;
 use crate::threads::Threads;
 
-/// Hashes that are brought into the order of the buckets at a time: 8 MiB.
+/// Hashes that are sorted into buckets at a time: 8 MiB.
 const PIECE: usize = 1 << 20;
 
 /// Keys that are hashed, or looked up, at a time.
@@ -25,8 +25,8 @@ const AT_ONCE: usize = 4_096;
 /// Most buckets: a piece is written to one cache line of each at a time.
 const MAX_BUCKETS: u32 = 256;
 
-/// How often a shard that no seed solves gets a sixteenth more slots, before its hashes are taken
-/// to be unfit. One seed fails in twenty.
+/// How often a shard that no seed solves gets a sixteenth more slots, before its hashes are
+/// rejected. One seed fails in twenty.
 const GROWTHS: u32 = 4;
 
 /// Collects the keys of a [`RibbonFilter`], and builds it.
@@ -72,7 +72,7 @@ impl RibbonFilterBuilder {
     /// # Errors
     ///
     /// [`KeyError::NoHasher`] if the options are for the caller's hashes; nothing is added then.
-    /// That memory ran out is an error of [`finish`](Self::finish).
+    /// Running out of memory is an error of [`finish`](Self::finish).
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), KeyError> {
         let hasher = self.options.hasher()?;
@@ -176,14 +176,14 @@ impl RibbonFilterBuilder {
     ///
     /// [`RibbonError::Rate`], [`TooManyKeys`](RibbonError::TooManyKeys),
     /// [`Alloc`](RibbonError::Alloc); for hashes of the caller's that are not well mixed
-    /// [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). There is
-    /// no filter that lacks a key.
+    /// [`UnmixedHashes`](RibbonError::UnmixedHashes) or [`NoSeed`](RibbonError::NoSeed). No filter
+    /// that lacks a key is returned.
     pub fn finish(self) -> Result<RibbonFilter, RibbonError> {
         self.finish_by(Threads::One, false)
     }
 
-    /// [`finish`](Self::finish), and then looks up every key that was added, whose hashes must
-    /// still have the sum that they had.
+    /// [`finish`](Self::finish), and then checks that the sum of the hashes is still what it was
+    /// when they were added, and looks up every key.
     ///
     /// # Errors
     ///
@@ -495,8 +495,8 @@ fn seed_of(rows: &mut Rows, rests: &mut [u64], shard: u32) -> Result<(u32, u8), 
     Err(RibbonError::NoSeed { shard, hashes: rests.len() as u64 })
 }
 
-/// The same, each once, if there are more than a shard holds: one key that was added many times is
-/// no fault of the hashes.
+/// The same without copies, if there are more than a shard holds, since one key may have been added
+/// many times.
 fn without_copies(rests: &mut [u64]) -> &[u64] {
     if sizing::slots(rests.len()) <= MAX_SLOTS {
         return rests;

@@ -118,8 +118,7 @@ impl Display for RibbonError {
             Self::HashesChanged { expected, found } => write!(
                 f,
                 "hashes changed in memory before they were used: their sum is {found:#018x}, \
-                 expected \
-                 {expected:#018x}; build the filter again"
+                 expected {expected:#018x}; build the filter again"
             ),
             Self::KeysMissing { missing, keys } => write!(
                 f,

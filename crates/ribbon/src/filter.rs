@@ -1,7 +1,6 @@
 //! A sharded filter and the bytes it lives in.
 
-use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::parts::{BlockBuffer, check_words, fill_with_hits};
 use blocked_bloom::{AllocError, Block, Filter, Kernel, KeyHash, LengthError};
 
 use crate::error::RibbonError;
@@ -13,8 +12,7 @@ use crate::scheme::{Entry, Shards};
 /// ([`RibbonBytes`]), or others that it was opened from, a mapped file, a `Vec<u8>`, an
 /// `Arc<[u8]>`, a `&[u8]`.
 ///
-/// It cannot be added to or merged: keys take part in equations, and every bit depends on many of
-/// them.
+/// Keys cannot be added, nor filters merged: every bit depends on the equations of many keys.
 ///
 /// The owner of the bytes is not trusted to lend the same slice twice: if its length differs from
 /// what was verified, the answer is "maybe", and no contents make a lookup read outside.
@@ -110,8 +108,8 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         RibbonFilter { bytes: self.bytes.as_ref(), meta: self.meta, functions: self.functions }
     }
 
-    /// The stored filter, which is what there is in memory too; of one that stands in for another,
-    /// the bytes that are none.
+    /// The stored filter, which is also its form in memory; the bytes that were rejected, if the
+    /// filter stands in for a damaged one.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -121,7 +119,7 @@ impl<B: AsRef<[u8]>> RibbonFilter<B> {
         self.bytes
     }
 
-    /// Nothing if the bytes are not those that were verified.
+    /// `None` if the bytes do not have the length that was verified.
     #[inline]
     fn parts(&self) -> Option<Shards<'_>> {
         self.meta.parts(self.bytes.as_ref())
@@ -189,8 +187,8 @@ impl<B> RibbonFilter<B> {
 }
 
 /// Cost of a lookup: eight bytes of the directory, and 16 bytes for each bit of the rate, in one to
-/// three cache lines. Those of the directory, 8 bytes for 3,900 keys, are not prefetched, but read
-/// to find the others.
+/// three cache lines. The directory, 8 bytes for 3,900 keys, is not prefetched, but read to find
+/// the other lines.
 impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -199,7 +197,7 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.parts() {
             Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
             None => fill_with_hits(words, hashes.len()),
@@ -217,11 +215,6 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -5,7 +5,7 @@
 //! [`Segments::contains`], and the bytes of the scalar back substitutions. A new instruction set is
 //! one file and one line of [`table`].
 
-// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+// Each call into a table has its SAFETY text here, the kernels' own blocks have theirs.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
 
 #[cfg(target_arch = "x86_64")]
@@ -31,9 +31,9 @@ use crate::solve::rocksdb::Row;
 ///
 /// `contains_64` and `contains_128` write bit `i % 64` of `hits[i / 64]` for hash `i`, zeros past
 /// the last. They are given how many cache lines to prefetch for each key, from the first that its
-/// equation may be in; 0 for none, else the one of its last byte too. `one_64` and `one_128` look
-/// up one hash, where that is faster than the scalar definitions are inlined; what `one_64` needs
-/// of [`Shards`] is passed in registers. `substitute_64` and `substitute_128` write the solution of
+/// equation may be in; 0 for none, otherwise the line of its last byte too. `one_64` and `one_128`
+/// look up one hash, by the scalar definitions where nothing is faster; what `one_64` needs of
+/// [`Shards`] is passed in registers. `substitute_64` and `substitute_128` write the solution of
 /// rows to all of the words, and panic if there are fewer.
 ///
 /// # Safety
@@ -113,7 +113,8 @@ pub(crate) fn contains_64(
     if shards.directory.is_empty() {
         return hits.fill(0);
     }
-    // Equations beyond the words, of a directory that nobody verified, are read at the first word.
+    // Kernels read an equation beyond the words, as an unverified directory may have, at the first
+    // word.
     let is_short = shards.words.len() < shards.columns as usize;
     let table = if is_short { &scalar::TABLE } else { functions.table };
     // SAFETY: `Functions` has functions whose instructions the CPU has, and the scalar ones need
@@ -146,10 +147,9 @@ pub(crate) fn contains_128(
 }
 
 /// Looks up few hashes one by one, and says whether these are few: up to 6, or 2 if their `lines`
-/// are prefetched. A batch prepares space for 32 keys: in 10,000 keys calls of 1, 4 and 6 took 0.14
-/// to 0.16, 0.4 and 0.55 to 0.65 of the time so, from memory calls of 1 and 2 took 0.4 and 0.5 to
-/// 0.7. Of 8 in cache it was 0.8 to 1.05, from memory of 3 0.5 to 1.2 and of 8 1.5 to 2.5 (Zen 4,
-/// AVX-512).
+/// are prefetched. A batch prepares space for 32 keys. One by one took this part of its time: of
+/// 10,000 keys 0.14 to 0.16 for calls of 1, 0.4 for 4, 0.55 to 0.65 for 6 and 0.8 to 1.05 for 8;
+/// from memory 0.4 for 1, 0.5 to 0.7 for 2, 0.5 to 1.2 for 3 and 1.5 to 2.5 for 8 (Zen 4, AVX-512).
 #[inline]
 fn look_up_few(
     hashes: &[u64],
@@ -179,8 +179,8 @@ pub(crate) fn one_128(functions: Functions, segments: &Segments<'_>, hash: u64) 
     unsafe { (functions.table.one_128)(segments, hash) }
 }
 
-/// Prefetches what the equation of the hash is about; whatever the filter, nothing is read but the
-/// directory.
+/// Prefetches the words of the hash's equation. Whatever the filter contains, only the directory is
+/// read.
 #[inline]
 pub(crate) fn prefetch_64(shards: &Shards<'_>, hash: u64) {
     if !shards.directory.is_empty() {

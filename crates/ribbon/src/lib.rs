@@ -35,7 +35,7 @@
 //!
 //! | | what it is | built from |
 //! |---|---|---|
-//! | [`RibbonFilter`] | this crate's own, in shards of some 3,900 keys: the smaller, the faster to build, by several threads if wanted | [`RibbonOptions`] |
+//! | [`RibbonFilter`] | this crate's own, in shards of some 3,900 keys: smaller and faster to build, by several threads if wanted | [`RibbonOptions`] |
 //! | [`rocksdb`] | the filter blocks of RocksDB's Ribbon policy, read where they lie and written byte for byte; with keys and SST files in the package `blocked-bloom-formats` | [`rocksdb::RibbonBlockOptions`] |
 //!
 //! Both are looked up in batches by kernels for AVX-512, AVX2, NEON and plain Rust, found by the

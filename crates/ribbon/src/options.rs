@@ -46,12 +46,15 @@ impl RibbonOptions {
     /// Filters of whole keys beside those of `options`: of the same hash and seed, and on huge
     /// pages if those are.
     ///
-    /// The rate is that of the sizing: [`Sizing::FalsePositiveRate`] itself, and of this many bits
-    /// per key what a Bloom filter of a million keys has. A size in bytes has no rate that does not
-    /// depend on the keys, and neither has one out of range: then finishing a builder is
-    /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] gives another.
+    /// The rate follows from the sizing: [`Sizing::FalsePositiveRate`] is taken as it is, and bits
+    /// per key give the rate of a Bloom filter of a million keys. A size in bytes gives no rate
+    /// that is independent of the keys, nor does a sizing out of range: then finishing a builder is
+    /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] sets another sizing.
     ///
-    /// All 64 bits of a caller's hashes must be well mixed. Prefixes are not added.
+    /// All 64 bits of a caller's hashes must be well mixed.
+    ///
+    /// Prefixes are not taken: the filters hold whole keys, also if `options` add prefixes, or
+    /// prefixes alone. A Ribbon filter has no lookup for a scan, which must read the table.
     pub fn for_filters(options: &FilterOptions) -> Self {
         let rate = match options.sizing() {
             Sizing::FalsePositiveRate(rate) => rate,
@@ -88,7 +91,7 @@ impl RibbonOptions {
     }
 
     /// Bytes of a stored filter of this many keys, to within one in a thousand from 100,000 keys
-    /// on: hashes fall into shards by chance, and what these are rounded up to differs.
+    /// on: hashes fall into shards by chance, so that the shards' rounding differs.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The sharded filter in plain scalar Rust: which bits of which shard a hash means. Kernels and
+//! The sharded filter in plain scalar Rust: which bits of which shard a hash refers to. Kernels and
 //! construction are compared with it, and `docs/format.md` is normative.
 //!
 //! A shard is a small Ribbon filter of its own: equations of 64 coefficients, blocks of 64 slots, a
@@ -30,7 +30,7 @@ pub(crate) const MAX_COLUMNS: u32 = 32;
 /// A word of the stored filter: a column of a block, or a shard's entry of the directory.
 pub(crate) type Word = [u8; 8];
 
-/// Multiplied by the seed's ordinal.
+/// The factor of the seed's ordinal.
 pub(crate) const SEED: u64 = 0xc782_19a2_3eea_dd03;
 
 /// A shard as the directory has it.
@@ -122,8 +122,8 @@ pub(crate) struct Placed {
 }
 
 impl Shards<'_> {
-    /// The hash's equation; the answer if it has none: false without shards, true ("maybe") if the
-    /// directory leads beyond the last word, which that of a filter that was verified does not.
+    /// The hash's equation, or the answer where there is none: false without shards, true ("maybe")
+    /// if the directory leads beyond the last word, which a verified one does not.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> Result<Placed, bool> {
         let (shard, rest) = shard(hash, self.directory.len() as u32);

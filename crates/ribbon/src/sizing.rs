@@ -5,9 +5,9 @@ use blocked_bloom::parts::HEADER_BYTES;
 use crate::error::RibbonError;
 use crate::scheme::{MAX_COLUMNS, WIDTH};
 
-/// Keys that a shard is made for. More would save part of the 8 bytes of its directory entry, of
-/// which there are 1.6 % of a bit per key, and cost more of the table of slots per key, which grows
-/// with their number.
+/// Keys that a shard is made for. With more, the 8 bytes of a directory entry, 1.6 % of a bit per
+/// key, would be shared by more keys, but there would be more slots per key, whose number grows
+/// with the shard.
 pub(crate) const KEYS_PER_SHARD: u64 = 3_900;
 
 /// Most slots of a shard: 255 blocks, which `short` can count.
@@ -35,7 +35,7 @@ pub(crate) fn shards(keys: u64) -> Result<u32, RibbonError> {
     }
 }
 
-/// The words of all shards of this many keys, as they are stored: up to 2^32 shards of 3,900 keys
+/// The number of words of all shards as it is stored, in 32 bits: up to 2^32 shards of 3,900 keys
 /// may have more.
 ///
 /// # Errors
@@ -64,7 +64,7 @@ pub(crate) fn most_keys() -> u64 {
 /// Slots by the table.
 fn exact_slots(keys: f64) -> f64 {
     let keys = keys.max(KEYS[0]);
-    // The last step of the table goes on for ever.
+    // Beyond the table its last step is continued.
     let above = KEYS[1..KEYS.len() - 1].partition_point(|&most| most < keys);
     let (lower, upper) = (KEYS[above], KEYS[above + 1]);
     let power = FIRST_SLOTS * (1_u32 << above) as f64;
@@ -99,8 +99,8 @@ pub(crate) fn estimated_bytes(rate: f64, keys: u64) -> Result<u64, RibbonError> 
     if shards == 0 {
         return Ok(HEADER_BYTES as u64);
     }
-    // Rounding up to whole blocks adds half of one on average, where shards differ by more than
-    // that, which they do from some hundred keys each.
+    // Rounding up to whole blocks adds half a block on average where shards differ by more than a
+    // block, as they do from some hundred keys each.
     let mean = keys as f64 / f64::from(shards);
     let slots = match exact_slots(mean) {
         slots if mean < 1_000.0 => libm::ceil(slots / f64::from(WIDTH)) * f64::from(WIDTH),
@@ -118,7 +118,7 @@ pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
         let rate = libm::exp2(-columns);
         estimated_bytes(rate, keys).is_ok_and(|needed| needed <= bytes).then_some(rate)
     };
-    // Columns, fractions of which are those that a part of the slots has: the most that fit.
+    // The most columns that fit, where a fraction is a column that only part of the slots has.
     let (mut lowest, mut least, mut most) = (fits(1.0)?, 1.0, f64::from(MAX_COLUMNS));
     if let Some(rate) = fits(most) {
         return Some(rate);
@@ -137,8 +137,7 @@ pub(crate) fn lowest_rate(keys: u64, bytes: u64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// At every size the rate is one that fits, and a hundredth lower does not: but for what whole
-    /// bytes and words are.
+    /// At every size the rate fits, and a rate that is a hundredth lower does not.
     #[test]
     fn the_lowest_rate_fits_and_a_lower_one_does_not() {
         for keys in [1_000, 100_000, 10_000_000_u64] {

@@ -1,5 +1,5 @@
-//! Solving the equations of a shard, as `rocksdb` does those of a block: all of its rows are 50 KB,
-//! and the keys may have any order.
+//! Solving the equations of a shard, as `rocksdb` does those of a block, but in any order of the
+//! keys: all rows of a shard are 50 KB.
 
 pub(crate) mod rocksdb;
 
@@ -33,8 +33,8 @@ impl Rows {
         Ok(rests.iter().all(|&rest| {
             let (start, mut coefficients, result) = equation(rest, seed, starts);
             let (mut slot, mut result) = (start as usize, result as u32);
-            // An equation starts 63 slots before the last at the latest, and sums of equations end
-            // where one of them does.
+            // No slot is beyond the rows: an equation starts at least 63 slots before the last, and
+            // a sum of equations ends where one of them does.
             loop {
                 let there = rows[slot];
                 if there == 0 {
@@ -60,7 +60,7 @@ impl Rows {
 /// Always inlined, so that it is compiled for the instruction set of the caller.
 #[inline(always)]
 pub(crate) fn substitute(rows: &Rows, out: &mut [Word], columns: u32, short: u32) {
-    // Of each column the bits of the 64 slots behind.
+    // The bits of each column in the 64 slots that follow.
     let mut state = [0_u64; MAX_COLUMNS as usize];
     let mut end = out.len();
     let blocks = rows.coefficients.chunks_exact(WIDTH as usize);

@@ -16,8 +16,8 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
-    /// Makes the list one of this many defaults. By one thread most of its time is the first use of
-    /// each page of memory, a fifth of the construction of a block.
+    /// Makes the list one of this many defaults. With one thread most of the time is the first use
+    /// of each page of memory, a fifth of the construction of a block.
     pub(crate) fn refill<T: Clone + Default + Send>(
         self,
         list: &mut Vec<T>,

@@ -13,15 +13,13 @@ use blocked_bloom::{
 use crate::error::ScalableError;
 use crate::options::ScalableOptions;
 
-/// A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive
-/// rate.
+/// A Bloom filter for an unknown number of keys: it grows, and keeps its false-positive rate.
 ///
 /// A chain of blocked filters ("links"), after Almeida, Baquero, Preguiça and Hutchison, "Scalable
 /// Bloom Filters", Information Processing Letters 101 (2007). When the last link has the keys it
-/// was sized for, the next is made for [twice](ScalableOptions::with_growth) as many, and for a
-/// rate that leaves enough of the target for all that will follow: 15 % of what the links so far
-/// leave of the target, so that their rates, and with them the chance that any of them is wrong,
-/// never sum to more than it.
+/// was sized for, the next is made for [twice](ScalableOptions::with_growth) as many, and for 15 %
+/// of the rate that the links so far leave of the target. So the rates of all links, and with them
+/// the chance that any of them is wrong, never sum to more than the target.
 ///
 /// A key is added only if no link may have it, so repeated keys cost no memory; and the keys that
 /// are counted are distinct.
@@ -51,8 +49,8 @@ use crate::options::ScalableOptions;
 /// ```
 #[derive(Clone)]
 pub struct ScalableBloomFilter<D = BlockBuffer> {
-    /// The options, but for the keys, which are those of the last link, and after a union for the
-    /// rate.
+    /// The options, except that the keys are those of the last link, and the rate is a sum after a
+    /// union.
     pub(crate) shape: ScalableOptions,
     pub(crate) kernel: Kernel,
     /// Keys go into the last one.
@@ -75,9 +73,9 @@ impl ScalableOptions {
         Ok(filter)
     }
 
-    /// A filter that goes on where this one ends: `first` becomes the first link, for the options'
-    /// number of keys, whatever rate it was sized for. What it leaves of the options' rate is that
-    /// of the links to come.
+    /// A growing filter whose first link is `first`. The link is then for the options' number of
+    /// keys, whatever rate it was sized for, and later links share what it leaves of the options'
+    /// rate.
     ///
     /// For filters that are expected not to grow, whose one link gets more of the rate than
     /// [`build`](Self::build) gives it; and, with a borrowed link, to store a plain filter as a
@@ -180,14 +178,14 @@ impl<D: AsRef<[Block]>> ScalableBloomFilter<D> {
         sizing.params(items)
     }
 
-    /// The rate at the moment that the probe scheme predicts for the keys in each link: the chance
-    /// that one of them at least says "maybe" to an absent key.
+    /// The current rate that the probe scheme predicts for the keys in each link: the chance that
+    /// at least one link says "maybe" to an absent key.
     pub fn expected_false_positive_rate(&self) -> f64 {
         self.any_wrong(BloomFilter::expected_false_positive_rate)
     }
 
-    /// The rate at the moment, from the bits: the chance that one link at least says "maybe" to an
-    /// absent key. Cost: reads every block.
+    /// The current rate, from the bits: the chance that at least one link says "maybe" to an absent
+    /// key. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         self.any_wrong(BloomFilter::estimated_false_positive_rate)
     }

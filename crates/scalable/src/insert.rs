@@ -9,8 +9,8 @@ use crate::error::ScalableError;
 use crate::filter::ScalableBloomFilter;
 use crate::query::{AT_ONCE, FEW, Left, look_up};
 
-/// Up to this many hashes of a call are added one by one: less than the memory for the answers
-/// takes.
+/// Up to this many hashes of a call are added one by one, which takes less time than allocating the
+/// answers.
 const ONE_BY_ONE: usize = 4;
 
 impl ScalableBloomFilter {
@@ -51,8 +51,8 @@ impl ScalableBloomFilter {
     fn grow(&mut self) -> Result<(), ScalableError> {
         let params = self.next_link()?;
         let error = AllocError::new(size_of::<BloomFilter>() as u64);
-        // Exact: there are few links, each much larger than its place, and small filters have one
-        // or two.
+        // Exact, since there are few links, one or two in small filters, and each is much larger
+        // than its entry.
         self.links.try_reserve_exact(1).map_err(|_| error)?;
         let link = BloomFilter::new(params, self.shape.key_hash)?;
         self.links.push(link.with_kernel(self.kernel));
@@ -90,7 +90,7 @@ impl ScalableBloomFilter {
     /// # Errors
     ///
     /// As [`insert`](Self::insert). Keys before the one that failed were added, `new` is empty;
-    /// adding them all again does no harm, but tells no more which were new.
+    /// adding them all again does no harm, but no longer tells which were new.
     ///
     /// ```
     /// use blocked_bloom::Bitmask;
@@ -183,7 +183,7 @@ impl ScalableBloomFilter {
         }
         let mut in_link = Bitmask::new();
         for (hashes, new) in hashes.chunks(AT_ONCE).zip(new.chunks_mut(AT_ONCE / 64)) {
-            // One link says by itself which of the hashes it takes were new.
+            // A single link says itself which of the hashes were new.
             if self.links.len() == 1 && self.capacity_left() > 0 {
                 new.fill(0);
             } else {
@@ -204,9 +204,9 @@ impl ScalableBloomFilter {
         Ok(())
     }
 
-    /// Adds those of up to `N` hashes, at most [`AT_ONCE`], whose bit in `words` is zero, since no
-    /// link has them, or one link only, with capacity left, is there. The words then say which were
-    /// new.
+    /// Adds those of up to `N` hashes, at most [`AT_ONCE`], whose bit in `words` is zero: no link
+    /// has them, or none was looked up since there is one link, with capacity left. The words then
+    /// say which were new.
     fn add_missing<const N: usize>(
         &mut self,
         hashes: &[u64],
@@ -234,13 +234,13 @@ impl ScalableBloomFilter {
             if fit == count {
                 return Ok(());
             }
-            // Those that did not fit may have come before in these hashes, and be there by now.
+            // A hash that did not fit may equal an earlier one, and so be in the filter by now.
             look_up(&self.links, hashes, there);
         }
     }
 }
 
-/// Has the words of a mask of `len` bits written, which is left empty if that fails.
+/// Writes the words of a mask of `len` bits, which is left empty if that fails.
 fn write_new(
     mask: &mut Bitmask,
     len: usize,

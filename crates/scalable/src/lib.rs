@@ -1,5 +1,4 @@
-//! A Bloom filter for a number of keys that nobody knows: it grows, and keeps its false-positive
-//! rate.
+//! A Bloom filter for an unknown number of keys: it grows, and keeps its false-positive rate.
 //!
 //! A crawler that looks up whether it has seen a URL cannot say how many there will be.
 //! [`ScalableBloomFilter`] is a chain of the filters of [`blocked_bloom`], each larger and stricter

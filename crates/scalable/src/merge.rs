@@ -10,11 +10,11 @@ impl ScalableBloomFilter {
     /// Adds everything that is in `other`, by taking over its links. No bit changes, no memory is
     /// copied.
     ///
-    /// The target becomes the sum of both targets, at most 1, for every link of both may be wrong;
-    /// so does the memory. Keys that are in both are counted, and stored, twice. Further keys go
-    /// into this filter's last link; what capacity `other` had left in its last one is given up,
-    /// and growth and tightening stay this filter's. Where the keys are still at hand, adding them
-    /// again is tighter.
+    /// The target becomes the sum of both targets, at most 1, since every link of both may be
+    /// wrong; the memory adds up too. Keys that are in both are counted, and stored, twice. Further
+    /// keys go into this filter's last link; what capacity `other` had left in its last one is
+    /// given up, and growth and tightening stay this filter's. Where the keys are still at hand,
+    /// adding them again is tighter.
     ///
     /// # Errors
     ///

@@ -61,7 +61,7 @@ impl ScalableOptions {
     }
 
     /// Filters beside those of `options`, of the same hash and seed, so that a key is hashed once
-    /// for all of them. The rate is that of [`Sizing::FalsePositiveRate`]; of another sizing, the
+    /// for all of them. The rate is that of [`Sizing::FalsePositiveRate`]; for another sizing, the
     /// one that `first_items` keys get. Nothing else is taken: no probes, no prefixes, no limit of
     /// memory.
     ///
@@ -101,11 +101,11 @@ impl ScalableOptions {
         ScalableOptions { growth, ..self }
     }
 
-    /// Sets how much of the rate that is left each link leaves for those after it: 0.85 by default,
-    /// 0.05 to 0.95.
+    /// Sets which part of the remaining rate each link leaves to later links: 0.85 by default, 0.05
+    /// to 0.95.
     ///
-    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less up to four
-    /// links, 0.9 from ten on.
+    /// A lower ratio makes the first links smaller and later ones larger: 0.5 needs less memory up
+    /// to four links, 0.9 from ten links on.
     #[must_use]
     pub fn with_tightening(self, tightening: f64) -> Self {
         ScalableOptions { tightening, ..self }

@@ -1,5 +1,6 @@
 //! Queries of a chain: a key may be there if any link says so.
 
+use blocked_bloom::parts::check_words;
 use blocked_bloom::{Block, BloomFilter, Filter, KeyHash, LengthError};
 
 use crate::filter::ScalableBloomFilter;
@@ -8,7 +9,7 @@ use crate::filter::ScalableBloomFilter;
 pub(crate) const AT_ONCE: usize = 1_024;
 
 /// Batches up to this length have smaller buffers: clearing those for [`AT_ONCE`] takes 0.2 us, as
-/// long as one key in ten links.
+/// long as looking up one key in ten links.
 pub(crate) const FEW: usize = 64;
 
 /// Longest batch whose lines are prefetched in all links at once: see [`prefetch`].
@@ -23,7 +24,7 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         look_up(&self.links, hashes, words);
         Ok(())
     }
@@ -38,11 +39,6 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     fn key_hash(&self) -> KeyHash {
         self.shape.key_hash
     }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
-    }
 }
 
 /// Looks up every hash; there is one word per 64.
@@ -52,7 +48,7 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
     words: &mut [u64],
 ) {
     if let ([hash], [word]) = (hashes, &mut *words) {
-        // Of one hash, buffers would take longer than its lookups.
+        // For one hash, clearing buffers would take longer than the lookups.
         if links.len() > 1 {
             prefetch(links, hashes);
         }
@@ -82,7 +78,7 @@ fn prefetch<D: AsRef<[Block]>>(links: &[BloomFilter<D>], hashes: &[u64]) {
     }
 }
 
-/// Prefetches in one link. Unit tests write down which, and of which hash.
+/// Prefetches in one link. Unit tests record the link and the hash.
 #[inline]
 fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
     #[cfg(test)]
@@ -90,13 +86,12 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
     link.prefetch_hash(hash);
 }
 
-/// Up to `N` hashes, at most [`AT_ONCE`], are looked up in one link after the other, the newest
-/// first, which has about half of all keys, and the answers are joined; once half of the hashes are
-/// answered "maybe", the rest of them are moved together, and only these are looked up in later
-/// links.
+/// Looks up to `N` hashes up, at most [`AT_ONCE`], in one link after the other, the newest first,
+/// which has about half of all keys. Once half of the hashes are answered "maybe", the others are
+/// gathered, and only these are looked up in the remaining links.
 ///
-/// Moving them after every link costs absent keys up to twice the time, looking up everything
-/// in every link costs present keys ten times as much.
+/// Gathering after every link costs absent keys up to twice the time; looking up every hash in
+/// every link costs present keys ten times as much.
 fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],
     hashes: &[u64],
@@ -144,7 +139,7 @@ impl<const N: usize> Left<N> {
     pub(crate) fn gather(&mut self, hashes: &[u64], words: &[u64]) -> usize {
         let mut count = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            // Written whether or not it stays: no branch to guess.
+            // Written whether or not it stays, so that there is no branch to mispredict.
             (self.hashes[count], self.places[count]) = (hash, i as u16);
             count += usize::from(words[i / 64] >> (i % 64) & 1 == 0);
         }

@@ -18,8 +18,8 @@ const SERVER_ALIGN: usize = 8;
 /// What blocks are aligned to.
 const LINE: usize = 64;
 
-/// Whether the server's allocator aligns to [`LINE`] what is a multiple of it: whoever looks first
-/// decides, and it never changes, since memory is given back as it was taken.
+/// Whether the server's allocator aligns multiples of [`LINE`] to it. Decided at the first use and
+/// never changed, since memory is given back as it was taken.
 static ALIGNS_LINES: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const NO: u8 = 1;
@@ -64,7 +64,7 @@ pub(crate) fn set_allocator(name: &[u8]) {
     let _ = ALIGNS_LINES.compare_exchange(UNKNOWN, aligns, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Whether memory of this alignment is what the server gave, and not within it.
+/// Whether memory of this alignment begins where the server's allocation does, not within it.
 fn is_plain(align: usize) -> bool {
     if align <= SERVER_ALIGN {
         return true;
@@ -73,10 +73,10 @@ fn is_plain(align: usize) -> bool {
     align == LINE && known == Err(YES)
 }
 
-/// Bytes that the server counts for an allocation of this size and alignment, which its classes of
-/// sizes make more than what was asked for; 0 if it does not tell.
+/// Bytes that the server counts for an allocation of this size and alignment, which its size
+/// classes make more than was requested; 0 if it does not tell.
 ///
-/// They are those of another allocation, which is made for that and given back: a pointer into what
+/// They are those of an allocation that is made to measure it and given back: a pointer into what
 /// another crate allocated may not be the start of an allocation, and only such a start may be
 /// passed to the server.
 pub(crate) fn counted_bytes(layout: Layout) -> usize {
@@ -99,8 +99,8 @@ pub(crate) fn counted_bytes(layout: Layout) -> usize {
     }
 }
 
-/// Runs what reallocates the memory of a key to the same size, which the server then moves out of
-/// memory that is fragmented.
+/// Runs `work`, which reallocates the memory of a key to the same size, so that the server moves it
+/// out of fragmented memory.
 pub(crate) fn defragment(context: *mut raw::RedisModuleDefragCtx, work: impl FnOnce()) {
     struct Reset;
     impl Drop for Reset {
@@ -128,8 +128,8 @@ pub(crate) fn move_box<T>(value: &mut Box<T>) {
     }
 }
 
-/// Where the server moves the block while it defragments a key, out of memory that is fragmented;
-/// otherwise where it is.
+/// Has the server move the block out of fragmented memory while it defragments a key. Returns where
+/// the block is then.
 ///
 /// # Safety
 ///
@@ -189,8 +189,8 @@ fn allocate(layout: Layout, zeros: bool) -> *mut u8 {
 unsafe impl GlobalAlloc for ServerMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = allocate(layout, false);
-        // What defragmentation copies by itself, as the list of a chain's links, would go where the
-        // last such copy was freed.
+        // Moved too: what is copied while a key is defragmented, as the list of a chain's links,
+        // would otherwise take the fragmented memory that the last such copy freed.
         if block.is_null() || !is_plain(layout.align()) {
             return block;
         }

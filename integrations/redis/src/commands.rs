@@ -451,8 +451,8 @@ fn add_items(
     }
 }
 
-/// Sends a command that made a filter with everything that it was made of, for servers of which the
-/// settings are others.
+/// Replicates a command that made a filter with all that it was made for, since other servers may
+/// have other settings.
 fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], reserve: &Reserve) {
     let [rate, capacity, expansion] = [
         reserve.error_rate.to_string(),

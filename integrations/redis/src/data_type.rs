@@ -15,7 +15,7 @@ use crate::allocator::{self, move_box};
 use crate::filter::Filter;
 use crate::loading::Loading;
 
-/// Of the pieces that an RDB file has.
+/// The version of what an RDB file has.
 const ENCODING: i32 = 1;
 
 const COMPLETE: i64 = 0;
@@ -113,7 +113,7 @@ unsafe extern "C" fn rdb_save(rdb: *mut raw::RedisModuleIO, value: *mut c_void) 
             raw::save_slice(rdb, piece);
         });
     }));
-    // After a panic the file has neither end, and is not loaded.
+    // After a panic the key has neither end mark, and is not loaded.
     if saved.is_ok() {
         let end = if matches!(filter, Filter::Loading(_)) { STILL_LOADING } else { COMPLETE };
         raw::save_signed(rdb, end);

@@ -12,7 +12,7 @@ use crate::own::{AddError, Added, Own};
 
 pub(crate) enum Filter {
     Own(Own),
-    /// RedisBloom's, which answers, grows and is dumped as there.
+    /// A filter of RedisBloom's, which answers, grows and is dumped as there.
     Redis(Box<RedisFilter>),
     Loading(Box<Loading>),
 }
@@ -26,7 +26,7 @@ impl From<Loaded> for Filter {
     }
 }
 
-// A class of sizes of jemalloc: a filter of few keys takes this, and 192 bytes of blocks.
+// A size class of jemalloc: a filter of few keys takes this, and 192 bytes of blocks.
 const _: () = assert!(size_of::<Filter>() <= 112);
 
 impl Filter {
@@ -149,7 +149,7 @@ impl Filter {
         }
     }
 
-    /// Bytes of what the filter consists of.
+    /// Bytes of the filter and its parts.
     pub(crate) fn size(&self) -> u64 {
         let parts = match self {
             Filter::Own(filter) => filter.parts_bytes(),
@@ -163,8 +163,8 @@ impl Filter {
         parts.saturating_add(size_of::<Filter>() as u64)
     }
 
-    /// Bytes that the server's allocator took for the filter, which is the value of a key: its
-    /// classes of sizes are up to a quarter larger than what was asked for.
+    /// Bytes that the server's allocator took for the filter, which is the value of a key: its size
+    /// classes are up to a quarter larger than what was requested.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let value = counted_bytes(Layout::new::<Filter>()) as u64;
         let more = match self {
@@ -214,10 +214,10 @@ pub(crate) struct Shape {
     pub(crate) rate: f64,
 }
 
-/// RedisBloom's natural logarithm of 2, squared: bits per key are that of the error rate by this.
+/// RedisBloom's square of `ln(2)`: bits per key are `-ln(error rate)` divided by this.
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Options of a header of RedisBloom, and where it has them: sizes are not rounded up to powers of
+/// Options in a header of RedisBloom's, and their offset: sizes are not rounded up to powers of
 /// two; numbers of keys are logarithms of bits.
 const NO_ROUND: u32 = 1;
 const ENTRIES_IS_BITS: u32 = 2;
@@ -237,7 +237,7 @@ fn redis_next_link(filter: &RedisFilter) -> u64 {
     }
     let rounding = if options & NO_ROUND != 0 { 1.0 } else { 2.0 };
     let entries = last.entries().saturating_mul(growth.into()).max(1) as f64;
-    // To the largest number, if it is larger.
+    // The conversion saturates.
     (entries * -(last.error_rate() * 0.5).ln() / LN_2_SQUARED / 8.0 * rounding) as u64
 }
 
@@ -252,7 +252,7 @@ fn add_to_redis<K: AsRef<[u8]>>(
     filter.contains_hashes(&hashes, &mut present);
     let mut added = Added::default();
     for (before, (&hash, is_present)) in hashes.iter().zip(present.iter()).enumerate() {
-        // An earlier key of these may be the same.
+        // An earlier key of the call may be the same.
         let is_present = is_present || filter.contains_hash(hash);
         let is_full = filter.links().last().is_none_or(|link| link.size() >= link.entries());
         if !is_present && is_full && !may_take(redis_next_link(filter)) {

@@ -159,7 +159,8 @@ impl Loading {
         }
     }
 
-    /// Where the link ends that has the byte at this offset; the whole, if that is behind it.
+    /// Where the link ends that has the byte at this offset; where the whole ends, if the offset is
+    /// beyond it.
     fn end_of_link(&self, offset: u64) -> u64 {
         match &self.kind {
             Kind::Own { .. } => self.total,
@@ -181,8 +182,8 @@ impl Loading {
 
 /// Where the links end, by a header that RedisBloom loads.
 fn ends(header: &[u8]) -> Result<Vec<u64>, LoadError> {
-    // A sound header lacks its data, of which there is at least one byte; everything else is an
-    // error of the header itself.
+    // Of a sound header only the data are missing, at least one byte; any other result is an error
+    // of the header itself.
     match RedisFilter::load([(1, header)]) {
         Err(FormatError::Missing { .. }) => {}
         _ => return Err(LoadError::BadData),

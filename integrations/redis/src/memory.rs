@@ -4,14 +4,14 @@ use std::ffi::{CStr, c_int};
 
 use redis_module::{Context, ContextFlags, raw};
 
-/// Less than this is not looked at.
+/// Fewer bytes are not checked.
 const SMALL: u64 = 1 << 20;
 /// More than this no server has.
 const MOST: u64 = 1 << 46;
 
 /// Whether this many more bytes stay within `maxmemory`, or, if that is not set, within the memory
-/// of the machine. Where keys are evicted, memory is always in use, and eviction makes room: then
-/// the bytes alone are compared.
+/// of the machine. Where keys are evicted, all memory may be in use, and eviction frees what is
+/// needed: then the bytes alone are compared.
 ///
 /// Redis looks at `maxmemory` before a command only, and a link may be gigabytes. jemalloc reserves
 /// more memory than the machine has without an error; using it ends the server. A replica, and a

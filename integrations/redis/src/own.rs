@@ -14,9 +14,9 @@ use blocked_bloom_scalable::{ScalableBloomFilter, ScalableError, ScalableOptions
 use crate::allocator::{counted_bytes, move_box};
 use crate::reserve::Reserve;
 
-/// The first reply of a dump. RedisBloom's loader takes a header of 20 bytes and 53 for each link,
-/// and no number of links makes that 64; the four bytes where it has its options are all ones, and
-/// it knows four of these.
+/// The first reply of a dump begins with this. RedisBloom's loader rejects the reply: its own
+/// header has 20 bytes and 53 for each link, which is never 64, and the four bytes of its options
+/// are all ones here, of which it knows four bits.
 const MAGIC: [u8; 8] = *b"\x89BBRDIS\n";
 const VERSION: u16 = 1;
 const NO_OPTIONS_OF_REDIS_BLOOM: (usize, u32) = (12, u32::MAX);
@@ -24,18 +24,18 @@ const FLAGS: usize = 16;
 const LENGTH: usize = 24;
 const FLAG_FIXED: u32 = 1;
 
-/// How much of the rate the first link gets of a filter that grows, and of one that does not.
+/// Which part of the rate the first link gets, in a filter that grows and in one that does not.
 ///
-/// Who reserves says how many keys there will be, so most filters have one link, and it should have
-/// the size for what was asked. With two thirds it takes 10.9 bits for a key at 1 %, where
-/// RedisBloom's takes 11.0, one of half the rate 11.5, and a filter of the whole rate 9.9. A link
-/// behind it gets 15 % of the last third, and takes 17.4 bits for a key: 14.9 if the first one gets
-/// 15 % of the rate too, but then that takes 14.5.
+/// `BF.RESERVE` says how many keys there will be, so most filters have one link, which should be no
+/// larger than they need. With two thirds of the rate it takes 10.9 bits for a key at 1 %;
+/// RedisBloom's takes 11.0, a link with half the rate 11.5, and a filter with the whole rate 9.9.
+/// The second link gets 15 % of the last third, and takes 17.4 bits for a key. It would take 14.9
+/// if the first one had 15 % of the rate too, but then that would take 14.5.
 const FIRST_SHARE: f64 = 2.0 / 3.0;
 const ONLY_SHARE: f64 = 0.95;
 
-/// How much of what is left of the rate each later link leaves. Filters that do not grow have
-/// another number in their dumps, which says nothing.
+/// Which part of the remaining rate each later link leaves. Dumps of filters that do not grow have
+/// another number, without a meaning.
 const TIGHTENING: f64 = 0.85;
 const TIGHTENING_FIXED: f64 = 0.05;
 
@@ -88,7 +88,7 @@ pub(crate) struct Added {
     /// Of each key whether it was certainly not there before; fewer than the keys if the filter
     /// became full.
     pub(crate) is_new: Vec<bool>,
-    /// The filter does not grow, and the key behind these had no place.
+    /// The filter does not grow, and there was no capacity for the next key.
     pub(crate) is_full: bool,
 }
 
@@ -97,7 +97,8 @@ pub(crate) struct Added {
 pub(crate) struct AddError {
     /// This many keys are in the filter, added now or before.
     pub(crate) before: usize,
-    /// Memory ran out, which another server may have; otherwise every server fails at the same key.
+    /// Memory ran out, of which another server may have more; otherwise every server fails at the
+    /// same key.
     pub(crate) is_memory: bool,
 }
 
@@ -129,7 +130,7 @@ impl Own {
         })
     }
 
-    /// Of the growing filter of which the only link is the first.
+    /// Options of the growing filter whose first link is the only link.
     fn options(&self, link: &BloomFilter, rate: f64) -> ScalableOptions {
         ScalableOptions::new(rate, self.keys.into())
             .with_key_hash(link.key_hash())
@@ -154,8 +155,8 @@ impl Own {
         }
     }
 
-    /// Looks up a few keys, one by one, whose lines are prefetched: less than what a batch takes
-    /// before its first key. False, without a call, for more keys.
+    /// Looks up a few keys one by one, after prefetching their lines: this takes less than a batch
+    /// does before its first key. For more keys returns false, without calling `hit`.
     #[inline]
     pub(crate) fn contains_few<K: AsRef<[u8]>>(
         &self,
@@ -245,7 +246,7 @@ impl Own {
                 rest = later;
                 continue;
             }
-            // Keys that are there need no other link.
+            // Keys that are present need no further link.
             let mut hits = Bitmask::new();
             self.contains_batch(rest, &mut hits);
             let present = hits.iter().position(|hit| !hit).unwrap_or(rest.len());
@@ -325,8 +326,8 @@ impl Own {
         let spare = BloomFilter::new(Sizing::BitsPerKey(8.0).params(1)?, KeyHash::default())?;
         if let One { link, .. } = &mut self.body {
             let link = std::mem::replace(link, spare);
-            // Of the hash and the numbers that the link was made with: what can fail is the list of
-            // one link.
+            // The options have the link's hash and are in range, so only the list of one link can
+            // fail.
             let chain = options.continue_from(link);
             let chain = chain.unwrap_or_else(|_| handle_alloc_error(Layout::new::<BloomFilter>()));
             self.body = Chain(Box::new(chain));
@@ -374,7 +375,7 @@ impl Own {
         self.grows.then_some(self.growth.into())
     }
 
-    /// Bytes of what the filter consists of, but for the value itself.
+    /// Bytes of the parts of the filter, without the value itself.
     pub(crate) fn parts_bytes(&self) -> u64 {
         let list = match &self.body {
             One { .. } => 0,
@@ -383,9 +384,9 @@ impl Own {
         list as u64 + self.links().iter().map(BloomFilter::memory_bytes).sum::<u64>()
     }
 
-    /// Bytes that the server's allocator took for these. Of links of 2 MiB and more those of the
-    /// blocks: up to 2 MiB more are addresses without memory, that their start may be that of a
-    /// huge page.
+    /// Bytes that the server's allocator took for these. Links of 2 MiB and more count with the
+    /// bytes of their blocks: the up to 2 MiB more, which let them start at a huge page, are
+    /// addresses without memory.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let list = match &self.body {
             One { .. } => 0,
@@ -438,8 +439,8 @@ impl Own {
         Vec::from(header.seal())
     }
 
-    /// Whether the filter grows, and the bytes that follow, by the first reply of a dump; none if
-    /// it is not one of this module's.
+    /// Whether the filter grows and how many bytes follow, from the first reply of a dump; none if
+    /// that is not this module's.
     pub(crate) fn read_header(bytes: &[u8]) -> Option<(bool, u64)> {
         let header = Header::read(bytes, MAGIC, VERSION).ok()?;
         let (options, none) = NO_OPTIONS_OF_REDIS_BLOOM;
@@ -453,8 +454,8 @@ impl Own {
         valid.then(|| (flags & FLAG_FIXED == 0, header.u64_at(LENGTH)))
     }
 
-    /// The filter of a stored chain. Every damage of it is an error, and so is one whose keys
-    /// somebody else hashes.
+    /// The filter of a stored chain. None if it is damaged, or if its keys are hashed by the
+    /// caller.
     pub(crate) fn load(grows: bool, stored: &[u8]) -> Option<Self> {
         let chain = ScalableBloomFilter::from_bytes(stored).ok()?;
         if !grows && chain.links().len() > 1 || chain.hasher().is_err() {
@@ -462,7 +463,7 @@ impl Own {
         }
         let rate = chain.false_positive_rate();
         let keys = chain.keys_inserted().saturating_add(chain.capacity_left());
-        // A chain of one link is stored as it was, if it is one that this module makes.
+        // A chain of one link becomes a link again, if it is such as this module makes.
         let (body, keys) = match (chain.links(), u32::try_from(keys)) {
             ([link], Ok(keys)) if rate < 1.0 && link.contents() == FilterContents::WholeKeys => {
                 (One { link: link.to_filter().ok()?, rate }, keys)
@@ -512,7 +513,7 @@ impl Own {
     }
 }
 
-/// Why keys behind this number of first ones were not added.
+/// The error for keys of which only the first `before` are in the filter.
 fn stopped(error: &ScalableError, before: usize) -> AddError {
     AddError { before, is_memory: matches!(error, ScalableError::Alloc(_)) }
 }

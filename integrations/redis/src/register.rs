@@ -19,9 +19,9 @@ struct Command {
     name: &'static CStr,
     handler: Handler,
     writes: bool,
-    /// It takes the same time whatever its arguments are.
+    /// Its time does not depend on its arguments.
     fast: bool,
-    /// Least number of arguments, the name included, and whether that is all.
+    /// Least number of arguments, the name included, and whether more are an error.
     least: c_int,
     exact: bool,
     since: &'static CStr,
@@ -273,7 +273,7 @@ impl Command {
         Some(())
     }
 
-    /// Has the documentation set.
+    /// Passes the documentation to `set`.
     fn describe(&self, set: impl FnOnce(&raw::RedisModuleCommandInfo) -> bool) -> bool {
         let access = match self.writes {
             true => raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_INSERT,
@@ -337,7 +337,7 @@ impl Command {
 }
 
 impl Parameter {
-    /// The words of which it is one; none otherwise.
+    /// The words of `OneOf`; none otherwise.
     fn words(&self) -> Vec<raw::RedisModuleCommandArg> {
         let OneOf(_, words) = self else { return Vec::new() };
         let token = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN;

@@ -1,4 +1,4 @@
-//! What filters are made for, and how much of it there may be.
+//! What filters are made for, and its limits.
 
 /// The most keys that a filter, or its first link, is made for, as in RedisBloom 8.
 pub(crate) const MAX_CAPACITY: i64 = 1 << 30;

@@ -1,8 +1,8 @@
-//! What filters are that nobody says more about: RedisBloom's three settings, as load arguments,
-//! and as configuration where the server has it.
+//! What filters are made for where a command does not say it: RedisBloom's three settings, as load
+//! arguments, and as configuration where the server has it.
 //!
-//! They decide what commands do on this server alone: a command that used one is sent to replicas
-//! and the AOF with what it used ([`Reserve::is_built_in`]).
+//! They are of this server alone: a command that used others than [`Reserve::BUILT_IN`] is sent to
+//! replicas and the AOF with what it used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -22,7 +22,7 @@ pub(crate) fn settings() -> Reserve {
 struct Setting {
     /// RedisBloom's name of the configuration.
     name: &'static CStr,
-    /// Of the load argument, besides that.
+    /// Another name, of the load argument.
     argument: &'static str,
     read: fn(&Reserve) -> String,
     /// The error, if the text is none of its values.
@@ -87,7 +87,7 @@ fn set(setting: &Setting, text: &[u8]) -> Result<(), String> {
 pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(), String> {
     let (pairs, rest) = arguments.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err("load arguments are names and values, and one is without a value".into());
+        return Err("load arguments are names with values, and the last name has no value".into());
     }
     for [name, value] in pairs {
         let text = String::from_utf8_lossy(name);
@@ -111,7 +111,7 @@ pub(crate) fn read_arguments(context: &Context, arguments: &[&[u8]]) -> Result<(
 
 /// Makes the settings configuration of the server, by RedisBloom's names, or, where names must
 /// begin with that of the module, by these with `blocked-bloom.` before them. False if the server's
-/// own configuration has a value that is none.
+/// own configuration has an invalid value.
 pub(crate) fn register(context: &Context) -> bool {
     // SAFETY: the server writes these pointers once, before anything else of the module runs.
     let functions =
@@ -147,7 +147,8 @@ pub(crate) fn register(context: &Context) -> bool {
     unsafe { load(context.ctx) == raw::REDISMODULE_OK as c_int }
 }
 
-/// The server does not take the string it gets, which must live until the next one is asked for.
+/// The server does not take over the string that it gets, which must live until it requests the
+/// next.
 struct Held(*mut raw::RedisModuleString);
 // SAFETY: a string of the server, which is used within its lock only.
 unsafe impl Send for Held {}
@@ -158,7 +159,8 @@ unsafe extern "C" fn get(_: *const c_char, data: *mut c_void) -> *mut raw::Redis
     let setting = unsafe { &*data.cast::<Setting>() };
     let text = (setting.read)(&settings());
     let mut held = HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: as in `register`. The string before is the module's, and the server has done with it.
+    // SAFETY: as in `register`. The string before is the module's, and the server no longer uses
+    // it.
     unsafe {
         if let (false, Some(free)) = (held.0.is_null(), raw::RedisModule_FreeString) {
             free(null_mut(), held.0);

@@ -28,7 +28,7 @@ impl Collector {
 
 impl FilterBuilder for Collector {
     fn add_entry(&mut self, entry: &RowEntry) {
-        // Without a builder `build` gives a filter that answers "maybe", also about this key.
+        // Without a builder `build` gives a filter that answers "maybe", for this key too.
         let Some(builder) = &mut self.builder else { return };
         let added = match &self.extractor {
             None => builder.insert(&entry.key),

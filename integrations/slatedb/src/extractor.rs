@@ -1,5 +1,5 @@
-//! SlateDB's prefix rule, and the same rule under the name that the core stores. Lengths past the
-//! end of what is cut are cut off, where SlateDB's own filter panics.
+//! SlateDB's prefix rule, and the same rule under the name that the core stores. A length past the
+//! end of a key or a scan is no error here, where SlateDB's own filter panics.
 
 use std::sync::Arc;
 

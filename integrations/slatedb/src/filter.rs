@@ -11,8 +11,8 @@ use slatedb::{Filter, FilterQuery, FilterTarget};
 
 use crate::extractor::Extractor;
 
-/// A filter that is shared by the copies of it. Two pointers, so that a lookup reads one cache line
-/// before the filter's own.
+/// A filter that its clones share. Two pointers, so that a lookup reads one cache line before the
+/// filter's own.
 #[derive(Clone)]
 pub(crate) struct BlockedBloom {
     /// `None` answers "maybe" to everything.

@@ -17,8 +17,9 @@ __all__ = [
 ]
 
 _Key: TypeAlias = str | bytes | int | tuple[str | bytes | int, ...]
-# A NumPy array; an object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, Polars, pandas); an iterable of keys; a list or tuple of
-# such columns, whose rows are the keys. These have no common type.
+# A NumPy array; an object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, Polars, pandas);
+# an iterable of keys; a list or tuple of such columns, whose rows are the keys. These have no
+# common type.
 _Keys: TypeAlias = Any
 # What the keys' library has for booleans: numpy.ndarray, pyarrow.BooleanArray, polars.Series.
 _Answers: TypeAlias = Any
@@ -63,7 +64,12 @@ class Filter:
 @final
 class BloomFilter(Filter):
     def __new__(
-        cls, keys: int, fpr: float | None = None, *, bits_per_key: float | None = None, seed: int = 0
+        cls,
+        keys: int,
+        fpr: float | None = None,
+        *,
+        bits_per_key: float | None = None,
+        seed: int = 0,
     ) -> Self: ...
     @classmethod
     def from_bytes(cls, data: bytes, /) -> Self: ...
@@ -91,5 +97,9 @@ class StoredFilter:
     def describe(self) -> dict[str, Any]: ...
 
 def key_hash(key: _Key, /, *, seed: int = 0) -> int: ...
-def open(path: _Path, /, *, column: str | None = None, integers: bool = False) -> Filter | StoredFilter: ...
-def parquet_row_groups(path: _Path, column: str, values: Iterable[str | bytes | int | float]) -> list[int]: ...
+def open(
+    path: _Path, /, *, column: str | None = None, integers: bool = False
+) -> Filter | StoredFilter: ...
+def parquet_row_groups(
+    path: _Path, column: str, values: Iterable[str | bytes | int | float]
+) -> list[int]: ...

@@ -282,7 +282,7 @@ fn from_keys<K: AsRef<[u8]>>(
     builder.finish()
 }
 
-/// What is done with the answers of a batch, each beside the one before.
+/// What is done with the answers of a batch. Every second one is compared with the one before it.
 type Counting = fn(&FilterMetrics, &Bitmask);
 
 const COUNTINGS: [(&str, Counting); 4] = [

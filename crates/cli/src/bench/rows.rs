@@ -164,7 +164,7 @@ impl<'a> Group<'a> {
         self.rows_beside(rounds, |times, _| Some(faster(times[0], times[1])))
     }
 
-    /// Rows that are compared with what `baseline` makes of the times and the row's place.
+    /// Rows that are compared with what `baseline` makes of all times and the row's index.
     pub(super) fn rows_beside(
         self,
         rounds: usize,
@@ -177,9 +177,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The last lines of `--quick`: one for each of the five ops that was measured, by the kernel that
-/// the library takes, in the largest filter, beside the memory-bound baseline, below a line that
-/// says what they are; None if none was.
+/// The last lines of `--quick`, below a head: for each of five ops that was measured the time of
+/// the kernel that the library takes, in the largest filter, beside the memory-bound baseline. None
+/// if none was measured.
 pub(super) fn summary(setting: &Setting, rows: &[Row]) -> Option<String> {
     let kernel = Kernel::default().name();
     let batch = setting.batches.first().copied().unwrap_or(1);

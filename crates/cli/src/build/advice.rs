@@ -1,5 +1,5 @@
 //! Warnings about sizes that were given: what was given, what the keys need, and the false-positive
-//! rate that came of it.
+//! rate that results.
 
 use blocked_bloom_inspect::numbers::percent;
 

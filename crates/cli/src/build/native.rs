@@ -13,7 +13,7 @@ pub(super) struct Input<'a> {
     pub(super) path: &'a Path,
     pub(super) key_format: KeyFormat,
     pub(super) progress: bool,
-    /// Warn of keys that cannot be meant: not when they are read again.
+    /// Whether to warn of doubtful keys: not when they are read again.
     pub(super) warn: bool,
 }
 
@@ -99,7 +99,7 @@ fn with_unknown_count(
     Ok((filter, limit))
 }
 
-/// What came of reading all keys into a builder.
+/// The result of reading all keys into a builder.
 struct Collected {
     /// Where the keys come from.
     name: String,

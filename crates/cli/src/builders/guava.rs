@@ -28,7 +28,7 @@ struct Keys {
 fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     Ok(Box::new(Keys {
         expected_keys: options.expected_keys,
-        // Guava's own.
+        // Guava's default.
         fpp: options.false_positive_rate.unwrap_or(0.03),
         verify: options.verify,
         hashes: Vec::new(),

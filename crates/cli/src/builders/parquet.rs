@@ -58,7 +58,7 @@ impl Values {
 
 fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let rate = options.false_positive_rate.unwrap_or(0.01);
-    // The range does not depend on the values: an error before they are read.
+    // A rate out of its range is an error before the values are read.
     SplitBlockFilter::new(0, rate).map_err(Failure::new)?;
     Ok(Box::new(Values {
         physical_type: options.value_type,

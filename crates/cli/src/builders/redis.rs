@@ -22,12 +22,12 @@ struct Keys {
     expected_keys: Option<u64>,
     error_rate: f64,
     verify: bool,
-    /// Of current versions: they give the hashes, before the number of keys is known.
+    /// A filter of current versions: it hashes keys, before their number is known.
     empty: RedisFilter,
     hashes: Vec<RedisHash>,
 }
 
-/// RedisBloom's own expansion.
+/// RedisBloom's default.
 const EXPANSION: Option<u32> = Some(2);
 
 fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {

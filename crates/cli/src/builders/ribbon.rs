@@ -31,7 +31,7 @@ fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
     let filters = FilterOptions::new(Sizing::FalsePositiveRate(rate))
         .with_key_hash(KeyHash::Xxh3 { seed: options.seed });
     let ribbon = RibbonOptions::for_filters(&filters);
-    // The range does not depend on the keys: an error before they are read.
+    // A rate out of its range is an error before the keys are read.
     ribbon.estimated_bytes(0).map_err(Failure::new)?;
     let builder = ribbon.builder();
     Ok(Box::new(Keys { builder, verify: options.verify, threads: options.threads }))

@@ -50,7 +50,7 @@ fn ribbon(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
 
 fn bits_per_key(options: &BuildOptions<'_>) -> Result<f64, Failure> {
     let bits_per_key = options.bits_per_key.unwrap_or(10.0);
-    // RocksDB takes more than the most that --bits-per-key says, as if it were that.
+    // RocksDB lowers what is above the limit of --bits-per-key; here it is an error.
     Sizing::BitsPerKey(bits_per_key).params(0).map_err(Failure::new)?;
     Ok(bits_per_key)
 }

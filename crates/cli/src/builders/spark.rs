@@ -41,7 +41,7 @@ fn builder(options: &BuildOptions<'_>) -> Result<Box<dyn Builder>, Failure> {
             .map_err(|error| Failure::new(wording::text(&error)))?,
         is_hex: options.is_hex,
         expected_keys: options.expected_keys,
-        // Spark's own.
+        // Spark's default.
         fpp: options.false_positive_rate.unwrap_or(0.03),
         verify: options.verify,
         hashes: Vec::new(),

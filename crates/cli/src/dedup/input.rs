@@ -81,7 +81,7 @@ impl<'a> Input<'a> {
     /// The next lines, each with its terminator, which the last one of a file gets if it has none;
     /// None at the end of all files.
     pub(super) fn next_piece(&mut self) -> Result<Option<&[u8]>, Failure> {
-        // The line that the last piece ended in.
+        // Moves the start of the line that the last piece ended in.
         self.buffer.copy_within(self.given..self.filled, 0);
         self.filled -= self.given;
         self.given = 0;
@@ -129,12 +129,12 @@ impl<'a> Input<'a> {
         self.total_bytes
     }
 
-    /// To be told how many lines the last piece had, so that an error can name one.
+    /// Takes the number of lines of the last piece, so that an error can name a line.
     pub(super) fn count(&mut self, lines: u64) {
         self.lines += lines;
     }
 
-    /// Does what prints something, without the bar.
+    /// Prints something while the bar is hidden.
     pub(super) fn without_bar(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }

@@ -25,16 +25,16 @@ pub(super) const DEFAULT_RATE: f64 = 0.001;
 /// of 0.1 %.
 const FIRST_KEYS: [u64; 2] = [1_000_000, 64_000_000];
 
-/// Bytes of the input for each line of the first filter, which then takes a hundredth of what is
-/// read: of lines of 50 bytes, half of them distinct, there are two or three filters instead of
-/// four to ten, each of which costs a cache line per line.
+/// Bytes of the input for each line that the first filter is for, which then takes a hundredth of
+/// what is read. For lines of 50 bytes, half of them distinct, that makes two or three filters
+/// instead of four to ten, each of which costs a cache line per line.
 const BYTES_OF_LINE: u64 = 256;
 
 /// What was seen.
 pub(super) struct Seen {
     filter: Filter,
-    /// Lines that each filter of the chain had taken when it was opened, or the one that there is,
-    /// and those that its bits are of.
+    /// For each filter of the chain, or the only one: the lines that it had taken when it was
+    /// opened, and the number of lines by its bits.
     before: Vec<(u64, f64)>,
     /// Distinct lines that a fixed filter is for.
     capacity: u64,
@@ -42,7 +42,7 @@ pub(super) struct Seen {
 }
 
 enum Filter {
-    /// With its distinct keys: it counts every key that was added, also for the second time.
+    /// With the number of distinct keys; the filter itself counts a key each time that it is added.
     Fixed(BloomFilter, u64),
     Growing(ScalableBloomFilter),
 }
@@ -67,7 +67,7 @@ impl Seen {
         Ok(Seen { filter, before: Vec::new(), capacity, new: Bitmask::new() })
     }
 
-    /// The filter that another run wrote, or build, if it is what the options say.
+    /// The filter that another run or `build` wrote, if it is what the options say.
     pub(super) fn open(stored: &Stored, args: &Args) -> Result<Self, Failure> {
         let fail = |problem: String| Failure::of(&stored.name, problem);
         let wanted = args.is_sized().then(|| Shape::of(args)).transpose()?;
@@ -311,14 +311,14 @@ fn most_blocks(bytes: u64) -> Result<u32, Failure> {
 /// Values of the part of a hash that chooses the block.
 const VALUES: u64 = 1 << 32;
 
-/// So many blocks, or if they are more than 2^28 (16 GiB) a number of them that gives each the same
-/// share of the [`VALUES`] by which blocks are chosen; `divide` rounds the share, and with it the
-/// blocks up or down.
+/// So many blocks, or if they are more than 2^28 (16 GiB) a number of blocks near it, of which each
+/// has the same share of the [`VALUES`] that choose blocks. `divide` rounds the share, and with it
+/// the blocks, up or down.
 ///
-/// With other numbers some blocks would get one value more than others, of 16 or fewer, and the
-/// rate would be higher than predicted. With these, of which 17 are above 2^28, the filter is what
-/// several filters of 16 GiB or less would be that are chosen by the first bits of the hash. Price:
-/// up to half of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
+/// With other numbers some blocks would get one value more than others, which have 16 or fewer, and
+/// the rate would be higher than predicted. With these, of which 17 are above 2^28, the filter is
+/// like several filters of 16 GiB or less, chosen by the first bits of the hash. Price: up to half
+/// of the memory that was given is not used (of 255 GiB), a 17th at 17 GiB.
 fn even(blocks: u64, divide: impl Fn(u64, u64) -> u64) -> u32 {
     let even = match blocks <= MAX_RECOMMENDED_BLOCKS.into() {
         true => blocks,

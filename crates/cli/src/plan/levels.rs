@@ -232,7 +232,7 @@ fn text(budget: u64, plans: &[(String, Plan)]) -> String {
     text + EXPLANATION
 }
 
-/// More bytes than anyone has are as good as the most that a number here can say.
+/// As a `u64`. More bytes than that can say, which nobody has, are the most that it can say.
 fn bytes_of(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

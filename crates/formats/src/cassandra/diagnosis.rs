@@ -35,9 +35,9 @@ impl Diagnosis {
         self.found[layout as usize]
     }
 
-    /// The only layout in which the file may hold every known key. None if there is none (the keys
-    /// are not of this file, or it is damaged), if several fit (too few keys, or hardly a zero
-    /// bit), or if no key was given.
+    /// The layout in which the file may hold every known key, if exactly one does. `None` if no
+    /// layout does (the keys are of another file, or this one is damaged), if several do (too few
+    /// keys, or hardly a zero bit), or if no key was given.
     ///
     /// ```
     /// # use blocked_bloom_formats::cassandra::diagnose;
@@ -52,7 +52,7 @@ impl Diagnosis {
     }
 }
 
-/// Looks keys up that are known to be in the file's table, once in each layout.
+/// Looks up keys that are known to be in the file's table, once in each layout.
 ///
 /// File names can be wrong: among Cassandra's own test files, one named `la` has the halves of the
 /// hash in the order of `ma`, and some named `na` were written before 4.0 was final, with the bits

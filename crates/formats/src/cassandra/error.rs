@@ -1,4 +1,4 @@
-//! Why the layout of a file or a key cannot be told.
+//! Why the layout of a file is not known, or a key has no serialized form.
 
 use alloc::string::String;
 use core::fmt::{self, Display, Formatter};

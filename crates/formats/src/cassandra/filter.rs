@@ -8,9 +8,9 @@ use super::sizing::Shape;
 use crate::classical::{Fields, Scheme, Walk, Words};
 use crate::{ClassicalError, ClassicalFilter};
 
-/// A `Filter.db`, wherever its bytes are: those that Cassandra writes for the same keys, expected
-/// number of partitions and `bloom_filter_fp_chance`. Its scheme is the [`Layout`], which is always
-/// the caller's choice: the bytes do not say it.
+/// A `Filter.db`, wherever its bytes are. They are those that Cassandra writes for the same keys,
+/// expected number of partitions and `bloom_filter_fp_chance`. Its scheme is the [`Layout`], which
+/// the caller always gives, since the bytes do not say it.
 ///
 /// A key is the partition key as Cassandra serializes it: see
 /// [`composite_key`](super::composite_key). A file of no bytes is a filter that answers "maybe" to
@@ -40,7 +40,7 @@ impl Scheme for Layout {
         hash_key(key)
     }
 
-    /// Which half of the hash is the first number and which the step changed with 3.0.
+    /// Cassandra 3.0 exchanged the two halves of the hash, the first number and the step.
     #[inline]
     fn walk(self, Hash128 { h1, h2 }: Hash128) -> Walk {
         match self {
@@ -66,7 +66,7 @@ impl Scheme for Layout {
 }
 
 impl Words for Layout {
-    /// Cassandra computes a key's positions into an array of this many.
+    /// Cassandra computes a key's positions into an array of this length.
     const MAX_PROBES: u32 = 21;
 
     fn header(self, probes: u32, words: u32) -> Vec<u8> {
@@ -84,7 +84,7 @@ impl CassandraFilter {
     ///
     /// # Errors
     ///
-    /// As [`Shape::for_partitions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_partitions`], and [`ClassicalError::Alloc`] if there is not enough memory.
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};
@@ -109,9 +109,9 @@ impl<D: AsRef<[u8]>> CassandraFilter<D> {
     /// # Errors
     ///
     /// [`ClassicalError::Truncated`] for 1 to 7 bytes; [`ClassicalError::OutOfRange`] unless there
-    /// are 1 to 21 probes and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are
-    /// as many as the header says and nothing follows. Bytes that fail must not be used to answer
-    /// "absent".
+    /// are 1 to 21 probes and 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless there are as
+    /// many words as the header says and nothing follows. Bytes that fail must not be used to
+    /// answer "absent".
     ///
     /// ```
     /// use blocked_bloom_formats::cassandra::{CassandraFilter, Layout};

@@ -36,7 +36,7 @@ impl Hash128 {
 /// shifts it into place. A key whose tail has a byte of 0x80 or more hashes differently under other
 /// implementations of MurmurHash3; every other key does not.
 ///
-/// Cost: about one nanosecond per four bytes and a few more.
+/// Cost: a few nanoseconds, and about one per four bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::hash_key;

@@ -14,8 +14,8 @@ use super::error::CassandraError;
 /// | [`Since4`](Self::Since4) | `na` to `oa`, and `da` of the `bti` format | 4.0 onward | in order | `h2`, `h1` |
 ///
 /// Read in the wrong layout, a filter answers "absent" for nearly every key that is there, and no
-/// check can tell: take the layout from the file name, and try [`diagnose`](super::diagnose) with
-/// known keys where names are in doubt.
+/// check can detect it: take the layout from the file name, and try [`diagnose`](super::diagnose)
+/// with known keys where names are in doubt.
 ///
 /// ```
 /// use blocked_bloom_formats::cassandra::Layout;
@@ -41,8 +41,8 @@ impl Layout {
     /// The layout of an SSTable version such as `nb`.
     ///
     /// The first letter is the major version, which is what the layout depends on; the second may
-    /// be any letter, so that a minor version unknown to this crate is read like its siblings. `ic`
-    /// is the first version of its major one that is known.
+    /// be any letter, so that a minor version unknown to this crate is read like its siblings. Of
+    /// major version `i`, `ic` is the first that is known.
     ///
     /// # Errors
     ///
@@ -83,8 +83,7 @@ impl Layout {
         let (component, format, id) = (word(), word(), word());
         let version = match format {
             "big" | "bti" if !id.is_empty() => word(),
-            // What stands third from the end is the version; the keyspace and the table come before
-            // it.
+            // The version is third from the end, after the keyspace and the table.
             _ if is_number(format) && !word().is_empty() && !word().is_empty() => id,
             _ => "",
         };

@@ -7,7 +7,7 @@ use crate::{ClassicalError, ClassicalShape};
 
 /// The most bits per key in the table, which starts at 2.
 const MAX_BITS_PER_KEY: u32 = 20;
-/// Bits beyond those per key.
+/// Bits that are added to those of all keys.
 const EXCESS_BITS: u64 = 20;
 
 /// The lowest chance: the entry of Cassandra's table for the most bits per key and their best
@@ -25,13 +25,14 @@ pub type Shape = ClassicalShape<Layout>;
 
 impl Shape {
     /// The shape that Cassandra gives a filter of this many partitions and a table's
-    /// `bloom_filter_fp_chance` (0.01 unless set). That of no bytes at a chance of 1: such a table
+    /// `bloom_filter_fp_chance` (0.01 unless set). At a chance of 1 it has no bytes: such a table
     /// has no filter.
     ///
     /// Cassandra takes the number of partitions from an estimate, so its own files are often larger
-    /// than the partitions in them need. The rate that a shape really has is
-    /// [`false_positive_rate`](Self::false_positive_rate); it is mostly lower than the chance
-    /// given, but higher above 0.4, where Cassandra gives one bit per key and two probes.
+    /// than the partitions in them need. The actual rate of a shape is
+    /// [`false_positive_rate`](Self::false_positive_rate). It is mostly lower than the chance
+    /// given, but higher for chances above 0.4, where Cassandra gives one bit per key and two
+    /// probes.
     ///
     /// # Errors
     ///
@@ -65,8 +66,8 @@ impl Shape {
     }
 }
 
-/// The probes and bits per key of the first row of the table that is good enough, with as few
-/// probes as will do.
+/// Probes and bits per key: of the first row of the table whose chance is low enough, with the
+/// fewest probes for which it still is.
 fn probes_and_bits(fp_chance: f64) -> (u32, u32) {
     if fp_chance >= table(2, best(2)) {
         // Where Cassandra means two bits and one probe, it passes them in the wrong order.
@@ -100,7 +101,6 @@ fn table(bits_per_key: u32, probes: u32) -> f64 {
     while exact * scale < 100.0 {
         scale *= 10.0;
     }
-    // A whole number divided by a power of ten is the very number that the decimal digits stand
-    // for.
+    // A whole number divided by a power of ten is the `f64` that is nearest to the decimal number.
     libm::round(exact * scale) / scale
 }

@@ -1,13 +1,13 @@
-//! Batches over filters that outgrow the cache: when which cache lines of which key are prefetched
-//! and tested.
+//! Lookups of batches in filters that outgrow the cache: the order in which cache lines are
+//! prefetched and tested.
 
 use super::bit_array::BitArray;
 use super::scheme::{Scheme, Walk};
 
-/// Keys that go through a stage together.
+/// Keys that pass through a stage together.
 const GROUP: usize = 32;
 
-/// A key of which some probes are tested.
+/// A key that is being looked up.
 #[derive(Clone, Copy, Default)]
 struct Key {
     /// Its place in the batch.
@@ -75,9 +75,9 @@ impl Group {
 
 /// Writes bit `i % 64` of `words[i / 64]` for hash `i`; there is one word per 64 hashes.
 ///
-/// Half of all probes for absent keys meet a zero, and a line that is prefetched in vain costs as
-/// much as one that is needed. So a key's first two lines are prefetched when it is hashed, the
-/// others a group later if both bits are set, and those are tested when one more group has passed.
+/// For absent keys half of all probes find a zero, and a line that is prefetched in vain costs as
+/// much as one that is needed. So a key's first two lines are prefetched when it is hashed; the
+/// others one group later, if both bits are set, and these are tested another group later.
 /// Prefetching all lines at once takes twice as long for absent keys, and no less for present ones.
 pub(super) fn contains_all<S: Scheme>(
     array: BitArray<'_, S>,

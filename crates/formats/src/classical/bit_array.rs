@@ -3,7 +3,7 @@
 use super::batch;
 use super::scheme::{ClassicalShape, Scheme, Walk};
 
-/// Filters up to this many bytes stay in the second-level cache, where prefetching only costs.
+/// Filters up to this many bytes stay in the second-level cache, where prefetching only adds work.
 pub(super) const PREFETCH_THRESHOLD: u64 = 256 << 10;
 
 /// The bits of a filter, borrowed, and where in them those of a key are.
@@ -31,9 +31,9 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         self.shape.scheme().walk(hash)
     }
 
-    /// One probe after the other. Testing the first two at once took present keys in cache 1.4
-    /// times as long, and gained a tenth for absent ones from memory, which a batch looks up five
-    /// times as fast.
+    /// Tests one probe after the other. Testing the first two at once took 1.4 times as long for
+    /// present keys in cache; it gained a tenth for absent keys in memory, but a batch looks those
+    /// up five times as fast.
     #[inline]
     pub(super) fn contains(self, hash: S::Hash) -> bool {
         let mut walk = self.walk(hash);
@@ -58,8 +58,8 @@ impl<'a, S: Scheme> BitArray<'a, S> {
         self.shape.position(walk.advance())
     }
 
-    /// The positions of the first two probes, taken off the walk; twice the same where a key has
-    /// one.
+    /// Advances the walk by the first two probes and returns their positions: twice the same if a
+    /// key has one probe.
     #[inline]
     pub(super) fn first(self, walk: &mut Walk) -> [u64; 2] {
         let first = self.next(walk);

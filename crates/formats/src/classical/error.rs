@@ -43,7 +43,7 @@ pub enum ClassicalError {
         /// Bytes by the header.
         expected: u64,
     },
-    /// Not above 0 and below 1.
+    /// A false-positive rate that is not above 0 and below 1.
     RateOutOfRange {
         /// The false-positive rate given.
         rate: f64,
@@ -123,7 +123,7 @@ pub(crate) fn check_rate(rate: f64) -> Result<(), ClassicalError> {
     }
 }
 
-/// The bytes of a stored filter, for the numbers of its header.
+/// The bytes of a stored filter, from which the numbers of its header are read.
 #[cfg(any(feature = "cassandra", feature = "guava", feature = "spark"))]
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);

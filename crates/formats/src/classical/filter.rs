@@ -1,4 +1,4 @@
-//! One filter, wherever its bytes are and whichever system's: looked up, added to, merged.
+//! A classical filter of any system, wherever its bytes are: lookups, insertion, merging.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use super::bit_array::{BitArray, PREFETCH_THRESHOLD};
 use super::error::ClassicalError;
 use super::scheme::{ClassicalShape, Scheme, Words};
 
-/// Keys between the prefetch of their lines and the setting of their bits.
+/// The prefetch distance of insertion, in keys.
 const DISTANCE: usize = 16;
 
 /// A classical filter of the system that `S` names, generic over where its bytes are.
@@ -22,7 +22,7 @@ const DISTANCE: usize = 16;
 /// | `ClassicalFilter<S, D>` | where `D` has them: a mapped file, a `Vec<u8>`, an `Arc<[u8]>`, a `&[u8]` | `from_bytes` |
 /// | `ClassicalFilter<S, &[u8]>` | borrowed from another filter, `Copy` | [`view`](Self::view) |
 ///
-/// All are looked up alike, and their bytes are the stored ones at every moment. `S` is
+/// All are looked up alike, and their bytes are always those of the stored filter. `S` is
 /// [`guava::Strategy`](crate::guava::Strategy), [`spark::Version`](crate::spark::Version),
 /// [`cassandra::Layout`](crate::cassandra::Layout) or
 /// [`redis::LinkScheme`](crate::redis::LinkScheme), each with names of its own for these types:
@@ -30,8 +30,8 @@ const DISTANCE: usize = 16;
 /// [`CassandraFilter`](crate::cassandra::CassandraFilter), [`Link`](crate::redis::Link).
 ///
 /// If the owner of the bytes lends more or fewer than were opened, every answer is "maybe". None of
-/// these systems stores a **checksum**: a bit that was cleared cannot be seen, and makes a key that
-/// is there "absent". Where such bytes travel, keep a checksum of your own.
+/// these systems stores a **checksum**: a cleared bit cannot be detected, and makes a key that is
+/// there "absent". Where such bytes travel, keep a checksum of your own.
 ///
 /// ```
 /// # #[cfg(feature = "spark")] {
@@ -73,7 +73,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         }
     }
 
-    /// None if the bytes are not as many as were opened, and of no bytes: then every key passes.
+    /// `None` if the number of bytes is not that which was opened, or if there are none: then every
+    /// key passes.
     #[inline]
     fn array(&self) -> Option<BitArray<'_, S>> {
         let (start, words) = (self.shape.scheme.header_bytes(), self.shape.bits() / 8);
@@ -153,7 +154,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Alloc`] if the memory cannot be had; [`ClassicalError::Length`] if the
+    /// [`ClassicalError::Alloc`] if there is not enough memory; [`ClassicalError::Length`] if the
     /// owner of the bytes lends others than were opened.
     pub fn to_filter(&self) -> Result<ClassicalFilter<S>, ClassicalError> {
         let stored = self.check_length()?;
@@ -174,7 +175,7 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
         self.array().map_or(&[], BitArray::bytes)
     }
 
-    /// Gives the bytes back: of a filter in memory of its own, the stored filter without a copy.
+    /// Gives the bytes back. Those of an owned filter are the stored filter, without a copy.
     pub fn into_inner(self) -> D {
         self.bytes
     }
@@ -216,8 +217,8 @@ impl<S: Scheme, D: AsRef<[u8]>> ClassicalFilter<S, D> {
     }
 }
 
-/// From this many bytes on the zeros are fresh pages of the system's: writing those of 500 MB takes
-/// a quarter of a second.
+/// From this many bytes on, the zeros are fresh pages of the system: to write 500 MB of zeros would
+/// take a quarter of a second.
 const LAZY: usize = 1 << 20;
 
 /// A header, and this many zeros.
@@ -228,8 +229,8 @@ fn zeroed(header: &[u8], bytes: u64) -> Result<Vec<u8>, AllocError> {
     let mut file = Vec::new();
     file.try_reserve_exact(total).map_err(|_| error)?;
     if total >= LAZY {
-        // Only `vec!` takes memory that is zero already, and it ends the program if there is none:
-        // what could just be had is given back for it.
+        // Only `vec!` takes memory that is zero already, but it ends the program if there is none.
+        // So the memory is first reserved, to see that there is enough, and then given back for it.
         drop(file);
         let mut file = vec![0; total];
         file[..header.len()].copy_from_slice(header);
@@ -298,13 +299,13 @@ impl<S: Words> ClassicalFilter<S> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::Alloc`] if the memory, up to 16 GiB, cannot be had.
+    /// [`ClassicalError::Alloc`] if there is not enough memory: up to 16 GiB.
     pub fn with_shape(shape: ClassicalShape<S>) -> Result<Self, ClassicalError> {
         Ok(Self::empty(shape, &shape.header())?)
     }
 
     /// Adds every key of another filter of the same shape: `putAll` of Guava, `mergeInPlace` of
-    /// Spark. That both programs make the same bytes of a key is for the caller to know.
+    /// Spark. The caller must know that both programs make the same bytes of a key.
     ///
     /// # Errors
     ///

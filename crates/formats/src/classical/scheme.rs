@@ -7,8 +7,8 @@ use core::fmt::{self, Debug, Formatter};
 use super::error::{ClassicalError, Number};
 use super::modulus::Modulus;
 
-/// Where the bits of a key are in the filters of a system, and which bytes come before them. Nobody
-/// else can implement it, since this module is private.
+/// Where the bits of a key are in the filters of a system, and which bytes come before them. Other
+/// packages cannot implement it, since this module is private.
 ///
 /// ```
 /// use blocked_bloom_formats::ClassicalFilter;
@@ -32,12 +32,13 @@ pub trait Scheme: Copy + Debug + PartialEq {
     /// The numbers that the positions of a key are computed from.
     fn walk(self, hash: Self::Hash) -> Walk;
 
-    /// Maps a number of the walk to the one whose remainder, divided by the number of bits, is the
+    /// Maps a number of the walk to the dividend whose remainder by the number of bits is the
     /// position of a bit.
     fn dividend(self, number: u64) -> u64;
 
-    /// Exclusive-or a position with this, and its bit is bit `position % 8` of byte `position / 8`:
-    /// 56, which reverses the bytes of each word, where words are big-endian, else 0.
+    /// What a position is XORed with to find its bit in the stored bytes: of the result `p`, it is
+    /// bit `p % 8` of byte `p / 8`. 56 where words are big-endian, which reverses the bytes of each
+    /// word, else 0.
     #[inline]
     fn byte_flip(self) -> u64 {
         56
@@ -84,7 +85,7 @@ impl Walk {
 /// # Ok::<(), blocked_bloom_formats::ClassicalError>(())
 /// ```
 pub trait Words: Scheme {
-    /// Most probes of a key.
+    /// The most probes per key.
     const MAX_PROBES: u32;
 
     /// The header of a filter with this many probes and words.
@@ -112,7 +113,7 @@ pub struct ClassicalShape<S> {
     probes: u32,
     /// A multiple of 8.
     bits: u64,
-    /// Divides by the bits that probes fall on: all of them, but in old links of RedisBloom.
+    /// Divides by the number of bits that probes fall on: all, except in old links of RedisBloom.
     modulus: Modulus,
 }
 
@@ -121,8 +122,8 @@ impl<S: Words> ClassicalShape<S> {
     ///
     /// # Errors
     ///
-    /// [`ClassicalError::OutOfRange`] for other numbers of words, or of probes than 1 to 255
-    /// (Guava), 1,074 (Spark) or 21 (Cassandra).
+    /// [`ClassicalError::OutOfRange`] for other numbers of words, and unless there are 1 to 255
+    /// (Guava), 1,074 (Spark) or 21 (Cassandra) probes.
     pub fn new(scheme: S, probes: u32, words: u32) -> Result<Self, ClassicalError> {
         Self::checked(scheme, Number::given(probes), Number::given(words))
     }
@@ -154,7 +155,7 @@ impl<S: Words> ClassicalShape<S> {
 }
 
 impl<S: Scheme> ClassicalShape<S> {
-    /// Probes fall on the first `used` bits, 1 to 2^63 of them; of no bits, none does.
+    /// Probes fall on the first `used` bits, 1 to 2^63, or 0 if there are no bits.
     pub(crate) fn of(scheme: S, probes: u32, bits: u64, used: u64) -> Self {
         ClassicalShape { scheme, probes, bits, modulus: Modulus::new(used) }
     }
@@ -170,8 +171,8 @@ impl<S: Scheme> ClassicalShape<S> {
         self.probes
     }
 
-    /// Bits of the filter. Probes may fall on all of them, but in old links of RedisBloom's on the
-    /// largest power of two that the link says.
+    /// Bits of the filter. Probes fall on all of them; in old links of RedisBloom, on the first
+    /// ones, up to a power of two that the link says.
     #[inline]
     pub fn bits(self) -> u64 {
         self.bits
@@ -196,9 +197,9 @@ impl<S: Scheme> ClassicalShape<S> {
     }
 
     /// The false-positive rate with this many distinct keys, 0 to 1: `(1 - e^(-k n / m))^k` for `k`
-    /// probes, `n` keys and `m` bits (Bloom 1970, with the usual approximation). Filters of a few
-    /// words have more, and so have those of Spark's version 1 with many millions of keys, whose
-    /// positions come from 32 bits.
+    /// probes, `n` keys and `m` bits (Bloom 1970, with the usual approximation). The rate is higher
+    /// in filters of a few words, and in those of Spark's version 1 with many millions of keys,
+    /// whose positions come from 32 bits.
     pub fn false_positive_rate(self, keys: u64) -> f64 {
         let set = f64::from(self.probes) * keys as f64;
         let fill = -libm::expm1(-set / self.used_bits() as f64);

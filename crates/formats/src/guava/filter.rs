@@ -6,8 +6,8 @@ use super::hash::{GuavaHash, hash_key};
 use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter of Guava's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the
-/// same insertions.
+/// A filter of Guava, wherever its bytes are. They are those that `BloomFilter.writeTo` writes
+/// after the same insertions.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::GuavaFilter;
@@ -37,10 +37,10 @@ pub type Shape = ClassicalShape<Strategy>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// `MURMUR128_MITZ_32`, 0: the halves of the first half, as numbers of 32 bits. Guava's before
-    /// 17.0; such filters have a usable range of 2^31 bits.
+    /// `MURMUR128_MITZ_32`, 0: positions come from the two 32-bit halves of the hash's first half.
+    /// Guava's strategy before 17.0; such filters have a usable range of 2^31 bits.
     Mitz32,
-    /// `MURMUR128_MITZ_64`, 1: both halves, as numbers of 64 bits.
+    /// `MURMUR128_MITZ_64`, 1: positions come from both halves of the hash.
     Mitz64,
 }
 
@@ -57,8 +57,8 @@ impl Scheme for Strategy {
         hash_key(key)
     }
 
-    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` does so with the
-    /// halves of the first half, one step ahead.
+    /// `Mitz64` begins with the first half and steps by the second. `Mitz32` does so with the two
+    /// halves of the first half, but begins one step later.
     #[inline]
     fn walk(self, hash: GuavaHash) -> Walk {
         match self {
@@ -70,8 +70,8 @@ impl Scheme for Strategy {
         }
     }
 
-    /// `Mitz64` clears the sign bit; `Mitz32`, of whose numbers the lowest 32 bits count, inverts
-    /// negative ones.
+    /// `Mitz64` clears the sign bit. `Mitz32` takes the lowest 32 bits, and inverts negative
+    /// numbers.
     #[inline]
     fn dividend(self, number: u64) -> u64 {
         match self {
@@ -98,13 +98,13 @@ impl Words for Strategy {
 
 impl Shape {
     /// The shape that `BloomFilter.create` gives a filter for this many insertions and this `fpp`
-    /// (0.03 unless the program gives one): `-n ln(p) / ln(2)^2` bits, cut to a whole number and
-    /// then rounded up to words, and `-log2(p)` hash functions, rounded. No insertions are taken
-    /// for one, as Guava does.
+    /// (0.03 unless the program gives one): `-n ln(p) / ln(2)^2` bits, truncated to a whole number
+    /// and then rounded up to words, and `-log2(p)` hash functions, rounded. 0 insertions count as
+    /// 1, as in Guava.
     ///
-    /// Guava up to 31 computed the hash functions from the cut number of bits: of filters for up to
-    /// 152 keys, some have one more or less (65 of 3,000 shapes), and its `isCompatible` is then
-    /// false. For the shape of a filter that is there, take [its own](ClassicalFilter::shape).
+    /// Guava up to 31 computed the hash functions from the truncated number of bits. Of its filters
+    /// for up to 152 keys, some have one more or less (65 of 3,000 shapes), and `isCompatible` is
+    /// then false. For a filter that exists, take [its own shape](ClassicalFilter::shape).
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl GuavaFilter {
     ///
     /// # Errors
     ///
-    /// As [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_insertions`], and [`ClassicalError::Alloc`] if there is not enough memory.
     ///
     /// ```
     /// use blocked_bloom_formats::guava::GuavaFilter;
@@ -152,7 +152,7 @@ impl<D: AsRef<[u8]>> GuavaFilter<D> {
     ///
     /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`]
     /// unless the strategy is 0 or 1, there are 1 to 255 hash functions, and 1 to 2^31 - 1 words;
-    /// [`ClassicalError::Length`] unless the words are as many as the header says and nothing
+    /// [`ClassicalError::Length`] unless there are as many words as the header says and nothing
     /// follows. Bytes that fail must not be used to answer "absent".
     ///
     /// ```

@@ -30,7 +30,7 @@ impl GuavaHash {
 
 /// The hash of the bytes that the program's `Funnel` makes of a key: see the [module](super).
 ///
-/// Cost: about one nanosecond per four bytes and a few more.
+/// Cost: a few nanoseconds, and about one per four bytes.
 ///
 /// ```
 /// use blocked_bloom_formats::guava::{GuavaFilter, hash_key};

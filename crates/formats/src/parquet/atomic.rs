@@ -1,13 +1,13 @@
 //! A split-block filter that threads fill at the same time: the filter of a join's build side, or
 //! of a column that is encoded in parallel.
 //!
-//! The blocks are only ever touched as atomic words, relaxed: a plain load of a word that another
-//! thread is writing is undefined behaviour, so the kernels, which load plainly, answer once nobody
-//! fills any more.
+//! The blocks are accessed as atomic words only, relaxed. The kernels load plainly, which would be
+//! undefined behaviour while another thread writes the word: they look up once the filter is
+//! complete.
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use blocked_bloom::parts::{AtomicBuffer, AtomicWord};
+use blocked_bloom::parts::{AtomicBuffer, AtomicWord, check_words};
 use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError};
 
 use super::error::ParquetError;
@@ -18,7 +18,7 @@ use super::value::{KEY_HASH, hash_value};
 
 /// Words of a split block.
 const WORDS: usize = SPLIT_BLOCK_BYTES / size_of::<AtomicWord>();
-/// Split blocks in a block of the buffer's.
+/// Split blocks per block of the buffer.
 const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 
 /// A split-block filter that any number of threads fill and query through `&self`, without locks.
@@ -29,7 +29,7 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 /// have after the same insertions, in any order.
 ///
 /// A hash is never absent for a thread that learned of its insertion by any synchronisation
-/// (joining a thread, a channel, a lock). A query that races with the insertion may answer either
+/// (joining a thread, a channel, a lock). A lookup that races with the insertion may answer either
 /// way. All accesses are relaxed: an answer of true makes nothing else visible.
 ///
 /// Sharing costs: a new value takes 25 to 28 ns, where [`SplitBlockFilter::insert_hashes`] takes 2
@@ -63,9 +63,9 @@ const SPLIT_BLOCKS_PER_BLOCK: usize = size_of::<Block>() / SPLIT_BLOCK_BYTES;
 /// ```
 pub struct AtomicSplitBlockFilter {
     buffer: AtomicBuffer,
-    /// Split blocks: a power of two. What the buffer has beyond them means nothing.
+    /// Split blocks: a power of two. The buffer may have more, which are not used.
     len: u32,
-    /// Not used here but for its prefetch threshold: the conversion back returns it.
+    /// Used here for its prefetch threshold only; `into_filter` passes it on.
     kernel: Kernel,
 }
 
@@ -92,9 +92,9 @@ impl AtomicSplitBlockFilter {
     /// Adds a value by its [`hash`](super::Value::hash). True if this call set at least one bit
     /// that was not set: then the value was certainly not there.
     ///
-    /// Cost: one cache line. A value whose bits are all set is not written, so that the line stays
-    /// shared among the cores; another one costs an atomic read-modify-write for each word of 64
-    /// bits that lacks one, four at most.
+    /// Cost: one cache line. If all bits are set already, nothing is written, so that the line
+    /// stays shared among the cores; else each word of 64 bits with a missing bit, four at most,
+    /// costs an atomic read-modify-write.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         let mut set = [0; SPLIT_BLOCK_BYTES];
@@ -119,8 +119,8 @@ impl AtomicSplitBlockFilter {
 
     /// The same filter for one owner, with SIMD kernels, statistics and bytes. Nothing is copied.
     ///
-    /// Whoever can call this is the last to hold the filter, so every insertion is in it. An `Arc`
-    /// gives it up with `Arc::into_inner`.
+    /// It takes the filter by value, so that no thread can still insert: every insertion is in it.
+    /// `Arc::into_inner` takes it out of an `Arc`.
     #[must_use]
     pub fn into_filter(self) -> SplitBlockFilter {
         let data = SplitBlocks { buffer: self.buffer.into_inner(), len: self.len as usize };
@@ -135,8 +135,8 @@ impl AtomicSplitBlockFilter {
         &halves[index % SPLIT_BLOCKS_PER_BLOCK]
     }
 
-    /// Visits every hash and its place in order. If the filter outgrows the cache, its line was
-    /// prefetched before.
+    /// Calls `visit` with the index of every hash and the hash, in order. If the filter outgrows
+    /// the cache, the line of each is prefetched before.
     #[inline]
     fn for_each_ahead(&self, hashes: &[u64], visit: impl FnMut(usize, u64)) {
         let bytes = self.len as usize * SPLIT_BLOCK_BYTES;
@@ -145,9 +145,9 @@ impl AtomicSplitBlockFilter {
     }
 }
 
-/// A value that is added meanwhile may be answered either way. Cost of a batch: as single lookups,
-/// with prefetch where the filter outgrows the cache; once nobody adds any more,
-/// [`into_filter`](AtomicSplitBlockFilter::into_filter) brings the kernels.
+/// A value that is added meanwhile may be answered either way. Cost of a batch: that of single
+/// lookups, with prefetch where the filter outgrows the cache. After
+/// [`into_filter`](AtomicSplitBlockFilter::into_filter) the kernels look up.
 impl Filter for AtomicSplitBlockFilter {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -159,7 +159,7 @@ impl Filter for AtomicSplitBlockFilter {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         words.fill(0);
         self.for_each_ahead(hashes, |i, hash| {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);

@@ -157,12 +157,12 @@ pub enum ParquetError {
         /// The rate given.
         rate: f64,
     },
-    /// Not a power of two of blocks, which some readers do not open.
+    /// The number of blocks is no power of two; some readers do not open such a filter.
     NotAPowerOfTwo {
         /// The blocks.
         blocks: u32,
     },
-    /// Fewer blocks than the filter that the other is to be added to.
+    /// The filter that is to be added has fewer blocks than the one that it is added to.
     TooFewBlocks {
         /// The other's blocks.
         found: u32,

@@ -64,7 +64,7 @@ impl<'a> ParquetFile<'a> {
 
     /// [`open`](Self::open) of a file of which only parts are in memory: its first four bytes, its
     /// footer, and those filters that will be looked up. [`filter`](Self::filter) says which bytes
-    /// it lacks.
+    /// are missing.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl<'a> ParquetFile<'a> {
     /// # ));
     /// let mut ranges = FileRanges::new(stored.len() as u64);
     /// let filter = loop {
-    ///     // Both say what they lack.
+    ///     // Both say which bytes are missing.
     ///     match ParquetFile::open_ranges(ranges.clone()).and_then(|file| file.filter(0, 3)) {
     ///         Err(ParquetError::NotLoaded { offset, length }) => {
     ///             ranges.insert(offset, &stored[offset as usize..][..length as usize]);
@@ -139,8 +139,8 @@ impl<'a> ParquetFile<'a> {
     /// booleans, if its filter overlaps that of another column chunk (where the footer does not
     /// give its length: if it reaches into the next filter), or if the filter is damaged. Then,
     /// too, the row group must be read. [`ParquetError::NotLoaded`] if the file was opened [by
-    /// ranges](Self::open_ranges) and the filter is not among them: it says which bytes are needed,
-    /// of a filter whose length is not known its header's first.
+    /// ranges](Self::open_ranges) and the filter is not among them: it says which bytes are needed;
+    /// of a filter whose length is not known, first those of its header.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -192,7 +192,7 @@ impl<'a> ParquetFile<'a> {
     }
 }
 
-/// The columns of a part of the rows.
+/// A part of the rows: their number, and their columns.
 ///
 /// ```
 /// # let bytes = include_bytes!(concat!(
@@ -228,7 +228,7 @@ impl<'a> RowGroup<'a> {
     }
 }
 
-/// A leaf column's part in a row group: what leads to its filter.
+/// A leaf column in a row group: what leads to its filter.
 ///
 /// ```
 /// # let bytes = include_bytes!(concat!(
@@ -313,8 +313,8 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Compares the filters of all columns by their places; those in other files, or not before `end`,
-/// where the footer begins, have none.
+/// Finds the neighbour of every filter by its offset. Filters in other files, and those that do not
+/// begin before `end`, where the footer begins, have none.
 fn find_neighbours(row_groups: &mut [RowGroup<'_>], end: u64) -> Result<(), AllocError> {
     let mut claims: Vec<Claim<'_>> = Vec::new();
     for column in row_groups.iter_mut().flat_map(|row_group| &mut row_group.columns) {
@@ -374,9 +374,9 @@ fn schema_element(reader: &mut Reader<'_>) -> Result<SchemaElement, ParquetError
     Ok(element)
 }
 
-/// The schema's leaves and a row group's columns are in the same order. Where they are not of the
-/// same number and types, nothing is known of any length. Cost: by the columns, however long a
-/// hostile schema is.
+/// Sets the lengths of fixed-length values. The schema's leaves and a row group's columns are in
+/// the same order; where their numbers or types differ, no length is known. Cost: a step per
+/// column, however long a hostile schema is.
 fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     let fits = |(column, leaf): (&Column<'_>, &SchemaElement)| {
         let physical_type = leaf.physical_type.and_then(PhysicalType::from_number);
@@ -392,7 +392,7 @@ fn set_type_lengths(columns: &mut [Column<'_>], leaves: &[SchemaElement]) {
     }
 }
 
-/// `RowGroup`: at least its two fields and the end.
+/// `RowGroup`: at least its two fields, of two bytes each, and the end.
 fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> {
     let (mut columns, mut rows) = (None, None);
     reader.structure(|reader, field| match field.id {
@@ -414,7 +414,7 @@ fn row_group<'a>(reader: &mut Reader<'a>) -> Result<RowGroup<'a>, ParquetError> 
     })
 }
 
-/// `ColumnChunk`: at least one field, of a byte if it is a bool, and the end.
+/// `ColumnChunk`: at least one field, which takes a byte if it is a bool, and the end.
 fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError> {
     let mut column = Column::default();
     reader.structure(|reader, field| {
@@ -424,7 +424,8 @@ fn column_chunk<'a>(reader: &mut Reader<'a>) -> Result<Column<'a>, ParquetError>
                 field.expect(STRUCT, "meta_data")?;
                 return column_metadata(reader, &mut column);
             }
-            // How it is encrypted; without it, but with encrypted metadata, nothing is known of it.
+            // How the column is encrypted, and its encrypted metadata: then nothing else is known
+            // of it.
             8 | 9 => column.encrypted = true,
             _ => {}
         }
@@ -477,8 +478,8 @@ fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ParquetError> {
     core::str::from_utf8(name).map_err(|_| ParquetError::Thrift { offset, problem })
 }
 
-/// A list of elements of the type `kind`, of at least `least` bytes each: whatever length is
-/// announced, memory is taken for as many as the bytes that are left can hold, and no more.
+/// A list of elements of the type `kind`, each of at least `least` bytes. Whatever length is
+/// announced, memory is reserved for no more elements than the bytes that are left can hold.
 fn list<'a, T>(
     reader: &mut Reader<'a>,
     field: Field,

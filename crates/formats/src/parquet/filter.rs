@@ -1,7 +1,7 @@
-//! A split-block filter, and where its blocks are. One that owns them: sizing, adding values, and
-//! the bytes that go into a file.
+//! A split-block filter, generic over where its blocks are. For one that owns them: sizing,
+//! insertion, and the bytes that go into a file.
 //!
-//! Its number of blocks is a power of two, always: some readers open no others.
+//! An owned filter always has a power of two of blocks, since some readers open no others.
 
 use alloc::vec::Vec;
 
@@ -45,8 +45,8 @@ pub struct SplitBlockFilter<D = SplitBlocks> {
     pub(super) kernel: Kernel,
 }
 
-/// The blocks of a filter that owns them, aligned to cache lines and advised to be on huge pages
-/// where they are many.
+/// The blocks of a filter that owns them, aligned to cache lines and where they are many on huge
+/// pages, by advice.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::{SplitBlockFilter, SplitBlocks};
@@ -58,7 +58,7 @@ pub struct SplitBlockFilter<D = SplitBlocks> {
 pub struct SplitBlocks {
     /// [`SPLIT_BLOCKS_PER_BLOCK`] split blocks in each.
     pub(super) buffer: BlockBuffer,
-    /// Split blocks: a power of two. What the buffer has beyond them means nothing.
+    /// Split blocks: a power of two. The buffer may have more, which are not used.
     pub(super) len: usize,
 }
 
@@ -87,7 +87,7 @@ impl AsRef<[SplitBlock]> for SplitBlocks {
 #[derive(Clone, Copy, Debug)]
 pub struct StoredSplitBlocks<B> {
     pub(super) stored: Stored<B>,
-    /// Where the bitset begins: it ends with the bytes.
+    /// Where the bitset begins, which reaches to the end of the bytes.
     pub(super) start: usize,
 }
 
@@ -117,12 +117,12 @@ impl<D> SplitBlockFilter<D> {
         SplitBlockFilter { data, kernel }
     }
 
-    /// The kernel that answers batches.
+    /// The kernel that looks up batches.
     pub fn kernel(&self) -> Kernel {
         self.kernel
     }
 
-    /// The same filter, with batches answered and inserted by `kernel`.
+    /// The same filter, with batches looked up and inserted by `kernel`.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         SplitBlockFilter { kernel, ..self }
@@ -143,7 +143,7 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// [`ParquetError::NotAPowerOfTwo`] if the filter has another number of blocks, which some
     /// readers do not open, and [`ParquetError::Alloc`].
     pub fn to_filter(&self) -> Result<SplitBlockFilter, ParquetError> {
-        // The blocks once: the owner of stored bytes may lend others the next time.
+        // Borrowed once: the owner of stored bytes may lend others the next time.
         let blocks = self.blocks();
         let mut copy = SplitBlockFilter::with_blocks(blocks.len() as u32)?;
         copy.blocks_mut().copy_from_slice(blocks);
@@ -151,16 +151,16 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     }
 }
 
-/// Split blocks in a block of the buffer's, which is a cache line.
+/// Split blocks per block of the buffer, which is a cache line.
 const SPLIT_BLOCKS_PER_BLOCK: u32 = (size_of::<Block>() / SPLIT_BLOCK_BYTES) as u32;
 
 impl SplitBlockFilter {
     /// An empty filter for this many distinct values, that lets this fraction of absent ones pass.
     ///
-    /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, cut to whole bytes, at least 32 bytes
-    /// and at most 128 MiB, rounded up to a power of two. Beyond that, some 104 million values at 1
-    /// %, the rate is higher than the one given. The formula is that of a filter without blocks:
-    /// with blocks, and the size not rounded up, 1 % becomes some 1.4 %.
+    /// Its size is Arrow's: `-8 n / ln(1 - rate^(1/8))` bits, truncated to whole bytes, at least 32
+    /// bytes and at most 128 MiB, rounded up to a power of two. For more values than fit that, some
+    /// 104 million at 1 %, the rate is higher than the one given. The formula ignores that keys
+    /// share blocks: where the size was not rounded up, 1 % becomes some 1.4 %.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl SplitBlockFilter {
             return Err(ParquetError::RateOutOfRange { rate });
         }
         let bits = -8.0 * distinct_values as f64 / libm::log(1.0 - libm::pow(rate, 1.0 / 8.0));
-        // A rate so small that the logarithm is 0: no size is enough, and only no values need none.
-        // Conversion saturates.
+        // If the rate is so small that the logarithm is 0, no size is enough, unless there are no
+        // values. The conversion saturates.
         let bytes = if bits.is_finite() { bits as u64 / 8 } else { u64::MAX };
         let bytes = if distinct_values == 0 { 0 } else { bytes };
         let bytes = bytes.clamp(SPLIT_BLOCK_BYTES as u64, u64::from(MAX_BITSET_BYTES));
@@ -247,7 +247,7 @@ impl SplitBlockFilter {
     }
 }
 
-/// Same blocks; neither the kernel nor where they are matters.
+/// Equal if the blocks are; neither the kernel nor where the blocks are matters.
 impl<D, E> PartialEq<SplitBlockFilter<E>> for SplitBlockFilter<D>
 where
     D: AsRef<[SplitBlock]>,

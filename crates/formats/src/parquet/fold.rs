@@ -1,24 +1,24 @@
 //! Folding and union of split-block filters: exact, because all numbers of blocks are powers of
 //! two.
 //!
-//! With `n` blocks and a divisor `g`, block `i` of `n` and block `i / g` of `n / g` are that of the
-//! same hash, so OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g`.
+//! A hash that belongs to block `i` of `n` belongs to block `i / g` of `n / g`, for every divisor
+//! `g`. So OR-ing `g` adjacent blocks gives the bits of a filter that was made with `n / g` blocks.
 
 use super::error::ParquetError;
 use super::filter::SplitBlockFilter;
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock};
 
 impl SplitBlockFilter {
-    /// Makes the filter as small as it can be by halving without an estimated rate above `rate`,
-    /// and returns the divisor it was folded by: 1 if no smaller size keeps the rate.
+    /// Halves the filter as often as the estimated rate stays at or below `rate`, and returns the
+    /// divisor it was folded by: 1 if no smaller size keeps the rate.
     ///
-    /// As Arrow and arrow-rs do, so that the size and the bytes are theirs: with the filter's
-    /// [fill](Self::fill_ratio) `f`, halving `i` times is estimated to fill `1 - (1 - f)^(2^i)`,
-    /// and to let the eighth power of that pass. The [rate of the
-    /// bits](Self::estimated_false_positive_rate) is higher, by half where that is 1 %, since
-    /// blocks fill unevenly: for a rate that must hold, give a lower one. An empty filter becomes
-    /// one block; a `rate` of 1 or more makes every filter so, and one of 0 or NaN none but an
-    /// empty one.
+    /// The estimate, and so the size and the bytes, are those of Arrow and arrow-rs: from the
+    /// filter's [fill](Self::fill_ratio) `f`, halving `i` times gives the fill `1 - (1 - f)^(2^i)`,
+    /// and the rate is the eighth power of that. The [rate of the
+    /// bits](Self::estimated_false_positive_rate) is higher, by half where the estimate is 1 %,
+    /// since blocks fill unevenly: for a rate that must hold, give a lower one. An empty filter
+    /// becomes one block, and every filter at a `rate` of 1 or more; at 0 or NaN only an empty one
+    /// is folded.
     ///
     /// Cost: reads every block once.
     ///
@@ -55,22 +55,22 @@ impl SplitBlockFilter {
         group as u32
     }
 
-    /// Adds every value of another filter: of another row group's, or of a part's that another
-    /// thread made.
+    /// Adds every value of another filter, such as one of another row group, or of a part that
+    /// another thread made.
     ///
     /// The other filter may have more blocks, by a factor of a power of two, and is folded to as
     /// many as this one has. The rate grows with what is added.
     ///
     /// # Errors
     ///
-    /// [`ParquetError::TooFewBlocks`] if the other has fewer, whose values then cannot be told
-    /// apart as finely; [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter
-    /// is then unchanged.
+    /// [`ParquetError::TooFewBlocks`] if the other has fewer, since a filter cannot be unfolded;
+    /// [`ParquetError::NotAPowerOfTwo`] if the other's number is none. The filter is then
+    /// unchanged.
     pub fn union_with<D: AsRef<[SplitBlock]>>(
         &mut self,
         other: &SplitBlockFilter<D>,
     ) -> Result<(), ParquetError> {
-        // The blocks once: the owner of stored bytes may lend others the next time.
+        // Borrowed once: the owner of stored bytes may lend others the next time.
         let other = other.view();
         let (found, expected) = (other.blocks().len() as u32, self.blocks().len() as u32);
         if !found.is_power_of_two() {

@@ -43,7 +43,7 @@ pub(super) fn read(bytes: &[u8], start: u64) -> Result<Header, ParquetError> {
     Ok(Header { length: reader.position(), bitset: bitset_length(bitset.into())? })
 }
 
-/// Reads a union, of which nothing but the arm 1 is known. False if it has no arm.
+/// Reads a union whose only known arm is 1. Returns false if it has no arm.
 fn only_arm_one(reader: &mut Reader<'_>, name: &'static str) -> Result<bool, ParquetError> {
     let mut found = false;
     reader.structure(|reader, arm| {
@@ -77,7 +77,7 @@ pub(super) fn bitset_length(found: i64) -> Result<u32, ParquetError> {
 /// five bytes.
 const MAX_LENGTH: usize = 19;
 
-/// The header of a bitset of this many bytes, byte for byte as other writers' is.
+/// The header of a bitset of this many bytes, byte for byte as other writers write it.
 pub(super) struct Written {
     bytes: [u8; MAX_LENGTH],
     length: usize,

@@ -5,7 +5,7 @@
 //! [`split_block`](super::split_block). A new instruction set is one file and one line of
 //! [`table`]; until it has them, its kernel is the scalar one here.
 
-// Each call into a table is argued where it is made; the kernels' own blocks in their files.
+// Each call into a table has its argument beside it; the kernels' own blocks have theirs.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these two safe ones")]
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -27,10 +27,10 @@ use blocked_bloom::{InstructionSet, Kernel};
 
 use super::split_block::{SPLIT_BLOCK_BYTES, SplitBlock, block_index};
 
-/// Filters of more than this many times what fits the cache are prefetched 128 keys ahead, others
-/// as [`PrefetchAhead`] does, 64: twice as far took 0.76 to 0.84 of the time in 16 MiB and 0.91 to
-/// 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024 a call). 256 ahead gain as
-/// much in 16 MiB and no more in 128.
+/// In filters of more than this many times the prefetch threshold the prefetch distance is 128
+/// keys, in others that of [`PrefetchAhead`], 64. The doubled distance took 0.76 to 0.84 of the
+/// time in 16 MiB and 0.91 to 0.99 in 128, but 1.04 to 1.10 in 2 MiB (Zen 4, AVX-512, 256 and 1024
+/// a call). A distance of 256 gains as much in 16 MiB and no more in 128.
 const NEAR: usize = 6;
 
 /// Keys that are prefetched beyond the distance of [`PrefetchAhead`] in a filter of this many
@@ -44,8 +44,8 @@ fn further(bytes: usize) -> usize {
 ///
 /// `contains[lines](blocks, hashes, hits)` writes bit `i % 64` of `hits[i / 64]` for hash `i`,
 /// zeros past the last. `insert[lines](blocks, hashes)` sets the bits of every hash. Both prefetch
-/// this many cache lines per block: none where the filter fits the cache, two where blocks straddle
-/// lines, which they do not in memory that is written.
+/// `lines` cache lines per block: none where the filter fits the cache, two where blocks straddle
+/// lines, which blocks of an owned filter never do.
 ///
 /// # Safety
 ///
@@ -60,7 +60,7 @@ struct Table {
 type Contains = unsafe fn(&[SplitBlock], hashes: &[u64], hits: &mut [u64]);
 type Insert = unsafe fn(&mut [SplitBlock], hashes: &[u64]);
 
-/// The table of a kernel, whose instruction set this CPU has, since there is a `Kernel` of it; the
+/// The table of a kernel. This CPU has its instruction set, since there is a `Kernel` of it; the
 /// functions are compiled for no more than [`InstructionSet`] lists.
 fn table(kernel: Kernel) -> &'static Table {
     let table = match kernel.instructions() {
@@ -90,8 +90,8 @@ pub(super) fn contains(kernel: Kernel, blocks: &[SplitBlock], hashes: &[u64], wo
     contains_ahead(kernel, blocks, hashes, words, lines(kernel, blocks));
 }
 
-/// [`contains`] with so many cache lines of each block prefetched: 0 if they were before, else
-/// [`lines`].
+/// [`contains`] with this many cache lines of each block prefetched: 0 if the caller has prefetched
+/// them, else [`lines`].
 #[inline(always)]
 pub(super) fn contains_ahead(
     kernel: Kernel,
@@ -107,7 +107,7 @@ pub(super) fn contains_ahead(
     unsafe { table(kernel).contains[lines](blocks, hashes, words) }
 }
 
-/// Sets the bits of every hash. The blocks are memory of our own: none straddles two cache lines.
+/// Sets the bits of every hash. The blocks are of an owned filter: none straddles two cache lines.
 ///
 /// # Panics
 ///
@@ -130,8 +130,8 @@ pub(super) fn lines(kernel: Kernel, blocks: &[SplitBlock]) -> usize {
     }
 }
 
-/// Whether the blocks of values are best prefetched while later ones are hashed: 0.83 to 0.95 of
-/// the time from 8 MiB on, but 1.04 to 1.07 for calls of up to 32 and of 1024 in 2 MiB (Zen 4,
+/// Whether the blocks of values are prefetched while later ones are hashed. That took 0.83 to 0.95
+/// of the time from 8 MiB on, but 1.04 to 1.07 for calls of up to 32 and of 1024 in 2 MiB (Zen 4,
 /// AVX-512, keys of 16 bytes).
 #[inline]
 pub(super) fn is_prefetched_while_hashing(blocks: &[SplitBlock]) -> bool {
@@ -149,9 +149,9 @@ fn outgrows_cache(kernel: Kernel, blocks: &[SplitBlock]) -> bool {
 }
 
 /// Looks up a batch: calls `test` with `KEYS` hashes at a time, in their order, and `test_rest`
-/// with the fewer at the end, of whose answer the bits above theirs are ignored. Both return one
-/// bit per key, set if it may be present. The blocks of later keys are prefetched, `LINES` cache
-/// lines of each.
+/// with the fewer that remain at the end; of its answer, bits past the last key are ignored. Both
+/// return one bit per key, set if it may be present. The blocks of later keys are prefetched,
+/// `LINES` cache lines of each.
 ///
 /// Always inlined, so that `test` is compiled for the instruction set of the caller.
 #[inline(always)]
@@ -181,8 +181,8 @@ fn for_each_word<const KEYS: usize, const LINES: usize>(
 }
 
 /// Calls `set` with the block of every hash and the hash. The blocks of later ones are prefetched,
-/// `LINES` cache lines of each: so the blocks are cells, which may be written while what prefetches
-/// refers to them.
+/// `LINES` cache lines of each: the blocks are cells, since they are written while the closure that
+/// prefetches borrows them.
 ///
 /// Always inlined, so that `set` is compiled for the instruction set of the caller.
 #[inline(always)]
@@ -198,8 +198,8 @@ fn for_each_block<const LINES: usize>(
     for_each_ahead(hashes, size_of_val(blocks), LINES > 0, prefetch, set);
 }
 
-/// Visits every hash and its place, in order, and prefetches for later ones if that is wanted, as
-/// far ahead as is best for so many bytes.
+/// Calls `visit` with the index of every hash and the hash, in order. If `is_ahead`, prefetches for
+/// later ones, at the distance that is best for a filter of so many bytes.
 #[inline(always)]
 pub(super) fn for_each_ahead(
     hashes: &[u64],
@@ -208,8 +208,8 @@ pub(super) fn for_each_ahead(
     prefetch: impl FnMut(&u64),
     mut visit: impl FnMut(usize, u64),
 ) {
-    // Eight are prefetched for together: for each by itself, inserting by AVX2 took half as long
-    // again in 2 MB (Zen 4).
+    // Prefetches are made eight at a time: one at a time, inserting by AVX2 took half as long again
+    // in 2 MB (Zen 4).
     let (later, at_once) = if is_ahead { (hashes, 8) } else { (&[][..], hashes.len().max(1)) };
     let mut ahead = PrefetchAhead::start(later, prefetch);
     ahead.advance(further(bytes));

@@ -1,8 +1,8 @@
-//! Lookups and facts of split-block filters, written once for wherever the blocks are, and opening
-//! stored ones.
+//! Lookups in split-block filters and their facts, for wherever the blocks are, and opening stored
+//! filters.
 
-use blocked_bloom::parts::look_up_keys;
-use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
+use blocked_bloom::parts::{check_words, look_up_keys, stored};
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::filter::{SplitBlockFilter, StoredSplitBlocks};
@@ -13,8 +13,7 @@ use super::value::{KEY_HASH, hash_value};
 use crate::ranges::FileRanges;
 
 impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
-    /// Opens a filter that lies in bytes of its own: the header and the bitset, and nothing after
-    /// it.
+    /// Opens the bytes of one filter: the header and the bitset, and nothing after them.
     ///
     /// Cost: reads the header only; allocates nothing. The bitset carries no checksum: see the
     /// [module](super).
@@ -23,7 +22,7 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     ///
     /// [`ParquetError`] if the header is damaged or of another algorithm, hash or compression, if
     /// the bitset's length is not a positive multiple of 32 up to 128 MiB, or if the bytes are
-    /// shorter or longer than both.
+    /// shorter or longer than header and bitset.
     ///
     /// ```
     /// use blocked_bloom::Filter;
@@ -37,8 +36,8 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     /// # Ok::<(), blocked_bloom_formats::parquet::ParquetError>(())
     /// ```
     pub fn from_bytes(bytes: B) -> Result<Self, ParquetError> {
-        // What is read is what was measured, even if the owner lends other bytes the second time.
-        let stored = Stored::new(bytes);
+        // Reads the bytes whose length was noted, even if the owner lends others the second time.
+        let stored = stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
         let header = header::read(bytes, 0)?;
         let (found, expected) =
@@ -84,7 +83,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
         Self::within(&FileRanges::from(file), end, offset, length).map(|(filter, _)| filter)
     }
 
-    /// [`at`](Self::at), and where in the file, whose filters lie before `end`, this one ends.
+    /// [`at`](Self::at) in a file whose filters lie before `end`; and where this one ends.
     pub(super) fn within(
         file: &FileRanges<'a>,
         end: u64,
@@ -98,8 +97,8 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
         let header = header::read(rest, start).map_err(|error| {
             let all = end - start;
             let is_cut = matches!(error, ParquetError::Truncated { .. });
-            // What the column says of its filter, or as many bytes as any writer's header has, and
-            // more if the header goes on.
+            // The length that the column gives, or as many bytes as any writer's header has; twice
+            // what is loaded if the header goes on.
             let given = length.and_then(|length| u64::try_from(length).ok());
             let given = given.filter(|&given| given <= HEADER + u64::from(MAX_BITSET_BYTES));
             let most = given.unwrap_or(0).max(HEADER).max(2 * rest.len() as u64).min(all);
@@ -119,8 +118,7 @@ impl<'a> SplitBlockFilter<&'a [SplitBlock]> {
     }
 }
 
-/// Bytes that are loaded of a filter whose length is not known: the headers of all writers have
-/// fewer.
+/// Bytes to load of a filter whose length is not known: the headers of all writers have fewer.
 const HEADER: u64 = 64;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
@@ -152,8 +150,8 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
     /// of the chance that in each word the bit of an absent value is set, the product of the fills
     /// of the block's eight words.
     ///
-    /// Writers estimate `fill_ratio^8` instead, which is lower, by the more the fuller the blocks
-    /// differ. Cost: reads every block.
+    /// Writers estimate `fill_ratio^8` instead, which is lower, and the more so the more unevenly
+    /// blocks are filled. Cost: reads every block.
     pub fn estimated_false_positive_rate(&self) -> f64 {
         let fill = |word: &[u8; 4]| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0;
         let rate = |block: &SplitBlock| block.as_chunks().0.iter().map(fill).product::<f64>();
@@ -183,10 +181,10 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
         })
     }
 
-    /// [`look_up_values`](Self::look_up_values), of a filter that outgrows the cache. The kernel
-    /// prefetches no more: with both, lookups took up to 1.4 of the time.
+    /// [`look_up_values`](Self::look_up_values) in a filter that outgrows the cache: prefetches
+    /// while hashing. The kernel then does not: with both, lookups took up to 1.4 of the time.
     ///
-    /// Not inlined: there are two places at which values are hashed.
+    /// Not inlined, since the code that hashes values would then be there twice.
     #[inline(never)]
     fn look_up_ahead<V>(
         &self,
@@ -222,7 +220,7 @@ impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         self.look_up(hashes, words);
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Which filters of a file overlap, and which comes next.
 //!
-//! Nothing says which of two that overlap is the damaged one, so neither is believed. A filter
-//! whose length is not known claims its first byte: that it reaches into the next shows when its
-//! header is read, and makes it alone an error. To find out before the next is looked up would take
-//! reading the headers of all filters in front.
+//! If two filters overlap, nothing says which one is damaged, so neither is believed. A filter
+//! whose length is not known claims its first byte; that it reaches into the next one shows when
+//! its header is read, and is an error of that filter alone. To find it before the next filter is
+//! looked up, the headers of all filters before that would have to be read.
 
-/// What limits a filter that has an offset.
+/// What follows a filter in its file, or overlaps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Neighbour {
     /// The footer.
@@ -13,7 +13,7 @@ pub(super) enum Neighbour {
     None,
     /// The filter that begins at this offset, the next one.
     Next(i64),
-    /// The bytes are also those of the filter at this offset.
+    /// It has bytes in common with the filter at this offset.
     Overlapping(i64),
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Claim<'a> {
     /// At least 0.
     pub(super) offset: i64,
     pub(super) length: Option<i32>,
-    /// The answer.
+    /// Where the result is written.
     pub(super) neighbour: &'a mut Neighbour,
 }
 
@@ -36,8 +36,7 @@ impl Claim<'_> {
 /// Finds the neighbour of each. Cost: one sort.
 pub(super) fn find(claims: &mut [Claim<'_>]) {
     claims.sort_unstable_by_key(|claim| claim.offset);
-    // Of those before, the one that reaches farthest. If any before reaches into a claim, that one
-    // does.
+    // Of the claims before, the one that reaches farthest: if any reaches into the next, it does.
     let mut farthest = 0;
     for i in 1..claims.len() {
         let (before, offset) = (claims[farthest].offset, claims[i].offset);

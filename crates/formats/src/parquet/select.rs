@@ -1,5 +1,5 @@
-//! Selection vectors: the answers to a batch as the numbers of the rows that may be present, which
-//! is how query engines pass on what a filter left.
+//! Selection vectors: the answers to a batch as the numbers of the rows that may be present, as
+//! query engines pass them on.
 
 use alloc::vec::Vec;
 
@@ -7,8 +7,8 @@ use super::error::ParquetError;
 use super::filter::SplitBlockFilter;
 use super::split_block::SplitBlock;
 
-/// Rows that a kernel answers at a time: 512 bytes of answers, and the prefetches of the first 64
-/// rows, which nothing overlaps, are few of all.
+/// Rows that are looked up at a time: their answers take 512 bytes, and the prefetches of the first
+/// 64 rows, which overlap with nothing, are few of all.
 const AT_ONCE: usize = 4096;
 
 impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
@@ -45,14 +45,14 @@ impl<D: AsRef<[SplitBlock]>> SplitBlockFilter<D> {
             let words = &mut words[..hashes.len().div_ceil(64)];
             self.look_up(hashes, words);
             append(words, first, rows);
-            // The last row that there may be is 2^32 - 1, so what wraps is not used any more.
+            // The last row is at most 2^32 - 1, so that a number that has wrapped is not used.
             first = first.wrapping_add(AT_ONCE as u32);
         }
         Ok(())
     }
 }
 
-/// Appends `first` plus the position of each one of the words.
+/// Appends `first` plus the position of each bit that is set in the words.
 fn append(words: &[u64], first: u32, rows: &mut Vec<u32>) {
     let ones: u32 = words.iter().map(|word| word.count_ones()).sum();
     let start = rows.len();

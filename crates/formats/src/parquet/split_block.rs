@@ -107,11 +107,11 @@ pub fn insert(block: &mut SplitBlock, hash: u64) -> bool {
 /// The false-positive rate, 0 to 1, of a filter of this many blocks that holds this many distinct
 /// values.
 ///
-/// A block that holds `j` values has a bit of an absent one set in a word with the chance `1 -
-/// (31/32)^j`, in all eight with the eighth power of that, here averaged over `j ~ Binomial(values,
-/// 1 / blocks)`: by expanding the power, a sum of nine terms, which is exact but for rounding, some
-/// 1e-14. Writers size filters by `(1 - e^(-8 n / m))^8`, which is lower, 0.85 % instead of 1.26 %
-/// at 10 bits per value: it knows no blocks. Without blocks, every value passes.
+/// In a block of `j` values, the bit of an absent one is set in a word with the chance `1 -
+/// (31/32)^j`, and in all eight words with the eighth power of that. The rate is its mean over `j ~
+/// Binomial(values, 1 / blocks)`: with the power expanded a sum of nine terms, exact but for
+/// rounding, some 1e-14. Writers size filters by `(1 - e^(-8 n / m))^8`, which ignores blocks and
+/// is lower, 0.85 % instead of 1.26 % at 10 bits per value. Without blocks, every value passes.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::split_block::false_positive_rate;

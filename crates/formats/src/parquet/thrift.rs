@@ -1,8 +1,7 @@
-//! A reader of Thrift's compact protocol: just enough for Parquet's metadata. Ours, since it is
-//! bounded and allocates nothing.
+//! A reader of Thrift's compact protocol: just enough for Parquet's metadata.
 //!
-//! It allocates nothing and does not recurse deeper than [`MAX_DEPTH`]. Which field means what is
-//! its callers' knowledge; fields that they do not know are skipped.
+//! It is our own since it is bounded: it allocates nothing and does not recurse deeper than
+//! [`MAX_DEPTH`]. Its callers know what fields mean; fields that they do not know are skipped.
 //!
 //! Source: `doc/specs/thrift-compact-protocol.md` of Apache Thrift.
 
@@ -26,7 +25,7 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 const UUID: u8 = 13;
 
-/// How deep structures that nobody knows may be nested: Parquet's own go to seven.
+/// How deep unknown structures may be nested: Parquet's own are nested seven deep.
 const MAX_DEPTH: u32 = 32;
 
 /// The head of a field of a structure.
@@ -100,7 +99,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let id = match i16::from(head >> 4) {
-            // Written out, as a zigzag number.
+            // The id itself follows, as a zigzag number.
             0 => i16::try_from(self.zigzag()?).ok(),
             step => previous.checked_add(step),
         };
@@ -124,8 +123,8 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// The type and the number of a list's elements, which follow. The number is what the bytes
-    /// say: each takes at least one byte.
+    /// The type and the number of a list's elements, which follow. The number is unchecked; each
+    /// element takes at least one byte.
     pub(super) fn list(&mut self) -> Result<(u8, u64), ParquetError> {
         let head = self.byte()?;
         let length = match head >> 4 {
@@ -144,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a list, set or map's element, or a field that is not a bool, nested up to
+    /// Passes over an element of a list, set or map, or a field that is not a bool, nested up to
     /// `depth`.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), ParquetError> {
         let offset = self.offset();

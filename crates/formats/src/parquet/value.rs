@@ -23,7 +23,7 @@ pub fn hash_value(plain: impl AsRef<[u8]>) -> u64 {
     xxh64(plain.as_ref(), 0)
 }
 
-/// How a column stores its values. Which filters exist for: all but `Boolean`.
+/// How a column stores its values. All types but `Boolean` can have filters.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::PhysicalType;
@@ -84,11 +84,11 @@ impl core::fmt::Display for PhysicalType {
 
 /// A value in the physical type of its column.
 ///
-/// The type is part of what is looked up: 5 as `Int32` and as `Int64` are other bytes, and a filter
-/// of the one says "absent" to the other. [`Column::hash_value`](super::Column::hash_value) checks
-/// it. Narrow and unsigned integers widen first: the `i8` -1 is `Int32(-1)`, the `u32`
-/// 4,294,967,295 as well. Floating-point numbers are compared by their bits: look up 0.0 **and**
-/// -0.0 where a query means both, and never skip a row group for a NaN. Null is never in a filter.
+/// The type matters: 5 as `Int32` and 5 as `Int64` are different bytes, and a filter that holds one
+/// answers "absent" for the other. [`Column::hash_value`](super::Column::hash_value) checks it.
+/// Narrow and unsigned integers widen first: the `i8` -1 is `Int32(-1)`, the `u32` 4,294,967,295 as
+/// well. Floating-point numbers are compared by their bits: look up 0.0 **and** -0.0 where a query
+/// means both, and never skip a row group for a NaN. Null is never in a filter.
 ///
 /// ```
 /// use blocked_bloom_formats::parquet::{Value, hash_value};

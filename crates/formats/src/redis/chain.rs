@@ -1,4 +1,4 @@
-//! A chain of links: queries one by one and in batches, and insertion as RedisBloom does it.
+//! A chain of links: lookups one by one and in batches, and insertion as RedisBloom does it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,13 +9,13 @@ use super::error::{RedisError, in_range};
 use super::hash::RedisHash;
 use super::link::{FORCE_64, Link, NO_ROUND, NO_SCALING};
 
-/// Keys between the prefetch of their lines and their insertion.
+/// The prefetch distance of insertion, in keys.
 const DISTANCE: usize = 16;
 
 /// Keys of a batch that go from link to link together.
 const AT_ONCE: usize = 1024;
 
-/// A filter of RedisBloom's: a chain of links, in memory of its own.
+/// A filter of RedisBloom: a chain of links, in memory of its own.
 ///
 /// It answers and grows as `BF.EXISTS` and `BF.ADD` do, and its dump is RedisBloom's, byte for
 /// byte, after the same keys in the same order (the order decides which key is the first of the
@@ -39,17 +39,17 @@ pub struct RedisFilter {
 }
 
 impl RedisFilter {
-    /// `BF.RESERVE key error_rate capacity EXPANSION expansion`, or `NONSCALING` without expansion.
-    /// An empty filter; each link beyond the first is for `expansion` times as many keys as the one
-    /// before. RedisBloom's own choice is 0.01, 100, 2.
+    /// An empty filter, as of `BF.RESERVE key error_rate capacity EXPANSION expansion`, or
+    /// `NONSCALING` without expansion. Each link beyond the first is for `expansion` times as many
+    /// keys as the one before. RedisBloom's own choice is 0.01, 100, 2.
     ///
     /// The first link is made for half the error rate, since the rates of all links add up: 1 / 2 +
-    /// 1 / 4 + ... of it. Without expansion it is made for the whole.
+    /// 1 / 4 + ... of it. Without expansion it is made for the whole rate.
     ///
     /// # Errors
     ///
     /// [`RedisError::OutOfRange`] for a capacity or an expansion of 0, [`RedisError::Rate`] unless
-    /// the rate is above 0 and below 1, [`RedisError::Alloc`] if the memory cannot be had.
+    /// the rate is above 0 and below 1, [`RedisError::Alloc`] if there is not enough memory.
     pub fn new(capacity: u64, error_rate: f64, expansion: Option<u32>) -> Result<Self, RedisError> {
         let (scaling, tightened) = match expansion {
             Some(_) => (0, error_rate * 0.5),
@@ -106,7 +106,7 @@ impl RedisFilter {
             return link.look_up(hashes, words);
         }
         words.fill(0);
-        // Keys that no link had so far, and their places.
+        // Keys that no link so far may have, and their indices.
         let mut left: Vec<(u32, RedisHash)> = Vec::new();
         let mut answers = [0; AT_ONCE / 64];
         for words in words.chunks_mut(AT_ONCE / 64) {
@@ -196,7 +196,7 @@ impl RedisFilter {
         &self.links
     }
 
-    /// `BF.CARD`: keys that were added, without those that were, or seemed, there.
+    /// `BF.CARD`: keys that were added, not counting those that were, or seemed to be, there.
     pub fn size(&self) -> u64 {
         self.links.iter().map(Link::size).fold(0, u64::saturating_add)
     }
@@ -216,8 +216,8 @@ impl RedisFilter {
         if self.options & FORCE_64 != 0 { 64 } else { 32 }
     }
 
-    /// False-positive rate that the filter really has, from the bits of all links: one less the
-    /// product of what each does not let pass.
+    /// False-positive rate that the filter really has, from the bits of all links: one minus the
+    /// product of the fractions of absent keys that each link rules out.
     ///
     /// Cost: reads every byte.
     pub fn estimated_false_positive_rate(&self) -> f64 {

@@ -16,21 +16,22 @@ const FIXED_BYTES: usize = 20;
 const CHUNK_BYTES: usize = 16 << 20;
 /// Bytes before a reply in a file: iterator and length.
 const FRAME_BYTES: usize = 16;
-/// All options that there are.
+/// All options that are known.
 const OPTIONS: u32 = NO_ROUND | ENTRIES_IS_BITS | FORCE_64 | NO_SCALING;
 
 impl RedisFilter {
-    /// The filter that `BF.LOADCHUNK` makes of these replies of `BF.SCANDUMP`, iterator and data
-    /// each: the header with iterator 1, then the bits in order. A last reply of iterator 0 without
-    /// data may follow. No reply goes on behind the end of a link.
+    /// The filter that `BF.LOADCHUNK` makes of these replies of `BF.SCANDUMP`, each an iterator and
+    /// data: the header with iterator 1, then the bits in order. A last reply of iterator 0 without
+    /// data may follow. No reply goes beyond the end of a link.
     ///
-    /// Cost: copies the data. Memory grows with the data that comes, not with what the header says.
+    /// Cost: copies the data. Memory grows with the data that is given, not with what the header
+    /// says.
     ///
     /// # Errors
     ///
-    /// [`RedisError`] if the header is not one that RedisBloom loads, if a reply is missing, twice
-    /// there or out of order, and if the memory cannot be had. A dump that fails must not be used
-    /// to answer "absent".
+    /// [`RedisError`] if the header is not one that RedisBloom loads, if a reply is missing,
+    /// repeated or out of order, and if there is not enough memory. A dump that fails must not be
+    /// used to answer "absent".
     pub fn load<D: AsRef<[u8]>>(
         replies: impl IntoIterator<Item = (i64, D)>,
     ) -> Result<Self, RedisError> {
@@ -86,7 +87,7 @@ impl RedisFilter {
         Ok(RedisFilter { options, growth, links })
     }
 
-    /// The replies of `BF.SCANDUMP`, iterator and data each, without the last one, of iterator 0
+    /// The replies of `BF.SCANDUMP`, each an iterator and data, without the last one, of iterator 0
     /// and no data: what `BF.LOADCHUNK` takes.
     ///
     /// The first is the header; the others are the bits, 16 MiB at most and borrowed.

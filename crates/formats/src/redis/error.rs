@@ -1,10 +1,10 @@
-//! Why a dump of RedisBloom's cannot be loaded, or a filter cannot be made or added to.
+//! Why a dump of RedisBloom cannot be loaded, or a filter cannot be made or added to.
 
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::AllocError;
 
-/// Why a dump of RedisBloom's cannot be loaded, or a filter cannot be made or added to.
+/// Why a dump of RedisBloom cannot be loaded, or a filter cannot be made or added to.
 ///
 /// ```
 /// use blocked_bloom_formats::redis::{RedisError, RedisFilter};
@@ -61,7 +61,7 @@ pub enum RedisError {
         /// The one that the reply should have, by its length and those before.
         expected: i64,
     },
-    /// A reply goes on behind the end of a link.
+    /// A reply goes beyond the end of a link.
     AcrossLinks {
         /// The iterator of the reply.
         iterator: i64,
@@ -143,7 +143,7 @@ impl Display for RedisError {
             Self::AcrossLinks { iterator, found, most } => {
                 write!(
                     f,
-                    "the reply of iterator {iterator} has {found} bytes, the link {most} left"
+                    "the reply of iterator {iterator} has {found} bytes, its link needs {most} more"
                 )
             }
             Self::Missing { found, expected } => {

@@ -1,10 +1,10 @@
 //! The hashes of a key: MurmurHash64A or MurmurHash2 (Appleby 2008), twice.
 
-/// Both hashes of a key, from [`RedisFilter::hash_key`](super::RedisFilter::hash_key): the second
-/// has the first for a seed.
+/// Both hashes of a key, from [`RedisFilter::hash_key`](super::RedisFilter::hash_key): the seed of
+/// the second is the first.
 ///
-/// It depends on the filter only by the width of the hash. All that current versions of RedisBloom
-/// make has 64 bits.
+/// Of the filter they depend only on the width of the hash, which is 64 bits in all filters of
+/// current versions of RedisBloom.
 ///
 /// ```
 /// use blocked_bloom_formats::redis::RedisFilter;
@@ -36,7 +36,7 @@ impl RedisHash {
         self.second
     }
 
-    /// Of 64 bits, or of 32.
+    /// Hashes of 64 bits if `is_64`, else of 32.
     #[inline]
     pub(super) fn of_key(key: &[u8], is_64: bool) -> Self {
         if is_64 {
@@ -92,8 +92,8 @@ mod tests {
 
     use super::{murmur2_32, murmur2_64};
 
-    /// The values by which the author's test program recognises the hashes: of the hashes of the
-    /// keys `0..n`, each with the seed `256 - n`.
+    /// The verification values of the author's test program: the hash of the hashes of the keys
+    /// `0..n`, each with the seed `256 - n`.
     #[test]
     fn the_hashes_are_the_authors() {
         let key: Vec<u8> = (0..=255).collect();

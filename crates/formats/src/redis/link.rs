@@ -21,13 +21,12 @@ pub(super) const ENTRIES_IS_BITS: u32 = 2;
 pub(super) const FORCE_64: u32 = 4;
 pub(super) const NO_SCALING: u32 = 8;
 
-/// RedisBloom's natural logarithm of 2 and its square, to as many digits as it has them.
+/// The natural logarithm of 2 and its square, with as many digits as in RedisBloom.
 #[expect(clippy::approx_constant, reason = "one digit less than a number of 64 bits can have")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Bits per entry are below this: the smallest error rate that a number of 64 bits can be takes
-/// 1,551.
+/// Bits per entry are below this: the smallest error rate that an `f64` can be takes 1,551.
 const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 
 /// One filter of a chain.
@@ -45,7 +44,7 @@ const MAX_BITS_PER_ENTRY: f64 = 1552.0;
 /// ```
 pub type Link<D = Vec<u8>> = ClassicalFilter<LinkScheme, D>;
 
-/// What a header says of a link, beside probes and bits.
+/// All that a header says of a link.
 pub(super) type Facts = ClassicalShape<LinkScheme>;
 
 /// What a header says of a link beside probes and bits, and the width of its hashes.
@@ -88,7 +87,7 @@ impl Facts {
         } else if options & NO_ROUND != 0 {
             (wanted as u64).max(1)
         } else {
-            // One more than the exponent, of numbers below 1 too: those have one bit at least.
+            // One more than the exponent of `wanted`, which counts as 0 for numbers below 1 too.
             let exponent = if wanted < 2.0 { 0 } else { (wanted as u64).ilog2() };
             n2 = (exponent + 1).min(63) as u8;
             let bits = 1_u64 << n2;
@@ -104,9 +103,8 @@ impl Facts {
         Ok(scheme.with_bits(bits.next_multiple_of(64)))
     }
 
-    /// What the bytes of a header with these options say of a link, which begin at this offset of
-    /// it. The conditions are RedisBloom's, and that the numbers of bits per entry and of bits are
-    /// such as can be.
+    /// What a header with these options says of the link whose bytes begin at this offset. The
+    /// conditions are RedisBloom's, and that bits per entry and bits are possible numbers.
     pub(super) fn read(
         bytes: &[u8; LINK_BYTES],
         offset: u64,
@@ -169,16 +167,15 @@ fn hashes(bits_per_entry: f64) -> u32 {
 }
 
 impl LinkScheme {
-    /// A multiple of 8, below 2^63.
+    /// `bits` is a multiple of 8, at most 2^63.
     fn with_bits(self, bits: u64) -> Facts {
         let used = if self.n2 == 0 { bits } else { 1 << self.n2 };
         Facts::of(self, hashes(self.bits_per_entry), bits, used)
     }
 }
 
-/// The sum of a key's two hashes, the second as often as there were probes before, modulo the bits.
-/// RedisBloom computes it in 32 bits for some links, and that is the same: those have a power of
-/// two of bits below 2^32.
+/// Probe `i` is the first hash plus `i` times the second, modulo the bits. RedisBloom computes it
+/// in 32 bits for some links, with the same result: those have a power of two of bits below 2^32.
 impl Scheme for LinkScheme {
     type Hash = RedisHash;
 
@@ -220,8 +217,8 @@ impl Link {
 }
 
 impl<D> Link<D> {
-    /// Checks that the bits are as many as the entries take: a dump may say otherwise, and a link
-    /// that is a multiple of such would claim memory that nothing has come for.
+    /// Checks that the entries are no more than the bits are for. A dump may say otherwise, and the
+    /// next link, a multiple of this one, would then take memory out of proportion to the dump.
     pub(super) fn check_entries(&self) -> Result<(), RedisError> {
         let LinkScheme { entries, bits_per_entry, .. } = self.shape.scheme;
         let most = ((self.shape.bits() as f64 + 64.0) / bits_per_entry) as u64;
@@ -233,7 +230,7 @@ impl<D> Link<D> {
         self.size() >= self.entries()
     }
 
-    /// Keys that were added to it, without those that were, or seemed, there.
+    /// Keys that were added to it, not counting those that were, or seemed to be, there.
     pub fn size(&self) -> u64 {
         self.shape.scheme.size
     }
@@ -243,8 +240,8 @@ impl<D> Link<D> {
         self.shape.scheme.entries
     }
 
-    /// The false-positive rate that it was made for: half of the one before's. That of the first is
-    /// half of what was reserved, unless the filter does not scale.
+    /// The false-positive rate that it was made for: half of that of the link before. That of the
+    /// first is half of the reserved rate, unless the filter does not scale.
     pub fn error_rate(&self) -> f64 {
         self.shape.scheme.error
     }

@@ -1,9 +1,9 @@
-//! The natural logarithm, rounded correctly but for one argument in a million million: a header has
-//! the bits per entry to the last bit of a number of 64, and `libm`'s logarithm has another one for
-//! every fourteenth argument.
+//! The natural logarithm, rounded correctly except for one argument in a million million. A header
+//! has the bits per entry to the last bit of an `f64`, and `libm`'s logarithm has another last bit
+//! for every fourteenth argument.
 
-/// A number as the sum of two, of which the second is half a unit in the last place of the first at
-/// most.
+/// A number as the sum of two, of which the second is at most half a unit in the last place of the
+/// first.
 #[derive(Clone, Copy)]
 struct Double(f64, f64);
 
@@ -36,7 +36,7 @@ impl Double {
     }
 }
 
-/// Of a number above 0 and below 1.
+/// The logarithm of a number above 0 and below 1.
 pub(super) fn ln(x: f64) -> f64 {
     const LN_2: Double = Double(core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
     // x = mantissa * 2^exponent, the mantissa near 1.

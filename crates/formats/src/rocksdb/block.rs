@@ -1,9 +1,9 @@
-//! A filter block of RocksDB: what kind it is, and its answers.
+//! A filter block of RocksDB: what kind it is, and lookups in it.
 //!
 //! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never
 //! answers "absent".
 
-use blocked_bloom::parts::{fill_with_hits, look_up_keys};
+use blocked_bloom::parts::{check_words, fill_with_hits, look_up_keys, stored};
 use blocked_bloom::probe::{BLOCK_BYTES, MAX_PROBES};
 use blocked_bloom::{Block, BloomFilter, Filter, Kernel, KeyHash, LengthError, Stored};
 use blocked_bloom_ribbon::rocksdb::RibbonBlock;
@@ -52,17 +52,18 @@ pub enum FilterKind {
     },
     /// Written as a filter that lets everything pass, or [`FilterBlock::pass_all`].
     PassAll,
-    /// Every answer is "absent". Only by [`FilterBlock::from_bytes_or_no_keys`].
+    /// A filter without keys: every answer is "absent". Only [`FilterBlock::from_bytes_or_no_keys`]
+    /// opens it.
     NoKeys,
-    /// A combination that no release of RocksDB writes and that its reader answers "maybe", for
-    /// filters of the future.
+    /// A combination that no release of RocksDB writes, and for which its reader answers "maybe":
+    /// it is kept for filters of the future.
     Reserved {
         /// The last five bytes.
         trailer: [u8; 5],
     },
 }
 
-/// How a block is looked up: each holds the whole of it.
+/// How a block is looked up. Each variant holds the whole block.
 #[derive(Clone, Copy)]
 enum Reader<D> {
     /// FastLocalBloom has the core's probe scheme.
@@ -77,8 +78,8 @@ enum Reader<D> {
 #[derive(Clone, Copy)]
 struct Blocks<D> {
     block: Stored<D>,
-    /// How many there are: kept, since found from the length it delays the address of the hash's
-    /// block, which waits for it.
+    /// The number of blocks. It is kept since the address of a hash's block depends on it, and
+    /// would wait until it was computed from the length.
     count: u32,
 }
 
@@ -100,8 +101,8 @@ impl<D: AsRef<[u8]>> AsRef<[Block]> for Blocks<D> {
     }
 }
 
-/// What answers "maybe" where the owner of the bytes lends others. Cold: else the blocks are chosen
-/// by a conditional move, which the address of the hash's block waits for.
+/// Answers "maybe" where the owner of the bytes lends others. Cold: otherwise a conditional move
+/// chooses the blocks, and the address of the hash's block waits for it.
 #[cold]
 fn full_block() -> &'static [Block] {
     &[[0xff; BLOCK_BYTES]]
@@ -177,9 +178,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 
     fn read(bytes: D) -> Result<Self, (D, RocksdbError)> {
-        // What is decoded is what was measured, even if the owner lends other bytes the second
-        // time.
-        let block = Stored::new(bytes);
+        // Decodes the bytes whose length was noted, even if the owner lends others the second time.
+        let block = stored(bytes);
         let kind = match FilterKind::of(block.bytes().unwrap_or_default()) {
             Ok(kind) => kind,
             Err(error) => return Err((block.into_inner(), error)),
@@ -196,7 +196,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
             FilterKind::Ribbon { .. } => match RibbonBlock::from_bytes(block.into_inner()) {
                 Ok(ribbon) => Reader::Ribbon(ribbon),
                 // Without a whole segment there is nothing to look up.
-                Err(bytes) => Reader::Maybe(Stored::new(bytes)),
+                Err(bytes) => Reader::Maybe(stored(bytes)),
             },
             FilterKind::PassAll | FilterKind::Reserved { .. } => Reader::Maybe(block),
             FilterKind::NoKeys => Reader::Absent(block),
@@ -205,17 +205,17 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 
     fn maybe(bytes: D) -> Self {
-        FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(Stored::new(bytes)) }
+        FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(stored(bytes)) }
     }
 
     /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without
     /// keys: every key is absent.
     ///
-    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. Of no bytes
-    /// RocksDB makes no reader, and so answers "maybe": here they stay an error. A truncated block
-    /// looks like one without keys and then hides every key of its table: use this only on bytes
-    /// whose length and checksum were verified. RocksDB itself stores no filter for a table without
-    /// keys, so there is little to gain.
+    /// So RocksDB reads it, and up to release 8 it writes five bytes for no keys. For a block of no
+    /// bytes RocksDB makes no reader, and so answers "maybe"; here it is an error. A truncated
+    /// block looks like one without keys and then hides every key of its table: use this only on
+    /// bytes whose length and checksum were verified. RocksDB itself stores no filter for a table
+    /// without keys, so there is little to gain.
     ///
     /// # Errors
     ///
@@ -230,8 +230,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// # Ok::<(), blocked_bloom_formats::rocksdb::RocksdbError>(())
     /// ```
     pub fn from_bytes_or_no_keys(bytes: D) -> Result<Self, RocksdbError> {
-        // What is looked at is what was measured, even if the owner lends other bytes later.
-        let block = Stored::new(bytes);
+        // Checks the bytes whose length was noted, even if the owner lends others later.
+        let block = stored(bytes);
         match block.bytes().unwrap_or_default().len() {
             1..=TRAILER_BYTES => {
                 Ok(FilterBlock { kind: FilterKind::NoKeys, reader: Reader::Absent(block) })
@@ -297,8 +297,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// The filter, if the core's kernels look it up and its blocks are there. Checked first, so
-    /// that a lookup does not choose between them and what stands in for them.
+    /// The filter, if the core's kernels look it up and its owner still lends the blocks. Checked
+    /// first, so that a lookup does not choose between them and [`full_block`].
     #[inline]
     fn in_kernels(&self) -> Option<&BloomFilter<Blocks<D>>> {
         match &self.reader {
@@ -307,7 +307,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// Looks up keys of these bytes, with the errors of
+    /// Looks up keys, whose bytes `bytes` reads, with the errors of
     /// [`contains_hashes_into`](Filter::contains_hashes_into).
     #[inline]
     pub(super) fn look_up<K>(
@@ -334,9 +334,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         })
     }
 
-    /// Looks up keys where no kernel of the core does, and where the owner lends other bytes than
-    /// at first. Not inlined, as the next: the stack and registers that it needs would be saved in
-    /// every call.
+    /// Looks up keys in blocks of other kinds, and where the owner lends other bytes than at first.
+    /// Not inlined, like the next functions: every call would save the registers that it needs.
     #[inline(never)]
     fn look_up_otherwise<K>(
         &self,
@@ -353,8 +352,8 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
                 }
             });
         }
-        // What an equation of a Ribbon block reads takes as long to find as a batch takes to test
-        // it: prefetched while hashing, lookups take 1.3 to 1.8 of the time.
+        // Not prefetched: to find what an equation of a Ribbon block reads takes as long as to test
+        // it in a batch. With prefetching while hashing, lookups take 1.3 to 1.8 of the time.
         let hash = |key: &K| bytes.with(key, |key| hash_key(key));
         look_up_keys(keys, words, hash, None::<fn(u64)>, |hashes, words| {
             _ = self.look_up_hashes_otherwise(hashes, words);
@@ -367,7 +366,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         hashes: &[u64],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match &self.reader {
             Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
             Reader::Absent(block) if block.bytes().is_some() => words.fill(0),
@@ -393,7 +392,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         }
     }
 
-    /// The same filter, with batches answered by `kernel` where kernels answer.
+    /// The same filter, with batches looked up by `kernel` where kernels look up.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let reader = match self.reader {
@@ -406,7 +405,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
 }
 
 /// Hashes are those of [`hash_key`], which serve the filters of many tables. A LegacyBloom filter
-/// has another hash: it finds keys, and answers "maybe" to hashes.
+/// has another hash: it is looked up by keys, and answers "maybe" to hashes.
 ///
 /// Cost of a lookup: one cache line, two if the block is not aligned to 64 bytes; of a Ribbon block
 /// one to five.
@@ -487,7 +486,7 @@ impl<K: AsRef<[u8]>> BytesOf<K> for Plain {
     }
 }
 
-/// Integers.
+/// Integers, whose bytes are little-endian.
 #[derive(Clone, Copy)]
 pub(super) struct LittleEndian;
 

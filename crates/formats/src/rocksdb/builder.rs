@@ -40,9 +40,9 @@ use super::legacy::Lines;
 pub struct FilterBlockBuilder {
     millibits_per_key: u32,
     legacy: bool,
-    /// Without a hash that equals the one before it.
+    /// No hash equals the one before it.
     hashes: Vec<u64>,
-    /// The last key, and the last prefix, that came together with another.
+    /// The last key and the last prefix of `insert_with_prefix`.
     last: [Option<u64>; 2],
     failed: Option<AllocError>,
 }
@@ -102,9 +102,9 @@ impl FilterBlockBuilder {
     /// `prefix_extractor`).
     ///
     /// Add a key that has no prefix (one out of the extractor's domain) with
-    /// [`insert`](Self::insert). A key equal to the last that was added so is dropped, and so is a
-    /// prefix, whatever came between. Later releases of RocksDB drop some more hashes, so that
-    /// their block can be a line shorter.
+    /// [`insert`](Self::insert). A key that equals the last one that was added this way is dropped,
+    /// and so is such a prefix, whatever came between. Later releases of RocksDB drop some more
+    /// hashes, so that their block can be a line shorter.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::FilterBlockBuilder;
@@ -139,7 +139,7 @@ impl FilterBlockBuilder {
         self.hashes.push(hash);
     }
 
-    /// What was collected, for a builder of another kind of block.
+    /// The hashes that were collected, for a builder of another kind of block.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl FilterBlockBuilder {
     ///
     /// Without keys it is five bytes, which RocksDB reads as "no keys"; store no filter then, as
     /// RocksDB does. Above 4 GiB (3.4 billion keys at 10 bits) the block stops growing and the rate
-    /// rises, as in RocksDB: cut the table before.
+    /// rises, as in RocksDB: split the table before that.
     ///
     /// # Errors
     ///

@@ -63,8 +63,7 @@ impl Display for ChecksumKind {
     }
 }
 
-/// Sixteen bytes at a time; in WebAssembly one at a time, whose table is 1 KB of a page instead of
-/// 16.
+/// Bytes per step: 16; in WebAssembly 1, whose table takes 1 KB of a page instead of 16.
 const LANES: usize = if cfg!(target_family = "wasm") { 1 } else { 16 };
 
 /// CRC-32C (Castagnoli): files of older releases need it.

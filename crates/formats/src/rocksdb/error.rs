@@ -37,7 +37,7 @@ pub enum RocksdbError {
         /// Length of the block in bytes.
         found: u64,
     },
-    /// Not 0.5 or more bits per key. Below that RocksDB writes no filter.
+    /// Fewer than 0.5 bits per key, for which RocksDB writes no filter, or NaN.
     BitsPerKey {
         /// What was given.
         bits_per_key: f64,
@@ -60,7 +60,7 @@ pub enum RocksdbError {
     Magic {
         /// Offset of the last eight bytes.
         offset: u64,
-        /// These, little-endian.
+        /// Their value, little-endian.
         found: u64,
     },
     /// A `format_version` that is not read here.
@@ -97,7 +97,7 @@ pub enum RocksdbError {
         /// How it is computed.
         kind: ChecksumKind,
     },
-    /// A block is said to lie where it cannot.
+    /// A block is said to be where it cannot be.
     Handle {
         /// Which block.
         block: &'static str,
@@ -178,8 +178,7 @@ impl Display for RocksdbError {
             Self::Magic { offset, found } => write!(
                 f,
                 "offset {offset}: found {found:016x}, expected 88e241b785f4cff7: this is no \
-                 block-based SST \
-                 file, or it is truncated"
+                 block-based SST file, or it is truncated"
             ),
             Self::FormatVersion { offset, found } => write!(
                 f,
@@ -192,8 +191,7 @@ impl Display for RocksdbError {
             Self::Footer { offset, found, expected } => write!(
                 f,
                 "offset {offset}: found {found:#x} in the footer, expected {expected:#x}: a later \
-                 release wrote \
-                 it, or it is damaged"
+                 release wrote it, or it is damaged"
             ),
             Self::FooterChecksum { offset, found, expected, kind } => write!(
                 f,
@@ -203,8 +201,7 @@ impl Display for RocksdbError {
             Self::Handle { block, offset, size, first, end } => write!(
                 f,
                 "the {block} is said to be {size} bytes and a trailer of 5 at offset {offset}, \
-                 expected them \
-                 within {first} to {end}"
+                 expected them within {first} to {end}"
             ),
             Self::BlockChecksum { block, offset, found, expected, kind } => write!(
                 f,
@@ -214,8 +211,7 @@ impl Display for RocksdbError {
             Self::Compressed { block, offset, found } => write!(
                 f,
                 "offset {offset}: found compression type {found}, expected 0: the {block} is \
-                 compressed, which \
-                 no release of RocksDB does"
+                 compressed, which no release of RocksDB does"
             ),
             Self::NotLoaded { offset, length } => {
                 write!(f, "{length} bytes from offset {offset} are needed and were not loaded")

@@ -129,7 +129,7 @@ fn legacy(key: &[u8]) -> u32 {
     hash
 }
 
-/// The product's halves, one upon the other.
+/// The exclusive or of the product's halves.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -161,7 +161,7 @@ fn secret(at: usize) -> u64 {
     u64_at(&SECRET, at)
 }
 
-/// 16 bytes of the key with 16 of the secret.
+/// Mixes 16 bytes of the key with 16 of the secret.
 #[inline]
 fn mix(key: &[u8], at: usize, with: usize) -> u64 {
     fold(u64_at(key, at) ^ secret(with), u64_at(key, at + 8) ^ secret(with + 8))
@@ -190,7 +190,7 @@ fn pairs(key: &[u8]) -> u64 {
     sum
 }
 
-/// 129 to 240 bytes: one after the other.
+/// 129 to 240 bytes: 16 bytes after 16 bytes, and the last 16.
 fn rows(key: &[u8]) -> u64 {
     let length = key.len();
     let mut sum = (length as u64).wrapping_mul(P1);
@@ -205,7 +205,7 @@ fn rows(key: &[u8]) -> u64 {
 }
 
 /// More than 240 bytes: eight lanes that take up a stripe at a time and are scrambled after every
-/// 16.
+/// 16 stripes.
 fn long(key: &[u8]) -> u64 {
     let mut lanes = [P32_3, P1, P2, P3, P4, P32_2, P5, P32_1];
     let (stripes, rest) = key.as_chunks::<STRIPE>();

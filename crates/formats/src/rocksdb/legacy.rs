@@ -2,9 +2,9 @@
 //! its blocks.
 //!
 //! In plain scalar Rust: such filters die out with compaction. A key's probes fall in one line, as
-//! in FastLocalBloom, but 32 bits of hash choose both, so that large filters let more keys pass.
-//! The line is a cache line of the machine that wrote the filter: 64 bytes, 128 on POWER, 256 on
-//! IBM Z.
+//! in FastLocalBloom, but line and bits come from the same 32 bits of hash, so that large filters
+//! let more keys pass. The line is a cache line of the machine that wrote the filter: 64 bytes, 128
+//! on POWER, 256 on IBM Z.
 //!
 //! Source: `LegacyLocalityBloomImpl` in RocksDB's `util/bloom_impl.h`.
 
@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Lines<B> {
         fits.then_some(Lines { bits, lines, line_bytes, probes })
     }
 
-    /// Of bits that [`new`](Self::new) has found to be this many lines of so many bytes.
+    /// For bits of which [`new`](Self::new) has found these numbers.
     pub(super) fn of(bits: B, lines: u32, line_bytes: u32, probes: u8) -> Self {
         Lines { bits, lines, line_bytes, probes }
     }

@@ -1,8 +1,8 @@
 //! The filter of an SST file: found by way of footer, metaindex and properties, verified, and
-//! queried.
+//! looked up.
 //!
 //! Whole keys are looked up in a filter of whole keys, prefixes in one of prefixes, under the
-//! extractor it was built with. Every other query is answered "maybe". A damaged file is an error
+//! extractor it was built with. Every other lookup is answered "maybe". A damaged file is an error
 //! that says where.
 
 mod block;
@@ -12,7 +12,7 @@ mod partitions;
 mod properties;
 mod table;
 
-use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::parts::{check_words, fill_with_hits};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 pub use self::metaindex::FilterLayout;
@@ -39,7 +39,7 @@ enum Filters<'a> {
 ///
 /// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range
 /// deletions are not in the filter: a file with [`range_deletions`](Self::range_deletions) may
-/// delete the key all the same. Keys are user keys, without sequence number, type and timestamp.
+/// still delete the key. Keys are user keys, without sequence number, type and timestamp.
 ///
 /// ```
 /// use blocked_bloom::Filter;
@@ -83,9 +83,9 @@ impl<'a> SstFilter<'a> {
     ///
     /// # Errors
     ///
-    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call:
-    /// five times or so, for a partitioned filter up to 64 MiB of partitions at once. What was
-    /// loaded is parsed again each time, and partitions are verified again.
+    /// As `open`, and [`RocksdbError::NotLoaded`], which says what to insert before the next call.
+    /// That takes some five calls; of a partitioned filter up to 64 MiB of partitions are needed at
+    /// once. Each call parses again what was loaded, and verifies the partitions again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
         let table = Table::open(file)?;
         let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
@@ -111,7 +111,7 @@ impl<'a> SstFilter<'a> {
         Ok(SstFilter { format_version, checksum, properties, filters })
     }
 
-    /// Looks up keys of these bytes, with the errors of
+    /// Looks up keys, whose bytes `bytes` reads, with the errors of
     /// [`contains_hashes_into`](Filter::contains_hashes_into).
     fn look_up<K>(
         &self,
@@ -119,7 +119,7 @@ impl<'a> SstFilter<'a> {
         words: &mut [u64],
         bytes: impl BytesOf<K> + Copy,
     ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        check_words(keys.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.look_up(keys, words, bytes),
             Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
@@ -139,8 +139,8 @@ impl<'a> SstFilter<'a> {
     /// Whether the file may hold a key that begins with these bytes: false means certainly not.
     ///
     /// RocksDB's own extractors are known by their names, `rocksdb.FixedPrefix.N` and
-    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. "Maybe" is the answer where
-    /// fewer are given, of filters without prefixes, and under other extractors, for which there is
+    /// `rocksdb.CappedPrefix.N`: the first `N` bytes are looked up. The answer is "maybe" if fewer
+    /// are given, if the filter has no prefixes, and for other extractors, for which there is
     /// [`contains_extracted`](Self::contains_extracted).
     ///
     /// Cost: as [`contains`](Filter::contains); in a partitioned filter each partition that may
@@ -160,7 +160,7 @@ impl<'a> SstFilter<'a> {
     /// ```
     pub fn contains_prefix(&self, start: impl AsRef<[u8]>) -> bool {
         let start = start.as_ref();
-        // What the extractor makes of every key that begins so, if it makes the same of all.
+        // The prefix of every key that begins with `start`, if all have the same one.
         let Some(prefix) = self.prefix_length().and_then(|length| start.get(..length)) else {
             return true;
         };
@@ -174,9 +174,9 @@ impl<'a> SstFilter<'a> {
     /// Whether the file may hold a key from which the extractor of this name makes this prefix:
     /// false means certainly not.
     ///
-    /// For extractors of the caller's own. "Maybe" is the answer if the file was written with
-    /// another, and of filters without prefixes. Cost: in a partitioned filter, every partition is
-    /// looked up.
+    /// For extractors of the caller's own. The answer is "maybe" if the file was written with
+    /// another one, and if the filter has no prefixes. Cost: in a partitioned filter, every
+    /// partition is looked up.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -206,7 +206,7 @@ impl<'a> SstFilter<'a> {
         }
     }
 
-    /// The filter blocks in the order of their keys: one of a full filter, one per partition, none
+    /// The filter blocks in the order of their keys: one for a full filter, one per partition, none
     /// without a filter.
     pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<&'a [u8]>> {
         let (full, partitions) = match &self.filters {
@@ -217,9 +217,9 @@ impl<'a> SstFilter<'a> {
         full.into_iter().chain(partitions.into_iter().flatten())
     }
 
-    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key if any does. `None` if
-    /// every one is looked up, since the keys are ordered by more than their bytes, and without a
-    /// filter.
+    /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key, if any does. `None`
+    /// without a filter, and if every block is looked up, since the keys are not ordered by their
+    /// bytes alone.
     ///
     /// ```
     /// # use blocked_bloom_formats::rocksdb::SstFilter;
@@ -250,8 +250,8 @@ impl<'a> SstFilter<'a> {
     }
 
     /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it
-    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property, or it is no text,
-    /// here and in those below.
+    /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property or it is no text, as
+    /// in the methods below.
     pub fn filter_policy(&self) -> Option<&'a str> {
         self.properties.policy
     }
@@ -281,7 +281,7 @@ impl<'a> SstFilter<'a> {
 
     /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
     /// `rocksdb.FixedPrefix.N` or `rocksdb.CappedPrefix.N`, with `N` in decimal digits. If not, or
-    /// if there is none, its every answer is "maybe".
+    /// if there is none, it always answers "maybe".
     pub fn knows_its_extractor(&self) -> bool {
         self.prefix_length().is_some()
     }
@@ -295,14 +295,14 @@ impl<'a> SstFilter<'a> {
         digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
     }
 
-    /// The property `rocksdb.comparator`. Of a partitioned filter under another comparator than
-    /// `leveldb.BytewiseComparator` every partition is looked up, since here only the order of
-    /// bytes is known: its false positives add up.
+    /// The property `rocksdb.comparator`. With another comparator than
+    /// `leveldb.BytewiseComparator`, every partition of a partitioned filter is looked up, since
+    /// only the order of bytes is known here: their false positives add up.
     pub fn comparator(&self) -> Option<&'a str> {
         self.properties.comparator
     }
 
-    /// The same filter, with batches answered by `kernel` where kernels answer.
+    /// The same filter, with batches looked up by `kernel` where kernels look up.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         let filters = match self.filters {
@@ -316,11 +316,11 @@ impl<'a> SstFilter<'a> {
     }
 }
 
-/// A file whose filter is of prefixes only, or that does not say, answers "maybe" to whole keys:
-/// give those to [`contains_prefix`](SstFilter::contains_prefix).
+/// A filter of prefixes only, or of a file that does not say what it holds, answers "maybe" to
+/// whole keys: look up in it by [`contains_prefix`](SstFilter::contains_prefix).
 ///
-/// Look up keys where the filter is in partitions: a hash, by [`hash_key`](super::hash_key), does
-/// not tell which partition its key is in, so that it is looked up in every one, and the false
+/// In a partitioned filter, look up keys and not hashes: a hash, by [`hash_key`](super::hash_key),
+/// does not tell which partition its key is in, so that it is looked up in every one, and the false
 /// positives of all partitions add up. A LegacyBloom filter, which has another hash, answers
 /// "maybe" to hashes.
 ///
@@ -338,7 +338,7 @@ impl Filter for SstFilter<'_> {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
             Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),

@@ -8,8 +8,8 @@ use super::hash::SparkHash;
 use crate::classical::{Fields, Number, Scheme, Walk, Words, check_rate};
 use crate::{ClassicalError, ClassicalFilter, ClassicalShape};
 
-/// A filter of Spark's, wherever its bytes are: those that `BloomFilter.writeTo` writes after the
-/// same insertions.
+/// A filter of Spark, wherever its bytes are. They are those that `BloomFilter.writeTo` writes
+/// after the same insertions.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -29,8 +29,8 @@ pub type SparkFilter<D = Vec<u8>> = ClassicalFilter<Version, D>;
 /// ```
 pub type Shape = ClassicalShape<Version>;
 
-/// The version of a filter: how keys are hashed and where their bits are. It hands out the hashes
-/// of keys.
+/// The version of a filter: how keys are hashed and where their bits are. It computes the hashes of
+/// keys.
 ///
 /// ```
 /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -42,8 +42,8 @@ pub type Shape = ClassicalShape<Version>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and a good deal
-    /// below, keys crowd.
+    /// Every Spark up to 4.0. Positions are computed in 32 bits: beyond 2^31 bits, and in filters a
+    /// good deal smaller, they crowd in parts of the filter.
     V1,
     /// The default since 4.1: positions in 64 bits, and a seed.
     V2 {
@@ -87,8 +87,7 @@ impl Scheme for Version {
         self.hash_bytes(key)
     }
 
-    /// The first number is one step from where it begins: from the first hash, in version 2 times
-    /// 2^31 - 1.
+    /// The first number is one step after the first hash; in version 2 after that times 2^31 - 1.
     #[inline]
     fn walk(self, hash: SparkHash) -> Walk {
         let [h1, h2] = [hash.h1, hash.h2].map(i64::from);
@@ -99,7 +98,7 @@ impl Scheme for Version {
         Walk { next: base.wrapping_add(h2).cast_unsigned(), step: h2.cast_unsigned() }
     }
 
-    /// Negative numbers are inverted, in version 1 as numbers of 32 bits.
+    /// Negative numbers are inverted, in version 1 after they were cut to 32 bits.
     #[inline]
     fn dividend(self, number: u64) -> u64 {
         let number = match self {
@@ -111,8 +110,8 @@ impl Scheme for Version {
 }
 
 impl Words for Version {
-    /// As many as the smallest rate that a number of 64 bits can be (2^-1074) takes. Spark has no
-    /// limit; a damaged number would make a lookup take seconds.
+    /// As many as the smallest rate that an `f64` can be (2^-1074) takes. Spark has no limit; but
+    /// by a damaged number a lookup could take seconds.
     const MAX_PROBES: u32 = 1074;
 
     fn header(self, probes: u32, words: u32) -> Vec<u8> {
@@ -130,8 +129,8 @@ impl Words for Version {
 
 impl Shape {
     /// The shape that `BloomFilter.create(expectedNumItems, fpp)` gives a filter (`fpp` is 0.03
-    /// unless the program gives one): `-n ln(p) / ln(2)^2` bits, cut to a whole number, and [of
-    /// those](Self::for_bits) hash functions and words.
+    /// unless the program gives one): `-n ln(p) / ln(2)^2` bits, truncated to a whole number, and
+    /// the hash functions and words [for these](Self::for_bits).
     ///
     /// # Errors
     ///
@@ -166,7 +165,7 @@ impl SparkFilter {
     ///
     /// # Errors
     ///
-    /// As [`Shape::for_items`], and [`ClassicalError::Alloc`] if the memory cannot be had.
+    /// As [`Shape::for_items`], and [`ClassicalError::Alloc`] if there is not enough memory.
     ///
     /// ```
     /// use blocked_bloom_formats::spark::{SparkFilter, Version};
@@ -194,7 +193,7 @@ impl<D: AsRef<[u8]>> SparkFilter<D> {
     ///
     /// [`ClassicalError::Truncated`] for fewer bytes than a header; [`ClassicalError::OutOfRange`]
     /// unless the version is 1 or 2, there are 1 to 1,074 hash functions (Spark has no limit), and
-    /// 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless the words are as many as the header
+    /// 1 to 2^31 - 1 words; [`ClassicalError::Length`] unless there are as many words as the header
     /// says and nothing follows. Bytes that fail must not be used to answer "absent".
     ///
     /// ```

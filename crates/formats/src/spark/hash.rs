@@ -2,8 +2,8 @@
 
 use super::filter::Version;
 
-/// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the second has the
-/// first for a seed.
+/// Both hashes of a key, from [`Version::hash_long`] or [`Version::hash_bytes`]: the seed of the
+/// second is the first.
 ///
 /// Hash a key once, look it up in all filters of the same version and seed.
 ///
@@ -18,7 +18,7 @@ use super::filter::Version;
 pub struct SparkHash {
     /// The first hash, with the filter's seed.
     pub h1: i32,
-    /// The second, with the first for a seed.
+    /// The second hash, with the first as its seed.
     pub h2: i32,
 }
 

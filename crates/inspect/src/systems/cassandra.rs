@@ -25,8 +25,8 @@ impl Format {
     });
 }
 
-/// By its name, since no byte marks it: the number of probes is never above 21, and an empty
-/// file is a filter.
+/// Recognised by its name, since no byte marks it. The number of probes is never above 21, and an
+/// empty file is a filter.
 fn recognise(file: &Evidence<'_>) -> Option<Mark> {
     let may_be_probes = file.head.iter().take(3).all(|&byte| byte == 0);
     (is_cassandra_name(file.name) && may_be_probes).then_some(Mark::Name)
@@ -112,7 +112,7 @@ const DIAGNOSED: usize = 64;
 
 struct Cassandra<'a> {
     filter: CassandraFilter<&'a [u8]>,
-    /// By the user, and not by the name.
+    /// Whether the user gave the layout; if not, it is that of the file's name.
     layout_given: bool,
 }
 

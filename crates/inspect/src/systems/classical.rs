@@ -38,8 +38,8 @@ pub(super) fn facts(
     Facts::new(about, Value::Object(fields), rows)
 }
 
-/// By the length that the first numbers of a file give, if it is the file's: `error` is the one
-/// about its first bytes alone.
+/// Recognises a file that has the length which its first numbers give; `error` is the one about its
+/// first bytes alone.
 pub(super) fn recognise(file: &Evidence<'_>, error: Option<ClassicalError>) -> Option<Mark> {
     let (_, length) = file.end?;
     let expected = match error {

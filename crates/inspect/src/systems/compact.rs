@@ -1,7 +1,6 @@
 //! This project's own format without a header, for containers that have a checksum of their own.
 //!
-//! It has no mark, only a trailer: a container that knows its form holds it, and its user must say
-//! so.
+//! It has a trailer, but no mark: containers that hold it know the form, and a user must name it.
 
 use blocked_bloom::{BloomFilter, KeyHash, Stored as Blocks};
 

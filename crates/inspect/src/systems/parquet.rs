@@ -279,8 +279,8 @@ impl ColumnFilters<'_> {
     }
 
     /// Whether the row group at this place of [`row_groups`](Self::row_groups) may have the values
-    /// with these hashes, one bit per hash. Where there is no filter, or none that can be used, it
-    /// may have them all; and so where there is no such place.
+    /// with these hashes, one bit per hash. It may have them all if it has no filter, or none that
+    /// can be used, and if there is no such place.
     pub fn contains_hashes(&self, at: usize, hashes: &[u64], hits: &mut Bitmask) {
         match self.row_groups.get(at).map(|row_group| &row_group.filter) {
             Some(Ok(Some(filter))) => filter.contains_hashes(hashes, hits),
@@ -336,7 +336,7 @@ pub(crate) fn column<'o>(
         })?;
         let at = group.position(name).ok_or_else(|| none(&format!(" in row group {row_group}")))?;
         if group.columns()[at + 1..].iter().any(|other| other.name() == name) {
-            let problem = format_args!("more than one column {name:?}, since names have dots");
+            let problem = format_args!("more than one column {name:?}: names may have dots");
             return Err(wrong(problem));
         }
         let found = &group.columns()[at];

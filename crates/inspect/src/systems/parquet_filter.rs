@@ -96,7 +96,7 @@ impl<D: AsRef<[SplitBlock]> + Send + Sync> Stored for SplitBlockFilter<D> {
     }
 }
 
-/// The hashes of keys; and those of zeros with the other sign, with the places of theirs.
+/// The hashes of keys; and for each zero the index of its key, and the hash of the other zero.
 pub(super) struct Hashes {
     hashes: Vec<u64>,
     zeros: Vec<(usize, u64)>,

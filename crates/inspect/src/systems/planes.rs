@@ -18,11 +18,11 @@ impl Format {
         }));
 }
 
-/// Queries of which a row that may have the phrase satisfies at least one.
+/// The queries for a phrase: a row that may have it satisfies at least one of them.
 ///
-/// Rows of a text have the words of their lines. Where the planes do not say how their rows were
-/// divided, since they are of version 1 or of another program, the phrase may be an item as it is,
-/// or be in its words: neither is lost, at the price of more rows in vain.
+/// The items of a row of a text are the words of its lines. If the planes do not say how rows were
+/// divided, since they are of version 1 or of another program, the phrase may be one item, or its
+/// words may be items: both are queried, at the price of more rows in vain.
 ///
 /// ```
 /// use blocked_bloom::KeyHash;

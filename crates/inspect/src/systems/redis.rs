@@ -75,7 +75,7 @@ impl Stored for RedisFilter {
             false_positive_rate: self.estimated_false_positive_rate(),
         };
         let mut facts = Facts { list: Some(list), ..classical::facts(about, header, &bits) };
-        // The number of links is for people.
+        // Programs get the list of links, and not their number.
         for (name, value) in &mut facts.fields {
             if *name == "links" {
                 *value = Value::List(std::mem::take(&mut links));

@@ -43,8 +43,8 @@ impl Format {
     });
 }
 
-/// A FastLocalBloom block and hardly anything else. An SST file that is cut off behind its filter
-/// ends in the same bytes.
+/// Recognises a FastLocalBloom block; hardly any other file ends so, but an SST file that is cut
+/// off behind its filter ends in the same bytes.
 fn recognise_block(file: &Evidence<'_>) -> Option<Mark> {
     let (tail, length) = file.end.filter(|_| !file.is_container)?;
     let is_trailer = matches!(tail, [.., 0xff, 0, 1..=30, 0, 0]);
@@ -402,9 +402,9 @@ impl Block {
     }
 }
 
-/// Estimates from the bits of a LegacyBloom block, by the same formulas as of FastLocalBloom. The
-/// rate is that of the fill alone: 32 bits of hash add to it in filters of many millions of keys,
-/// and probes of a key that meet take from it and from the number of keys.
+/// Estimates from the bits of a LegacyBloom block, by the same formulas as for FastLocalBloom. The
+/// rate is that of the fill alone: in filters of many millions of keys the hash of 32 bits makes it
+/// higher, and probes of a key that coincide make it, and the number of keys, lower.
 fn legacy_bits(block: &[u8], probes: u8, line_bytes: usize) -> Bits {
     let (probes, bits) = (f64::from(probes), 8.0 * line_bytes as f64);
     let (mut lines, mut fills, mut logs, mut rates) = (0.0, 0.0, 0.0, 0.0);
@@ -438,7 +438,7 @@ fn layout_text(layout: FilterLayout) -> &'static str {
     }
 }
 
-/// Partitions of a longer list are summed up.
+/// The partitions of a longer list are summed up.
 const MAX_LISTED: usize = 32;
 
 fn partitions(blocks: &[Block]) -> List {

@@ -20,13 +20,12 @@ pub(super) struct Sealed<'a, F> {
 /// The bytes of a filter, and what is wrong with them.
 pub(super) struct Seal<'a> {
     pub(super) bytes: &'a [u8],
-    /// The error about the checksum of what follows the header, and what that has instead.
+    /// The error about the checksum of what follows the header, and the checksum that it has.
     damage: Option<(FormatError, u64)>,
 }
 
 impl<'a, F> Sealed<'a, F> {
-    /// Opens by the first of two functions; by the second, which trusts the bytes, if only what
-    /// follows the header is damaged.
+    /// Opens the bytes by `verified`; by `trusted` if only what follows the header is damaged.
     pub(super) fn open(
         bytes: &'a [u8],
         verified: fn(&'a [u8]) -> Result<F, FormatError>,

@@ -1,5 +1,5 @@
-//! Cutting a filter into partitions while the keys come, in order: no more than one partition and
-//! the index are kept.
+//! Cuts a filter into partitions while its keys are added in order: only one partition and the
+//! index are kept in memory.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
@@ -13,11 +13,11 @@ use super::bytes::{Draft, header_checksum};
 /// Builds a filter of ascending keys in partitions, each an ordinary filter, and an index that says
 /// which one a key needs.
 ///
-/// [`insert`](Self::insert) gives out each partition when it is full, to be stored behind those
-/// before: so memory is bounded by one partition, with its list of hashes, and the index (24 bytes
+/// [`insert`](Self::insert) returns each partition when it is full, to be stored behind those
+/// before. So memory is bounded by one partition, with its list of hashes, and the index (24 bytes
 /// per partition and a separator that is one byte longer than what the keys at the cut have in
-/// common). Each partition is [verified](BloomFilterBuilder::finish_verified) before it is given
-/// out.
+/// common). Each partition is [verified](BloomFilterBuilder::finish_verified) before it is
+/// returned.
 ///
 /// Where the options add prefixes, each partition also gets the prefix of the key behind it and of
 /// the key before it, so that a scan that begins near a cut is answered by one partition, in either
@@ -64,11 +64,11 @@ pub struct PartitionedFilterBuilder {
 }
 
 impl PartitionedFilterBuilder {
-    /// A builder of partitions that each take at most `partition_bytes`, header included, but as
-    /// near to them as whole blocks of 64 bytes come. 4 to 64 KiB suit most stores: what a block
+    /// A builder of partitions that each take at most `partition_bytes`, header included, and as
+    /// nearly that as whole blocks of 64 bytes can. 4 to 64 KiB suit most stores: what a block
     /// cache holds and a query can afford to load.
     ///
-    /// The options are those of every partition; their memory limit is one of each.
+    /// The options are those of every partition; their memory limit holds for each partition.
     ///
     /// # Errors
     ///
@@ -165,8 +165,8 @@ impl PartitionedFilterBuilder {
             return Err(PartitionBuildError::TooManyPartitions);
         }
         let mut next = self.options.builder();
-        // A scan from here on forward may begin in this partition and find its first key in the
-        // next, and the reverse.
+        // A forward scan may begin in this partition and find its first key in the next one; a
+        // reverse scan the other way round.
         next.insert_prefix_of(&self.last_key).map_err(BuildError::from)?;
         self.current.insert_prefix_of(key).map_err(BuildError::from)?;
         let filter = self.finish_current(next)?;
@@ -224,7 +224,7 @@ fn replace(bytes: &mut Vec<u8>, with: &[u8]) -> Result<(), AllocError> {
     Ok(())
 }
 
-/// How far it came, without keys.
+/// The options and the progress, without keys.
 impl fmt::Debug for PartitionedFilterBuilder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionedFilterBuilder")

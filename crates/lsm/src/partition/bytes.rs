@@ -11,13 +11,13 @@ use blocked_bloom::{AllocError, FilterContents, KeyHash};
 pub const INDEX_MAGIC: [u8; 8] = *b"\x89BBPART\n";
 const VERSION: u16 = 1;
 
-/// Where the header has the checksum of entries and separators.
+/// Offset, in the header, of the checksum of entries and separators.
 const BODY_CHECKSUM: usize = 48;
 
 const ENTRY_BYTES: usize = 24;
 
-/// Where the header of a partition's filter has the checksum that ends it, by which an index knows
-/// it.
+/// Offset, in the header of a partition's filter, of the checksum that ends it: by this the index
+/// identifies the partition.
 pub(super) const HEADER_CHECKSUM: usize = 56;
 
 /// What the header of an index says.
@@ -31,7 +31,7 @@ pub(super) struct Facts {
     pub(super) stored_bytes: u64,
 }
 
-/// Where a partition is among the partitions that the builder gave out, one behind the other.
+/// Where a partition is in the bytes of all partitions, which are stored one behind the other.
 ///
 /// ```
 /// # use blocked_bloom::{FilterOptions, Sizing};
@@ -68,7 +68,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Takes note of the next partition.
+    /// Records the next partition.
     pub(super) fn push(
         &mut self,
         header_checksum: u64,
@@ -239,7 +239,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Where a number of an entry begins: where it ended in the entry before.
+    /// Where a range begins whose end an entry has at this offset: at the end in the entry before.
     fn begin(&self, partition: usize, offset: usize) -> u64 {
         let before = partition.checked_sub(1).and_then(|before| self.entries.get(before));
         before.map_or(0, |entry| u64_at(entry, offset))

@@ -1,8 +1,8 @@
 //! The rate of one filter as a function of its blocks, as far as a plan can use it: the corners of
 //! its lower convex hull.
 //!
-//! Left out are the sizes on which the rate falls more slowly than it will a little further on:
-//! above all those of less than about a bit per key.
+//! Sizes at which the rate falls more slowly than a little further on are left out: above all those
+//! of less than about a bit per key.
 
 use alloc::vec::Vec;
 
@@ -10,9 +10,9 @@ use blocked_bloom::Sizing;
 
 use super::size::{most_blocks, stored_bytes};
 
-/// Up to this many keys the rate is computed for the very number; of more, for the next power of
-/// two up to [`LARGE`], with as many bits per key. The difference, that of a binomial from another
-/// of the same mean, is under 1 % of the rate, and moves a plan by less than the rounding to
+/// Up to this many keys the rate is computed for exactly that number; for more, for the next power
+/// of two up to [`LARGE`], with as many bits per key. The two rates differ as those of two binomial
+/// distributions of the same mean: by under 1 %, which moves a plan by less than the rounding to
 /// blocks.
 const EXACT: u64 = 1_024;
 

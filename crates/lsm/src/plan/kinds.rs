@@ -1,9 +1,9 @@
 //! Planning with two kinds of filters: which level gets Bloom, which Ribbon, under a budget of
 //! memory or at a price of it.
 //!
-//! Of each level all sizes of both kinds that are worth a look are priced. At a price of memory
-//! each level takes its best, whatever the others take; a budget is met by the least price that
-//! keeps to it.
+//! For each level, all useful sizes of both kinds are priced. At a given price of memory each level
+//! takes its best one, whatever the others take. A budget is met by the lowest price at which all
+//! fit it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -73,8 +73,8 @@ pub struct KindOfLevel {
 
 /// Bloom or Ribbon for each level.
 ///
-/// A Ribbon filter takes some 28 % less memory at 1 % and a query of it several times as long:
-/// it pays where a level has most of the keys, and not where most of the queries are.
+/// A Ribbon filter takes some 28 % less memory at 1 %, and a lookup in it takes several times as
+/// long: it pays where a level has most of the keys, and not where most of the queries are.
 /// `docs/planning.md` shows when.
 ///
 /// ```
@@ -92,9 +92,9 @@ pub struct KindPlan {
 }
 
 impl KindPlan {
-    /// Kinds and sizes whose stored filters take at most `bytes`, with little to gain by others:
-    /// sizes are a quarter of a bit per key apart, and what is left of the budget goes to the level
-    /// where it saves most, while it lasts.
+    /// Kinds and sizes whose stored filters take at most `bytes`. Others could gain little: sizes
+    /// are a quarter of a bit per key apart, and what is left of the budget goes to the level where
+    /// it saves most, as long as something fits.
     ///
     /// `ribbon_query_cost` is what a query of a Ribbon filter costs, in reads, where
     /// [`Level::query_cost`] is that of a Bloom filter: several times as much. Cost: some
@@ -110,8 +110,8 @@ impl KindPlan {
     ) -> Result<Self, PlanError> {
         let choices = choices(levels, ribbon_query_cost)?;
         let fits = |price: f64| total(&choices, price) <= u128::from(bytes);
-        // Prices are positive numbers, whose bits are ordered as they are; at the highest nothing
-        // pays.
+        // Prices are positive numbers, whose bits have the order of the numbers; at the highest
+        // price no filter pays.
         let (mut low, mut high) = (0, f64::MAX.to_bits());
         while low + 1 < high {
             let middle = u64::midpoint(low, high);
@@ -124,8 +124,8 @@ impl KindPlan {
         Ok(KindPlan { levels })
     }
 
-    /// The best kinds and sizes where a byte of memory costs so much, in reads per lookup of the
-    /// tree, whatever they take in all.
+    /// The best kinds and sizes if a byte of memory costs `price`, in reads per lookup of the tree,
+    /// however much memory they take in all.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ fn total(choices: &[Vec<KindOfLevel>], price: f64) -> u128 {
     choices.iter().map(|choices| best(choices, price).bytes).sum()
 }
 
-/// Larger filters for what is left: each time the one that saves most.
+/// Spends what is left on larger filters, each time on the one that saves most.
 fn spend_rest(levels: &mut [KindOfLevel], choices: &[Vec<KindOfLevel>], budget: u128) {
     loop {
         let rest = budget - levels.iter().map(|level| level.bytes).sum::<u128>();

@@ -1,8 +1,8 @@
-//! Sharing out the bytes: the steps of all levels, from one corner of a curve to the next, are
-//! taken in the order of what a byte saves, until one no longer fits.
+//! Shares out the bytes: the steps of all levels, from one corner of a curve to the next, are taken
+//! in the order of what a byte saves, the most first, until one no longer fits.
 //!
-//! What a byte saves comes from the curves, and is near the truth only; the plan that results is
-//! priced by its real parameters.
+//! What a byte saves comes from the curves, which are approximate; the resulting plan is priced by
+//! its real parameters.
 
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::vec::Vec;
@@ -26,8 +26,8 @@ struct Group {
     size: Size,
 }
 
-/// What the members of a group have: the first `active` of them this number of blocks, the first
-/// `larger` of those one more.
+/// What the members of a group have: the first `active` of them this number of blocks, and the
+/// first `larger` of these one block more.
 #[derive(Clone, Copy)]
 struct Size {
     active: usize,
@@ -92,7 +92,7 @@ pub(super) fn spend(levels: &[Level], bytes: u64) -> Vec<u32> {
                 group.take_step();
                 heap.extend(group.step(index));
             }
-            // One more of them, smaller than it should be, or the same bytes for others? Try both.
+            // Tries both: one more of them, smaller than it should be, or these bytes for others.
             let (blocks, with_it) = group.smaller(rest);
             if saved + with_it > best.as_ref().map_or(saved, |(best, _)| *best) {
                 let mut sizes: Vec<Size> = groups.iter().map(Group::outcome).collect();
@@ -223,7 +223,7 @@ impl Group {
 
     fn outcome(&self) -> Size {
         match self.size {
-            // Its first step was never taken.
+            // Its first step was never taken: no member has a filter.
             size if size.blocks == 0 => Size { active: 0, ..size },
             size => size,
         }

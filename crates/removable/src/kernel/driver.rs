@@ -26,15 +26,14 @@ pub(super) const KEYS: usize = 8;
 /// times (Zen 5, AVX2 and AVX-512).
 const DISTANCE: usize = 4;
 
-/// The places of eight keys. On boundaries of cache lines, since a load waits for a store that
-/// crosses one.
+/// The places of eight keys. Aligned to cache lines, since a load waits for a store that crosses
+/// one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Places {
     pub(super) first: [u32; KEYS],
     pub(super) second: [u32; KEYS],
-    /// Four times in each word, as the lanes are compared: a load that broadcasts takes 64 bits as
-    /// easily as 16 only with help.
+    /// Each tag four times in a word: a load alone broadcasts 64 bits, and 16 bits need more.
     pub(super) tags: [u64; KEYS],
 }
 
@@ -54,7 +53,8 @@ impl Places {
     }
 }
 
-/// The hashes by eight; where fewer are left, the last of them again. With how many are real.
+/// Eight hashes from `start` on, filled up with the last hash where fewer are left, and how many
+/// are real.
 #[inline(always)]
 fn eight(hashes: &[u64], start: usize) -> ([u64; KEYS], usize) {
     let rest = &hashes[start..];
@@ -153,7 +153,7 @@ pub(super) fn contains<const AHEAD: usize>(
     });
 }
 
-/// Adds the hashes in order up to the first that both lines are full for, and returns how many.
+/// Adds the hashes in order up to the first whose two lines are full, and returns how many.
 /// `equal(line, tags)` gives a bit for each lane, set if it equals the tag.
 #[inline(always)]
 pub(super) fn insert<const AHEAD: usize>(
@@ -189,8 +189,8 @@ pub(super) fn insert_one(
     // Without a branch: where the first line has about 24 tags, none could be predicted, and in a
     // filter at its load that is most of the time. Additions to one of a million keys take 3.6 ns
     // with AVX2 where a branch takes 10; to an empty one that fits the cache 3.8 where a branch
-    // takes 2.9 (AMD EPYC, Zen 5). Nor is the second line spared where the first has space:
-    // deciding that before it is prefetched took 4.5 ns.
+    // takes 2.9 (AMD EPYC, Zen 5). Prefetching the second line only where the first has no space
+    // took 4.5 ns.
     let free = in_first.count_ones();
     let keep = (free > KEEP_EMPTY) | (free >= in_second.count_ones());
     let line = select_unpredictable(keep, first, second);

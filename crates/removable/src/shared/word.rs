@@ -1,9 +1,9 @@
-//! One word of tags that one thread writes while others read it, and what lines of them are made
-//! of.
+//! Words of tags, which one thread writes while others read them, and the operations on lines of
+//! them.
 //!
-//! Written once over the word's type and without anything else of this crate, so that a model
-//! checker can run a miniature of it: `tests/loom` includes this file. Every order that a reader
-//! relies on, of memory and of lines, is chosen here.
+//! Generic over the word's type, and uses nothing else of this crate, so that a model checker can
+//! run it with small lines: `tests/loom` includes this file. Every order that a reader relies on,
+//! of memory and of lines, is chosen here.
 
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
@@ -14,8 +14,9 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 /// are a sequence. Readers' loads acquire and stores release: a reader that has seen one state
 /// never sees an older one in a later load, and its loads, one word after the other, are the words
 /// of states in ascending order, as if it had looked at each in turn. Call a lane's place in that
-/// order its position, and take a tag of which at least one copy is there as long as the reader
-/// looks. When it has come to position `p` without having found any, a copy is at `p` or behind it:
+/// order its position, and take a tag of which at least one copy is in the filter throughout the
+/// lookup. When the reader has come to position `p` without having found a copy, there is one at
+/// `p` or behind it:
 ///
 /// - At the start this says that a copy is somewhere.
 /// - When the reader goes on from `p`, where it found none, the copy at `p` or behind is behind
@@ -24,10 +25,11 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 /// - [`remove`] empties the lowest position of all copies. If that is before `p`, a copy at `p` or
 ///   behind stays; if not, all copies are at `p` or behind, and one stays.
 ///
-/// So it finds one at the latest at the last position. It rests on one order for all: of two keys
-/// that share a tag and both lines, the first line of one may be the second of the other, so the
-/// order is that of the lines' numbers. With relaxed loads, or an order of lines that depends on
-/// the key, loom finds an execution in which a reader misses a key (`tests/loom`).
+/// So the reader finds a copy at the last position at the latest. This needs one order of lines for
+/// all keys: of two keys that share a tag and both lines, the first line of one may be the second
+/// of the other, so the order is that of the lines' numbers. With relaxed loads, or an order of
+/// lines that depends on the key, loom finds an execution in which a reader misses a key
+/// (`tests/loom`).
 pub(super) trait Word {
     /// Lanes of a word: 2 or 4.
     const LANES: usize;
@@ -65,8 +67,8 @@ pub(super) fn contains<W: Word, const N: usize>(
     words.fold(0, |found, word| found | equal::<W>(word.load(Acquire), tag)) != 0
 }
 
-/// Puts `tag` into the lowest empty lane of the first line if that has more than `keep_empty`, else
-/// of the emptier one. False if there is none. Only the writer calls it.
+/// Puts `tag` into the lowest empty lane of the first line if that has more than `keep_empty` empty
+/// lanes, else of the emptier line. False if there is none. Only the writer calls it.
 #[inline]
 pub(super) fn insert<W: Word, const N: usize>(
     lines: &[[W; N]],

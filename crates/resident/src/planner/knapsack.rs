@@ -10,17 +10,17 @@ use super::unit::{Expected, Unit};
 use crate::options::ResidentOptions;
 use crate::table::ResidentSize;
 
-/// Steps that did not fit after which no smaller one is looked for.
+/// After this many steps that did not fit, no further step is tried.
 const MISSES: u32 = 1_000;
 
-/// A filter's lookups are expected to last at least this part of the time for which they have been
-/// as they are. Chosen by the simulation of `compare/resident`, in multiples of the offline
-/// optimum's cost: uniform traffic, 16 partitions, 50 % of the bytes 1.046 of the smallest levels
-/// first, with 0.75 1.055; 50 % present, 50 % of the bytes 1.027, with 0.75 1.022.
+/// The lookups of a filter are expected to stay as they are for at least this part of the time for
+/// which they have been so. Chosen by the simulation of `compare/resident`, in multiples of the
+/// offline optimum's cost: uniform traffic, 16 partitions, 50 % of the bytes 1.046 of the smallest
+/// levels first, with 0.75 1.055; 50 % present, 50 % of the bytes 1.027, with 0.75 1.022.
 const LASTS: f64 = 0.5;
 
-/// What a byte that is resident is worth beside its reads: keeping it is better than dropping it
-/// while nothing else needs it.
+/// What a resident byte is worth beside the reads that it saves: a filter is kept while nothing
+/// else needs its memory.
 const KEEP: f64 = 1e-12;
 
 /// Reads a second that filters save, each weighted by its table's read cost.
@@ -34,7 +34,7 @@ pub(super) struct Savings {
     pub(super) per_mib: f64,
 }
 
-/// What filters are to have, and the memory that is used again for the next plan.
+/// The sizes that filters are to have. Its memory is used again for the next plan.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knapsack {
     /// Descending.
@@ -47,8 +47,8 @@ pub(super) struct Knapsack {
     pub(super) savings: Savings,
 }
 
-/// What a filter has got so far, and whether a step of it did not fit: then no further one does,
-/// and none is counted as another miss.
+/// The size that a filter has got so far. It is final if a step did not fit: the filter's further
+/// steps are skipped, and do not count as misses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Target {
     size: ResidentSize,
@@ -70,11 +70,11 @@ impl Knapsack {
         self.take_steps(units, options.budget, expected);
     }
 
-    /// Adds the steps of a filter without which there would be so many reads a second.
+    /// Adds the steps of a filter; without it there would be `reads` a second.
     fn add_steps(&mut self, index: usize, unit: &Unit, options: &ResidentOptions, reads: f64) {
         use ResidentSize::{Half, Whole};
-        // A load has to pay back in a while, or in a part of the time for which lookups have been
-        // as they are, if that is longer.
+        // A load has to pay back in the time that the options give, or in that for which lookups
+        // are expected to stay as they are, if that is longer.
         let load = load_cost(unit, options) / options.payback.max(f64::from(unit.age) * LASTS);
         let gain = |size: ResidentSize| {
             let bytes = unit.bytes(size) as f64;
@@ -143,14 +143,14 @@ impl Knapsack {
     }
 }
 
-/// What a load costs, in reads: it is made of the whole filter, whatever part is kept.
+/// What a load costs, in reads: the whole filter is loaded, whatever part is kept.
 fn load_cost(unit: &Unit, options: &ResidentOptions) -> f64 {
     options.request_cost + unit.table.bytes as f64 / options.bytes_per_read
 }
 
 /// A step from one size of a filter to the next, as a number that sorts by density: the bits of a
-/// positive `f32`, and below them the index, reversed so that of equal ones the older is greater,
-/// and which size it ends at.
+/// positive `f32`, below them the index and the size that it leads to, inverted, so that of equal
+/// densities the lower index is greater.
 fn step(density: f64, index: usize, to: ResidentSize) -> u64 {
     let density = u64::from((density as f32).to_bits());
     density << 32 | u64::from(!((index as u32) << 1 | u32::from(to == ResidentSize::Whole)))

@@ -1,5 +1,5 @@
-//! How often each filter is looked up: means over all that was counted, of which the past is
-//! forgotten where traffic has changed.
+//! How often each filter is looked up: means over all that was counted. Where traffic has changed,
+//! the past is forgotten.
 //!
 //! The constants were chosen by the simulation of `compare/resident`. Figures beside them are costs
 //! of whole filters by value, as multiples of those of the offline optimum, with the constant and
@@ -8,12 +8,12 @@
 use super::unit::{Expected, Unit};
 use crate::options::ResidentOptions;
 
-/// How many times the recent past a mean covers at most.
+/// The longest time that a mean covers, in windows of recent lookups.
 const MEMORY: f32 = 32.0;
 
-/// How many events what is expected weighs as much as. Skewed traffic would have one or less, but
-/// most filters are more alike than its few hot ones. After shifts, 50 % of the bytes: 1.244, with
-/// 1 1.268; with 6 1.248, and with 16 partitions at 10 % 1.293 in place of 1.238.
+/// The weight of what is expected, in counted events. For skewed traffic it would be one or less,
+/// but most filters are more alike than the few hot ones. After shifts, 50 % of the bytes: 1.244,
+/// with 1 1.268; with 6 1.248, and with 16 partitions at 10 % 1.293 in place of 1.238.
 const EXPECTED_EVENTS: f64 = 3.0;
 
 /// What is known of all filters' lookups together.
@@ -31,9 +31,9 @@ impl Traffic {
         Traffic { expected: Expected { per_run, weight }, fresh_age: 0.0 }
     }
 
-    /// Adds what was counted in the seconds that have passed to the means. They are over all that
-    /// was seen, which tells filters of few lookups apart. Where recent counts differ from those
-    /// before by more than chance explains, a filter forgets the past; if many filters differ
+    /// Adds what was counted in the seconds that have passed to the means. These cover all that was
+    /// seen, so that filters of few lookups can be told apart. Where recent counts differ from
+    /// those before by more than chance explains, a filter forgets the past; if many filters differ
     /// within one tick, all do.
     pub(super) fn age(&mut self, units: &mut [Unit], options: &ResidentOptions, seconds: f32) {
         /// Standard deviations that chance explains: many, since every filter is tested at every
@@ -82,7 +82,7 @@ impl Traffic {
                 shares += f64::from(unit.table.run_share) * weight;
             }
         }
-        // What was expected counts as little, so that a tick right after the start does not take
+        // What was expected has a small weight, so that a tick right after the start does not take
         // silence for evidence.
         self.expected.per_run = (seen + EXPECTED * options.expected_lookups) / (shares + EXPECTED);
     }
@@ -93,7 +93,7 @@ impl Traffic {
         /// Events of a filter in a tick that show a change. After shifts, 16 partitions, 10 %:
         /// 1.238, with 32 1.253.
         const EVENTS: f32 = 8.0;
-        /// Filters of which a share says something.
+        /// As many unchanged filters are added to those tested, since a share of few says nothing.
         const LEAST: f32 = 10.0;
         /// The share of changed filters. After shifts, 50 %: 1.244, with 0.6 1.261. With 0.3, or if
         /// 1.5 times the lookups were a change and not 2, a walk over the keys looks like a shift:
@@ -117,8 +117,8 @@ impl Traffic {
     }
 }
 
-/// Absent lookups that the last `fresh_age` seconds would have had, had they been as those before;
-/// `None` if there was no tick before.
+/// The absent lookups that were due in the last `fresh_age` seconds by the rate before them; `None`
+/// if there was no tick before.
 fn due(unit: &Unit, fresh_age: f32, tick: f32) -> Option<f32> {
     let before = unit.age - fresh_age;
     let counted_before = (unit.seen * unit.age - unit.fresh).max(0.0);
@@ -137,9 +137,9 @@ impl Volume {
         (self.counted, self.due) = (self.counted + f64::from(counted), self.due + f64::from(due));
     }
 
-    /// What a filter would have been counted with no change of its own: between what was due and
-    /// its share of all that was counted, the nearest to its count. A filter has changed if both
-    /// its lookups and its share of all have. If traffic stops, none has, and nothing is forgotten.
+    /// The count of a filter without a change of its own: the number nearest to its count between
+    /// what was due and its share of all that was counted. So a filter has changed if both its
+    /// lookups and its share have. If traffic stops, none has, and nothing is forgotten.
     fn unchanged(&self, counted: f32, due: f32) -> f32 {
         let by_share = if self.due > 0.0 { due * (self.counted / self.due) as f32 } else { due };
         counted.clamp(due.min(by_share), due.max(by_share))

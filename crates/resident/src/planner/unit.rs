@@ -61,6 +61,6 @@ impl Unit {
 pub(super) struct Expected {
     /// Absent lookups a second of a run that has all keys.
     pub(super) per_run: f64,
-    /// How many counted lookups it weighs as much as.
+    /// Its weight, in counted lookups.
     pub(super) weight: f64,
 }

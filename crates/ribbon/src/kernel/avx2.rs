@@ -14,7 +14,7 @@ use crate::scheme::{SEED, Shards, Word, shard};
 use crate::solve::rocksdb::{self, Row};
 use crate::solve::{self, Rows};
 
-// Every CPU with AVX2 has these; the core's kernel of the name asks for AVX2 alone.
+// Every CPU with AVX2 has these; the core's AVX2 kernel requires AVX2 alone.
 cpufeatures::new!(detect, "avx2", "bmi1", "bmi2", "popcnt");
 
 pub(super) fn is_supported() -> bool {
@@ -219,7 +219,7 @@ fn by_fours<W: Copy + Default>(
     order: __m256i,
     words: impl Fn(&Equation<&W>) -> __m256i,
 ) -> u64 {
-    // Of eight keys the first is there.
+    // The slot of the first of eight keys.
     let slot = slot % RING / KEYS * KEYS;
     let [low, high] = [slot, slot + 4];
     let (results, _) = ring.result.as_chunks::<4>();
@@ -285,8 +285,8 @@ fn wrong_of_four([a, b, c, d]: [__m256i; 4], results: __m256i, order: __m256i) -
     _mm256_movemask_epi8(_mm256_xor_si256(parity, expected)).cast_unsigned()
 }
 
-/// Halves of one key's lanes and the other halves of another's, added to the rest of both, which is
-/// where `swap` takes it from.
+/// Adds both halves of the lanes of two keys: `halves` has one half of each key's lanes, `others`
+/// the other half, which `swap` moves to the place of the former.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fold_two(halves: __m256i, others: __m256i, swap: __m256i) -> __m256i {
@@ -325,8 +325,9 @@ fn are_results(sums: [__m256i; 2], results: u64, order: __m256i) -> bool {
     _mm256_testz_ps(wrong, wrong) == 1
 }
 
-/// The equations of eight keys, four at a time, as [`Source::equation`] has them. But where the
-/// directory leads beyond the last word, they are zeros at the first word, which hold.
+/// The equations of eight keys, four at a time, as [`Source::equation`] has them. But an equation
+/// beyond the last word, to which the directory may lead, becomes zeros at the first word, which
+/// every key fulfils.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn prepare_64(shards: &Shards<'_>, ring: &mut Ring<u64>, keys: &[u64; KEYS], slot: usize) {

@@ -2,8 +2,8 @@
 //! time: eight columns of a shard, or four of RocksDB's twice as wide ones.
 //!
 //! What is not a column of the key's equation is masked, in loads too: nothing is read beyond the
-//! filter. Needs VPOPCNTDQ beside what the core's kernel asks for; every CPU that has that has
-//! both, Ice Lake, Zen 4 and later.
+//! filter. Needs VPOPCNTDQ beside what the core's AVX-512 kernel requires; every CPU with the
+//! latter has both: Ice Lake, Zen 4 and later.
 
 mod substitute;
 
@@ -79,8 +79,8 @@ struct Ring<const WORDS: usize> {
     columns: [u64; RING],
     /// Zeros beyond the columns.
     result: [u64; RING],
-    /// The words that are the equation's in its first block, of the first eight and of the eight
-    /// behind.
+    /// Which words of its first block are the equation's: of the first eight, and of the next
+    /// eight.
     masks: [[u8; RING]; WORDS],
     /// The same in the next block.
     next_masks: [[u8; RING]; WORDS],
@@ -307,7 +307,7 @@ unsafe fn one_64(directory: &[Word], hash: u64, words: &[Word], columns: u32) ->
     loop {
         let holds = test(column);
         column += 8;
-        // No branch on the answer if it is known now.
+        // Where there are no `more` columns, the answer is returned without a branch on it.
         if !more || !holds || column >= placed.columns {
             return holds;
         }
@@ -345,15 +345,15 @@ unsafe fn one_128(segments: &Segments<'_>, hash: u64) -> bool {
     loop {
         let holds = test(column);
         column += 8;
-        // No branch on the answer if it is known now.
+        // Where there are no `more` columns, the answer is returned without a branch on it.
         if !more || !holds || column >= placed.columns {
             return holds;
         }
     }
 }
 
-/// The bits that are an equation's in the words of these masks, in its first block and in the next,
-/// added up: their number in each word.
+/// The equation's bits in the words of these masks, those of its first block and of the next added
+/// up: how many are set in each word.
 ///
 /// # Safety
 ///

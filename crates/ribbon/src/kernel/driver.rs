@@ -106,8 +106,8 @@ pub(super) use with_lines;
 /// An equation and where its bytes are.
 #[derive(Clone, Copy)]
 pub(super) struct Equation<W> {
-    /// The first byte of column 0 in its first block, and how many further on that column is in the
-    /// next; 0 if it is in one block.
+    /// The offset of column 0 in the equation's first block, and how many bytes further on the next
+    /// block has that column; 0 if the equation is in one block.
     pub(super) at: usize,
     pub(super) next: usize,
     pub(super) columns: usize,
@@ -292,7 +292,7 @@ pub(super) fn prepare_each<S: Source>(
 
 /// Looks up a batch, eight columns at a time: `prepare(ring, keys, slot)` sets the equations of
 /// eight keys, each as [`Source::equation`] has it; `first(ring, slot)` tests the first four
-/// columns and the last four of eight keys, as [`one_by_one`] does; `holds` says so of others.
+/// columns and the last four of eight keys, as [`one_by_one`] does; `holds` tests the others.
 ///
 /// The first four columns and the last four come first, whether or not they overlap: for five to
 /// eight columns nothing else is left. Always inlined, so that all are compiled for the instruction
@@ -361,7 +361,7 @@ pub(super) fn one<S: Source>(source: &S, hash: u64, holds: impl Holds<S>) -> boo
     let Some(end) = columns.checked_sub(4) else { return few(source, &equation) };
     let mut column = 0;
     loop {
-        // The last four once more where there are fewer.
+        // Where fewer than four are left, the last four are tested again.
         let tested = [column.min(end), (column + 4).min(end)];
         let holds = holds(&equation, tested, equation.results(tested));
         column += 8;

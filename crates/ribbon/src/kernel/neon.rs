@@ -50,8 +50,8 @@ unsafe fn batch_64<const LINES: usize>(shards: &Shards<'_>, hashes: &[u64], hits
             let right = vreinterpretq_u8_u64(vdupq_n_u64(*equation.right));
             let at = bytes.as_ptr().wrapping_add(equation.at + 8 * column);
             let two = |at: *const u8| {
-                // SAFETY: `four` is called where there are four columns, which `Source::equation`
-                // says are among the bytes: two here.
+                // SAFETY: as `Holds` says, the equation has four columns from `column` on, which
+                // `Source::equation` says are among the bytes: two here.
                 let first = unsafe { load(at) };
                 // SAFETY: the same of the next block, or of the same again.
                 let next = unsafe { load(at.wrapping_add(equation.next)) };
@@ -78,8 +78,8 @@ unsafe fn batch_128<const LINES: usize>(segments: &Segments<'_>, hashes: &[u64],
             let at = bytes.as_ptr().wrapping_add(equation.at + 16 * column);
             let one = |column: usize| {
                 let at = at.wrapping_add(16 * column);
-                // SAFETY: `four` is called where there are four columns, which `Source::equation`
-                // says are among the bytes: one here.
+                // SAFETY: as `Holds` says, the equation has four columns from `column` on, which
+                // `Source::equation` says are among the bytes: one here.
                 let first = unsafe { load(at) };
                 // SAFETY: the same of the next block, or of the same again.
                 let next = unsafe { load(at.wrapping_add(equation.next)) };

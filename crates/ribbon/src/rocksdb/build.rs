@@ -19,13 +19,13 @@ const ALWAYS_RIBBON_SLOTS: u32 = 1_024;
 
 const TRAILER_BYTES: usize = 5;
 
-/// What RocksDB decides about Ribbon blocks by a number of bits per key: they get the rate of a
-/// Bloom filter of this many.
+/// Options of Ribbon blocks as RocksDB has them, a number of bits per key: blocks get the rate of a
+/// Bloom filter with so many.
 ///
 /// ```
 /// use blocked_bloom_ribbon::rocksdb::RibbonBlockOptions;
 /// let options = RibbonBlockOptions::new(10.0)?;
-/// // As 1.25 MB of Bloom filter.
+/// // The rate of 1.25 MB of Bloom filter.
 /// assert_eq!(options.block_bytes(1_000_000, 0x9c1c_34f1_0a4e_7ab3), 887_797);
 /// assert!((0.0094..0.0097).contains(&options.false_positive_rate()));
 /// # Ok::<(), blocked_bloom_ribbon::RibbonError>(())
@@ -101,7 +101,8 @@ impl RibbonBlockOptions {
         Ok(RibbonBlockOptions { millibits_per_key, one_in })
     }
 
-    /// The rate that blocks are made for. One of few keys has less, since bytes are whole.
+    /// The rate that blocks are made for. A block of few keys has a lower one, since bytes are
+    /// whole.
     pub fn false_positive_rate(&self) -> f64 {
         1.0 / self.one_in
     }
@@ -117,8 +118,8 @@ impl RibbonBlockOptions {
         ) + TRAILER_BYTES
     }
 
-    /// The block of these hashes, of which none equals the one before it (RocksDB drops such); no
-    /// bytes if there are none, where RocksDB stores no filter.
+    /// The block of these hashes, of which none equals the one before it (RocksDB drops such).
+    /// Without hashes it has no bytes, and RocksDB stores no filter.
     ///
     /// Memory, beside the block: 24 bytes per slot, of which there are 1.02 to 1.1 per key, and 8
     /// per key. Cost: 46 to 58 ns per key (Zen 5).
@@ -141,9 +142,9 @@ impl RibbonBlockOptions {
         self.build_by(hashes, None, Threads::Pool)
     }
 
-    /// [`build`](Self::build), if it is a Ribbon block of this length, trailer included: RocksDB
-    /// with `optimize_filters_for_memory` chooses the length by what its allocator would waste. The
-    /// rate follows from the length.
+    /// [`build`](Self::build), with this length for a Ribbon block, trailer included: RocksDB with
+    /// `optimize_filters_for_memory` chooses the length by what its allocator would waste. The rate
+    /// follows from the length.
     ///
     /// # Errors
     ///

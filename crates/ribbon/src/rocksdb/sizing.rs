@@ -6,7 +6,7 @@ use crate::scheme::rocksdb::{MAX_COLUMNS, SEGMENT_BYTES, WIDTH, starts};
 const KEYS: [f64; 10] =
     [248.851, 499.532, 1001.26, 2003.97, 4005.59, 8000.39, 15966.6, 31828.1, 63447.3, 126506.0];
 
-/// What the index of the first number in [`KEYS`] stands for.
+/// The power of two whose keys are the first number of [`KEYS`].
 const FIRST: u32 = 8;
 
 /// By how much slots per key grow beyond the table, when the slots double.
@@ -32,8 +32,7 @@ fn keys_of(log2: u32) -> f64 {
     }
 }
 
-/// Slots for this many keys, a multiple of 128: between powers of two, as many more as there are
-/// more keys.
+/// Slots for this many keys, a multiple of 128: interpolated between powers of two.
 pub(super) fn slots(keys: u32) -> u32 {
     #[expect(clippy::approx_constant, reason = "not to the last digit, but RocksDB's")]
     const LOG2_E: f64 = 1.442_695_040_9;

@@ -1,4 +1,4 @@
-//! Standard128Ribbon in plain scalar Rust: which bits of a block a hash means. Kernels and
+//! Standard128Ribbon in plain scalar Rust: which bits of a block a hash refers to. Kernels and
 //! construction are compared with it.
 //!
 //! A Ribbon filter is the solution of a system of linear equations over bits: every key that was

@@ -27,7 +27,7 @@ pub(crate) struct Row {
 /// Slots of a bucket: 400 KB of rows, which fit the second-level cache.
 const BUCKET_SLOTS: u32 = 1 << 14;
 
-/// Most buckets have a number of this many bits. With more the scattering itself misses the cache.
+/// Most bits of a bucket's number. With more buckets, scattering the hashes misses the cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
 /// Memory of a construction, kept from one seed to the next.
@@ -68,10 +68,10 @@ impl Solver {
     }
 }
 
-/// Adds an equation to rows of which `slot` is the first it is about. False if it contradicts them.
+/// Adds an equation, whose first slot is `slot`, to the rows. False if it contradicts them.
 ///
-/// A row's coefficients are about slots of the rows: an equation starts 127 slots before the last
-/// at the latest, and sums of equations end where one of them does.
+/// No slot is beyond the rows: an equation starts at least 127 slots before the last, and a sum of
+/// equations ends where one of them does.
 #[inline(always)]
 fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u32) -> bool {
     loop {
@@ -92,8 +92,8 @@ fn add(rows: &mut [Row], mut slot: usize, mut coefficients: u128, mut result: u3
     }
 }
 
-/// Adds the equations of hashes in their order, as RocksDB does: what the tests compare the rest
-/// with.
+/// Adds the equations of hashes in their order, as RocksDB does; tests compare the other ways with
+/// it.
 pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: u32) -> bool {
     hashes.iter().all(|&hash| {
         let seeded = seeded(hash, raw_seed);
@@ -105,8 +105,9 @@ pub(crate) fn add_each(rows: &mut [Row], hashes: &[u64], raw_seed: u32, starts: 
 /// An equation that has reached the end of the rows of its task.
 type Spilled = (usize, u128, u32);
 
-/// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`.
-/// What would be added beyond the last row is put off: a task has the rows of its own buckets only.
+/// Adds the equations of hashes under a seed to rows of which the first is that of slot `first`. An
+/// equation that would be added beyond the last row is left in `spilled`: a task has the rows of
+/// its own buckets only.
 fn add_seeded(
     rows: &mut [Row],
     first: usize,
@@ -118,7 +119,7 @@ fn add_seeded(
     seeded.iter().all(|&seeded| {
         let (mut coefficients, mut result) = equation(seeded);
         let mut slot = start(seeded, starts) as usize - first;
-        // As `add`, which has no end to look out for.
+        // As `add`, but here the rows may end.
         loop {
             let Some(row) = rows.get_mut(slot) else {
                 spilled.push((first + slot, coefficients, result));
@@ -169,7 +170,7 @@ fn partition(hashes: &[u64], raw_seed: u32, bits: u32, out: &mut [u64]) -> Vec<u
 /// Always inlined, so that it is compiled for the instruction set of the caller.
 #[inline(always)]
 pub(crate) fn substitute(rows: &[Row], out: &mut [Segment], columns: u32, short: u32) {
-    // Of each column the bits of the 128 slots behind.
+    // The bits of each column in the 128 slots that follow.
     let mut state = [0_u128; MAX_COLUMNS as usize];
     let mut end = out.len();
     for (block, rows) in rows.chunks_exact(WIDTH as usize).enumerate().rev() {

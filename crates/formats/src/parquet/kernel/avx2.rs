@@ -98,7 +98,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// The bits of keys.
+/// Computes the masks of keys: the bits that they set.
 #[derive(Clone, Copy)]
 struct Masks {
     salts: __m256i,
@@ -114,7 +114,7 @@ impl Masks {
         Masks { salts, one: _mm256_set1_epi32(1) }
     }
 
-    /// The bit in each of the eight words of a key with this low half.
+    /// The mask of a key whose hash has this low half: a bit in each of the eight words.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn of(&self, lo: u32) -> __m256i {
@@ -123,9 +123,9 @@ impl Masks {
     }
 }
 
-/// The low and the high half of a hash, each by a load of its own: from one load of both the
-/// compiler takes one half through a general register to a vector's first lane and from there to
-/// the others, three instructions in place of a load that broadcasts.
+/// The low and the high half of a hash, each by a load of its own, which can broadcast. After one
+/// load of both the compiler moves a half through a general register to a vector's first lane and
+/// from there to the others: three instructions in place of one.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn halves(hash: &u64) -> [u32; 2] {
@@ -141,8 +141,8 @@ fn halves(hash: &u64) -> [u32; 2] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn which_are_zero(registers: [__m256i; 4]) -> u64 {
-    // Saturating packs keep what is not zero from becoming zero: 32 bits to 16, to 8. Then each
-    // half of the register has four bytes of each.
+    // Saturating packs, from 32 bits to 16 and to 8, turn nothing but zero into zero. Then each
+    // half of the register has four bytes of each register.
     let low = _mm256_packs_epi32(registers[0], registers[1]);
     let high = _mm256_packs_epi32(registers[2], registers[3]);
     let all = _mm256_packs_epi16(low, high);

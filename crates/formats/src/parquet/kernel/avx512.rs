@@ -8,8 +8,8 @@ use blocked_bloom::InstructionSet;
 use super::super::split_block::{SALTS, SplitBlock};
 use super::{Table, avx2, for_each_word};
 
-/// AVX-512 contains AVX2, whose way of inserting is as good: a key's mask fills half a register,
-/// and the next key may belong to the same block.
+/// Inserting is that of AVX2, which AVX-512 contains: a key's mask fills half a register, and the
+/// other half cannot be the next key's, which may belong to the same block.
 pub(super) const TABLE: Table = Table {
     instructions: InstructionSet::Avx512,
     contains: [contains::<0>, contains::<1>, contains::<2>],
@@ -27,8 +27,8 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     ran!("avx512");
     // SAFETY: the caller promised the number of blocks.
     let test = unsafe { Test::new(blocks) };
-    // Through memory, and stored an iteration before they are needed: taking eight numbers out of a
-    // register costs twice as much.
+    // Offsets go through memory, and are stored an iteration before they are needed: taking eight
+    // numbers out of a register costs twice as much.
     let mut offsets = Offsets([[0; KEYS]; 2]);
     let mut following = hashes.as_chunks().0.iter();
     if let Some(keys) = following.next() {
@@ -44,8 +44,8 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
                 offsets.0[1 - current] = test.offsets(load(next));
             }
             let hashes = load(keys);
-            // SAFETY: the offsets of these keys, stored by the iteration before; at worst others of
-            // the batch, or 0.
+            // SAFETY: the iteration before stored what `test.offsets` gave for these keys; at worst
+            // these are offsets of other keys of the batch, or 0, the first block.
             let bits = unsafe { test.eight(hashes, &offsets.0[current]) };
             current = 1 - current;
             bits
@@ -59,9 +59,9 @@ unsafe fn contains<const LINES: usize>(blocks: &[SplitBlock], hashes: &[u64], hi
     );
 }
 
-/// Where the blocks of this iteration's keys begin and of the next one's. On boundaries of cache
-/// lines, since a load waits for a store that crosses one: in cache, queries took twice as long
-/// where the stack happened to be otherwise (AMD EPYC, Zen 5).
+/// Where the blocks of this iteration's keys begin, and those of the next one's. Aligned to cache
+/// lines, since a load waits for a store that crosses a boundary: in cache, lookups took twice as
+/// long where the stack happened to be misaligned (AMD EPYC, Zen 5).
 #[repr(align(64))]
 struct Offsets([[u64; KEYS]; 2]);
 
@@ -123,8 +123,8 @@ impl<'a> Test<'a> {
         u64::from(_mm_testn_epi8_mask(missing, missing) as u8)
     }
 
-    /// Eight bits for each key of pair `PAIR`, set where the bit of a word is not; the second key's
-    /// above the first's.
+    /// Eight bits for each key of pair `PAIR`, one per word, set where the key's bit is missing;
+    /// the second key's are above the first's.
     ///
     /// # Safety
     ///
@@ -137,8 +137,8 @@ impl<'a> Test<'a> {
         // SAFETY: the caller promised that the offset is of a block.
         let second = unsafe { self.block(offsets[2 * PAIR + 1]) };
         let words = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second);
-        // Of the register's sixteen words, key `i`'s low half is word `2 i`: for the keys `2 PAIR`
-        // and `2 PAIR + 1`.
+        // The low half of key `i`'s hash is word `2 i` of the register: these are for the keys `2
+        // PAIR` and `2 PAIR + 1`.
         let (a, b) = (4 * PAIR as i32, 4 * PAIR as i32 + 2);
         let lanes = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
         let products = _mm512_mullo_epi32(_mm512_permutexvar_epi32(lanes, hashes), self.salts);

@@ -70,7 +70,7 @@ impl Key<'_> {
         self.shared + self.suffix.len()
     }
 
-    /// Makes the key before this one this one.
+    /// Turns the key before this one into this one.
     pub(super) fn follow(&self, key: &mut Vec<u8>) -> Result<(), AllocError> {
         key.truncate(self.shared);
         let error = AllocError::new(self.len() as u64);
@@ -150,7 +150,7 @@ impl<'a> Entries<'a> {
         if shared > self.key_length as u64 {
             return Err(self
                 .cursor
-                .malformed("a key that shares no more than the one before it has"));
+                .malformed("a key that shares no more bytes than the one before it has"));
         }
         let suffix = self.cursor.bytes(own, "a key within the block")?;
         let key = Key { shared: shared as usize, suffix };

@@ -1,5 +1,5 @@
-//! The metaindex of an SST file: which filter there is, and where. Only RocksDB's own are read, and
-//! none that is kept per data block.
+//! The metaindex of an SST file: which filter there is, and where. Only RocksDB's own filters are
+//! read, and none that is kept per data block.
 
 use super::super::error::RocksdbError;
 use super::block::{Block, Handle};
@@ -40,7 +40,7 @@ pub(super) struct Metaindex {
     pub(super) properties: Option<Handle>,
     pub(super) full: Option<Handle>,
     pub(super) partitioned: Option<Handle>,
-    /// What there is if neither.
+    /// What there is if there is no full and no partitioned filter.
     pub(super) unread: FilterLayout,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The partition index has separators, each not below the last key of its partition, and handles.
 //! Partitions that overlap or lie in another order than their keys are errors, and so are long runs
-//! of separators that share bytes: a search reads one run. Only keys that are ordered by their
-//! bytes are searched for; under another comparator every partition is looked up.
+//! of separators that share bytes, since a search reads a whole run. Keys are searched for only
+//! where they are ordered by their bytes; under another comparator every partition is looked up.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,8 +26,9 @@ const BYTEWISE: &str = "leveldb.BytewiseComparator";
 /// Sequence number and type, which follow the user key in an internal key.
 const INTERNAL_BYTES: usize = 8;
 
-/// Most separators from one that shares no bytes with the last to the next such: what a query may
-/// cost, whatever the file. RocksDB's `index_block_restart_interval`, 1 by default.
+/// The most separators from one that shares no bytes with the one before to the next such. It
+/// bounds the cost of a lookup, whatever the file. RocksDB's `index_block_restart_interval`, 1 by
+/// default.
 const MAX_RUN: usize = 4_096;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -43,8 +44,8 @@ pub(super) struct Partitions<'a> {
     bytewise: bool,
 }
 
-/// Separators are kept as they are stored, in terms of the one before: decoded they may be as long
-/// as the square of the index.
+/// Separators are kept as they are stored, as what differs from the one before: decoded they may be
+/// as long as the square of the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Partition<'a> {
     separator: Key<'a>,
@@ -155,8 +156,8 @@ impl<'a> Partitions<'a> {
     /// Whether a key that begins with `start`, of which `prefix` was added to the filter, may be
     /// present.
     ///
-    /// The partitions whose keys may begin so are looked up, usually one or two: not every release
-    /// of RocksDB adds a prefix to the partition before its keys as well.
+    /// Looks up the partitions whose keys may begin with `start`, usually one or two: not every
+    /// release of RocksDB adds a prefix to the partition before its keys as well.
     pub(super) fn contains_start(&self, start: &[u8], prefix: &[u8]) -> bool {
         if !self.bytewise {
             return self.contains_prefix(prefix);
@@ -171,7 +172,7 @@ impl<'a> Partitions<'a> {
         self.in_any(words, |filter, hits| _ = filter.contains_hashes_into(hashes, hits));
     }
 
-    /// Looks up keys of these bytes. There is one word per 64 of them.
+    /// Looks up keys, whose bytes `bytes` reads. There is one word per 64 keys.
     pub(super) fn look_up<K>(&self, keys: &[K], words: &mut [u64], bytes: impl BytesOf<K> + Copy) {
         // If a key panics when it is read, what is left says "maybe".
         fill_with_hits(words, keys.len());
@@ -208,8 +209,9 @@ impl<'a> Partitions<'a> {
         self.first(key, usize::MAX, |order| order != Ordering::Less)
     }
 
-    /// The first partition of which `holds` is true, or the last of all: of the order of the first
-    /// `most` bytes of its separator's user key and `key`. `holds` is false up to some partition.
+    /// The first partition for which `holds` is true, or the last of all. `holds` gets the order of
+    /// the first `most` bytes of the separator's user key and `key`. It is false up to some
+    /// partition, and true from there on.
     ///
     /// Cost: a binary search for the run, then one step for each separator in it.
     fn first(&self, key: &[u8], most: usize, holds: impl Fn(Ordering) -> bool) -> usize {
@@ -227,7 +229,7 @@ impl<'a> Partitions<'a> {
     }
 }
 
-/// The bytes of the keys at some places of a batch: partition and place.
+/// Reads the bytes of keys that are given as partition and index in the batch.
 struct Of<'k, K, B>(&'k [K], B);
 
 impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
@@ -240,9 +242,9 @@ impl<K, B: BytesOf<K>> BytesOf<(usize, usize)> for Of<'_, K, B> {
 #[derive(Clone)]
 struct Walk<'k> {
     key: &'k [u8],
-    /// Bytes that the last separator and the key have in common,
+    /// Bytes that the last separator and the key have in common.
     common: usize,
-    /// and the separator's byte after them.
+    /// The last separator's byte after them, if it has one.
     next: Option<u8>,
 }
 
@@ -251,7 +253,7 @@ impl Walk<'_> {
     /// shares nothing.
     fn step(&mut self, separator: Key<'_>, length: usize) -> Ordering {
         let Key { shared, suffix } = separator;
-        // Where it shares more than is common, what was not common still is not.
+        // If it shares more than is common, it differs from the key where the last one did.
         if shared <= self.common {
             let own = suffix.iter().zip(&self.key[shared..]).take_while(|(a, b)| a == b).count();
             self.common = shared + own;
@@ -264,12 +266,12 @@ impl Walk<'_> {
     }
 }
 
-/// Most bytes of partitions that are needed at once, so that whoever loads them can show how far
-/// the work is.
+/// The most bytes of partitions that are needed at once, so that whoever loads them can show
+/// progress.
 const MAX_RUN_BYTES: u64 = 64 << 20;
 
-/// Fewer bytes between partitions than this are loaded with them: a file of partitions far apart,
-/// which no writer makes, is not opened again for each.
+/// If there are fewer bytes than this between two partitions, they are loaded, too: a file with
+/// gaps, which no writer makes, is then not opened again for each partition.
 const MAX_GAP: u64 = 1 << 20;
 
 /// Bytes from the partition at `start` to the end of the last that may be loaded with it.
@@ -307,8 +309,8 @@ fn next<'a>(
     Ok((separator, Cursor::new(value).handle()?))
 }
 
-/// A handle that is stored as the difference from the last one's size, except where its key shares
-/// nothing with the last.
+/// Reads a handle of which only the difference from the last one's size is stored; the whole handle
+/// is, where the separator shares nothing with the last.
 fn delta_handle(
     cursor: &mut Cursor<'_>,
     separator: Key<'_>,
@@ -317,7 +319,7 @@ fn delta_handle(
     if separator.shared == 0 {
         return cursor.handle();
     }
-    let error = cursor.malformed("a size that differs from the last by less than that");
+    let error = cursor.malformed("a difference of sizes that gives a number of 64 bits");
     let zigzag = cursor.varint()?;
     let difference = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
     let size = last.size.checked_add_signed(difference).ok_or(error)?;

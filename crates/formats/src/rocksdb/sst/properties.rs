@@ -1,6 +1,6 @@
 //! The properties of an SST file that say what can be looked up in its filter.
 //!
-//! Where a property is missing, queries that depend on it are answered "maybe".
+//! Where a property is missing, lookups that depend on it are answered "maybe".
 
 use core::ops::Range;
 

@@ -14,7 +14,7 @@ use super::block::{Block, Handle, TRAILER_BYTES};
 use super::entries::Cursor;
 use crate::ranges::FileRanges;
 
-/// Of `format_version` 1 and later.
+/// Bytes of a footer, of `format_version` 1 and later.
 const FOOTER_BYTES: usize = 53;
 /// The last bytes of a block-based SST file, as a little-endian number: since `format_version` 1,
 /// and of 0, which is not read.
@@ -93,7 +93,7 @@ impl<'t, 'a> Table<'t, 'a> {
         let size = u64::from(u32_at(footer, 13));
         self.base_context = u32_at(footer, 9);
         if self.base_context == 0 {
-            // Writers never choose it; it would take the blocks' places out of their checksums.
+            // Writers never choose 0: checksums would not depend on where their blocks are.
             let (block, expected) = ("footer", "a base context checksum other than 0");
             return Err(RocksdbError::Malformed { block, offset: self.footer + 9, expected });
         }
@@ -112,7 +112,7 @@ impl<'t, 'a> Table<'t, 'a> {
         Ok(())
     }
 
-    /// What the checksum of a block at this offset has added.
+    /// What is added to the checksum of a block at this offset.
     fn context(&self, offset: u64) -> u32 {
         let folded = (offset as u32).wrapping_add((offset >> 32) as u32);
         if self.base_context == 0 { 0 } else { self.base_context ^ folded }
@@ -129,9 +129,9 @@ impl<'t, 'a> Table<'t, 'a> {
         self.verify(name, handle, bytes, stored)
     }
 
-    /// The properties block. RocksDB writes a sequence number into it when it ingests the file,
-    /// without mending the checksum, which is of zeros in that place: `sequence_number` finds it in
-    /// the block.
+    /// The properties block. RocksDB writes a sequence number into it when it ingests the file, but
+    /// leaves the checksum, which was computed with zeros in that place: `sequence_number` finds
+    /// the place.
     pub(super) fn block_with_sequence_number(
         &self,
         name: &'static str,
@@ -201,7 +201,7 @@ impl<'t, 'a> Table<'t, 'a> {
     }
 }
 
-/// There is at least the compression type.
+/// The block, and its compression type, which is there at least.
 fn without_compression_type<'a>(
     name: &'static str,
     handle: Handle,

@@ -24,7 +24,7 @@ fn both_halves_of_an_offset_are_in_its_context() {
         (0xffff_ffff, 0xffff_ffff),
         (0x1_0000_0000, 1),
         (0x1_0000_0001, 2),
-        // A sum, neither the one nor the other or; what it carries is lost.
+        // A sum, neither an or nor an exclusive or; what it carries is lost.
         (0x3_0000_0001, 4),
         (0x1_ffff_ffff, 0),
         (0x0102_0304_a0b0_c0d0, 0xa1b2_c3d4),
