@@ -45,14 +45,12 @@ const FILTERS: [(&str, &str, &str); 16] = [
 ];
 
 /// Beginnings of the names that are followed beyond the first part of the table.
-const FOLLOWED: [&str; 7] = [
+const FOLLOWED: [&str; 5] = [
     "**blocked-bloom**",
     "blocked-bloom with",
     "RocksDB's AVX2 loop, batches",
     "split-block",
     "sbbf",
-    "parquet",
-    "fastbloom",
 ];
 
 /// Rows of the table of short calls.
@@ -345,7 +343,7 @@ fn all_beside(store: &Store) -> Result<String, String> {
 /// The tables of calls of few keys, a size after the other.
 fn calls(store: &Store, what: &str, columns: &[&str]) -> Result<String, String> {
     let mut rows = Vec::new();
-    for size in SHOWN {
+    for size in ["1 M", "100 M"] {
         let of = format!("{what} a call, {size}");
         let time = |row, column: &&str| store.time(&of, row, column).ok();
         for (name, row) in SHORT {
