@@ -10,6 +10,7 @@ mod pages;
 mod store;
 #[cfg(test)]
 mod tests;
+mod wins;
 
 use std::error::Error;
 use std::fs;
