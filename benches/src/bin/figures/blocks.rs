@@ -100,7 +100,7 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
         "classical" => {
             let title = |row: usize, column: usize| {
                 let mix = ["absent", "present"][column / 2];
-                format!("classical: {}/100M/{mix}", CLASSICAL[row].1)
+                format!("classical: {}/80M/{mix}", CLASSICAL[row].1)
             };
             let way = |row: usize, column: usize| [CLASSICAL[row].2, "batch"][column % 2];
             let place = |row, column| (title(row, column), way(row, column));
