@@ -82,6 +82,12 @@ fn another_length_is_no_mark() {
     }
 }
 
+/// Cassandra's name alone is none: no filter of it has this number of probes.
+#[test]
+fn a_name_without_a_header_is_no_mark() {
+    assert_eq!(format_of("nb-1-big-Filter.db", &[0, 0, 1, 0, 0, 0, 0, 1]), None);
+}
+
 /// A file with the marks of several formats is of that with the surest.
 #[test]
 fn the_surest_mark_decides() {

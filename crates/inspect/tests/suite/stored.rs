@@ -177,6 +177,11 @@ fn java(all: &mut Vec<StoredFilter>) {
         options.value_type = Some(PhysicalType::Int64);
         let numbers = of("long").iter().map(|row| (row[1].clone().into(), row[3] == "1")).collect();
         stored.lookups.push((options, numbers));
+        let mut options = encoded();
+        options.value_type = Some(PhysicalType::Int64);
+        let plain = |text: &str| text.parse::<i64>().unwrap().to_le_bytes().to_vec();
+        let numbers = of("long").iter().map(|row| (plain(&row[1]), row[3] == "1")).collect();
+        stored.lookups.push((options, numbers));
         all.push(stored);
     }
     let path = committed("cassandra").join("nb-1-big-Filter.db");

@@ -128,3 +128,49 @@ fn checksums_are_those_of_the_header() {
         }
     }
 }
+
+/// Of a filter whose blocks or lines alone are damaged: what they should have, and what they have.
+#[test]
+fn both_checksums_of_a_damaged_filter_are_described() {
+    use blocked_bloom::{BloomFilter, FormatError, parts::HeaderError};
+    use blocked_bloom_removable::RemovableFilter;
+    let filters = all();
+    for (format, of) in [(Format::NATIVE, "block"), (Format::REMOVABLE, "line")] {
+        let sound = filters.iter().find(|stored| stored.format == format).unwrap();
+        let mut bytes = sound.bytes.clone();
+        *bytes.last_mut().unwrap() ^= 1;
+        let error = match of {
+            "block" => BloomFilter::from_bytes(&bytes).unwrap_err(),
+            _ => RemovableFilter::from_bytes(&bytes).unwrap_err(),
+        };
+        let FormatError::Header(HeaderError::BodyChecksum { stored, computed, .. }) = error else {
+            panic!("{error}");
+        };
+        assert_ne!(stored, computed);
+        let json = sound.open_bytes(&bytes).unwrap().describe().json();
+        let field = |name: &str| json.get(&format!("{of}_checksum_{name}")).cloned();
+        assert_eq!(field("ok"), Some(Value::from(false)));
+        assert_eq!(field("stored"), Some(Value::from(format!("{stored:016x}"))));
+        assert_eq!(field("computed"), Some(Value::from(format!("{computed:016x}"))));
+    }
+}
+
+/// The five bytes that end a block are none of its lines.
+#[test]
+fn the_fill_of_a_legacy_block_is_that_of_its_lines() {
+    let filters = all();
+    let legacy = filters
+        .iter()
+        .filter(|stored| stored.format == Format::ROCKSDB_BLOCK && stored.name.contains("legacy"));
+    let mut described = 0;
+    for stored in legacy {
+        let json = stored.open().unwrap().describe().json();
+        let found: f64 = json.get("fill_ratio").unwrap().to_string().parse().unwrap();
+        let lines = &stored.bytes[..stored.bytes.len() - 5];
+        let ones: u32 = lines.iter().map(|byte| byte.count_ones()).sum();
+        let expected = f64::from(ones) / (8.0 * lines.len() as f64);
+        assert!((found - expected).abs() < 1e-9, "{}: {found}, not {expected}", stored.name);
+        described += 1;
+    }
+    assert!(described > 0);
+}
