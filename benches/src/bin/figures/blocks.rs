@@ -250,10 +250,16 @@ fn grid<'r>(
     place: impl Fn(usize, usize) -> (String, &'r str),
     cell: impl Fn(&Line) -> String,
 ) -> Result<String, String> {
+    let places = (0..names.len()).flat_map(|row| (0..heads.len()).map(move |column| (row, column)));
+    let tables = places.filter_map(|(row, column)| store.table(&place(row, column).0).ok());
+    // A page names one machine and date: a newer file hides all of an older one.
+    let newest = tables.max_by_key(|(table, _)| &table.date).map(|(_, machine)| machine);
     let find = |row, column| {
         let (title, name) = place(row, column);
-        let (table, _) = store.table(&title).ok()?;
-        table.rows.iter().find(|line| line.name == name).map(&cell)
+        let (table, machine) = store.table(&title).ok()?;
+        let is_newest = newest.is_some_and(|newest| std::ptr::eq(newest, machine));
+        let line = table.rows.iter().find(|line| line.name == name);
+        line.filter(|_| is_newest).map(&cell)
     };
     let cells = |row| (0..heads.len()).map(move |column| find(row, column).unwrap_or_default());
     let row =

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::blocks::text;
 use crate::pages::{Page, fill};
 use crate::run;
 use crate::store::Store;
@@ -121,4 +122,24 @@ fn keys_find_medians_ratios_and_rates() {
     {
         assert!(store.text(unknown).is_err(), "{unknown}");
     }
+}
+
+#[test]
+fn a_table_shows_one_machine_and_date() {
+    let report = |date: &str, kernel: &str| {
+        let machine = r#""cpu": "a CPU", "cores": 2, "kernel": "scalar", "command": "","#;
+        let time = r#"{"median": 2.5, "min": null, "samples": 1}"#;
+        let text = format!(
+            r#"{{"machine": {{{machine} "date": "{date}"}}, "tables": [{{"title":
+            "hashing: 16 bytes, {kernel}, 32 a call", "date": "{date}", "command": "",
+            "rows": [{{"name": "hash_batch", "time": {time}, "ratio": null}}]}}]}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let mut store = Store { reports: vec![report("2026-11-22", "avx2")] };
+    let of_one = text(&store, "hashing").unwrap();
+    assert!(of_one.contains("AVX2, 32 a call") && of_one.contains("| 2.50 |"), "{of_one}");
+    store.reports.push(report("2026-11-23", "avx512"));
+    let of_both = text(&store, "hashing").unwrap();
+    assert!(of_both.contains("AVX-512, 32") && !of_both.contains("AVX2"), "{of_both}");
 }
