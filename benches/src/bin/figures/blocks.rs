@@ -74,7 +74,7 @@ pub(crate) fn text(store: &Store, name: &str) -> Result<String, String> {
             table("", SHOWN.into_iter().chain(["false positives"]), rows)
         }
         "beside" => all_beside(store),
-        "hashes a call" => calls(store, "hashes", &["1", "4", "8", "32", "128", "1024"]),
+        "hashes a call" => calls(store, "hashes", &["1", "4", "8", "32", "1024"]),
         "keys a call" => calls(store, "keys", &["1", "4", "8", "32", "256", "1024"]),
         "removable" => removable(store),
         "ribbon" => ribbon(store),
@@ -329,10 +329,11 @@ fn all_beside(store: &Store) -> Result<String, String> {
     ] {
         let mut group = beside(store, of, &SHOWN)?;
         group.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
+        group.retain(|row| !row[0].starts_with("the same"));
         if !title.is_empty() {
             group.retain(|row| FOLLOWED.iter().any(|name| row[0].starts_with(name)));
-            for row in &mut group {
-                _ = row.last_mut().map(String::clear);
+            if of == "building" {
+                group.iter_mut().for_each(|row| row[0] = row[0].replace(", batches of 32", ""));
             }
             if let Some(first) = group.first_mut() {
                 first[0] = format!("**{title}:** {}", first[0].trim_matches('*'));
@@ -340,11 +341,9 @@ fn all_beside(store: &Store) -> Result<String, String> {
         }
         rows.extend(group);
     }
-    table(
-        "absent keys, hashes given, 1024 a call",
-        SHOWN.into_iter().chain(["false positives"]),
-        rows,
-    )
+    // Their rates are in the table of the front page.
+    rows.iter_mut().for_each(|row| _ = row.pop());
+    table("absent keys, hashes given, 1024 a call", SHOWN, rows)
 }
 
 /// The tables of calls of few keys, a size after the other.
