@@ -200,9 +200,8 @@ fn whole(keys: usize, is_own: bool, rounds: usize) {
     ways.extend(rocksdb(&views));
     // Its false positives are its own.
     ways.push(each("lsm-tree's filter", &lsm_tree, nothing, LsmTreeFilter::contains));
-    let bytes: usize = stored.iter().map(Vec::len).sum();
     let place = if is_own { ", whole lines and huge pages" } else { "" };
-    let title = format!("{keys} keys a table, {} KB of filters{place}", bytes / 1000);
+    let title = format!("{keys} keys a table{place}");
     time(&title, ways, 1, rounds);
 }
 

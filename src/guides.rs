@@ -34,6 +34,7 @@ macro_rules! page {
 pages!(guide);
 pages!(running, alternatives, parameters, adapter, format, internals, measuring, benchmarks);
 pages!(testing, releasing);
+page!(where_others_win, include_str!("../docs/where-others-win.md"));
 page!(unsafe_code, include_str!("../docs/unsafe.md"));
 page!(security, include_str!("../SECURITY.md"));
 // Their code is compiled by the packages that they need.

@@ -117,7 +117,7 @@ fn scanning(shape: Shape, count: u64, rounds: usize) {
         let look_up = |query| planes.query(&query, &mut again);
         ways.add("planes, warm", Case::with_setup(None, UNIT, warm, look_up));
         let of = if is_common { ", all planes" } else { "" };
-        ways.print(format!("{count} rows, {columns} columns{of}, {shape}; us a query"), rounds);
+        ways.print(format!("{count} rows, {columns} columns{of}; us a query"), rounds);
     }
 
     println!("\nbytes requested of a file of {} bytes", planes.as_bytes().len());

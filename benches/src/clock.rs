@@ -60,11 +60,20 @@ fn cpu_seconds() -> Option<f64> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timing {
     /// The median of the times.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub median: f64,
     /// The least of them.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "number_or_nan"))]
     pub min: f64,
     /// How many there are.
     pub samples: usize,
+}
+
+/// JSON has no NaN, and `null` in its place.
+#[cfg(feature = "serde")]
+pub(crate) fn number_or_nan<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let number: Option<f64> = serde::Deserialize::deserialize(from)?;
+    Ok(number.unwrap_or(f64::NAN))
 }
 
 impl Timing {
@@ -203,16 +212,24 @@ impl<'a> Named<'a> {
     }
 
     /// Times them, and prints a line for each: median and, in brackets, least, and the medians of
-    /// the ratios and of the differences to the first of the same round.
+    /// the ratios and of the differences to the first of the same round. The file that
+    /// `BLOCKED_BLOOM_RESULTS` names gets all but the last.
     #[expect(clippy::print_stdout, reason = "figures to be quoted")]
     pub fn print(mut self, title: impl fmt::Display, rounds: usize) {
         println!("\n{title}");
         let times = times(&mut self.cases, Schedule::rounds(rounds));
+        #[cfg(feature = "serde")]
+        let mut lines = Vec::new();
         for (name, mine) in self.names.iter().zip(&times) {
             let both = || mine.iter().zip(&times[0]);
             let ratio = Timing::of(both().map(|(mine, first)| mine / first).collect()).median;
             let more = Timing::of(both().map(|(mine, first)| mine - first).collect()).median;
-            println!("  {name:<24}{:>20}{ratio:8.2}{more:+9.2}", Timing::of(mine.clone()));
+            let time = Timing::of(mine.clone());
+            println!("  {name:<24}{time:>20}{ratio:8.2}{more:+9.2}");
+            #[cfg(feature = "serde")]
+            lines.push(crate::results::Line { name: name.clone(), time, ratio });
         }
+        #[cfg(feature = "serde")]
+        crate::results::add_table(&title.to_string(), lines);
     }
 }

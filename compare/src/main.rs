@@ -12,9 +12,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use benches::results::Report;
 use clap::{Parser, ValueEnum};
-
-use crate::report::Report;
 
 /// Compares blocked-bloom with other filters: queries, building, false positives. Prints Markdown
 /// tables; all times are nanoseconds per key, median (least) over interleaved rounds.
@@ -34,7 +33,7 @@ struct Arguments {
     #[arg(long, default_value_t = 10.0, value_name = "BITS")]
     bits_per_key: f64,
 
-    /// Write everything measured to this file.
+    /// Write everything measured to this file; what else is in it stays.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -74,9 +73,7 @@ fn number(text: &str) -> Result<u64, String> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let mut reports = arguments.from.iter().map(|file| -> Result<Report, Box<dyn Error>> {
-        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
-    });
+    let mut reports = arguments.from.iter().map(|file| Report::read(file));
     let mut report = reports.next().unwrap_or_else(|| measure(&arguments))?;
     for other in reports {
         report.append(other?);
@@ -103,7 +100,11 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     };
     let start = Instant::now();
     let kinds = peers::kinds();
-    let mut report = Report::new(&kinds, bits);
+    let mut report = report::empty(&kinds, bits);
+    let before = match &arguments.json {
+        Some(file) if file.exists() => Some(Report::read(file)?),
+        _ => None,
+    };
     let all = [Part::Queries, Part::Rates, Part::Threads, Part::Removable].into_iter();
     for part in all.filter(|part| arguments.only.is_empty() || arguments.only.contains(part)) {
         let sizes = match part {
@@ -122,7 +123,12 @@ fn measure(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             }
             // Keeps what is there so far: a run of all sizes takes long.
             if let Some(file) = &arguments.json {
-                std::fs::write(file, serde_json::to_string_pretty(&report)?)?;
+                let mut all = report.clone();
+                if let Some(mut before) = before.clone() {
+                    before.append(report.clone());
+                    all = before;
+                }
+                all.write(file)?;
             }
         }
     }

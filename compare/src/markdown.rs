@@ -1,11 +1,11 @@
 //! The report as Markdown tables.
 
 use benches::clock::Timing;
+use benches::results::{Report, Section, Time, distinct};
 use benches::table::{counted, markdown};
 
 use crate::measure::{BATCH, SHORT};
 use crate::peers::{BASELINE, BASELINE_AHEAD, OURS};
-use crate::report::{Report, Section, Time, distinct};
 
 pub(crate) fn tables(report: &Report) -> String {
     let by_size = |time: &Time| (time.keys as usize, counted(time.keys));

@@ -1,14 +1,15 @@
 //! Times of filling and of looking up, and false-positive rates.
 
 use benches::clock::{Case, Clock, Schedule, Timing, interleaved};
+use benches::results::{Rate, Report, Section, Time};
 use benches::workload::{Key, Mix, hash, key};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::peers::{
-    Filled, Item, Kind, MOST, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role, SBBF_RS, empty,
+    Filled, Item, Kind, MOST, OURS, OURS_AVX2, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, Role, SBBF_RS,
+    empty,
 };
-use crate::report::{Rate, Report, Section, Time};
 
 /// Keys of a call in the tables.
 pub(crate) const BATCH: usize = 1024;
@@ -55,8 +56,9 @@ fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
     if [1_000_000, 100_000_000].contains(&keys) {
         calls.extend(sizes.iter().map(|&batch| (Batch, Mix::Absent, batch)));
     }
-    if keys >= 10_000_000 {
-        calls.extend([1, 4, 8, SHORT].map(|batch| (KeyBatch, Mix::Absent, batch)));
+    if keys >= 1_000_000 {
+        let sizes: &[usize] = if quick { &[1, SHORT] } else { &[1, 4, 8, SHORT, 256, BATCH] };
+        calls.extend(sizes.iter().map(|&batch| (KeyBatch, Mix::Absent, batch)));
     }
     if keys <= 10_000_000 {
         calls.extend([Mix::Absent, Mix::Present].map(|mix| (Keys, mix, BATCH)));
@@ -65,7 +67,7 @@ fn calls(keys: u64, quick: bool) -> Vec<(Section, Mix, usize)> {
 }
 
 /// The rows that are followed in short calls of keys.
-const SHORT_ROWS: [&str; 4] = [OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH];
+const SHORT_ROWS: [&str; 5] = [OURS, OURS_SINGLE, OURS_AVX2, ROCKSDB, ROCKSDB_BATCH];
 
 /// Whether a row is in a table: a way without batches is as fast in any, and only ways whose calls
 /// cost next to nothing are followed in short calls.
@@ -74,7 +76,7 @@ fn has(section: Section, batch: usize, kind: &Kind, (row, in_batches): (&str, bo
         Section::Query => batch == BATCH || in_batches,
         Section::Batch => match kind.role {
             Role::Package => kind.id == SBBF_RS,
-            Role::Ours => kind.id == OURS,
+            Role::Ours => [OURS, OURS_AVX2].contains(&kind.id),
             _ => true,
         },
         Section::KeyBatch => SHORT_ROWS.contains(&row),
@@ -212,8 +214,11 @@ pub(crate) fn rates(kinds: &[Kind], keys: u64, queries: u64) -> Vec<Rate> {
     let hashes: Vec<u64> = (0..keys).map(hash).collect();
     let absent: Vec<u64> = (keys..keys + queries).map(hash).collect();
     let mut rates = Vec::new();
-    // The small pages hold the same bits.
-    let is_other = |kind: &&Kind| kind.role != Role::Baseline && !kind.id.ends_with("small pages");
+    // Small pages and the other kernel hold the same bits.
+    let is_other = |kind: &&Kind| {
+        let is_same = kind.id.ends_with("small pages") || kind.id == OURS_AVX2;
+        kind.role != Role::Baseline && !is_same
+    };
     for kind in kinds.iter().filter(is_other) {
         eprintln!("  {keys} keys: false positives of {}", kind.id);
         let mut last = 0;

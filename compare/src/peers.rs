@@ -8,16 +8,23 @@ use benches::baseline::load_lines;
 use benches::split_block::SplitBlocks;
 use benches::workload::{Key, hash, key};
 use blocked_bloom::{
-    Block, BloomFilter, Filter as _, FilterOptions, LengthError, Params, Sizing, Stored,
+    Block, BloomFilter, Filter as _, FilterOptions, InstructionSet, Kernel, LengthError, Params,
+    Sizing, Stored,
 };
 use blocked_bloom_ribbon::RibbonOptions;
+use blocked_bloom_ribbon::rocksdb::{BuiltBlock, RibbonBlock, RibbonBlockOptions};
 use memmap2::MmapMut;
+use parquet::bloom_filter::Sbbf;
+use parquet::data_type::AsBytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const OURS: &str = "blocked-bloom";
 
 /// This library, one key at a time.
 pub(crate) const OURS_SINGLE: &str = "blocked-bloom, one key a call";
+
+/// The same with AVX2, where the default kernel is another.
+pub(crate) const OURS_AVX2: &str = "blocked-bloom, AVX2";
 
 /// The rows of the memory-bound baseline.
 pub(crate) const BASELINE: &str = "memory-bound baseline: one line a key";
@@ -37,6 +44,7 @@ pub(crate) const MOST: usize = 4096;
 pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
     /// The `i`th.
     fn number(i: u64) -> Self;
+    fn bytes(&self) -> &[u8];
     /// For all filters that take hashes: of keys XXH3-64, the fastest at hand, inlined for a known
     /// length.
     fn hashed(&self) -> u64;
@@ -48,6 +56,10 @@ pub(crate) trait Item: Copy + std::hash::Hash + Send + Sync + 'static {
 impl Item for u64 {
     fn number(i: u64) -> Self {
         hash(i)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.as_bytes()
     }
 
     #[inline]
@@ -72,6 +84,10 @@ impl Item for u64 {
 impl Item for Key {
     fn number(i: u64) -> Self {
         key(i)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
     }
 
     #[inline]
@@ -205,6 +221,9 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Ours OURS, None, ours, [(OURS, true), (OURS_SINGLE, false)],
             "default kernel, `contains_hashes_into` and `contains_batch_into`, `contains_hash` \
              and `contains`; its own memory (huge pages)";
+        Ours OURS_AVX2, None, ours_avx2,
+            [(OURS_AVX2, true), ("blocked-bloom, AVX2, one key a call", false)],
+            "the same with the kernel of AVX2, where the default is another";
         Ours "blocked-bloom, small pages", None, small_pages, [("blocked-bloom, small pages", true)],
             "the same filter, read from its stored bytes in memory without huge pages, as a \
              mapped file is";
@@ -212,14 +231,21 @@ pub(crate) fn kinds() -> Vec<Kind> {
             "re-creation of FastLocalBloom's AVX2 loop; aligned lines in huge pages";
         Loop "32-byte split blocks", None, split_blocks, [(SPLIT, false), (SPLIT_AHEAD, true)],
             "inlined AVX2 loop, hits only counted; huge pages";
-        Ours "sharded Ribbon", None, sharded, [("sharded Ribbon", true)],
+        Ours "sharded Ribbon", None, sharded,
+            [("sharded Ribbon", true), ("sharded Ribbon, one key a call", false)],
             "`RibbonOptions` of the rate that blocked-bloom has; fewer bits per key; needs all \
              keys at once";
+        Ours "RocksDB's Ribbon", None, ribbon_block, [("RocksDB's Ribbon", true)],
+            "`RibbonBlock` as RocksDB stores it, of the rate that a Bloom filter has; up to 20 \
+             million keys; needs all keys at once";
         Package "pleat", Some("pleat"), pleat, [("pleat Ribbon", true)],
             "`Ribbon::<7>::from_keys_pleated`, about 0.8 % of false positives whatever the bits; \
              needs all keys at once";
         Package SBBF_RS, Some("sbbf-rs-safe"), sbbf_rs, [(SBBF_RS, false)],
             "`contains_hash`; finds AVX2 at run time by itself";
+        Package "parquet", Some("parquet"), parquet, [("parquet Sbbf †", false)],
+            "`Sbbf` of as many bytes, `check`; takes no hashes: XXH64 of the value (8 bytes where \
+             others get a hash) is in its times";
         Package "fastbloom", Some("fastbloom"), fastbloom, [("fastbloom", false)],
             "`BloomFilter::with_num_bits(..).expected_items(..)`, `contains_hash`; a classical \
              filter";
@@ -263,14 +289,28 @@ fn baseline<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     })
 }
 
-fn filled<T: Item>(items: &[T], bits: f64) -> BloomFilter {
-    let mut filter = empty(items.len(), bits);
+fn filled<T: Item>(items: &[T], bits: f64, kernel: Kernel) -> BloomFilter {
+    let mut filter = empty(items.len(), bits).with_kernel(kernel);
     filter.insert_hashes(&hashes_of(items)).expect("a filter of whole keys");
     filter
 }
 
 fn ours<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let filter = filled(items, bits);
+    ours_by(items, bits, Kernel::default())
+}
+
+/// The kernel of AVX2, if this CPU has it.
+pub(crate) fn avx2() -> Option<Kernel> {
+    Kernel::supported().find(|kernel| kernel.instructions() == InstructionSet::Avx2)
+}
+
+fn ours_avx2<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    let is_other = Kernel::default().instructions() != InstructionSet::Avx2;
+    ours_by(items, bits, avx2().filter(|_| is_other)?)
+}
+
+fn ours_by<T: Item>(items: &[T], bits: f64, kernel: Kernel) -> Option<Filled<T>> {
+    let filter = filled(items, bits, kernel);
     peer(filter.memory_bytes() as usize, move |way, items| match way {
         0 => T::contains(&filter, items),
         _ => items.iter().filter(|item| item.contains_one(&filter)).count(),
@@ -278,7 +318,7 @@ fn ours<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
 }
 
 fn small_pages<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
-    let stored = filled(items, bits).to_bytes();
+    let stored = filled(items, bits, Kernel::default()).to_bytes();
     let mut map = MmapMut::map_anon(stored.len()).expect("memory");
     #[cfg(target_os = "linux")]
     map.advise(memmap2::Advice::NoHugePage).expect("advice of Linux");
@@ -319,6 +359,22 @@ fn sharded<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let mut builder = RibbonOptions::new(rate.min(0.5)).builder();
     items.iter().for_each(|item| builder.insert_hash(item.hashed()));
     let filter = builder.finish().ok()?;
+    peer(filter.as_bytes().len(), move |way, items: &[T]| match way {
+        0 => T::with_hashes(items, |hashes| {
+            hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
+        }),
+        _ => items.iter().filter(|item| filter.contains_hash(item.hashed())).count(),
+    })
+}
+
+fn ribbon_block<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    // Building takes 40 bytes a key.
+    if items.len() > 20_000_000 {
+        return None;
+    }
+    let options = RibbonBlockOptions::new(bits).ok()?;
+    let BuiltBlock::Ribbon(block) = options.build(&hashes_of(items)).ok()? else { return None };
+    let filter = RibbonBlock::from_bytes(block).ok()?;
     peer(filter.as_bytes().len(), move |_, items: &[T]| {
         T::with_hashes(items, |hashes| {
             hits(hashes.len(), |words| filter.contains_hashes_into(hashes, words))
@@ -342,6 +398,13 @@ fn sbbf_rs<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
     let mut filter = sbbf_rs_safe::Filter::new(1, bits_for(items, bits));
     items.iter().for_each(|item| _ = filter.insert_hash(item.hashed()));
     single(filter.as_bytes().len(), move |item: &T| filter.contains_hash(item.hashed()))
+}
+
+fn parquet<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {
+    // Of zeros, since its own sizes are powers of two.
+    let mut filter = Sbbf::new(&vec![0; bits_for(items, bits).div_ceil(256) * 32]);
+    items.iter().for_each(|item| filter.insert(item.bytes()));
+    single(filter.num_blocks() * 32, move |item: &T| filter.check(item.bytes()))
 }
 
 fn fastbloom<T: Item>(items: &[T], bits: f64) -> Option<Filled<T>> {

@@ -2,6 +2,7 @@
 //! made of its figures.
 
 use benches::chart::{Axis, Chart, Line, Mark, Panel, Point, Series};
+use benches::results::{Report, Section, Time, distinct};
 use benches::table::counted;
 use blocked_bloom::Sizing;
 
@@ -11,7 +12,6 @@ use crate::peers::{
     BASELINE, BASELINE_AHEAD, OURS, OURS_SINGLE, ROCKSDB, ROCKSDB_BATCH, SBBF_RS, SPLIT,
     SPLIT_AHEAD,
 };
-use crate::report::{Report, Section, Time, distinct};
 
 // A colour is a kind of filter, in every picture; marks tell the rows of a kind apart.
 /// This crate.

@@ -1,18 +1,19 @@
 //! Filters that keys can be removed from, beside the Bloom filter, from which they cannot: times,
 //! and what is lost.
 
-use std::hash::DefaultHasher;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use benches::clock::{Case, Schedule, Timing, interleaved, times};
+use benches::results::Removable;
 use benches::workload::{Mix, hash};
-use blocked_bloom::{Bitmask, Filter, InstructionSet, Kernel};
+use blocked_bloom::{Bitmask, Filter, Kernel};
 use blocked_bloom_removable::{RemovableError, RemovableOptions};
+use cuckoo_clock::config::CuckooConfiguration;
 use cuckoofilter::CuckooFilter;
 use scalable_cuckoo_filter::ScalableCuckooFilter;
 
 use crate::measure::{BATCH, pass_length, queries, schedule};
-use crate::peers::{empty, hits};
-use crate::report::Removable;
+use crate::peers::{avx2, empty, hits};
 
 /// Removals of keys that were never added.
 const MISUSE: u64 = 1_000_000;
@@ -51,7 +52,6 @@ fn peers(keys: usize) -> Vec<(&'static str, Peer)> {
             }
         })
     };
-    let avx2 = || Kernel::supported().find(|k| k.instructions() == InstructionSet::Avx2);
     let mut bloom = empty(keys, 10.0).with_kernel(avx2().unwrap_or_default());
     let bloom = move |op, hashes: &[u64]| {
         match op {
@@ -75,6 +75,16 @@ fn peers(keys: usize) -> Vec<(&'static str, Peer)> {
             Op::Remove => hashes.iter().filter(|&hash| filter.delete(hash)).count(),
         };
         peers.push(("cuckoofilter †", Box::new(cuckoo)));
+        let configuration = CuckooConfiguration::builder(keys).build().expect("the defaults");
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        let filter = cuckoo_clock::CuckooFilter::new(configuration, hasher);
+        let clock = move |op, hashes: &[u64]| match op {
+            Op::Bytes => filter.get_memory_usage(),
+            Op::Count => hashes.iter().filter(|&hash| filter.contains(hash)).count(),
+            Op::Add => hashes.iter().filter(|&hash| filter.insert(hash).is_none()).count(),
+            Op::Remove => hashes.iter().filter(|&hash| filter.remove(hash)).count(),
+        };
+        peers.push(("cuckoo-clock †", Box::new(clock)));
         let mut filter = ScalableCuckooFilter::new(keys, 0.001);
         let scalable = move |op, hashes: &[u64]| match op {
             Op::Bytes => filter.bits() as usize / 8,

@@ -73,8 +73,8 @@ pub struct KindOfLevel {
 
 /// Bloom or Ribbon for each level.
 ///
-/// A Ribbon filter takes some 28 % less memory at 1 %, and a lookup in it takes two to four times
-/// as long: it pays where a level has most of the keys, and not where most of the queries are.
+/// A Ribbon filter takes some 28 % less memory at 1 %, and a lookup in it takes several times as
+/// long: it pays where a level has most of the keys, and not where most of the queries are.
 /// `docs/planning.md` shows when.
 ///
 /// ```
@@ -97,7 +97,7 @@ impl KindPlan {
     /// it saves most, as long as something fits.
     ///
     /// `ribbon_query_cost` is what a query of a Ribbon filter costs, in reads, where
-    /// [`Level::query_cost`] is that of a Bloom filter: two to four times as much. Cost: some
+    /// [`Level::query_cost`] is that of a Bloom filter: several times as much. Cost: some
     /// milliseconds for each number of keys.
     ///
     /// # Errors

@@ -1,0 +1,178 @@
+//! All files of results, and the figures in them by key.
+//!
+//! A key is `TABLE; ROW; COLUMN`, or `TABLE; ROW / OTHER; COLUMN` for the ratio of two rows. Tables
+//! are those of the comparison (`hashes, absent, 1024 a call; blocked-bloom; 10 M`), `rates` and
+//! `bits`, whose columns are the bits per key that were wanted, and those of benches, by bench and
+//! title, with the columns `median`, `least` and `ratio` (of times, to the first row). `machine`
+//! and `command` are those of the comparison, with `; BENCH` those of a bench's tables and with
+//! `; removable` those of filters that keys can be removed from.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use benches::results::{About, Machine, Rate, Report, Section, Table};
+
+/// The reports of all files, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) reports: Vec<Report>,
+}
+
+impl Store {
+    /// The files of a folder.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Box<dyn Error>> {
+        let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+        let mut files = entries.collect::<Result<Vec<PathBuf>, std::io::Error>>()?;
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+        files.sort();
+        let mut reports = Vec::new();
+        for file in files {
+            reports.push(Report::read(&file)?);
+        }
+        // Of one date the last file counts.
+        reports.sort_by(|one: &Report, other| one.machine.date.cmp(&other.machine.date));
+        Ok(Store { reports })
+    }
+
+    /// The newest report that has times of looking up hashes: all figures of the comparison are of
+    /// one machine and date.
+    pub(crate) fn comparison(&self) -> Result<&Report, String> {
+        let has = |report: &&Report| report.section(Section::Query).next().is_some();
+        self.reports.iter().rfind(has).ok_or_else(|| "no file has a comparison".to_owned())
+    }
+
+    /// The newest table with this title, and where it was measured.
+    pub(crate) fn table(&self, title: &str) -> Result<(&Table, &Machine), String> {
+        let missing = |error| format!("{error}: {title}");
+        self.newest(|other| other == title).map_err(missing)
+    }
+
+    fn newest(&self, is_it: impl Fn(&str) -> bool) -> Result<(&Table, &Machine), String> {
+        let tables = self
+            .reports
+            .iter()
+            .flat_map(|report| report.tables.iter().map(move |table| (table, &report.machine)));
+        let newest =
+            tables.filter(|(table, _)| is_it(&table.title)).max_by_key(|(table, _)| &table.date);
+        newest.ok_or_else(|| "no file has this table".to_owned())
+    }
+
+    /// The newest report of a million keys in filters that keys can be removed from.
+    pub(crate) fn removable(&self) -> Result<&Report, String> {
+        let has = |report: &&Report| report.removable.iter().any(|row| row.keys == 1_000_000);
+        self.reports.iter().rfind(has).ok_or_else(|| "no file has removable filters".to_owned())
+    }
+
+    /// A median of the comparison.
+    pub(crate) fn time(&self, table: &str, row: &str, column: &str) -> Result<f64, String> {
+        let is_it = |place: (String, String)| place.0 == table && place.1 == column;
+        let mut times = self.comparison()?.times.iter();
+        let time = times.find(|time| time.row == row && is_it(time.place()));
+        let missing = || format!("the comparison has no {table}; {row}; {column}");
+        Ok(time.ok_or_else(missing)?.ns.median)
+    }
+
+    /// A false-positive rate of the comparison.
+    pub(crate) fn rate(&self, row: &str, bits: f64) -> Result<&Rate, String> {
+        // What has one size stands with the first bits only.
+        let mut rates = self.comparison()?.rates.iter();
+        let rate = rates.find(|rate| rate.id == row && rate.bits_wanted == bits);
+        rate.ok_or_else(|| format!("the comparison has no rate of {row} at {bits} bits"))
+    }
+
+    /// A kind of filter of the comparison.
+    pub(crate) fn about(&self, id: &str) -> Result<&About, String> {
+        let about = self.comparison()?.peers.iter().find(|about| about.id == id);
+        about.ok_or_else(|| format!("the comparison has no {id}"))
+    }
+
+    /// What stands for a key.
+    pub(crate) fn text(&self, key: &str) -> Result<String, String> {
+        if let Some((what @ ("machine" | "command"), place)) = key.split_once("; ") {
+            let (at, date, by) = match place {
+                "removable" => {
+                    let at = &self.removable()?.machine;
+                    (at, &at.date, &at.command)
+                }
+                bench => {
+                    let (table, at) = self.newest(|title| {
+                        title.strip_prefix(bench).is_some_and(|rest| rest.starts_with(':'))
+                    })?;
+                    (at, &table.date, &table.command)
+                }
+            };
+            return Ok(if what == "machine" { machine(at, date) } else { command(by) });
+        }
+        // Titles of tables have semicolons too.
+        let mut parts: Vec<&str> = key.rsplitn(3, "; ").collect();
+        parts.reverse();
+        match parts[..] {
+            ["machine"] => {
+                let at = &self.comparison()?.machine;
+                Ok(machine(at, &at.date))
+            }
+            ["command"] => Ok(command(&self.comparison()?.machine.command)),
+            ["rates", row, bits] => Ok(percent(self.rate(row, number(bits)?)?.percent())),
+            ["bits", row, bits] => {
+                Ok(format!("{:.1}", self.rate(row, number(bits)?)?.bits_per_key))
+            }
+            [table, row, column] => match row.split_once(" / ") {
+                None => Ok(digits(self.figure(table, row, column)?)),
+                Some((row, other)) => {
+                    let other = self.figure(table, other, column)?;
+                    Ok(format!("{:.2}", self.figure(table, row, column)? / other))
+                }
+            },
+            _ => Err(format!("no key: {key}")),
+        }
+    }
+
+    fn figure(&self, table: &str, row: &str, column: &str) -> Result<f64, String> {
+        let Ok((of_bench, _)) = self.table(table) else { return self.time(table, row, column) };
+        let line = of_bench.rows.iter().find(|line| line.name == row);
+        let line = line.ok_or_else(|| format!("{table} has no row {row}"))?;
+        match column {
+            "median" => Ok(line.time.median),
+            "least" => Ok(line.time.min),
+            "ratio" => Ok(line.ratio),
+            _ => Err(format!("{table} has no column {column}")),
+        }
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("{text} is no number"))
+}
+
+/// Three digits.
+pub(crate) fn digits(number: f64) -> String {
+    match number {
+        ..9.995 => format!("{number:.2}"),
+        ..99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+/// With two digits, and three below a tenth.
+pub(crate) fn percent(number: f64) -> String {
+    if number < 0.0995 { format!("{number:.3} %") } else { format!("{number:.2} %") }
+}
+
+/// A machine in a sentence, with the date of a measurement.
+fn machine(machine: &Machine, date: &str) -> String {
+    let name = machine.cpu.split(" (family").next().unwrap_or_default();
+    let kernel = match &*machine.kernel {
+        "avx512" => "AVX-512",
+        "avx2" => "AVX2",
+        "neon" => "NEON",
+        other => other,
+    };
+    let detail = machine.generation().map_or_else(String::new, |name| format!("{name}, "));
+    let rust = machine.rust.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    format!("{name} ({detail}{kernel}), {} cores, Rust {rust}, {date}", machine.cores)
+}
+
+/// As code; of several runs the arguments of all.
+fn command(command: &str) -> String {
+    format!("`{}`", command.replace('\n', "` and `"))
+}
