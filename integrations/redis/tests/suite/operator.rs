@@ -148,7 +148,7 @@ fn load_arguments_are_those_of_redisbloom() {
         (&["bf-initial-size", "1073741825"], "must be in the range"),
         (&["EXPANSION", "32769"], "must be in the range [0, 32768]"),
         (&["EXPANSION", "-1"], "must be in the range"),
-        (&["ERROR_RATE"], "without a value"),
+        (&["ERROR_RATE"], "the last name has no value"),
         (&["ERROR_RATE", "0.1", "SPEED", "9"], "unknown load argument `SPEED`"),
     ] {
         let options = [&["--module-arguments"][..], words].concat();
