@@ -93,7 +93,6 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     if is_fixed && expansion.is_some_and(|expansion| expansion != 0) {
         return Err(RedisError::Str("Nonscaling filters cannot expand"));
     }
-    let says_expansion = is_fixed || expansion.is_some();
     let expansion = match (is_fixed, expansion) {
         (true, _) => 0,
         (false, None) => settings().expansion,
@@ -112,18 +111,10 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         expansion,
     };
     key.set_value(&FILTER, create(context, &reserve)?)?;
-    if says_expansion || expansion == Reserve::BUILT_IN.expansion {
-        context.replicate_verbatim();
-    } else {
-        let [error_rate, capacity, expansion] = [
-            reserve.error_rate.to_string(),
-            reserve.capacity.to_string(),
-            reserve.expansion.to_string(),
-        ];
-        let words = [&error_rate[..], &capacity, "EXPANSION", &expansion].map(str::as_bytes);
-        let arguments: Vec<&[u8]> = [name.as_slice()].into_iter().chain(words).collect();
-        context.replicate("BF.RESERVE", &arguments[..]);
-    }
+    let Numbers { error_rate, capacity, growth } = Numbers::of(&reserve);
+    let mut arguments = vec![name.as_slice(), error_rate.as_bytes(), capacity.as_bytes()];
+    arguments.extend(growth.iter().map(String::as_bytes));
+    context.replicate("BF.RESERVE", &arguments[..]);
     REDIS_OK
 }
 
@@ -424,11 +415,7 @@ fn add_items(
         let added = filter.add(items, may_take).ok_or(LOADING)?;
         let added = added.map_err(|error| failed(context, &error))?;
         key.set_value(&FILTER, filter)?;
-        if settings() == Reserve::BUILT_IN {
-            context.replicate_verbatim();
-        } else {
-            replicate_as_made(context, name, items, &reserve);
-        }
+        replicate_as_made(context, name, items, &reserve);
         return Ok(added);
     };
     match filter.add(items, may_take).ok_or(LOADING)? {
@@ -451,20 +438,38 @@ fn add_items(
     }
 }
 
-/// Replicates a command that made a filter with all that it was made for, since other servers may
-/// have other settings.
+/// Replicates a command that made a filter with all that it was made for.
 fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], reserve: &Reserve) {
-    let [rate, capacity, expansion] = [
-        reserve.error_rate.to_string(),
-        reserve.capacity.to_string(),
-        reserve.expansion.to_string(),
-    ];
-    let words = ["CAPACITY", &capacity, "ERROR", &rate, "EXPANSION", &expansion, "ITEMS"]
-        .map(str::as_bytes);
+    let Numbers { error_rate, capacity, growth } = Numbers::of(reserve);
     let mut arguments = vec![name.as_slice()];
-    arguments.extend(words);
+    arguments.extend(["CAPACITY", &capacity, "ERROR", &error_rate].map(str::as_bytes));
+    arguments.extend(growth.iter().map(String::as_bytes));
+    arguments.push(b"ITEMS");
     arguments.extend(items.iter().map(Argument::as_slice));
     context.replicate("BF.INSERT", &arguments[..]);
+}
+
+/// What a filter was made for, as the words of a command that makes the same one by any settings:
+/// those of a replica, or of the server that reads the AOF, may be others.
+struct Numbers {
+    error_rate: String,
+    capacity: String,
+    /// `NONSCALING`, or `EXPANSION` and its number.
+    growth: Vec<String>,
+}
+
+impl Numbers {
+    fn of(reserve: &Reserve) -> Self {
+        Numbers {
+            // The shortest text that is read as the same number.
+            error_rate: reserve.error_rate.to_string(),
+            capacity: reserve.capacity.to_string(),
+            growth: match reserve.expansion {
+                0 => vec!["NONSCALING".into()],
+                expansion => vec!["EXPANSION".into(), expansion.to_string()],
+            },
+        }
+    }
 }
 
 /// The error for keys that could not be added. Ends the server where it must not be one: a replica,

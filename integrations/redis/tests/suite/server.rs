@@ -204,6 +204,12 @@ impl Server {
         assert!(self.starts_again(&module), "the server does not start again:\n{}", self.log());
     }
 
+    /// The same with other options.
+    pub(crate) fn start_again_with(&mut self, options: &[&str]) {
+        self.options = options.iter().map(|&option| option.into()).collect();
+        self.start_again();
+    }
+
     /// The same with another module; false if the server ends.
     pub(crate) fn starts_again(&mut self, module: &Path) -> bool {
         self.process.server.wait().unwrap();
