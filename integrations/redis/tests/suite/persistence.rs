@@ -388,3 +388,80 @@ fn keys_are_moved_copied_and_freed() {
     });
     assert!(server.is_sound());
 }
+
+/// A filter of each kind: of one link with and without capacity left, of several, of one that does
+/// not grow, and RedisBloom's.
+fn one_of_each_kind(connection: &mut Connection, prefix: &str) -> Vec<String> {
+    let name = |kind: &str| format!("{prefix}:{kind}");
+    let mut reserve = |kind: &str, arguments: &[&str], count: usize| {
+        redis::cmd("BF.RESERVE").arg(name(kind)).arg(arguments).exec(connection).unwrap();
+        items(connection, "BF.MADD", &name(kind), &keys(0, count));
+    };
+    reserve("link", &["0.01", "1000"], 300);
+    reserve("full link", &["0.0001", "100"], 100);
+    reserve("chain", &["0.01", "100"], 1_000);
+    reserve("full chain", &["0.0001", "100"], 300);
+    reserve("fixed", &["0.01", "1000", "NONSCALING"], 300);
+    let mut redis = RedisFilter::new(100, 0.01, Some(2)).unwrap();
+    keys(0, 250).iter().for_each(|key| assert!(redis.insert(key).is_ok()));
+    let redis: Dump = redis.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
+    load(connection, &name("redis"), &redis);
+    ["link", "full link", "chain", "full chain", "fixed", "redis"].map(name).into()
+}
+
+#[test]
+fn every_command_that_writes_between_two_dumps_leaves_a_filter_that_is_read() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let script = "return redis.call('BF.ADD', KEYS[1], ARGV[1])";
+    // `_` is the filter's name.
+    let writes: [&[&str]; 10] = [
+        &["BF.ADD", "_", "new"],
+        &["BF.ADD", "_", "key:1"],
+        &["BF.MADD", "_", "new"],
+        &["BF.MADD", "_", "key:1", "new", "key:2", "newer"],
+        &["BF.INSERT", "_", "ITEMS", "new", "newer"],
+        &["BF.INSERT", "_", "NOCREATE", "ITEMS", "new"],
+        &["EVAL", script, "1", "_", "new"],
+        &["RENAME", "_", "_:renamed"],
+        &["COPY", "_", "_:copy"],
+        &["BF.LOADCHUNK", "_", "1", "damaged"],
+    ];
+    let mut expected = Filters::new();
+    for (i, write) in writes.iter().enumerate() {
+        for name in one_of_each_kind(&mut connection, &i.to_string()) {
+            dump(&mut connection, &name);
+            let words = write.iter().map(|word| word.replace('_', &name)).collect::<Vec<_>>();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            reply(&mut connection, &words);
+            let name = if write[0] == "RENAME" { format!("{name}:renamed") } else { name };
+            if write[0] == "COPY" {
+                let copy = format!("{name}:copy");
+                reply(&mut connection, &["BF.ADD", &copy, "newest"]);
+                expected.insert(copy, Dump::new());
+            }
+            expected.insert(name, Dump::new());
+        }
+    }
+    call::<()>(&mut connection, &["SAVE"]);
+    let new = ["new", "newer", "newest"];
+    let before: Vec<Vec<bool>> =
+        expected.keys().map(|name| items(&mut connection, "BF.MEXISTS", name, &new)).collect();
+    for (name, dump) in &mut expected {
+        *dump = crate::server::dump(&mut connection, name);
+        let copy = format!("{name}:loaded");
+        load(&mut connection, &copy, dump);
+        call::<()>(&mut connection, &["DEL", &copy]);
+    }
+    server.kill();
+    server.start_again();
+    let mut connection = server.connect();
+    for ((name, expected), before) in expected.iter().zip(before) {
+        assert_eq!(items(&mut connection, "BF.MEXISTS", name, &new), before, "{name}");
+        let there = items(&mut connection, "BF.MEXISTS", name, &keys(0, 100));
+        assert!(there.iter().all(|hit| *hit), "{name}");
+        assert!(dump(&mut connection, name) == *expected, "{name}");
+    }
+    println!("{} filters after {} writes and a restart", expected.len(), writes.len());
+    assert!(server.is_sound());
+}
