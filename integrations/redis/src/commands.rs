@@ -395,7 +395,10 @@ fn create(context: &Context, reserve: &Reserve) -> Result<Filter, RedisError> {
     let own = Own::new(reserve, |bytes| memory::has(context, bytes));
     own.map(Filter::Own).map_err(|error| match error {
         CreateError::Shape => CANNOT_CREATE,
-        CreateError::Memory => NO_MEMORY,
+        CreateError::Memory => {
+            end_if_it_follows(context);
+            NO_MEMORY
+        }
     })
 }
 
@@ -472,16 +475,23 @@ impl Numbers {
     }
 }
 
-/// The error for keys that could not be added. Ends the server where it must not be one: a replica,
-/// or a server that reads its AOF, would later answer "absent" for these keys, and nobody would see
-/// the error. Redis itself does so when it has no memory.
+/// The error for keys that could not be added.
 fn failed(context: &Context, error: &AddError) -> RedisError {
-    let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
-    if error.is_memory && context.get_flags().intersects(follows) {
-        context.log_warning("no memory to add keys that another server, or the AOF, has: ending");
-        std::process::abort();
+    if error.is_memory {
+        end_if_it_follows(context);
     }
     CANNOT_ADD
+}
+
+/// Ends the server for want of memory where that must not be an error: a replica, or a server that
+/// reads its AOF, would later answer "absent" for keys that the other one has, and nobody would see
+/// the error. Redis itself does so when it has no memory.
+fn end_if_it_follows(context: &Context) {
+    let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
+    if context.get_flags().intersects(follows) {
+        context.log_warning("no memory for keys that another server, or the AOF, has: ending");
+        std::process::abort();
+    }
 }
 
 fn reply_array(context: &Context, length: usize) {

@@ -219,6 +219,10 @@ impl Server {
         self.wait()
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.has_ended()
+    }
+
     /// Whether the server still runs, and has reported no bug.
     pub(crate) fn is_sound(&mut self) -> bool {
         !self.process.has_ended() && !self.log().contains("BUG REPORT")
