@@ -487,8 +487,7 @@ fn failed(context: &Context, error: &AddError) -> RedisError {
 /// reads its AOF, would later answer "absent" for keys that the other one has, and nobody would see
 /// the error. Redis itself does so when it has no memory.
 fn end_if_it_follows(context: &Context) {
-    let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
-    if context.get_flags().intersects(follows) {
+    if memory::follows(context) {
         context.log_warning("no memory for keys that another server, or the AOF, has: ending");
         std::process::abort();
     }

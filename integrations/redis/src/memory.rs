@@ -20,8 +20,7 @@ pub(crate) fn has(context: &Context, bytes: u64) -> bool {
     if bytes > MOST {
         return false;
     }
-    let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
-    if bytes < SMALL || context.get_flags().intersects(follows) {
+    if bytes < SMALL || follows(context) {
         return true;
     }
     let Some(Memory { used, limit, machine, evicts }) = memory(context) else { return true };
@@ -30,6 +29,12 @@ pub(crate) fn has(context: &Context, bytes: u64) -> bool {
         (_, true) => bytes <= limit,
         (_, false) => used.saturating_add(bytes) <= limit,
     }
+}
+
+/// Whether the command is another server's, or of the AOF: it does here what it did there. The
+/// server has another flag while a replica loads a copy and goes on to answer.
+pub(crate) fn follows(context: &Context) -> bool {
+    context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
 }
 
 /// What `INFO memory` says.

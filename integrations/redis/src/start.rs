@@ -16,8 +16,11 @@ pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
         context.log_warning(&error);
         return Status::Err;
     }
-    // A file that ends too early is an error of loading it, not the end of the server.
-    context.set_module_options(ModuleOptions::HANDLE_IO_ERRORS);
+    // A file that ends too early is an error of loading it, not the end of the server. A replica
+    // that loads a copy goes on to answer: what is loaded shares nothing with what is there.
+    context.set_module_options(
+        ModuleOptions::HANDLE_IO_ERRORS | ModuleOptions::HANDLE_REPL_ASYNC_LOAD,
+    );
     match register::register(context) && settings::register(context) {
         true => Status::Ok,
         false => Status::Err,

@@ -465,3 +465,52 @@ fn every_command_that_writes_between_two_dumps_leaves_a_filter_that_is_read() {
     println!("{} filters after {} writes and a restart", expected.len(), writes.len());
     assert!(server.is_sound());
 }
+
+#[test]
+fn a_replica_that_loads_a_copy_goes_on_to_answer() {
+    let Some(server) = Server::start(&["--repl-diskless-sync", "yes"]) else { return };
+    let follow = ["--replicaof", "127.0.0.1", &server.port.to_string()];
+    let options =
+        ["--repl-diskless-load", "swapdb", "--replica-read-only", "no", "--maxmemory", "1gb"];
+    let mut replica = Server::start(&[&follow[..], &options].concat()).unwrap();
+    let (mut connection, mut follower) = (server.connect(), replica.connect());
+    let is_up = |follower: &mut Connection| {
+        let replication: String = call(follower, &["INFO", "replication"]);
+        replication.contains("master_link_status:up")
+    };
+    wait_until("the replica is connected", || is_up(&mut follower));
+    let filters = fill(&mut connection);
+    (0..2_000).for_each(|i| call::<()>(&mut connection, &["BF.ADD", &format!("f:{i}"), "a"]));
+    assert_eq!(call::<i64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+    // Slowly, so that there is time to look up keys meanwhile.
+    for words in [["key-load-delay", "1000"], ["loading-process-events-interval-bytes", "1024"]] {
+        call::<()>(&mut follower, &["CONFIG", "SET", words[0], words[1]]);
+    }
+    call::<()>(&mut connection, &["CONFIG", "SET", "repl-backlog-size", "16384"]);
+    // More than the backlog has is written before the replica can connect again, and it gets a copy
+    // of everything.
+    call::<()>(&mut connection, &["MULTI"]);
+    call::<()>(&mut connection, &["CLIENT", "KILL", "TYPE", "replica"]);
+    call::<()>(&mut connection, &["SET", "string", &"x".repeat(1 << 20)]);
+    call::<()>(&mut connection, &["BF.ADD", "f:0", "new"]);
+    call::<()>(&mut connection, &["EXEC"]);
+    let mut answers = 0;
+    wait_until("the copy is loaded", || {
+        // In one transaction: of one moment.
+        call::<()>(&mut follower, &["MULTI"]);
+        call::<()>(&mut follower, &["INFO", "persistence"]);
+        call::<()>(&mut follower, &["BF.MEXISTS", "grown", "key:1", "key:19999"]);
+        call::<()>(&mut follower, &["BF.RESERVE", "too large", "0.01", "1000000000"]);
+        let replies = reply(&mut follower, &["EXEC"]);
+        if replies.contains("async_loading:1") {
+            assert!(replies.contains("[1 1]"), "{replies}");
+            assert!(replies.contains("Insufficient memory to create filter"), "{replies}");
+            answers += 1;
+        }
+        reply(&mut follower, &["BF.EXISTS", "f:0", "new"]) == "1" && is_up(&mut follower)
+    });
+    println!("{answers} answers while a copy was loaded");
+    assert!(answers > 10, "{answers}\n{}", replica.log());
+    compare(&mut follower, &filters);
+    assert!(replica.is_sound());
+}
