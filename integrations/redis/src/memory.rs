@@ -1,4 +1,4 @@
-//! Whether the server has memory for what a command is about to make.
+//! What the server tells of itself, and whether it has memory for what a command is about to make.
 
 use std::ffi::{CStr, c_int};
 
@@ -74,6 +74,16 @@ fn memory(context: &Context) -> Option<Memory> {
 
 /// The name of the server's allocator; empty if the server does not tell.
 pub(crate) fn allocator(context: &Context) -> Vec<u8> {
+    text(context, c"memory", c"mem_allocator")
+}
+
+/// Whether the server is Valkey, which calls itself a version of Redis elsewhere.
+pub(crate) fn is_valkey(context: &Context) -> bool {
+    text(context, c"server", c"server_name") == b"valkey"
+}
+
+/// A field of `INFO`; empty if the server has none of this name.
+fn text(context: &Context, section: &CStr, field: &CStr) -> Vec<u8> {
     // SAFETY: as in `memory`.
     unsafe {
         let (Some(text), Some(get), Some(free)) = (
@@ -83,14 +93,14 @@ pub(crate) fn allocator(context: &Context) -> Vec<u8> {
         ) else {
             return Vec::new();
         };
-        let info = get(context.ctx, c"memory".as_ptr());
+        let info = get(context.ctx, section.as_ptr());
         if info.is_null() {
             return Vec::new();
         }
-        let name = text(info, c"mem_allocator".as_ptr());
-        let name =
-            if name.is_null() { Vec::new() } else { CStr::from_ptr(name).to_bytes().to_vec() };
+        let text = text(info, field.as_ptr());
+        let text =
+            if text.is_null() { Vec::new() } else { CStr::from_ptr(text).to_bytes().to_vec() };
         free(context.ctx, info);
-        name
+        text
     }
 }

@@ -23,10 +23,10 @@ fn keys(from: usize, to: usize) -> Vec<String> {
 }
 
 /// Names of filters, and their dumps; those of names that begin with "half" have come by half.
-type Filters = BTreeMap<String, Dump>;
+pub(crate) type Filters = BTreeMap<String, Dump>;
 
 /// Filters of every kind, of which each key has a TTL or none.
-fn fill(connection: &mut Connection) -> Filters {
+pub(crate) fn fill(connection: &mut Connection) -> Filters {
     let mut filters = Filters::new();
     let mut own = |name: &str, arguments: &[&str], count: usize| {
         redis::cmd("BF.RESERVE").arg(name).arg(arguments).exec(connection).unwrap();
@@ -56,7 +56,7 @@ fn fill(connection: &mut Connection) -> Filters {
 }
 
 /// Compares all filters, and keys that are there.
-fn compare(connection: &mut Connection, filters: &Filters) {
+pub(crate) fn compare(connection: &mut Connection, filters: &Filters) {
     for (name, expected) in filters {
         if name.starts_with("half") {
             assert_eq!(reply(connection, &["BF.EXISTS", name, "key:1"]), LOADING, "{name}");
