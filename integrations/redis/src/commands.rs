@@ -457,7 +457,7 @@ fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], res
 struct Numbers {
     error_rate: String,
     capacity: String,
-    /// `NONSCALING`, or `EXPANSION` and its number.
+    /// `NONSCALING`, or `EXPANSION` and its number: RedisBloom 2.8 does not take 0.
     growth: Vec<String>,
 }
 
