@@ -33,18 +33,43 @@ thread_local! {
 /// The server's allocator, with alignment and with null if there is no memory.
 pub(crate) struct ServerMemory;
 
+/// More bytes than this are zeroed by the server's `calloc`, which leaves fresh pages unwritten.
+const LAZY: usize = 1 << 20;
+
+/// What other threads may take between a trial and the allocation that it was for.
+const MARGIN: usize = 16 << 20;
+
 /// Bytes from the server, zeros if wanted, or null; also before the module is initialised.
 fn take(bytes: usize, zeros: bool) -> *mut u8 {
     // SAFETY: the server writes these pointers once, in `RedisModule_OnLoad`, before it calls
     // anything else of the module. All are functions of its interface, of which nothing is required
-    // but a size.
+    // but a size; what is freed was just allocated, and nobody else has it; of what is written,
+    // `bytes` bytes were allocated.
     unsafe {
-        let taken = if zeros {
-            raw::RedisModule_TryCalloc.or(raw::RedisModule_Calloc).map(|calloc| calloc(1, bytes))
-        } else {
-            raw::RedisModule_TryAlloc.or(raw::RedisModule_Alloc).map(|alloc| alloc(bytes))
+        let Some(alloc) = raw::RedisModule_TryAlloc else { return null_mut() };
+        if !zeros {
+            return alloc(bytes).cast();
+        }
+        if let Some(calloc) = raw::RedisModule_TryCalloc {
+            return calloc(1, bytes).cast();
+        }
+        // Redis 7.0 has a `calloc` that ends the server where there is no memory.
+        if bytes <= LAZY {
+            let block: *mut u8 = alloc(bytes).cast();
+            if !block.is_null() {
+                block.write_bytes(0, bytes);
+            }
+            return block;
+        }
+        let (Some(calloc), Some(free)) = (raw::RedisModule_Calloc, raw::RedisModule_Free) else {
+            return null_mut();
         };
-        taken.unwrap_or(null_mut()).cast()
+        let trial = alloc(bytes.saturating_add(MARGIN));
+        if trial.is_null() {
+            return null_mut();
+        }
+        free(trial);
+        calloc(1, bytes).cast()
     }
 }
 

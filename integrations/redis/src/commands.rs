@@ -93,7 +93,6 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
     if is_fixed && expansion.is_some_and(|expansion| expansion != 0) {
         return Err(RedisError::Str("Nonscaling filters cannot expand"));
     }
-    let says_expansion = is_fixed || expansion.is_some();
     let expansion = match (is_fixed, expansion) {
         (true, _) => 0,
         (false, None) => settings().expansion,
@@ -112,18 +111,10 @@ fn bf_reserve(context: &Context, arguments: &[Argument]) -> RedisResult {
         expansion,
     };
     key.set_value(&FILTER, create(context, &reserve)?)?;
-    if says_expansion || expansion == Reserve::BUILT_IN.expansion {
-        context.replicate_verbatim();
-    } else {
-        let [error_rate, capacity, expansion] = [
-            reserve.error_rate.to_string(),
-            reserve.capacity.to_string(),
-            reserve.expansion.to_string(),
-        ];
-        let words = [&error_rate[..], &capacity, "EXPANSION", &expansion].map(str::as_bytes);
-        let arguments: Vec<&[u8]> = [name.as_slice()].into_iter().chain(words).collect();
-        context.replicate("BF.RESERVE", &arguments[..]);
-    }
+    let Numbers { error_rate, capacity, growth } = Numbers::of(&reserve);
+    let mut arguments = vec![name.as_slice(), error_rate.as_bytes(), capacity.as_bytes()];
+    arguments.extend(growth.iter().map(String::as_bytes));
+    context.replicate("BF.RESERVE", &arguments[..]);
     REDIS_OK
 }
 
@@ -404,7 +395,10 @@ fn create(context: &Context, reserve: &Reserve) -> Result<Filter, RedisError> {
     let own = Own::new(reserve, |bytes| memory::has(context, bytes));
     own.map(Filter::Own).map_err(|error| match error {
         CreateError::Shape => CANNOT_CREATE,
-        CreateError::Memory => NO_MEMORY,
+        CreateError::Memory => {
+            end_if_it_follows(context);
+            NO_MEMORY
+        }
     })
 }
 
@@ -424,11 +418,7 @@ fn add_items(
         let added = filter.add(items, may_take).ok_or(LOADING)?;
         let added = added.map_err(|error| failed(context, &error))?;
         key.set_value(&FILTER, filter)?;
-        if settings() == Reserve::BUILT_IN {
-            context.replicate_verbatim();
-        } else {
-            replicate_as_made(context, name, items, &reserve);
-        }
+        replicate_as_made(context, name, items, &reserve);
         return Ok(added);
     };
     match filter.add(items, may_take).ok_or(LOADING)? {
@@ -451,32 +441,56 @@ fn add_items(
     }
 }
 
-/// Replicates a command that made a filter with all that it was made for, since other servers may
-/// have other settings.
+/// Replicates a command that made a filter with all that it was made for.
 fn replicate_as_made(context: &Context, name: &Argument, items: &[Argument], reserve: &Reserve) {
-    let [rate, capacity, expansion] = [
-        reserve.error_rate.to_string(),
-        reserve.capacity.to_string(),
-        reserve.expansion.to_string(),
-    ];
-    let words = ["CAPACITY", &capacity, "ERROR", &rate, "EXPANSION", &expansion, "ITEMS"]
-        .map(str::as_bytes);
+    let Numbers { error_rate, capacity, growth } = Numbers::of(reserve);
     let mut arguments = vec![name.as_slice()];
-    arguments.extend(words);
+    arguments.extend(["CAPACITY", &capacity, "ERROR", &error_rate].map(str::as_bytes));
+    arguments.extend(growth.iter().map(String::as_bytes));
+    arguments.push(b"ITEMS");
     arguments.extend(items.iter().map(Argument::as_slice));
     context.replicate("BF.INSERT", &arguments[..]);
 }
 
-/// The error for keys that could not be added. Ends the server where it must not be one: a replica,
-/// or a server that reads its AOF, would later answer "absent" for these keys, and nobody would see
-/// the error. Redis itself does so when it has no memory.
+/// What a filter was made for, as the words of a command that makes the same one by any settings:
+/// those of a replica, or of the server that reads the AOF, may be others.
+struct Numbers {
+    error_rate: String,
+    capacity: String,
+    /// `NONSCALING`, or `EXPANSION` and its number: RedisBloom 2.8 does not take 0.
+    growth: Vec<String>,
+}
+
+impl Numbers {
+    fn of(reserve: &Reserve) -> Self {
+        Numbers {
+            // The shortest text that is read as the same number.
+            error_rate: reserve.error_rate.to_string(),
+            capacity: reserve.capacity.to_string(),
+            growth: match reserve.expansion {
+                0 => vec!["NONSCALING".into()],
+                expansion => vec!["EXPANSION".into(), expansion.to_string()],
+            },
+        }
+    }
+}
+
+/// The error for keys that could not be added.
 fn failed(context: &Context, error: &AddError) -> RedisError {
-    let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
-    if error.is_memory && context.get_flags().intersects(follows) {
-        context.log_warning("no memory to add keys that another server, or the AOF, has: ending");
-        std::process::abort();
+    if error.is_memory {
+        end_if_it_follows(context);
     }
     CANNOT_ADD
+}
+
+/// Ends the server for want of memory where that must not be an error: a replica, or a server that
+/// reads its AOF, would later answer "absent" for keys that the other one has, and nobody would see
+/// the error. Redis itself does so when it has no memory.
+fn end_if_it_follows(context: &Context) {
+    if memory::follows(context) {
+        context.log_warning("no memory for keys that another server, or the AOF, has: ending");
+        std::process::abort();
+    }
 }
 
 fn reply_array(context: &Context, length: usize) {

@@ -1,4 +1,4 @@
-//! Whether the server has memory for what a command is about to make.
+//! What the server tells of itself, and whether it has memory for what a command is about to make.
 
 use std::ffi::{CStr, c_int};
 
@@ -20,8 +20,7 @@ pub(crate) fn has(context: &Context, bytes: u64) -> bool {
     if bytes > MOST {
         return false;
     }
-    let follows = ContextFlags::REPLICATED | ContextFlags::LOADING;
-    if bytes < SMALL || context.get_flags().intersects(follows) {
+    if bytes < SMALL || follows(context) {
         return true;
     }
     let Some(Memory { used, limit, machine, evicts }) = memory(context) else { return true };
@@ -30,6 +29,12 @@ pub(crate) fn has(context: &Context, bytes: u64) -> bool {
         (_, true) => bytes <= limit,
         (_, false) => used.saturating_add(bytes) <= limit,
     }
+}
+
+/// Whether the command is another server's, or of the AOF: it does here what it did there. The
+/// server has another flag while a replica loads a copy and goes on to answer.
+pub(crate) fn follows(context: &Context) -> bool {
+    context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
 }
 
 /// What `INFO memory` says.
@@ -69,6 +74,16 @@ fn memory(context: &Context) -> Option<Memory> {
 
 /// The name of the server's allocator; empty if the server does not tell.
 pub(crate) fn allocator(context: &Context) -> Vec<u8> {
+    text(context, c"memory", c"mem_allocator")
+}
+
+/// Whether the server is Valkey, which calls itself a version of Redis elsewhere.
+pub(crate) fn is_valkey(context: &Context) -> bool {
+    text(context, c"server", c"server_name") == b"valkey"
+}
+
+/// A field of `INFO`; empty if the server has none of this name.
+fn text(context: &Context, section: &CStr, field: &CStr) -> Vec<u8> {
     // SAFETY: as in `memory`.
     unsafe {
         let (Some(text), Some(get), Some(free)) = (
@@ -78,14 +93,14 @@ pub(crate) fn allocator(context: &Context) -> Vec<u8> {
         ) else {
             return Vec::new();
         };
-        let info = get(context.ctx, c"memory".as_ptr());
+        let info = get(context.ctx, section.as_ptr());
         if info.is_null() {
             return Vec::new();
         }
-        let name = text(info, c"mem_allocator".as_ptr());
-        let name =
-            if name.is_null() { Vec::new() } else { CStr::from_ptr(name).to_bytes().to_vec() };
+        let text = text(info, field.as_ptr());
+        let text =
+            if text.is_null() { Vec::new() } else { CStr::from_ptr(text).to_bytes().to_vec() };
         free(context.ctx, info);
-        name
+        text
     }
 }

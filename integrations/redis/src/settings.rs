@@ -1,8 +1,8 @@
 //! What filters are made for where a command does not say it: RedisBloom's three settings, as load
 //! arguments, and as configuration where the server has it.
 //!
-//! They are of this server alone: a command that used others than [`Reserve::BUILT_IN`] is sent to
-//! replicas and the AOF with what it used.
+//! They are of this server at this moment alone: a command that makes a filter is sent to replicas
+//! and the AOF with all numbers that it used, whichever it named.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;

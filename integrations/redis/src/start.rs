@@ -1,8 +1,13 @@
 //! What is done once, when the module is loaded.
 
-use redis_module::{Context, ModuleOptions, RedisString, Status};
+use std::ffi::c_int;
+
+use redis_module::{Context, ModuleOptions, RedisString, Status, raw};
 
 use crate::{allocator, memory, register, settings};
+
+/// An option that Valkey has and Redis has not.
+const VALKEY_HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
 
 /// Reads the load arguments, and has the server list commands and settings.
 pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
@@ -16,10 +21,26 @@ pub(crate) fn on_load(context: &Context, arguments: &[RedisString]) -> Status {
         context.log_warning(&error);
         return Status::Err;
     }
-    // A file that ends too early is an error of loading it, not the end of the server.
-    context.set_module_options(ModuleOptions::HANDLE_IO_ERRORS);
+    set_options(context);
     match register::register(context) && settings::register(context) {
         true => Status::Ok,
         false => Status::Err,
+    }
+}
+
+/// Says in what the module takes part. A file that ends too early is an error of loading it, not
+/// the end of the server. A replica that loads a copy goes on to answer: what is loaded shares
+/// nothing with what is there. Valkey may move slots: filters go as `BF.LOADCHUNK`, and what is
+/// added meanwhile as commands of the same key.
+fn set_options(context: &Context) {
+    let mut options =
+        (ModuleOptions::HANDLE_IO_ERRORS | ModuleOptions::HANDLE_REPL_ASYNC_LOAD).bits();
+    if memory::is_valkey(context) {
+        options |= VALKEY_HANDLE_ATOMIC_SLOT_MIGRATION;
+    }
+    // SAFETY: the server writes the pointer before it calls anything else of the module.
+    if let Some(set) = unsafe { raw::RedisModule_SetModuleOptions } {
+        // SAFETY: called while the module is loaded, with its context and flags of the server's.
+        unsafe { set(context.ctx, options) };
     }
 }

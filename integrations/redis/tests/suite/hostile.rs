@@ -1,13 +1,17 @@
 //! Dumps that are damaged or made up: `BF.LOADCHUNK` replies errors, takes no memory for what does
 //! not come, and no filter answers "absent" by them.
 
+use std::process::Command;
+
 use blocked_bloom::parts::Header;
 use blocked_bloom_formats::redis::RedisFilter;
 use blocked_bloom_scalable::ScalableOptions;
 use redis::Connection;
 
 use crate::loading::{BAD, Dump, LOADING, NO_LINK, keys, own, redis_bloom};
-use crate::server::{Server, call, command, error_text, info, items, load, load_chunk, reply};
+use crate::server::{
+    Server, call, command, error_text, info, items, load, load_chunk, reply, wait_until,
+};
 
 #[test]
 fn every_damage_of_an_own_dump_is_an_error() {
@@ -285,4 +289,99 @@ fn own_rejected(connection: &mut Connection, total: u64) {
     header.put(12, &u32::MAX.to_le_bytes());
     header.put(24, &total.to_le_bytes());
     assert_eq!(load_chunk(connection, "f", 1, &header.seal()).unwrap_err(), BAD, "{total}");
+}
+
+/// Lets a server have this many bytes of addresses more than it has now.
+fn limit_memory(server: &Server, more: u64) -> bool {
+    let process = server.process();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+    // The colon: a limit that can be raised again.
+    let limit = format!("--as={}:", (kib << 10) + more);
+    match Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => {
+            println!("NOT RUN: no prlimit ({error})");
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn without_memory_a_large_filter_is_an_error_and_the_server_goes_on() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    items(&mut connection, "BF.MADD", "small", &keys(0, 1_000));
+    // A filter of which the next link has 104 MB.
+    call::<()>(&mut connection, &["BF.RESERVE", "full", "0.01", "3000000", "EXPANSION", "16"]);
+    if !limit_memory(&server, 60 << 20) {
+        return;
+    }
+    let mut count = 0;
+    let error = loop {
+        let many = command("BF.MADD", "full", &keys(count, count + 20_000));
+        if let Err(error) = many.query::<Vec<i64>>(&mut connection) {
+            break error_text(&error);
+        }
+        count += 20_000;
+    };
+    assert_eq!(error, "ERR problem inserting into filter");
+    assert!(count >= 2_980_000, "{count}");
+    assert!(limit_memory(&server, 300 << 20));
+    for capacity in ["1000000000", "500000000", "400000000"] {
+        let error = "-ERR Insufficient memory to create filter";
+        let words = ["BF.RESERVE", "f", "0.01", capacity];
+        assert_eq!(reply(&mut connection, &words), error, "{capacity}");
+        let words = ["BF.INSERT", "f", "CAPACITY", capacity, "ITEMS", "a"];
+        assert_eq!(reply(&mut connection, &words), error, "{capacity}");
+    }
+    // What there is memory for has nothing of what was there before.
+    for capacity in ["1000", "100000", "700000", "1000000", "10000000", "100000000"] {
+        for _ in 0..4 {
+            let words = ["BF.RESERVE", "f", "0.01", capacity, "NONSCALING"];
+            assert_eq!(reply(&mut connection, &words), "OK", "{capacity}");
+            let hits = items(&mut connection, "BF.MEXISTS", "f", &keys(0, 20_000));
+            assert!(hits.iter().all(|hit| !hit), "{capacity}");
+            reply(&mut connection, &["BF.ADD", "f", "a"]);
+            let _ = command("BF.MADD", "f", &keys(0, 20_000)).exec(&mut connection);
+            call::<()>(&mut connection, &["DEL", "f"]);
+            wait_until("it is freed", || info(&mut connection, "lazyfree_pending_objects") == 0);
+        }
+    }
+    for (name, count) in [("full", count), ("small", 1_000)] {
+        for from in (0..count).step_by(20_000) {
+            let range = keys(from, count.min(from + 20_000));
+            let hits = items(&mut connection, "BF.MEXISTS", name, &range);
+            assert!(hits.iter().all(|hit| *hit), "{name} from {from}");
+        }
+    }
+    assert!(server.is_sound());
+}
+
+#[test]
+fn a_replica_without_memory_for_a_filter_ends() {
+    // Otherwise keys that the other server has would be absent here.
+    for words in [
+        &["BF.RESERVE", "f", "0.01", "400000000"][..],
+        &["BF.INSERT", "f", "CAPACITY", "400000000", "ITEMS", "a"],
+    ] {
+        let Some(server) = Server::start(&[]) else { return };
+        let follow = ["--replicaof", "127.0.0.1", &server.port.to_string()];
+        let mut replica = Server::start(&follow).unwrap();
+        let mut follower = replica.connect();
+        wait_until("the replica is connected", || {
+            let replication: String = call(&mut follower, &["INFO", "replication"]);
+            replication.contains("master_link_status:up")
+        });
+        if !limit_memory(&replica, 300 << 20) {
+            return;
+        }
+        let made = reply(&mut server.connect(), words);
+        assert!(["OK", "[1]"].contains(&made.as_str()), "{made}");
+        wait_until("the replica has ended", || replica.has_ended());
+        let log = replica.log();
+        assert!(log.contains("no memory") || log.contains("Out Of Memory"), "{log}");
+    }
 }

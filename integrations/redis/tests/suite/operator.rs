@@ -148,7 +148,7 @@ fn load_arguments_are_those_of_redisbloom() {
         (&["bf-initial-size", "1073741825"], "must be in the range"),
         (&["EXPANSION", "32769"], "must be in the range [0, 32768]"),
         (&["EXPANSION", "-1"], "must be in the range"),
-        (&["ERROR_RATE"], "without a value"),
+        (&["ERROR_RATE"], "the last name has no value"),
         (&["ERROR_RATE", "0.1", "SPEED", "9"], "unknown load argument `SPEED`"),
     ] {
         let options = [&["--module-arguments"][..], words].concat();
@@ -211,6 +211,123 @@ fn settings_are_configuration_and_go_with_the_command_that_used_them() {
     wait_until("the replica has the last key", || reply(&mut other, &["EXISTS", "h"]) == "1");
     for name in ["a", "b", "c", "d", "e", "g", "h"] {
         assert!(dump(&mut connection, name) == dump(&mut other, name), "{name}");
+    }
+}
+
+/// Filters made by each command without a word of what they are for, or with some, alone, in a
+/// transaction and in a script; their dumps.
+fn make_by_settings(connection: &mut Connection) -> Vec<(&'static str, Dump)> {
+    for key in keys(0, 200) {
+        reply(connection, &["BF.ADD", "add", &key]);
+    }
+    let many = keys(0, 1_000);
+    let words = |start: &[&'static str]| -> Vec<String> {
+        start.iter().map(|word| word.to_string()).chain(many.iter().cloned()).collect()
+    };
+    for start in [
+        &["BF.MADD", "madd"][..],
+        &["BF.INSERT", "insert", "ITEMS"],
+        &["BF.INSERT", "insert capacity", "CAPACITY", "30", "ITEMS"],
+        &["BF.INSERT", "insert error", "ERROR", "0.03", "ITEMS"],
+        &["BF.INSERT", "insert fixed", "NONSCALING", "ITEMS"],
+        &["BF.INSERT", "insert expansion", "EXPANSION", "4", "ITEMS"],
+    ] {
+        reply(connection, &words(start).iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    call::<()>(connection, &["BF.RESERVE", "reserve", "0.02", "50"]);
+    call::<()>(connection, &["BF.RESERVE", "reserve expansion", "0.02", "50", "EXPANSION", "3"]);
+    call::<()>(connection, &["BF.RESERVE", "reserve 0", "0.02", "50", "EXPANSION", "0"]);
+    call::<()>(connection, &["BF.RESERVE", "reserve fixed", "0.02", "50", "NONSCALING"]);
+    for name in ["reserve", "reserve expansion", "reserve 0", "reserve fixed"] {
+        let start = ["BF.MADD", name];
+        reply(
+            connection,
+            &[&start[..], &many.iter().map(String::as_str).collect::<Vec<_>>()].concat(),
+        );
+    }
+    call::<()>(connection, &["MULTI"]);
+    for key in &many[..300] {
+        call::<()>(connection, &["BF.ADD", "transaction", key]);
+    }
+    reply(connection, &["EXEC"]);
+    let script = "for i = 1, 300 do redis.pcall('BF.ADD', KEYS[1], 'key:' .. i) end";
+    call::<()>(connection, &["EVAL", script, "1", "script"]);
+    let names = [
+        "add",
+        "madd",
+        "insert",
+        "insert capacity",
+        "insert error",
+        "insert fixed",
+        "insert expansion",
+        "reserve",
+        "reserve expansion",
+        "reserve 0",
+        "reserve fixed",
+        "transaction",
+        "script",
+    ];
+    names.map(|name| (name, dump(connection, name))).into()
+}
+
+/// Settings that servers may have: the built-in ones, and others.
+const SETTINGS: [&[&str]; 4] = [
+    &[],
+    &["--module-arguments", "EXPANSION", "0"],
+    &["--module-arguments", "ERROR_RATE", "0.2", "INITIAL_SIZE", "7", "EXPANSION", "16"],
+    &["--module-arguments", "ERROR_RATE", "0.0001", "INITIAL_SIZE", "5000"],
+];
+
+#[test]
+fn an_aof_is_read_with_the_settings_that_wrote_it() {
+    let persistent = ["--appendonly", "yes", "--appendfsync", "always"];
+    for (i, settings) in SETTINGS.iter().enumerate() {
+        let options = [&persistent[..], settings].concat();
+        let Some(mut server) = Server::start(&options) else { return };
+        let filters = make_by_settings(&mut server.connect());
+        for others in SETTINGS.iter().cycle().skip(i + 1).take(3) {
+            server.kill();
+            server.start_again_with(&[&persistent[..], others].concat());
+            let mut connection = server.connect();
+            // Without the growth of its writer a filter takes the first 100 only.
+            if settings.is_empty() {
+                let hits = items(&mut connection, "BF.MEXISTS", "add", &keys(0, 200));
+                assert!(hits.iter().all(|hit| *hit), "read with {others:?}");
+            }
+            for (name, expected) in &filters {
+                let what = format!("{name}: written with {settings:?}, read with {others:?}");
+                assert!(dump(&mut connection, name) == *expected, "{what}");
+            }
+        }
+        println!("{} filters written with {settings:?}, read with the others", filters.len());
+        assert!(server.is_sound());
+    }
+}
+
+#[test]
+fn a_replica_follows_whatever_its_settings_are() {
+    for (i, settings) in SETTINGS.iter().enumerate() {
+        let Some(server) = Server::start(settings) else { return };
+        let port = server.port.to_string();
+        let follow = ["--replicaof", "127.0.0.1", &port];
+        let others = SETTINGS.iter().cycle().skip(i + 1).take(3);
+        let replicas: Vec<Server> =
+            others.map(|of| Server::start(&[&follow[..], of].concat()).unwrap()).collect();
+        for replica in &replicas {
+            let mut follower = replica.connect();
+            wait_until("the replica is connected", || {
+                let replication: String = call(&mut follower, &["INFO", "replication"]);
+                replication.contains("master_link_status:up")
+            });
+        }
+        let mut connection = server.connect();
+        let filters = make_by_settings(&mut connection);
+        assert_eq!(call::<i64>(&mut connection, &["WAIT", "3", "60000"]), 3);
+        for replica in replicas {
+            for (name, expected) in &filters {
+                assert!(dump(&mut replica.connect(), name) == *expected, "{name}: {settings:?}");
+            }
+        }
     }
 }
 

@@ -24,10 +24,10 @@ fn keys(from: usize, to: usize) -> Vec<String> {
 }
 
 /// Names of filters, and their dumps; those of names that begin with "half" have come by half.
-type Filters = BTreeMap<String, Dump>;
+pub(crate) type Filters = BTreeMap<String, Dump>;
 
 /// Filters of every kind, of which each key has a TTL or none.
-fn fill(connection: &mut Connection) -> Filters {
+pub(crate) fn fill(connection: &mut Connection) -> Filters {
     let mut filters = Filters::new();
     let mut own = |name: &str, arguments: &[&str], count: usize| {
         redis::cmd("BF.RESERVE").arg(name).arg(arguments).exec(connection).unwrap();
@@ -57,7 +57,7 @@ fn fill(connection: &mut Connection) -> Filters {
 }
 
 /// Compares all filters, and keys that are there.
-fn compare(connection: &mut Connection, filters: &Filters) {
+pub(crate) fn compare(connection: &mut Connection, filters: &Filters) {
     for (name, expected) in filters {
         if name.starts_with("half") {
             assert_eq!(reply(connection, &["BF.EXISTS", name, "key:1"]), LOADING, "{name}");
@@ -395,4 +395,130 @@ fn keys_are_moved_copied_and_freed() {
         info(&mut connection, "used_memory") <= before + (1 << 20)
     });
     assert!(server.is_sound());
+}
+
+/// A filter of each kind: of one link with and without capacity left, of several, of one that does
+/// not grow, and RedisBloom's.
+fn one_of_each_kind(connection: &mut Connection, prefix: &str) -> Vec<String> {
+    let name = |kind: &str| format!("{prefix}:{kind}");
+    let mut reserve = |kind: &str, arguments: &[&str], count: usize| {
+        redis::cmd("BF.RESERVE").arg(name(kind)).arg(arguments).exec(connection).unwrap();
+        items(connection, "BF.MADD", &name(kind), &keys(0, count));
+    };
+    reserve("link", &["0.01", "1000"], 300);
+    reserve("full link", &["0.0001", "100"], 100);
+    reserve("chain", &["0.01", "100"], 1_000);
+    reserve("full chain", &["0.0001", "100"], 300);
+    reserve("fixed", &["0.01", "1000", "NONSCALING"], 300);
+    let mut redis = RedisFilter::new(100, 0.01, Some(2)).unwrap();
+    keys(0, 250).iter().for_each(|key| assert!(redis.insert(key).is_ok()));
+    let redis: Dump = redis.dump().map(|(iterator, data)| (iterator, data.into_owned())).collect();
+    load(connection, &name("redis"), &redis);
+    ["link", "full link", "chain", "full chain", "fixed", "redis"].map(name).into()
+}
+
+#[test]
+fn every_command_that_writes_between_two_dumps_leaves_a_filter_that_is_read() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let mut connection = server.connect();
+    let script = "return redis.call('BF.ADD', KEYS[1], ARGV[1])";
+    // `_` is the filter's name.
+    let writes: [&[&str]; 10] = [
+        &["BF.ADD", "_", "new"],
+        &["BF.ADD", "_", "key:1"],
+        &["BF.MADD", "_", "new"],
+        &["BF.MADD", "_", "key:1", "new", "key:2", "newer"],
+        &["BF.INSERT", "_", "ITEMS", "new", "newer"],
+        &["BF.INSERT", "_", "NOCREATE", "ITEMS", "new"],
+        &["EVAL", script, "1", "_", "new"],
+        &["RENAME", "_", "_:renamed"],
+        &["COPY", "_", "_:copy"],
+        &["BF.LOADCHUNK", "_", "1", "damaged"],
+    ];
+    let mut expected = Filters::new();
+    for (i, write) in writes.iter().enumerate() {
+        for name in one_of_each_kind(&mut connection, &i.to_string()) {
+            dump(&mut connection, &name);
+            let words = write.iter().map(|word| word.replace('_', &name)).collect::<Vec<_>>();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            reply(&mut connection, &words);
+            let name = if write[0] == "RENAME" { format!("{name}:renamed") } else { name };
+            if write[0] == "COPY" {
+                let copy = format!("{name}:copy");
+                reply(&mut connection, &["BF.ADD", &copy, "newest"]);
+                expected.insert(copy, Dump::new());
+            }
+            expected.insert(name, Dump::new());
+        }
+    }
+    call::<()>(&mut connection, &["SAVE"]);
+    let new = ["new", "newer", "newest"];
+    let before: Vec<Vec<bool>> =
+        expected.keys().map(|name| items(&mut connection, "BF.MEXISTS", name, &new)).collect();
+    for (name, dump) in &mut expected {
+        *dump = crate::server::dump(&mut connection, name);
+        let copy = format!("{name}:loaded");
+        load(&mut connection, &copy, dump);
+        call::<()>(&mut connection, &["DEL", &copy]);
+    }
+    server.kill();
+    server.start_again();
+    let mut connection = server.connect();
+    for ((name, expected), before) in expected.iter().zip(before) {
+        assert_eq!(items(&mut connection, "BF.MEXISTS", name, &new), before, "{name}");
+        let there = items(&mut connection, "BF.MEXISTS", name, &keys(0, 100));
+        assert!(there.iter().all(|hit| *hit), "{name}");
+        assert!(dump(&mut connection, name) == *expected, "{name}");
+    }
+    println!("{} filters after {} writes and a restart", expected.len(), writes.len());
+    assert!(server.is_sound());
+}
+
+#[test]
+fn a_replica_that_loads_a_copy_goes_on_to_answer() {
+    let Some(server) = Server::start(&["--repl-diskless-sync", "yes"]) else { return };
+    let follow = ["--replicaof", "127.0.0.1", &server.port.to_string()];
+    let options =
+        ["--repl-diskless-load", "swapdb", "--replica-read-only", "no", "--maxmemory", "1gb"];
+    let mut replica = Server::start(&[&follow[..], &options].concat()).unwrap();
+    let (mut connection, mut follower) = (server.connect(), replica.connect());
+    let is_up = |follower: &mut Connection| {
+        let replication: String = call(follower, &["INFO", "replication"]);
+        replication.contains("master_link_status:up")
+    };
+    wait_until("the replica is connected", || is_up(&mut follower));
+    let filters = fill(&mut connection);
+    (0..2_000).for_each(|i| call::<()>(&mut connection, &["BF.ADD", &format!("f:{i}"), "a"]));
+    assert_eq!(call::<i64>(&mut connection, &["WAIT", "1", "60000"]), 1);
+    // Slowly, so that there is time to look up keys meanwhile.
+    for words in [["key-load-delay", "1000"], ["loading-process-events-interval-bytes", "1024"]] {
+        call::<()>(&mut follower, &["CONFIG", "SET", words[0], words[1]]);
+    }
+    call::<()>(&mut connection, &["CONFIG", "SET", "repl-backlog-size", "16384"]);
+    // More than the backlog has is written before the replica can connect again, and it gets a copy
+    // of everything.
+    call::<()>(&mut connection, &["MULTI"]);
+    call::<()>(&mut connection, &["CLIENT", "KILL", "TYPE", "replica"]);
+    call::<()>(&mut connection, &["SET", "string", &"x".repeat(1 << 20)]);
+    call::<()>(&mut connection, &["BF.ADD", "f:0", "new"]);
+    call::<()>(&mut connection, &["EXEC"]);
+    let mut answers = 0;
+    wait_until("the copy is loaded", || {
+        // In one transaction: of one moment.
+        call::<()>(&mut follower, &["MULTI"]);
+        call::<()>(&mut follower, &["INFO", "persistence"]);
+        call::<()>(&mut follower, &["BF.MEXISTS", "grown", "key:1", "key:19999"]);
+        call::<()>(&mut follower, &["BF.RESERVE", "too large", "0.01", "1000000000"]);
+        let replies = reply(&mut follower, &["EXEC"]);
+        if replies.contains("async_loading:1") {
+            assert!(replies.contains("[1 1]"), "{replies}");
+            assert!(replies.contains("Insufficient memory to create filter"), "{replies}");
+            answers += 1;
+        }
+        reply(&mut follower, &["BF.EXISTS", "f:0", "new"]) == "1" && is_up(&mut follower)
+    });
+    println!("{answers} answers while a copy was loaded");
+    assert!(answers > 10, "{answers}\n{}", replica.log());
+    compare(&mut follower, &filters);
+    assert!(replica.is_sound());
 }

@@ -204,6 +204,12 @@ impl Server {
         assert!(self.starts_again(&module), "the server does not start again:\n{}", self.log());
     }
 
+    /// The same with other options.
+    pub(crate) fn start_again_with(&mut self, options: &[&str]) {
+        self.options = options.iter().map(|&option| option.into()).collect();
+        self.start_again();
+    }
+
     /// The same with another module; false if the server ends.
     pub(crate) fn starts_again(&mut self, module: &Path) -> bool {
         self.process.server.wait().unwrap();
@@ -211,6 +217,10 @@ impl Server {
         let mut command = command_of(self.port, &self.folder, &self.options, &self.module);
         self.process = Process::start(&mut command);
         self.wait()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.has_ended()
     }
 
     /// Whether the server still runs, and has reported no bug.

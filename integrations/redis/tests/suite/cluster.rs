@@ -1,0 +1,152 @@
+//! Slots that Valkey moves between the nodes of a cluster while keys are added.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis::Connection;
+
+use crate::persistence::{compare, fill};
+use crate::server::{Server, call, command, info, items, reply, wait_until};
+
+/// A node of a cluster, which has no slots; none if the server is not Valkey 9 or later.
+fn node(options: &[&str]) -> Option<Server> {
+    // Its port for other nodes is otherwise the one for clients and 10,000, which may be too high.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &port];
+    let server = Server::start(&[&cluster, options].concat())?;
+    let subcommands = reply(&mut server.connect(), &["CLUSTER", "HELP"]);
+    if !subcommands.contains("MIGRATESLOTS") {
+        println!("NOT RUN: a server that does not move slots by itself, as Valkey 9 does");
+        return None;
+    }
+    Some(server)
+}
+
+/// Two nodes of a cluster, of which the first has all slots.
+fn cluster(options: &[&str]) -> Option<[Server; 2]> {
+    let nodes = [node(options)?, node(options)?];
+    let mut first = nodes[0].connect();
+    call::<()>(&mut first, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let bus: Vec<String> = call(&mut nodes[1].connect(), &["CONFIG", "GET", "cluster-port"]);
+    let port = nodes[1].port.to_string();
+    call::<()>(&mut first, &["CLUSTER", "MEET", "127.0.0.1", &port, &bus[1]]);
+    for node in &nodes {
+        let mut connection = node.connect();
+        wait_until("the cluster is there", || {
+            let state: String = call(&mut connection, &["CLUSTER", "INFO"]);
+            state.contains("cluster_state:ok") && state.contains("cluster_known_nodes:2")
+        });
+    }
+    Some(nodes)
+}
+
+/// Ends the writer, also where the test fails while it runs.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts to move all slots.
+fn move_slots(from: &mut Connection, to: &Server) {
+    let id: String = call(&mut to.connect(), &["CLUSTER", "MYID"]);
+    let words = ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", "0", "16383", "NODE", &id];
+    assert_eq!(reply(from, &words), "OK");
+}
+
+#[test]
+fn slots_are_moved_while_keys_are_added() {
+    // The other node's settings do not matter.
+    let Some([first, mut second]) = cluster(&[]) else { return };
+    let names = ["bf-error-rate", "bf-initial-size"].map(|name| format!("blocked-bloom.{name}"));
+    for (name, value) in names.iter().zip(["0.2", "7"]) {
+        call::<()>(&mut second.connect(), &["CONFIG", "SET", name, value]);
+    }
+    let mut connection = first.connect();
+    let filters = fill(&mut connection);
+    let is_moved = AtomicBool::new(false);
+    // Item `i` of each filter is added by one command; the number of those that were acknowledged.
+    let acknowledged = std::thread::scope(|scope| {
+        let ends = Ends(&is_moved);
+        let writer = scope.spawn(|| {
+            let (mut connection, mut count) = (first.connect(), 0);
+            while !is_moved.load(Ordering::Relaxed) {
+                // To one that is there before, to several that grow, and to a new one.
+                let item = |i: usize| format!("item:{i}");
+                let commands = [
+                    command("BF.ADD", "grown", &[item(count)]),
+                    command("BF.MADD", &format!("f:{}", count % 10), &[item(count), item(count)]),
+                    command("BF.ADD", &format!("new:{count}"), &[item(count)]),
+                ];
+                for command in commands {
+                    // The first error is that the slot is elsewhere.
+                    if command.query::<redis::Value>(&mut connection).is_err() {
+                        return count;
+                    }
+                }
+                count += 1;
+            }
+            count
+        });
+        wait_until("keys are added", || info(&mut connection, "total_commands_processed") > 1_000);
+        move_slots(&mut connection, &second);
+        wait_until("the slots are moved", || {
+            let migrations = reply(&mut connection, &["CLUSTER", "GETSLOTMIGRATIONS"]);
+            assert!(!migrations.contains("\"failed\""), "{migrations}\n{}", second.log());
+            migrations.contains("\"success\"")
+        });
+        drop(ends);
+        writer.join().unwrap()
+    });
+    let mut connection = second.connect();
+    wait_until("the slots are here", || {
+        !reply(&mut connection, &["BF.EXISTS", "grown", "key:1"]).starts_with("-MOVED")
+    });
+    let mut absent = 0;
+    for count in 0..acknowledged {
+        let item = [format!("item:{count}")];
+        for name in ["grown".into(), format!("f:{}", count % 10), format!("new:{count}")] {
+            absent += usize::from(!items(&mut connection, "BF.MEXISTS", &name, &item)[0]);
+        }
+    }
+    println!("{acknowledged} items of each of three filters after all slots were moved");
+    assert!(absent == 0 && acknowledged > 100, "{absent} absent of {acknowledged}");
+    // Made by the numbers of the first node.
+    assert_eq!(reply(&mut connection, &["BF.INFO", "new:99", "CAPACITY"]), "[100]");
+    let unchanged = filters.into_iter().filter(|(name, _)| name != "grown").collect();
+    compare(&mut connection, &unchanged);
+    assert!(second.is_sound());
+}
+
+#[test]
+fn slots_that_the_other_node_has_no_memory_for_stay() {
+    let Some([first, mut second]) = cluster(&[]) else { return };
+    let mut connection = first.connect();
+    call::<()>(&mut second.connect(), &["CONFIG", "SET", "maxmemory", "60mb"]);
+    items(&mut connection, "BF.MADD", "f", &["a"]);
+    // The filters are copied, and the slots stay here until it is allowed.
+    call::<()>(&mut connection, &["DEBUG", "SLOTMIGRATION", "PREVENT-PAUSE", "1"]);
+    move_slots(&mut connection, &second);
+    wait_until("the filters are copied", || {
+        let migrations = reply(&mut connection, &["CLUSTER", "GETSLOTMIGRATIONS"]);
+        migrations.contains("waiting-to-pause") || migrations.contains("replicating")
+    });
+    // 136 MB, which a client could not have there. As a command of the other node it is not an
+    // error that nobody sees: it is done, and the server gives up the migration.
+    let words = ["BF.INSERT", "large", "CAPACITY", "100000000", "ITEMS", "a"];
+    assert_eq!(reply(&mut connection, &words), "[1]");
+    items(&mut connection, "BF.MADD", "f", &["b"]);
+    call::<()>(&mut connection, &["DEBUG", "SLOTMIGRATION", "PREVENT-PAUSE", "0"]);
+    wait_until("the migration has failed", || {
+        let migrations = reply(&mut connection, &["CLUSTER", "GETSLOTMIGRATIONS"]);
+        assert!(!migrations.contains("\"success\""), "{migrations}\n{}", second.log());
+        migrations.contains("\"failed\"")
+    });
+    assert!(second.log().contains("failed due to OOM"), "{}", second.log());
+    assert_eq!(reply(&mut connection, &["BF.MEXISTS", "f", "a", "b"]), "[1 1]");
+    assert_eq!(reply(&mut connection, &["BF.EXISTS", "large", "a"]), "1");
+    assert!(reply(&mut second.connect(), &["BF.EXISTS", "f", "a"]).starts_with("-MOVED"));
+    assert!(second.is_sound());
+}
