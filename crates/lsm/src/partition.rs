@@ -31,7 +31,7 @@ pub use bytes::{INDEX_MAGIC, PartitionLocation};
 /// use blocked_bloom_lsm::{PartitionIndex, PartitionedFilterBuilder};
 /// let mut file = Vec::new();
 /// let options = FilterOptions::new(Sizing::BitsPerKey(10.0));
-/// let mut builder = PartitionedFilterBuilder::new(options, 4096)?;
+/// let mut builder = PartitionedFilterBuilder::new(options.clone(), 4096)?;
 /// for key in 0..100_000_u32 {
 ///     if let Some(partition) = builder.insert(key.to_be_bytes())? { // in ascending order
 ///         partition.write_to(&mut file)?;
@@ -40,7 +40,7 @@ pub use bytes::{INDEX_MAGIC, PartitionLocation};
 /// let (last, index) = builder.finish()?;
 /// last.write_to(&mut file)?;
 ///
-/// let index = PartitionIndex::from_bytes(index)?;
+/// let index = PartitionIndex::from_bytes(index)?.require_key_hash(options.key_hash())?;
 /// let key = 90_000_u32.to_be_bytes();
 /// let at = index.locate(key);
 /// let loaded = &file[at.offset as usize..][..at.length as usize]; // however the engine loads
@@ -69,6 +69,21 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
         let slice = bytes.as_ref();
         let (length, facts) = (slice.len(), bytes::verify(slice)?);
         Ok(PartitionIndex { bytes, length, facts })
+    }
+
+    /// The same index if its partitions were built with this hash and seed.
+    ///
+    /// Call it once where an index is opened whose partitions will be looked up by hash: a hash of
+    /// another seed would be answered "absent" for a key that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::HashMismatch`] naming both.
+    pub fn require_key_hash(self, expected: KeyHash) -> Result<Self, FormatError> {
+        match self.facts.key_hash {
+            found if found == expected => Ok(self),
+            found => Err(FormatError::HashMismatch { found, expected }),
+        }
     }
 
     /// Locates the only partition that can hold the key: the last whose separator is not greater.

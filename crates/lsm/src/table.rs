@@ -74,7 +74,6 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
     /// `key_hash`.
     pub fn from_bytes(bytes: B, key_hash: KeyHash) -> Result<Self, TableFilterError> {
         let stored = bytes.as_ref();
-        let mismatch = |found| FormatError::HashMismatch { found, expected: key_hash };
         Ok(if stored.is_empty() {
             TableFilter::None(key_hash)
         } else if stored.starts_with(&BLOOM_MAGIC) {
@@ -85,10 +84,7 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
             TableFilter::Ribbon(filter.map_err(TableFilterError::Ribbon)?)
         } else if stored.starts_with(&INDEX_MAGIC) {
             let index = PartitionIndex::from_bytes(bytes).map_err(TableFilterError::Partition)?;
-            if index.key_hash() != key_hash {
-                return Err(mismatch(index.key_hash()).into());
-            }
-            TableFilter::Partitioned(index)
+            TableFilter::Partitioned(index.require_key_hash(key_hash)?)
         } else if stored.len() % 64 == COMPACT_REST {
             TableFilter::Bloom(BloomFilter::from_compact_bytes(bytes)?.require_key_hash(key_hash)?)
         } else {
