@@ -15,6 +15,7 @@ use blocked_bloom::{
 };
 
 pub use build::{PartitionBuildError, PartitionedFilterBuilder};
+pub(crate) use bytes::header_checksum;
 use bytes::{Facts, Parts};
 pub use bytes::{INDEX_MAGIC, PartitionLocation};
 
@@ -102,7 +103,8 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     pub fn locate(&self, key: impl AsRef<[u8]>) -> PartitionLocation {
         let parts = self.parts();
         let location = parts.and_then(|parts| parts.location(parts.partition_of(key.as_ref())));
-        location.unwrap_or(PartitionLocation { partition: 0, offset: 0, length: 0 })
+        let none = PartitionLocation { partition: 0, offset: 0, length: 0, header_checksum: 0 };
+        location.unwrap_or(none)
     }
 
     /// Opens the bytes that were loaded for a location, and verifies that they are undamaged and
@@ -190,6 +192,11 @@ impl<B: AsRef<[u8]>> PartitionIndex<B> {
     /// Bytes of the index itself.
     pub fn index_bytes(&self) -> u64 {
         self.length as u64
+    }
+
+    /// The checksum that ends the header of the index itself.
+    pub(crate) fn header_checksum(&self) -> u64 {
+        bytes::header_checksum(self.bytes.as_ref())
     }
 
     /// What the keys were hashed with.

@@ -9,7 +9,7 @@ use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, Lengt
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
 
-use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex};
+use crate::partition::{INDEX_MAGIC, PartitionError, PartitionIndex, header_checksum};
 
 /// The remainder of a compact filter's length by 64. Every other container begins with a magic
 /// number, or its length is a multiple of 64.
@@ -131,6 +131,31 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
             TableFilter::Partitioned(index) => index.index_bytes(),
             #[cfg(feature = "rocksdb")]
             TableFilter::Rocksdb(block) => block.as_bytes().len() as u64,
+        }
+    }
+
+    /// The checksum that ends the header of the stored form. It covers the checksum of what follows,
+    /// so that whoever kept it knows this filter from every other: a place in a resident set, a
+    /// manifest. `None` for what has no header of its own: no filter, a block of RocksDB.
+    ///
+    /// Cost: none in stored bytes; reads the blocks of a Bloom filter that has none, or the compact
+    /// form.
+    pub fn header_checksum(&self) -> Option<u64> {
+        match self {
+            TableFilter::None(_) => None,
+            TableFilter::Owned(filter) => Some(header_checksum(&filter.stored_header())),
+            TableFilter::Bloom(filter) => {
+                let stored =
+                    filter.holder().bytes().filter(|bytes| bytes.starts_with(&BLOOM_MAGIC));
+                Some(match stored {
+                    Some(bytes) => header_checksum(bytes),
+                    None => header_checksum(&filter.stored_header()),
+                })
+            }
+            TableFilter::Ribbon(filter) => Some(header_checksum(filter.as_bytes())),
+            TableFilter::Partitioned(index) => Some(index.header_checksum()),
+            #[cfg(feature = "rocksdb")]
+            TableFilter::Rocksdb(_) => None,
         }
     }
 
@@ -298,6 +323,13 @@ impl<B> From<BloomFilter> for TableFilter<B> {
     }
 }
 
+/// A filter that was opened, as a partition is by its index.
+impl<B> From<BloomFilter<Stored<B>>> for TableFilter<B> {
+    fn from(filter: BloomFilter<Stored<B>>) -> Self {
+        TableFilter::Bloom(filter)
+    }
+}
+
 /// Why the filter of a table cannot be used. Then answer "maybe".
 ///
 /// ```
@@ -327,6 +359,13 @@ pub enum TableFilterError {
     /// No filter block of RocksDB.
     #[cfg(feature = "rocksdb")]
     Rocksdb(RocksdbError),
+    /// An intact filter, but not the one that belongs there: that of another table or partition.
+    OtherFilter {
+        /// Checksum in the header of the filter; `None` if its kind has no header.
+        found: Option<u64>,
+        /// Checksum of the filter that belongs there.
+        expected: u64,
+    },
     /// No memory for the copy of [`into_own_memory`](TableFilter::into_own_memory).
     Alloc(AllocError),
 }
@@ -346,6 +385,14 @@ impl Display for TableFilterError {
             Self::Partition(error) => error.fmt(f),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb(error) => error.fmt(f),
+            Self::OtherFilter { found: Some(found), expected } => write!(
+                f,
+                "a filter with header checksum {found:016x}, expected {expected:016x}: it belongs \
+                 to another table or partition"
+            ),
+            Self::OtherFilter { found: None, expected } => {
+                write!(f, "a filter without a header, expected header checksum {expected:016x}")
+            }
             Self::Alloc(error) => error.fmt(f),
         }
     }
@@ -354,7 +401,7 @@ impl Display for TableFilterError {
 impl core::error::Error for TableFilterError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Unknown { .. } => None,
+            Self::Unknown { .. } | Self::OtherFilter { .. } => None,
             Self::Bloom(error) => Some(error),
             Self::Ribbon(error) => Some(error),
             Self::Partition(error) => Some(error),

@@ -26,7 +26,7 @@ use unit::Unit;
 /// around it, and a simulation or an engine with a cache of its own may use it alone. Tables are
 /// known by the index that [`add`](Self::add) gives.
 ///
-/// Cost: some 70 bytes a table; a tick of 20,000 tables takes 0.9 ms
+/// Cost: some 100 bytes a table; a tick of 20,000 tables takes 0.9 ms
 /// (`cargo bench --bench resident`).
 ///
 /// ```

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
-use blocked_bloom_lsm::{TableFilter, TableFilterError};
+use blocked_bloom_lsm::{
+    PartitionIndex, PartitionLocation, PartitionedFilterBuilder, TableFilter, TableFilterError,
+};
 use blocked_bloom_resident::{
     Answer, FilterPin, FilterSlot, MergeInput, ResidentOptions, ResidentSet, ResidentTable,
     WantedLoad,
@@ -251,6 +253,105 @@ fn loads_that_cannot_be_read_or_have_another_seed_fail() {
     );
 }
 
+/// Each slot takes its partition and no other, in which its keys would be "absent".
+#[test]
+fn a_slot_takes_its_own_partition_alone() {
+    let mut stored = Vec::new();
+    let mut builder = PartitionedFilterBuilder::new(filters(), 4_096).unwrap();
+    for key in 0..20_000_u64 {
+        if let Some(partition) = builder.insert(key.to_be_bytes()).unwrap() {
+            partition.write_to(&mut stored).unwrap();
+        }
+    }
+    let (last, index) = builder.finish().unwrap();
+    last.write_to(&mut stored).unwrap();
+    let index = PartitionIndex::from_bytes(index).unwrap();
+    let partitions = index.partitions();
+    assert!(partitions > 4);
+
+    let set = set(1 << 20);
+    let slots = (0..partitions).map(|partition| {
+        let at = index.location(partition).unwrap();
+        let table = ResidentTable::new(partition as u64, at.length);
+        set.add(table.with_header_checksum(at.header_checksum).with_absent_per_second(1_000.0))
+    });
+    let slots: Vec<_> = slots.collect();
+    let bytes = |at: PartitionLocation| stored[at.offset as usize..][..at.length as usize].to_vec();
+    let at = |partition: usize| index.location(partition % partitions).unwrap();
+    let open = |partition| index.open(&at(partition), bytes(at(partition))).unwrap();
+    let expected = |partition: usize| at(partition).header_checksum;
+
+    for load in set.tick(SECOND) {
+        let partition = load.table() as usize;
+        let error = match partition % 3 {
+            0 => set.loaded(load, bytes(at(partition + 1))),
+            1 => set.loaded_filter(load, open(partition + 1)),
+            _ => {
+                drop(load);
+                set.offer(&slots[partition], open(partition + 1))
+            }
+        };
+        let other = Some(expected(partition + 1));
+        let other = TableFilterError::OtherFilter { found: other, expected: expected(partition) };
+        assert_eq!(error, Err(other));
+    }
+    assert!(!slots.iter().any(|slot| is_resident(slot)));
+    assert_eq!(set.snapshot().failed_loads as usize, partitions - partitions / 3);
+
+    // Until those that failed are wanted again.
+    for _ in 0..61 {
+        for load in set.tick(SECOND) {
+            let partition = load.table() as usize;
+            let is_kept = match partition % 2 {
+                0 => set.loaded(load, bytes(at(partition))),
+                _ => set.loaded_filter(load, open(partition)),
+            };
+            assert_eq!(is_kept, Ok(true));
+        }
+    }
+    let hasher = index.hasher().unwrap();
+    for key in 0..20_000_u64 {
+        let key = key.to_be_bytes();
+        let slot = &slots[index.locate(key).partition];
+        assert_eq!(answer(slot, hasher.hash(key)), Answer::Maybe);
+    }
+}
+
+/// Whatever its kind and form; blocks of RocksDB have no checksum by which they could be known.
+#[test]
+fn a_slot_of_a_known_filter_takes_that_alone() {
+    let set = set(1 << 20);
+    let key_hash = filters().key_hash();
+    let ribbon = |table: u64| {
+        let mut builder = RibbonOptions::for_filters(&filters()).builder();
+        builder.extend((0..2_000).map(|key| (table << 32 | key).to_le_bytes())).unwrap();
+        builder.finish().unwrap().as_bytes().to_vec()
+    };
+    let open = |bytes| TableFilter::from_bytes(bytes, key_hash).unwrap();
+    let bloom = |table| filter(table, 2_000);
+    let compact = |table| open(filter(table, 2_000).to_compact_bytes().unwrap());
+    type Pair = [TableFilter; 2];
+    let kinds: [Pair; 4] = [
+        [bloom(0).into(), bloom(1).into()],
+        [open(bloom(0).to_bytes()), open(bloom(1).to_bytes())],
+        [compact(0), compact(1)],
+        [open(ribbon(0)), open(ribbon(1))],
+    ];
+    for [own, other] in kinds {
+        let [expected, found] = [&own, &other].map(TableFilter::header_checksum);
+        let table =
+            ResidentTable::new(0, own.memory_bytes()).with_header_checksum(expected.unwrap());
+        let slot = set.add(table.with_absent_per_second(1_000.0));
+        let error = TableFilterError::OtherFilter { found, expected: expected.unwrap() };
+        assert_eq!(set.offer(&slot, other), Err(error));
+        assert!(!is_resident(&slot));
+        assert_eq!(set.offer(&slot, own), Ok(true));
+        assert_eq!(answer(&slot, hash(0, 17)), Answer::Maybe);
+    }
+    let [full, compact] = [bloom(0).into(), compact(0)];
+    assert_eq!(full.header_checksum(), compact.header_checksum());
+}
+
 /// A load that is under way is not wanted twice; one that was dropped is wanted again.
 #[test]
 fn a_load_is_wanted_once_until_it_is_answered() {
@@ -339,7 +440,11 @@ fn blocks_of_rocksdb_are_resident_too() {
     let slot = add(&set, 0, block.len() as u64, 1_000.0);
     let load = set.tick(SECOND).pop().unwrap();
     let filter = TableFilter::from_rocksdb_block(block).unwrap();
-    assert_eq!(set.loaded_filter(load, filter), Ok(true));
+    assert_eq!(set.loaded_filter(load, filter.clone()), Ok(true));
+    // It has no header by which a slot could know it.
+    let other = set.add(ResidentTable::new(1, 1_000).with_header_checksum(7));
+    let error = TableFilterError::OtherFilter { found: None, expected: 7 };
+    assert_eq!(set.offer(&other, filter), Err(error));
     let key = |key: u64| hash_key(key.to_le_bytes());
     assert!((0..2_000).all(|i| answer(&slot, key(i)) == Answer::Maybe));
     assert!((2_000..4_000).filter(|&i| answer(&slot, key(i)) == Answer::Absent).count() > 1_900);
