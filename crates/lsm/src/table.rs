@@ -134,9 +134,9 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
         }
     }
 
-    /// The checksum that ends the header of the stored form. It covers the checksum of what follows,
-    /// so that whoever kept it knows this filter from every other: a place in a resident set, a
-    /// manifest. `None` for what has no header of its own: no filter, a block of RocksDB.
+    /// The checksum that ends the header of the stored form. It covers the checksum of what
+    /// follows, so that whoever kept it knows this filter from every other: a slot of a resident
+    /// set, a manifest. `None` for what has no header: no filter, a block of RocksDB.
     ///
     /// Cost: none in stored bytes; reads the blocks of a Bloom filter that has none, or the compact
     /// form.

@@ -270,7 +270,8 @@ impl ResidentSet {
                 continue;
             }
             let bytes = inner.planner.table(index).bytes();
-            inner.counters.wanted_bytes += bytes;
+            let sum = inner.counters.wanted_bytes.saturating_add(bytes);
+            inner.counters.wanted_bytes = sum;
             let slot = inner.slot(index);
             if slot.begin_load() {
                 wanted.push(WantedLoad { slot: Arc::clone(slot), size, bytes });
@@ -338,8 +339,8 @@ impl ResidentSet {
     ///
     /// # Errors
     ///
-    /// [`TableFilterError`] for a filter of another hash or, by its checksum, of another table, or if
-    /// there is no memory for the copy that is kept.
+    /// [`TableFilterError`] for a filter of another hash or, by its checksum, of another table, or
+    /// if there is no memory for the copy that is kept.
     pub fn offer(
         &self,
         slot: &FilterSlot,

@@ -3,6 +3,8 @@
 
 use blocked_bloom::Params;
 
+use crate::options::{MOST_LOOKUPS, within};
+
 /// How much of a filter is in memory.
 ///
 /// ```
@@ -20,6 +22,9 @@ pub enum ResidentSize {
     /// All of it.
     Whole,
 }
+
+/// The most that a read of one table costs, in reads of another.
+const MOST_READ_COST: f64 = 1e9;
 
 /// What is known about the filter of a table, or about a partition of one, before it is loaded.
 ///
@@ -69,17 +74,17 @@ impl ResidentTable {
     /// `ResidentSet` then takes that filter for the table and no other, which would answer "absent"
     /// for keys that are there.
     ///
-    /// `PartitionLocation::header_checksum` of `blocked-bloom-lsm` has that of a partition,
-    /// `TableFilter::header_checksum` that of any filter; both are of the stored form, in which they
-    /// are the bytes 56 to 63. A table of which only the number of bytes is known takes every filter
-    /// of the set's hash.
+    /// In `blocked-bloom-lsm`, `PartitionLocation::header_checksum` is that of a partition,
+    /// `TableFilter::header_checksum` that of any filter; in the stored form it is the bytes 56 to
+    /// 63. A table of which only the number of bytes is known takes every filter of the set's
+    /// hash.
     #[must_use]
     pub fn with_header_checksum(self, checksum: impl Into<Option<u64>>) -> Self {
         ResidentTable { header_checksum: checksum.into(), ..self }
     }
 
     /// The filter's shape: its predicted rate, and if its number of blocks is even, that after
-    /// folding to half.
+    /// folding to half. Half of more bytes than the table's filter is said to have is not folded.
     #[must_use]
     pub fn with_params(self, params: &Params) -> Self {
         let blocks = params.blocks();
@@ -87,6 +92,7 @@ impl ResidentTable {
         // Half of the blocks have the load that all have with twice the keys.
         let folded = params.false_positive_rate_at(params.expected_items().saturating_mul(2));
         let half_bytes = if can_fold { u64::from(blocks / 2) * 64 } else { 0 };
+        let half_bytes = if half_bytes < self.bytes { half_bytes } else { 0 };
         let rate = params.false_positive_rate() as f32;
         ResidentTable { rate, half_rate: folded as f32, half_bytes, ..self }
     }
@@ -95,22 +101,24 @@ impl ResidentTable {
     /// cache, more for one on slow storage. Negative costs and those that are no number count as 0.
     #[must_use]
     pub fn with_read_cost(self, reads: f64) -> Self {
-        ResidentTable { read_cost: (reads as f32).max(0.0), ..self }
+        ResidentTable { read_cost: within(reads, MOST_READ_COST) as f32, ..self }
     }
 
     /// The share of its run's keys that the table has, 0 to 1: it gives the expected lookups of the
     /// table until they are counted. Lookups of a run are taken to be spread evenly over its keys.
-    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0.
+    /// A run is a sorted sequence of tables: a level, a tier, a table of level 0. What is no number
+    /// counts as 0.
     #[must_use]
     pub fn with_run_share(self, share: f64) -> Self {
-        ResidentTable { run_share: (share as f32).clamp(0.0, 1.0), ..self }
+        ResidentTable { run_share: within(share, 1.0) as f32, ..self }
     }
 
     /// Absent lookups a second, as [`statistics`](crate::ResidentPlanner::statistics) gave them
-    /// before a restart.
+    /// before a restart. What is no number counts as 0.
     #[must_use]
     pub fn with_absent_per_second(self, lookups: f32) -> Self {
-        ResidentTable { absent_per_second: Some(lookups.clamp(0.0, f32::MAX)), ..self }
+        let lookups = within(f64::from(lookups), MOST_LOOKUPS) as f32;
+        ResidentTable { absent_per_second: Some(lookups), ..self }
     }
 
     /// As its filter turned out to be when it was opened: bytes, rate, and both after folding it to
