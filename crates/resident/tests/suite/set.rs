@@ -370,6 +370,83 @@ fn a_load_is_wanted_once_until_it_is_answered() {
     assert_eq!(set.snapshot().resident_bytes, 0);
 }
 
+/// What is answered late for a removed table counts for no other, which has its index by then.
+#[test]
+fn a_removed_table_s_late_load_is_nobody_else_s() {
+    let (stored, bytes) = stored(2, 2_000);
+    let set = set(2 * bytes);
+    let removed = add(&set, 0, bytes, 1_000.0);
+    let load = set.tick(SECOND).pop().unwrap();
+    set.remove(&removed);
+    let other = add(&set, 1, bytes, 1_000.0);
+    assert_eq!(set.loaded(load, stored[0].clone()), Ok(false));
+    assert_eq!(set.offer(&removed, filter(0, 2_000)), Ok(false));
+    assert!(!is_resident(&removed) && !is_resident(&other));
+    assert_eq!(set.snapshot().resident_bytes, 0);
+    // Nor does its removal or its failure.
+    set.remove(&removed);
+    let load = set.tick(SECOND).pop().unwrap();
+    assert_eq!(load.table(), 1);
+    set.remove(&other);
+    let third = add(&set, 1, bytes, 1_000.0);
+    set.failed(load);
+    let load = set.tick(SECOND).pop().expect("the third did not fail");
+    assert_eq!(set.loaded(load, stored[1].clone()), Ok(true));
+    assert_eq!(answer(&third, hash(1, 7)), Answer::Maybe);
+    // Nor are its lookups the input of a compaction.
+    removed.count_absent(1_000_000);
+    let input = MergeInput { table: &*removed, run: 1, share: 1.0 };
+    set.add_merged(ResidentTable::new(9, bytes), &[input]);
+    let merged = set.statistics().into_iter().find(|&(table, _)| table == 9);
+    assert_eq!(merged, Some((9, 0.0)));
+}
+
+/// A new slot begins to count at 0, whatever the one had counted that had its index.
+#[test]
+fn a_table_with_the_index_of_another_counts_its_own_lookups() {
+    let set = set(1 << 20);
+    let removed = add(&set, 0, 1_000, 0.0);
+    removed.count_absent(1_600_000);
+    set.tick(SECOND);
+    set.remove(&removed);
+    let slot = add(&set, 1, 1_000, 0.0);
+    slot.count_absent(160_000);
+    set.tick(SECOND);
+    let [(1, counted)] = set.statistics()[..] else { panic!("{:?}", set.statistics()) };
+    assert!((150_000.0..170_000.0).contains(&counted), "{counted}");
+}
+
+/// Bytes that no machine has, as a damaged manifest may say.
+#[test]
+fn sums_of_absurd_bytes_are_the_largest_number() {
+    let options = ResidentOptions::new(u64::MAX).with_filters(&filters());
+    let set = ResidentSet::new(options.with_load_cost(0.0, f64::INFINITY));
+    let params = filters().params(100_000).unwrap();
+    let slots = [0, 1].map(|table| {
+        let known = ResidentTable::new(table, u64::MAX - 1).with_params(&params);
+        set.add(known.with_absent_per_second(1e6))
+    });
+    // Half of each is wanted, all of each is to be loaded.
+    assert_eq!(set.tick(SECOND).len(), 2);
+    let snapshot = set.snapshot();
+    assert_eq!((snapshot.wanted_bytes, snapshot.stored_bytes), (u64::MAX, u64::MAX));
+    slots.iter().for_each(|slot| set.remove(slot));
+}
+
+/// A filter of another seed counts as a failed load, and is not wanted at every tick.
+#[test]
+fn an_opened_filter_that_is_refused_is_not_wanted_at_once() {
+    let (_, bytes) = stored(1, 2_000);
+    let set = set(bytes);
+    let slot = add(&set, 0, bytes, 1_000.0);
+    let seeded = filters().with_key_hash(KeyHash::Xxh3 { seed: 3 }).empty_filter(2_000).unwrap();
+    let load = set.tick(SECOND).pop().unwrap();
+    assert!(set.loaded_filter(load, seeded).is_err());
+    assert_eq!(set.snapshot().failed_loads, 1);
+    slot.count_absent(1_000);
+    assert!(set.tick(SECOND).is_empty());
+}
+
 /// A load that comes when the budget has no room any more is not kept.
 #[test]
 fn a_late_load_does_not_exceed_the_budget() {
