@@ -18,9 +18,9 @@ const GROUPS_AHEAD: usize = 2;
 /// `hash` gives it, and `contains` overwrites a word of answers for each 64 hashes that it is
 /// given.
 ///
-/// With `prefetch`, which is given each hash as soon as it is known, a group of 64 keys is looked
-/// up when two more were hashed; else up to 1,024 are hashed before they are looked up. If a key
-/// panics when it is read, what was not written yet says "maybe".
+/// With `prefetch`, which is called with each hash as soon as it is known, a group of 64 keys is
+/// looked up once the next two groups are hashed. Without, up to 1,024 keys are hashed, then looked
+/// up. If a key panics when it is read, the answers that were not written yet are "maybe".
 ///
 /// # Errors
 ///
@@ -34,12 +34,13 @@ pub fn look_up_keys<K>(
     prefetch: Option<impl Fn(u64)>,
     contains: impl Fn(&[u64], &mut [u64]),
 ) -> Result<(), LengthError> {
-    LengthError::check(keys.len(), words)?;
+    check_words(keys.len(), words)?;
     match prefetch {
         Some(prefetch) if words.len() > 1 => {
             // If a key panics when it is read, what is left says "maybe".
             bitmask::fill_with_hits(words, keys.len());
-            // What it holds is moved, and so stays in registers while hashes are written.
+            // Moved into the closure, so that what it uses stays in registers while hashes are
+            // written.
             let load = move |keys: &[K], group: &mut [u64]| {
                 for (to, key) in group.iter_mut().zip(keys) {
                     *to = hash(key);
@@ -61,7 +62,7 @@ pub fn look_up_keys<K>(
 }
 
 /// Looks up keys by their hashes; there is one word per 64 keys. With `prefetch`, keys are hashed
-/// and prefetched a group at a time, and looked up when two more groups were.
+/// and prefetched a group at a time, and each group is looked up once the next two are prefetched.
 #[inline]
 pub(crate) fn look_up<K>(
     keys: &[K],
@@ -112,7 +113,7 @@ fn look_up_many<K>(
     }
 }
 
-/// Loads a group, which hashes and prefetches it, then looks up the one before the last. Not
+/// Hashes and prefetches each group by `load`, and looks up the one two groups before it. Not
 /// inlined, so that calls of few keys have little stack.
 #[inline(never)]
 fn look_up_ahead<K>(
@@ -150,22 +151,16 @@ pub struct LengthError {
     pub expected: usize,
 }
 
-impl LengthError {
-    /// Checks that there is exactly one word per 64 keys, rounded up: for types of other packages
-    /// that implement [`Filter`](crate::Filter).
-    ///
-    /// # Errors
-    ///
-    /// The error itself if there is not.
-    #[inline]
-    pub fn check(keys: usize, words: &[u64]) -> Result<(), Self> {
-        let expected = keys.div_ceil(64);
-        if words.len() == expected {
-            Ok(())
-        } else {
-            Err(LengthError { words: words.len(), expected })
-        }
-    }
+/// Checks that there is exactly one word per 64 keys, rounded up: for implementations of
+/// [`Filter`](crate::Filter).
+///
+/// # Errors
+///
+/// [`LengthError`] if there is not.
+#[inline]
+pub fn check_words(keys: usize, words: &[u64]) -> Result<(), LengthError> {
+    let expected = keys.div_ceil(64);
+    if words.len() == expected { Ok(()) } else { Err(LengthError { words: words.len(), expected }) }
 }
 
 impl Display for LengthError {

@@ -55,8 +55,8 @@ unsafe impl Sync for BlockBuffer {}
 /// Size and alignment of a huge page on x86-64 and aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// From here on memory comes by `calloc`, with a huge page more, to put the start on the boundary
-/// of one: at most a 32nd.
+/// From this size on memory comes from `calloc`. One huge page more is allocated, at most a 32nd,
+/// so that the blocks can start on the boundary of one.
 const LAZY: usize = 32 * HUGE_PAGE;
 
 /// The memory for this many blocks. From 2 MiB on it is aligned to a huge page, so that its first
@@ -75,8 +75,8 @@ fn layout(blocks: u32) -> Result<Layout, AllocError> {
     Layout::from_size_align(size, align).map_err(|_| error)
 }
 
-/// Advises huge pages before the memory is first touched: for whole pages only, since the last part
-/// of one may belong to others.
+/// Advises huge pages before the memory is first touched: for whole pages only, since others may
+/// own the rest of the last one.
 fn advise(start: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= HUGE_PAGE {

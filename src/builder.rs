@@ -19,8 +19,6 @@ use core::fmt;
 
 use self::verify::mix;
 use crate::buffer::AllocError;
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-use crate::filter::AtomicBloomFilter;
 use crate::filter::{BloomFilter, BuildError};
 use crate::hash::{Key, KeyError};
 use crate::kernel::Kernel;
@@ -83,11 +81,12 @@ struct Filling {
     filter: BloomFilter,
     /// Sum of the hashes that went in, mixed.
     sum: u64,
-    /// Of those, the ones that the filter did not contain right after.
+    /// How many of those the filter did not contain right after they went in.
     missing: u64,
 }
 
-/// Hashes that wait to be added together, which takes a third less than one by one.
+/// Hashes that wait to be added together, which takes a third less time than adding them one by
+/// one.
 struct Pending {
     hashes: [u64; HASHED_AT_ONCE],
     count: usize,
@@ -212,8 +211,8 @@ impl BloomFilterBuilder {
         if self.options.extractor().is_some() {
             return keys.into_iter().try_for_each(|key| self.insert(key));
         }
-        // Hashed as they come: keys that wait to be hashed together, as references, took up to
-        // twice the time.
+        // Hashed one by one as they come: collecting references to keys, to hash them together,
+        // took up to twice the time.
         let mut adding = Adding { builder: self, pending: Pending::new() };
         keys.into_iter().for_each(|key| {
             let hash = hasher.hash(key);
@@ -254,7 +253,7 @@ impl BloomFilterBuilder {
     /// Adds every hash, as [`add`](Self::add).
     fn add_all(&mut self, hashes: &[u64]) {
         let (Some(&first), Some(&last)) = (hashes.first(), hashes.last()) else { return };
-        // Without leaving early, so that it is vectorised.
+        // Without an early exit, so that the compiler vectorises it.
         let repeats = hashes.windows(2).fold(false, |any, pair| any | (pair[0] == pair[1]));
         if repeats || self.last == Some(first) {
             return hashes.iter().for_each(|&hash| self.add(hash));
@@ -338,14 +337,15 @@ impl BloomFilterBuilder {
         Ok(self.with_contents(filter))
     }
 
-    /// Records in a finished filter what it holds. Before that, it takes and answers prefixes as it
-    /// does keys.
+    /// Records in a finished filter what it holds. Until then it is a filter of whole keys, for
+    /// which the hash of a prefix is one more hash.
     fn with_contents(&self, filter: BloomFilter) -> BloomFilter {
         let keys = filter.keys_inserted();
         filter.with_facts(keys, self.options.contents())
     }
 
-    /// The filter of all hashes, which are kept, in some order, unless they went into it before.
+    /// The filter of all hashes. Those that did not go into it before are still in the list
+    /// afterwards, in some order.
     fn fill(&mut self, threads: Threads) -> Result<BloomFilter, BuildError> {
         if let Some(error) = self.failed() {
             return Err(error);
@@ -365,8 +365,8 @@ impl BloomFilterBuilder {
     }
 }
 
-/// An empty filter of these options, which can be added hashes of prefixes too.
-fn empty(
+/// An empty filter of these options, to which hashes of prefixes can be added too.
+pub(crate) fn empty(
     options: &FilterOptions,
     params: Params,
     threads: Threads,
@@ -388,41 +388,6 @@ fn insert(
         Threads::Pool => crate::parallel::insert_chunks(filter, chunks)?,
     }
     Ok(())
-}
-
-/// Makers of builders and of filters for a known number of keys.
-impl FilterOptions {
-    /// A builder without keys. Nothing is allocated before the first.
-    pub fn builder(&self) -> BloomFilterBuilder {
-        BloomFilterBuilder::new(self.clone())
-    }
-
-    /// An empty filter for this many keys, to be added to: where their number is known before they
-    /// come.
-    ///
-    /// The filter is of whole keys: prefixes are added by a [builder](Self::builder).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError::Params`] if the sizing is out of range, [`BuildError::Alloc`] if there is no
-    /// memory, [`BuildError::Key`] if the options add prefixes.
-    pub fn empty_filter(&self, keys: u64) -> Result<BloomFilter, BuildError> {
-        if self.extractor().is_some() {
-            return Err(KeyError::NoPrefix { contents: self.contents() }.into());
-        }
-        Ok(empty(self, self.params(keys)?, Threads::One)?)
-    }
-
-    /// [`empty_filter`](Self::empty_filter) for threads that add to it and look up in it at the
-    /// same time, as those of a memtable do.
-    ///
-    /// # Errors
-    ///
-    /// As `empty_filter`.
-    #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
-    pub fn atomic_filter(&self, keys: u64) -> Result<AtomicBloomFilter, BuildError> {
-        Ok(self.empty_filter(keys)?.into())
-    }
 }
 
 impl BloomFilter {

@@ -1,7 +1,7 @@
 //! What every error has in common.
 
 /// Implements `Error` with the given variants as its sources, and `From` for those that hold one
-/// error alone; the one behind the semicolon also says where its error was met.
+/// error alone; the variant behind the semicolon boxes its error, and also says where that was met.
 macro_rules! error {
     ($name:ty $(, $variant:ident($source:ty))* $(; $located:ident)?) => {
         impl core::error::Error for $name {

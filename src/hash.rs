@@ -151,8 +151,8 @@ impl KeyHasher {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn hash_parts<P: Key>(self, parts: &[P]) -> u64 {
-        // Short parts put together on the stack first take as long, 30 ns for 32 bytes: they are
-        // read back before they are stored.
+        // Putting short parts together on the stack first takes as long, 30 ns for 32 bytes:
+        // reading them back waits until they are stored.
         let mut state = Xxh3::with_seed(self.seed);
         for part in parts {
             let part = part.as_ref();
@@ -218,8 +218,9 @@ impl Display for KeyError {
             }
             Self::NoPrefix { contents } => write!(
                 f,
-                "the filter holds {contents}, and the key's prefix is not known: build it anew, or \
-                 give the builder keys"
+                "the filter holds {contents}, and only a builder that is given keys knows their \
+                 prefixes: build the filter by FilterOptions::builder, or make one of whole keys \
+                 with FilterOptions::new(sizing).with_key_hash(key_hash)"
             ),
         }
     }

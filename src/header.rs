@@ -4,7 +4,7 @@
 //! ```text
 //! offset  bytes
 //! 0       8      magic: which container this is. The first byte is not ASCII and the last
-//!                a line feed, so that a transfer in text mode shows
+//!                is a line feed, which a transfer in text mode changes
 //! 8       2      version of the container
 //! 10      46     fields of the container
 //! 56      8      XXH3-64, seed 0, of bytes 0 .. 56

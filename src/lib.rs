@@ -60,9 +60,9 @@
 //! | [`Key`] | what is a key: bytes |
 //! | [`parts`] | what authors of other filters need: memory, prefetching, the header of stored filters |
 //!
-//! A filter that is damaged, or of another hash, is a typed error ([`FormatError`]) that says what
-//! was found and where; opening never panics. [`BloomFilter::open_or_pass_all`] gives a filter in
-//! its place that answers "maybe", and the error for the log.
+//! Opening a filter that is damaged, or of another hash, gives a typed error ([`FormatError`]) that
+//! says what was found and where; it never panics. [`BloomFilter::open_or_pass_all`] gives a filter
+//! in its place that answers "maybe", and the error for the log.
 //!
 //! # Features
 //!
@@ -106,7 +106,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-/// Tells unit tests what ran: a loop of a kernel, a prefetch, a part of what several threads share.
+/// Tells unit tests what ran: a loop of a kernel, a prefetch, a part of the work that several
+/// threads share.
 macro_rules! watch {
     ($($call:tt)*) => {
         #[cfg(all(test, feature = "std"))]
@@ -121,6 +122,8 @@ mod error;
 mod builder;
 
 mod filter;
+
+mod make;
 
 mod batch;
 mod bitmask;

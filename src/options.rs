@@ -1,4 +1,5 @@
-//! What a filter is to be: its size, its hash, what it holds. A plain value that makes builders.
+//! What a filter is to be: its size, its hash, what it holds. A plain value; `make.rs` makes
+//! builders and empty filters from it.
 
 use crate::hash::{KeyError, KeyHash, KeyHasher};
 use crate::params::{Params, ParamsError, Sizing, stored_bytes};
@@ -104,18 +105,18 @@ impl FilterOptions {
 
     /// Bounds the memory of a builder's list of hashes, in bytes; unbounded by default.
     ///
-    /// When the list would outgrow it, there are two ways on. With
+    /// When the list would outgrow it, there are two ways to go on. With
     /// [`with_expected_items`](Self::with_expected_items) the filter is made at once, for that many
     /// keys or as many as have come if those are more, and later keys go straight into it: nothing
     /// is lost, and if far more keys come than were expected, the filter passes more absent ones
-    /// than the sizing promised. Without, the list is freed, keys are only counted, and
+    /// than the sizing promised. Without that number the list is freed, keys are only counted, and
     /// [`finish`](crate::BloomFilterBuilder::finish) fails with
     /// [`BuildError::MemoryLimit`](crate::BuildError::MemoryLimit), which has their number for a
     /// second pass.
     ///
-    /// The limit is checked when a key is added, and by `par_extend` when all keys of the iterator
-    /// are collected: hand it pieces. How far the keys went past what was expected shows in the
-    /// rate of the finished filter's `params()`.
+    /// The limit is checked when a key is added, and by `par_extend` after all keys of its iterator
+    /// were collected: give it the keys in pieces. How far the keys went past what was expected
+    /// shows in the rate of the finished filter's `params()`.
     #[must_use]
     pub fn with_memory_limit(self, bytes: u64) -> Self {
         FilterOptions { memory_limit: Some(bytes), ..self }
@@ -199,9 +200,9 @@ impl FilterOptions {
         self.huge_pages
     }
 
-    /// Most additions, keys and prefixes, whose stored filter takes at most this many bytes: 0 if
-    /// not even one does, 2^64 - 1 if there will be no filter. Cost: for a rate, as sizing 64
-    /// filters; else as sizing one.
+    /// The largest number of additions, keys and prefixes together, whose stored filter takes at
+    /// most this many bytes: 0 if no filter is so small, 2^64 - 1 if the sizing means "no filter".
+    /// Cost: for a rate, as sizing 64 filters; else as sizing one.
     ///
     /// # Errors
     ///
@@ -213,7 +214,7 @@ impl FilterOptions {
         if self.sizing.is_pass_all() {
             return Ok(u64::MAX);
         }
-        // Not by the parameters: their best number of probes costs more than all the rest.
+        // By the number of blocks alone: choosing the probes costs more than all the rest.
         let blocks = |keys| self.sizing.blocks_for(keys, self.foldable);
         let fits = |keys| blocks(keys).is_ok_and(|blocks| stored_bytes(blocks) <= bytes);
         let (mut most, mut too_many) = (1, u64::MAX);

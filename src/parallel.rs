@@ -30,7 +30,7 @@ const MAX_CUTS: usize = 256;
 type Starts = [u32; MAX_CUTS + 1];
 
 /// Hashes that are reordered at a time where they need not be kept: 64 MiB, so that each block is
-/// written some times while its cut is in the cache.
+/// written several times while its cut is in the cache.
 const WINDOW: usize = 1 << 23;
 
 /// Hashes in a piece that one thread reorders.

@@ -58,10 +58,10 @@ pub enum Sizing {
 impl Sizing {
     /// Blocks and probes for a number of keys.
     ///
-    /// The probes are the fewest whose rate is within 1 % of the best. Cost: 20 to 60 ns; for a
-    /// false-positive rate, which is searched for, 0.2 to 1.5 us; some us where two numbers of
-    /// probes are so close that rates must be summed, and above 57 bits per key in fewer than 20
-    /// blocks.
+    /// The number of probes is the smallest whose rate is within 1 % of the best. Cost: 20 to 60
+    /// ns; for a false-positive rate, which is searched for, 0.2 to 1.5 us. It is some us where two
+    /// numbers of probes have nearly the same rate, so that rates must be summed, and above 57 bits
+    /// per key in fewer than 20 blocks.
     ///
     /// # Errors
     ///
@@ -76,10 +76,10 @@ impl Sizing {
     /// sizes later.
     ///
     /// The blocks are rounded to a multiple of the largest power of two that is at most a 64th of
-    /// them: by every power of two up to it the filter can be folded. Price: at most 1/64 (1.6 %)
-    /// more memory; for [`MaxBytes`](Self::MaxBytes), which rounds down, at most 1/64 less. Under
-    /// 128 blocks, and where there would be more than 2^32 - 1, the number stays as it is. Probes
-    /// and rate are those of the rounded number.
+    /// them: the filter can be folded by every power of two up to that one. Price: at most 1/64
+    /// (1.6 %) more memory; for [`MaxBytes`](Self::MaxBytes), which rounds down, at most 1/64 less.
+    /// Under 128 blocks, and where there would be more than 2^32 - 1, the number stays as it is.
+    /// Probes and rate are those of the rounded number.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ fn blocks_for_rate(keys: u64, target: f64) -> Result<u32, ParamsError> {
 }
 
 /// The false-positive rate of `keys` distinct keys in `blocks` blocks, by the formula of
-/// `docs/parameters.md`: of all terms that change the sum.
+/// `docs/parameters.md`, with all terms that change the sum.
 fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
     strided_rate(keys, blocks, probes, 1, f64::EPSILON / 4.0)[0]
 }
@@ -328,7 +328,7 @@ fn rate(keys: u64, blocks: u32, probes: u32) -> f64 {
 /// A sum with a stride is wrong by the distribution's characteristic function at `2 pi / stride`,
 /// which is at most `e^(-variance (1 - cos(2 pi / stride)))`. With `p = 1 / blocks` the derivatives
 /// follow from `d weight(j) / dp = weight(j) (j - keys p) / (p (1 - p))`, so from the mean and the
-/// variance of `j` where the filter says "maybe".
+/// variance of `j` when each `j` is weighted by the rate of its blocks too.
 fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f64) -> [f64; 3] {
     let (keys, k) = (keys as f64, f64::from(probes));
     if blocks == 1 {
@@ -352,7 +352,7 @@ fn strided_rate(keys: u64, blocks: u32, probes: u32, stride: u32, negligible: f6
     let mode = libm::floor(mean);
     let start = powers(mode * k);
     add(mode, start, 1.0);
-    // Neighbours' weights are as `up` to `down`, each of which changes by a constant.
+    // A weight is its neighbour's times `up / down`, each of which changes by a constant.
     let more = ([keys - mode, -1.0], [(mode + 1.0) * others, others]);
     let fewer = ([mode * others, -others], [keys - mode + 1.0, 1.0]);
     for (sign, ([mut up, up_step], [mut down, down_step])) in [(1.0, more), (-1.0, fewer)] {

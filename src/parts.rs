@@ -13,7 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use crate::batch::look_up_keys;
+pub use crate::batch::{check_words, look_up_keys};
 pub use crate::bitmask::fill_with_hits;
 pub use crate::buffer::BlockBuffer;
 #[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
@@ -21,3 +21,4 @@ pub use crate::buffer::{AtomicBuffer, AtomicWord};
 pub use crate::filter::{Blocks, BlocksMut};
 pub use crate::header::{HEADER_BYTES, Header, HeaderError, MAGIC};
 pub use crate::kernel::{PrefetchAhead, prefetch};
+pub use crate::stored::{stored, stored_unused};

@@ -45,23 +45,22 @@ pub(crate) fn full_block() -> &'static [Block] {
     &FULL_BLOCK.0
 }
 
-impl<B: AsRef<[u8]>> Stored<B> {
-    /// Remembers how many bytes the owner lends now. For filters of other packages: what
-    /// [`bytes`](Self::bytes) then lends, a container with its header, is still to be verified.
-    pub fn new(bytes: B) -> Self {
-        Stored::with_blocks_at(HEADER_BYTES, bytes)
-    }
+/// Takes bytes that begin with a header, and remembers how many there are. They are not verified:
+/// whoever opens a filter from them checks what [`bytes`](Stored::bytes) lends.
+pub fn stored<B: AsRef<[u8]>>(bytes: B) -> Stored<B> {
+    Stored::with_blocks_at(HEADER_BYTES, bytes)
+}
 
+/// Damaged bytes, which are kept and never lent: for a filter that answers "maybe" in their place.
+pub fn stored_unused<B>(bytes: B) -> Stored<B> {
+    Stored { bytes, length: usize::MAX, start: 0 }
+}
+
+impl<B: AsRef<[u8]>> Stored<B> {
     /// Of a filter whose blocks begin at `start`.
     pub(crate) fn with_blocks_at(start: usize, bytes: B) -> Self {
         let length = bytes.as_ref().len();
         Stored { bytes, length, start }
-    }
-
-    /// Bytes that are kept and never lent, since they are damaged: for filters that answer "maybe"
-    /// instead.
-    pub fn unused(bytes: B) -> Self {
-        Stored { bytes, length: usize::MAX, start: 0 }
     }
 
     /// The bytes, or `None` if their owner lends fewer or more than at first.

@@ -131,7 +131,9 @@ impl Step {
                 *builder = builder.clone();
                 Ok(())
             }
-            _ if from_threads && hashes => builder.par_extend_hashes(keys.par_iter().map(hash)),
+            _ if hashes && from_threads => {
+                builder.insert_hashes(&keys.iter().map(hash).collect::<Vec<_>>())
+            }
             _ if from_threads => builder.par_extend(keys),
             _ if hashes => keys.iter().try_for_each(|key| builder.insert_hash(hash(key))),
             Step::One(key) => builder.insert(key),
@@ -157,7 +159,7 @@ fn add_wrongly(input: &Input, builder: &mut BloomFilterBuilder) {
     } else if input.extractor().is_some() {
         let error = Err(KeyError::NoPrefix { contents: builder.options().contents() });
         assert_eq!(builder.insert_hash(7), error);
-        assert_eq!(builder.par_extend_hashes([7, 8]), error);
+        assert_eq!(builder.insert_hashes(&[7, 8]), error);
     }
     assert_eq!(before, (builder.len(), builder.memory_bytes()));
 }

@@ -9,7 +9,7 @@
 #![no_main]
 
 use blocked_bloom::{Bitmask, Filter};
-use blocked_bloom_formats::rocksdb::{FilterBlock, SstFilter, hash_key};
+use blocked_bloom_formats::rocksdb::{SstFilter, hash_key};
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../crates/formats/tests/suite/sst.rs"]
@@ -55,7 +55,7 @@ fn keys() -> Vec<Vec<u8>> {
     prefixed.chain(numbered).chain([vec![], b"user".to_vec(), vec![255; 9], vec![0]]).collect()
 }
 
-fn answers(filter: &SstFilter<'_>, keys: &[Vec<u8>]) -> Vec<(bool, bool)> {
+fn answers<D: AsRef<[u8]>>(filter: &SstFilter<D>, keys: &[Vec<u8>]) -> Vec<(bool, bool)> {
     let (mut hits, mut of_hashes) = (Bitmask::new(), Bitmask::new());
     filter.contains_batch(keys, &mut hits);
     let hashes: Vec<u64> = keys.iter().map(hash_key).collect();
@@ -68,7 +68,7 @@ fn answers(filter: &SstFilter<'_>, keys: &[Vec<u8>]) -> Vec<(bool, bool)> {
             assert_eq!(hits.get(i), Some(maybe), "{key:02x?} in a batch");
             assert!(of_hashes.get(i) == Some(true) || !maybe, "{key:02x?} is lost by its hash");
             // A block by itself knows no more than all blocks together.
-            let blocks: Vec<&FilterBlock<&[u8]>> = filter.filter_blocks().collect();
+            let blocks: Vec<_> = filter.filter_blocks().collect();
             let any =
                 blocks.is_empty() || !of_keys || blocks.iter().any(|block| block.contains(key));
             assert!(any || !maybe, "{key:02x?} is in no block");

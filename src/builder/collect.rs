@@ -51,22 +51,6 @@ impl BloomFilterBuilder {
         Ok(())
     }
 
-    /// [`par_extend`](Self::par_extend) for hashes.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_hash`](Self::insert_hash); nothing is added then.
-    pub fn par_extend_hashes(
-        &mut self,
-        hashes: impl IntoParallelIterator<Item = u64>,
-    ) -> Result<(), KeyError> {
-        if self.options.extractor().is_some() {
-            return Err(KeyError::NoPrefix { contents: self.options.contents() });
-        }
-        self.extend_by(hashes.into_par_iter());
-        Ok(())
-    }
-
     fn extend_by(&mut self, hashes: impl ParallelIterator<Item = u64>) {
         let empty = self.part();
         // Boxed, since `fold` moves its state for every item.

@@ -6,7 +6,8 @@ use super::{BloomFilterBuilder, CHUNK};
 impl BloomFilterBuilder {
     /// An empty builder of the same kind, for keys that will be [appended](Self::append).
     pub(crate) fn part(&self) -> Self {
-        // With a number of expected items, only the whole can flush its list into a filter.
+        // With a number of expected items, a list that reaches the limit is flushed into a filter,
+        // which only the whole builder has: a part has no limit then.
         let memory_limit = self.options.expected_items().map_or(self.memory_limit, |_| u64::MAX);
         BloomFilterBuilder { memory_limit, ..BloomFilterBuilder::new(self.options.clone()) }
     }
@@ -19,7 +20,7 @@ impl BloomFilterBuilder {
         }
         let Some(first) = part.first else { return };
         if self.last == Some(first) {
-            // Drops a duplicate at the chunk boundary.
+            // Drops the duplicate where the parts meet.
             part.sum = part.sum.wrapping_sub(mix(first));
             match part.chunks.first_mut() {
                 Some(chunk) => _ = chunk.remove(0),
@@ -35,8 +36,9 @@ impl BloomFilterBuilder {
             return;
         }
         for chunk in part.chunks {
-            // Small chunks would each cost a thread's bookkeeping when the filter is filled; and
-            // under a limit, what happens must not depend on how the parts were cut.
+            // Small chunks are copied: each would cost a thread's bookkeeping when the filter is
+            // filled. Under a limit all are, so that what happens does not depend on how the parts
+            // were cut.
             let is_kept = chunk.len() >= CHUNK / 2 && self.memory_limit == u64::MAX;
             if is_kept && self.failed.is_none() && self.chunks.try_reserve(1).is_ok() {
                 self.chunks.push(chunk);

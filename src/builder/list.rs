@@ -40,12 +40,12 @@ impl BloomFilterBuilder {
         }
     }
 
-    /// Makes space for a hash: a new chunk, a sixteenth of what is there, so that nothing is ever
-    /// copied and little is unused.
+    /// Makes space for a hash by a new chunk, a sixteenth as long as the list: nothing is ever
+    /// copied, and little is unused.
     pub(super) fn grow(&mut self) -> Result<(), BuildError> {
         if self.filling.is_some() {
             self.flush(Threads::One)?;
-            // The copy of an empty chunk, in a clone, has no capacity.
+            // The builder may be a clone, in which the copy of an empty chunk has no capacity.
             let error = AllocError { bytes: SMALLEST_CHUNK as u64 * 8 };
             return match self
                 .chunks
@@ -82,8 +82,8 @@ impl BloomFilterBuilder {
         };
         let params = self.options.params(self.len().max(expected))?;
         let filter = empty(&self.options, params, Threads::One)?;
-        // The first chunk collects what is flushed next: the largest, since the last may be what
-        // was left of the limit.
+        // The first chunk stays, and collects what is flushed next: the largest, since the last may
+        // have only what was left of the limit.
         let sizes = self.chunks.iter().map(Vec::capacity).enumerate();
         match sizes.max_by_key(|&(_, size)| size) {
             Some((largest, _)) => self.chunks.swap(0, largest),
@@ -93,8 +93,8 @@ impl BloomFilterBuilder {
         self.flush(Threads::One)
     }
 
-    /// Inserts the list into the filter that is being filled, and looks up every hash in it: later
-    /// the hashes are gone.
+    /// Inserts the list into the filter that is being filled, and looks up every hash in it right
+    /// away, since the list is then cleared.
     pub(super) fn flush(&mut self, threads: Threads) -> Result<(), BuildError> {
         let Some(filling) = &mut self.filling else { return Ok(()) };
         insert(&mut filling.filter, &mut self.chunks, threads)?;

@@ -21,11 +21,11 @@ impl BloomFilterBuilder {
     /// just before it: for an engine that has the prefix at hand, or whose own rule wants more than
     /// the bytes of a key.
     ///
-    /// It stands in for [`insert`](Self::insert), which has the options' extractor cut the prefix,
-    /// and must be given the same: a prefix that
-    /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) would cut otherwise is
-    /// one that scans do not find. `None` means that the key has none. A builder of keys alone
-    /// ignores the prefix.
+    /// [`insert`](Self::insert) has the options' extractor cut the prefix; the caller must give the
+    /// same one. A scan looks up what
+    /// [`PrefixExtractor::scan_prefix`](crate::PrefixExtractor::scan_prefix) cuts, and does not
+    /// find a key that was added with another prefix. `None` means that the key has none. A builder
+    /// of keys alone ignores the prefix.
     ///
     /// # Errors
     ///

@@ -28,9 +28,9 @@ impl BloomFilterBuilder {
     /// The builder sums up the hashes as they come. The list that was inserted must still have that
     /// sum, and the filter must contain every hash of it: a bit that flipped in the list, or one
     /// that was lost on its way into the filter, is noticed. A fault that inserting and looking up
-    /// share is not; the tests that compare kernels are for those. Keys that went into the filter
-    /// when the [memory limit](crate::FilterOptions::with_memory_limit) was reached were looked up
-    /// right then.
+    /// have in common is not noticed here; the tests that compare kernels find those. Keys that
+    /// went into the filter when the [memory limit](crate::FilterOptions::with_memory_limit) was
+    /// reached were looked up right then.
     ///
     /// Cost: one more query per key, half to three quarters of `finish` (`benches/NOTES.md`).
     ///

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use self::word::{Word, copy_words, set};
 use super::insert::{insert_keys, insert_methods};
 use super::{BloomFilter, Filter, Meta};
-use crate::batch::LengthError;
+use crate::batch::{LengthError, check_words};
 use crate::bitmask::Bitmask;
 use crate::buffer::{AtomicBuffer, AtomicWord};
 use crate::hash::{Key, KeyError, KeyHash};
@@ -66,7 +66,8 @@ pub struct AtomicBloomFilter {
     blocks: AtomicBuffer,
     /// As of the conversion: `keys_inserted` lacks what was added since.
     meta: Meta,
-    /// Hashes batches of keys; the filter has it after the conversion back.
+    /// Hashes batches of keys that are inserted. Lookups do not use it; the owned filter has it
+    /// again after `into_filter`.
     kernel: Kernel,
     /// Whether the filter holds what is looked up, as in a [`BloomFilter`].
     answers: bool,
@@ -197,7 +198,7 @@ impl Filter for AtomicBloomFilter {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         words.fill(0);
         self.for_each_ahead(hashes, |i, hash| {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
@@ -213,11 +214,6 @@ impl Filter for AtomicBloomFilter {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 
@@ -256,9 +252,9 @@ impl Word for AtomicWord {
 
 /// Counts additions in one of eight cache lines; which one depends on the thread.
 ///
-/// In a single line the count would be what threads wait for: two that insert at 6 probes take 58
-/// ns for a new key and 18 for a known one, against 41 and 10 with these lines, and 40 and 10
-/// without a count.
+/// In a single line, threads would wait for the count: two that insert with 6 probes take 58 ns for
+/// a new key and 18 for a known one. With these lines they take 41 and 10, and without a count 40
+/// and 10.
 #[derive(Default)]
 struct Additions([Line; 8]);
 

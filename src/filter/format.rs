@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::params::stored_bytes;
 use crate::prefix::FilterContents;
 use crate::probe::MAX_PROBES;
-use crate::stored::Stored;
+use crate::stored::{Stored, stored, stored_unused};
 
 pub(super) const VERSION: u16 = 1;
 pub(super) const PROBE_SCHEME: u8 = 1;
@@ -83,7 +83,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// extension and flipped bit is an error. Such bytes must not be used to answer "absent": go on
     /// with [`open_or_pass_all`](Self::open_or_pass_all), or without a filter.
     pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
-        let data = Stored::new(bytes);
+        let data = stored(bytes);
         let meta = verify(data.bytes().unwrap_or_default())?;
         Ok(BloomFilter::of(data, meta, Kernel::default()))
     }
@@ -98,7 +98,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     ///
     /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the blocks.
     pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
-        let data = Stored::new(bytes);
+        let data = stored(bytes);
         let (_, meta) = open(data.bytes().unwrap_or_default())?;
         Ok(BloomFilter::of(data, meta, Kernel::default()))
     }
@@ -107,7 +107,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
     /// everything and the reason, for the log: an engine that goes on stays correct, and reads more
     /// than it had to. The bytes are kept either way.
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
-        let data = Stored::new(bytes);
+        let data = stored(bytes);
         let opened =
             verify(data.bytes().unwrap_or_default()).and_then(|meta| match meta.key_hash {
                 found if found == key_hash => Ok(meta),
@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]>> BloomFilter<Stored<B>> {
         let (data, meta, error) = match opened {
             Ok(meta) => (data, meta, None),
             Err(error) => {
-                (Stored::unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error))
+                (stored_unused(data.into_inner()), Meta::new(key_hash, 1, true), Some(error))
             }
         };
         (BloomFilter::of(data, meta, Kernel::default()), error)

@@ -75,7 +75,7 @@ fn contains(blocks: &[Block], probes: u8, hash: u64) -> bool {
     if !(1..=MAX_PROBES).contains(&probes) {
         return true;
     }
-    // A count that does not fit is no filter's; cut off, it would name a wrong block.
+    // No filter has a count that does not fit; cut off, it would lead to a wrong block.
     let Ok(count) = u32::try_from(blocks.len()) else { return true };
     match blocks.get(block_index(hash, count) as usize) {
         Some(block) => Kernel::default().contains_one(block, probes, hash),

@@ -73,7 +73,7 @@ macro_rules! insert_methods {
         {
             new.reset(0);
             let hash = $self.meta.hasher_to_insert()?.bytes($self.kernel);
-                        new.write(keys.len(), |new| {
+            new.write(keys.len(), |new| {
                 insert_keys(keys, hash, new, |hashes, new| $self.insert_all(hashes, new));
             });
             Ok(())

@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use super::parts::Blocks;
 use super::{BloomFilter, Filter};
-use crate::batch::{LengthError, look_up};
+use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyHash, KeyHasher, hash_each};
 use crate::kernel::{GROUP, Kernel, Prefetch, prefetch_block};
@@ -231,7 +231,7 @@ impl<D: Blocks> Filter for BloomFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         self.look_up(hashes, words);
         Ok(())
     }
@@ -247,24 +247,19 @@ impl<D: Blocks> Filter for BloomFilter<D> {
     }
 
     #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
-    }
-
-    #[inline]
     fn contains_batch_into<K: Key>(
         &self,
         keys: &[K],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        check_words(keys.len(), words)?;
         self.look_up_keys(keys, words);
         Ok(())
     }
 
     #[inline]
     fn contains_u64s_into(&self, keys: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        check_words(keys.len(), words)?;
         self.look_up_u64s(keys, words);
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 
-use crate::batch::{LengthError, look_up};
+use crate::batch::{LengthError, check_words, look_up};
 use crate::bitmask::{self, Bitmask};
 use crate::hash::{HashKeys, Key, KeyError, KeyHash, KeyHasher};
 use crate::kernel::Kernel;
@@ -32,9 +32,9 @@ use crate::kernel::Kernel;
 ///
 /// # For authors of filters
 ///
-/// Five methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
-/// XXH3, keys of a batch are hashed by its [`KeyHasher`]; else each by
-/// [`hash_key`](Self::hash_key), so that a filter of another system states its own hash there. A
+/// Four methods are required; the others are made of them. If [`key_hash`](Self::key_hash) is an
+/// XXH3, keys are hashed by its [`KeyHasher`]; else each by [`hash_key`](Self::hash_key), which a
+/// filter of another system replaces, to hash keys as that system does. A
 /// filter that gains if memory is prefetched while later keys are hashed replaces
 /// [`contains_batch_into`](Self::contains_batch_into) and
 /// [`contains_u64s_into`](Self::contains_u64s_into), by
@@ -52,7 +52,7 @@ pub trait Filter {
     /// # Errors
     ///
     /// [`LengthError`] unless there is exactly one word per 64 hashes, rounded up; nothing is
-    /// written then. An implementation begins with [`LengthError::check`].
+    /// written then. An implementation begins with [`check_words`](crate::parts::check_words).
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError>;
 
     /// Prefetches the memory that [`contains_hash`](Self::contains_hash) reads for this hash: see
@@ -62,9 +62,15 @@ pub trait Filter {
     /// Which hashes the filter is of: those of keys, or the caller's, among them other systems'.
     fn key_hash(&self) -> KeyHash;
 
-    /// The hash by which this key is looked up, or `None` if only the caller knows. If
-    /// [`key_hash`](Self::key_hash) is an XXH3, it must be that of its hasher, which batches take.
-    fn hash_key(&self, key: &[u8]) -> Option<u64>;
+    /// The hash by which this key is looked up, or `None` if only the caller knows it.
+    ///
+    /// Provided: the hash of [`hasher`](Self::hasher), which batches of keys are hashed by. A
+    /// filter of another system's hash, whose [`key_hash`](Self::key_hash) is one of the caller's,
+    /// replaces it; without that, each of its keys is answered "maybe".
+    #[inline]
+    fn hash_key(&self, key: &[u8]) -> Option<u64> {
+        Some(self.hasher().ok()?.hash(key))
+    }
 
     /// The hasher of the filter's keys.
     ///
@@ -150,7 +156,7 @@ fn by_hash<K>(
     words: &mut [u64],
     hash: impl HashKeys<K>,
 ) -> Result<(), LengthError> {
-    LengthError::check(keys.len(), words)?;
+    check_words(keys.len(), words)?;
     look_up(keys, words, hash, None::<fn(&[u64])>, |hashes, words| {
         // There is a word per 64 hashes.
         _ = filter.contains_hashes_into(hashes, words);
@@ -165,7 +171,7 @@ fn by_hash_of_each<K>(
     words: &mut [u64],
     hash: impl Fn(&K) -> Option<u64>,
 ) -> Result<(), LengthError> {
-    LengthError::check(keys.len(), words)?;
+    check_words(keys.len(), words)?;
     let known = Cell::new(true);
     let hash = |key: &K| {
         hash(key).unwrap_or_else(|| {

@@ -1,12 +1,12 @@
 //! XXH3-64 of many keys of 4 to 16 bytes at a time, by the vectors of a [`Kernel`]'s instruction
 //! set.
 //!
-//! Vectors decide speed, never a hash: all give that of the crate `xxhash-rust`, which hashes
-//! whatever they do not. Each instruction set is a file with two functions of the same names.
+//! Vectors change the speed, never a hash: they give what the crate `xxhash-rust` gives, which
+//! hashes all other keys. Each instruction set is a file with two functions of the same names.
 //! `integers` hashes keys of 4 or of 8 bytes that lie one after the other. `staged` hashes any
 //! keys; it is generic, so that the part that reads keys is compiled for the instruction set too.
-//! Behind a table of function pointers, which hashed what a common part had staged, keys of 8 and
-//! of 16 bytes took 2.5 times as long (Zen 5).
+//! Staging keys in a common part, and hashing them by a table of function pointers, took 2.5 times
+//! as long for keys of 8 and of 16 bytes (Zen 5).
 
 // Each call is argued where it is made; the functions' own blocks in their files.
 #![expect(unsafe_code, reason = "SIMD kernels are unsafe functions behind these safe ones")]
@@ -52,8 +52,8 @@ fn flips_16(seed: u64) -> [u64; 2] {
     ]
 }
 
-/// Staging pays from 32 slices on (16 slices: 1.5 times, 64: 0.8 times as long as one by one); for
-/// arrays from 16 (0.5 times). Zen 5.
+/// Fewer keys are hashed one by one. Staging 16 slices takes 1.5 times as long as that, 64 slices
+/// 0.8 times, and 16 arrays 0.5 times (Zen 5).
 const FEWEST: usize = 32;
 
 /// Fewer integers are hashed one by one: looking for the vectors takes as long as a key.
@@ -142,8 +142,8 @@ impl Vectors {
         while done < keys.len() {
             let (keys, hashes) = (&keys[done..], &mut hashes[done..]);
             let end = keys.len().min(STAGED);
-            // Most often all keys are of one kind. If that is another, two of a chunk are looked
-            // at.
+            // Most often all keys have lengths of one kind. If vectors cannot hash that kind,
+            // looking at two keys of a chunk shows it.
             if fits(&keys[0]) || fits(&keys[end / 2]) {
                 let staged = match self.0 {
                     // SAFETY: `Vectors` are made of a `Kernel` of that instruction set, which
@@ -255,8 +255,8 @@ fn bytes_of(integers: &[u64]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(integers.as_ptr().cast(), size_of_val(integers)) }
 }
 
-/// The same memory, for [`Vectors`], which write hashes to it and nothing that is not initialised.
-/// Nobody else is given it.
+/// The same memory, as [`Vectors`] take it. They only write hashes to it, so that it stays
+/// initialised; nobody else is given it.
 #[inline]
 pub(super) fn overwritten(hashes: &mut [u64]) -> &mut [MaybeUninit<u64>] {
     // SAFETY: the same memory, borrowed as long; `hash::batch`, the one caller, passes it to

@@ -13,8 +13,8 @@ pub(super) use one::one;
 use super::InstructionSet;
 use super::table::Table;
 
-// All of these come with each other but where a hypervisor hides some. AVX2 and BMI2 are part of
-// all AVX-512 there is; the package `blocked-bloom-formats` takes AVX2's functions for this kernel.
+// A CPU has all of these or none, unless a hypervisor hides some. AVX2 and BMI2 are part of all
+// AVX-512 there is; the package `blocked-bloom-formats` takes AVX2's functions for this kernel.
 cpufeatures::new!(
     detect,
     "avx2",

@@ -42,12 +42,14 @@ fn find() -> usize {
         return bytes;
     }
     let cache = second_level().filter(|bytes| *bytes > 0).unwrap_or(DEFAULT_BYTES);
-    // Not prefetching won for filters up to 1 MiB of a 1 MiB cache (Zen 5), 1.2 of 2 MiB (Sapphire
-    // Rapids) and 128 of 512 KiB (Zen 3); it lost at 1.9 of 2 MiB and at 256 of 512 KiB.
+    // Without prefetching, filters of up to 1 MiB were faster with a cache of 1 MiB (Zen 5), of 1.2
+    // MiB with one of 2 MiB (Sapphire Rapids), and of 128 KiB with one of 512 KiB (Zen 3); those of
+    // 1.9 MiB with 2 MiB and of 256 KiB with 512 KiB were slower.
     if cache > 512 << 10 { cache - cache / 4 } else { cache / 2 }
 }
 
-/// Bytes of the second-level cache: what the CPU says on x86, of the first core what Linux says.
+/// Bytes of the second-level cache: on x86 from `cpuid`, elsewhere what Linux says of the first
+/// core.
 fn second_level() -> Option<usize> {
     #[cfg(all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "sgx")))]
     return of_cpuid();

@@ -43,8 +43,8 @@ pub(super) fn for_each_of_few(hashes: &[u64], test: impl Fn(&u64) -> bool) -> u6
     let bit = |hash| u64::from(test(hash));
     let (fours, rest) = hashes.as_chunks();
     let mut word = 0;
-    // Four keys an iteration: the CPU mispredicts the end of a loop of ten single keys, which costs
-    // as much as eight more keys.
+    // Four keys an iteration: of a loop over ten single keys the CPU mispredicts the last jump,
+    // which costs as much as eight more keys.
     for (i, [a, b, c, d]) in fours.iter().enumerate() {
         word |= (bit(a) | bit(b) << 1 | bit(c) << 2 | bit(d) << 3) << (4 * i);
     }

@@ -3,19 +3,20 @@
 use super::{GROUP, cache};
 use crate::probe::{Block, block_index};
 
-/// Prefetch distance, in keys. 16 are enough for a filter in the third-level cache and 5 % faster
-/// there; from memory 32 take 15 % longer and 16 40 %, 128 are no faster (Zen 3).
+/// Prefetch distance, in keys. For a filter in the third-level cache 16 are enough, and 5 % faster.
+/// From memory 32 take 15 % longer than 64, 16 take 40 % longer, and 128 are no faster (Zen 3).
 const DISTANCE: usize = 64;
 
-/// The cache that batches prefetch into, but for filters little larger than it. The first-level
-/// cache has few buffers for lines under way: on Zen 4 a loop that loads one line per key takes 10
-/// ns a key of 100 M into the first level, and 4 into the second. On aarch64 nobody has measured.
+/// The level of cache that batches prefetch into, except for filters that are little larger than
+/// it. The first-level cache has few buffers for lines under way: on Zen 4 a loop that loads one
+/// line per key takes 10 ns a key of 100 M into the first level, and 4 into the second. On aarch64
+/// nobody has measured.
 pub(super) const FAR: u8 = if cfg!(target_arch = "aarch64") { 1 } else { 2 };
 
 /// Long calls for filters of up to this many times [`cache::fits`] prefetch between tests, into the
-/// first level. For 1 M to 3 M keys, groups that are prefetched first took 1.2 to 1.4 of the time
-/// by AVX2, 1.08 to 1.1 by the portable kernel and, of hashes that are in the cache, 1.08 to 1.2 by
-/// AVX-512 (Zen 4, 10 bits per key, 1,024 a call).
+/// first level. Prefetching whole groups took, for 1 M to 3 M keys, 1.2 to 1.4 times as long by
+/// AVX2, 1.08 to 1.1 times by the portable kernel and, if the hashes are in the cache, 1.08 to 1.2
+/// times by AVX-512 (Zen 4, 10 bits per key, 1,024 a call).
 const NEAR: usize = 6;
 
 /// Prefetches what the items of a batch need some places before each is reached.
@@ -58,7 +59,7 @@ impl<'a, T, F: FnMut(&T)> PrefetchAhead<'a, T, F> {
     /// Prefetches for the next `items` items, or as many as are left.
     #[inline(always)]
     pub fn advance(&mut self, items: usize) {
-        // Of one item the compiler would make a loop, which costs an insertion by AVX2 a sixth of
+        // For one item the code below would be a loop, which costs an insertion by AVX2 a sixth of
         // its time.
         if items == 1 {
             if let [next, later @ ..] = self.later {

@@ -1,10 +1,10 @@
 //! Choosing probes and blocks with a few evaluations of the rate instead of hundreds.
 //!
-//! The results are those of evaluating [`rate`] for every candidate. Thresholds and sums with known
-//! error bounds decide where they can, and [`rate`] where a candidate is closer to a threshold or
-//! to the target than the bound; `tests/sizing_grid.rs` compares them with that definition. For
-//! targets within about 10^-10 of 1 and 10^8 keys or more, [`rate`] itself cannot tell neighbours
-//! apart: there the blocks may differ by a few in hundreds of millions.
+//! The results are those of evaluating [`rate`] for every candidate. Thresholds and sums decide
+//! where they can, as their error bounds are known; where a candidate is closer to a threshold or
+//! to the target than the bound, [`rate`] decides. `tests/sizing_grid.rs` compares the results with
+//! that definition. For targets within about 10^-10 of 1 and 10^8 keys or more, [`rate`] itself
+//! cannot tell neighbours apart: there the blocks may differ by a few in hundreds of millions.
 
 use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
 
@@ -16,9 +16,10 @@ use super::{BITS, HIGH_HASHES, MAX_PROBES, rate, strided_rate};
 /// `probes_change_at_the_same_keys` in `tests/sizing_grid.rs` verifies these three, on both sides
 /// of each threshold.
 ///
-/// The rest makes a first guess, and decides nothing. With `c0` keys per block, and blocks without
-/// number, the rate is `rate`; a rate `r` above it has about `c0 e^(slope y + bend y²)` keys per
-/// block, `y = ln(r / rate)`, as far as this number of probes is best.
+/// The other three give a first guess of the blocks for a rate, and decide nothing. With `c0` keys
+/// in each of very many blocks the rate is `rate`. A rate `r` above it is that of about `c0
+/// e^(slope y + bend y²)` keys per block, `y = ln(r / rate)`, as long as this number of probes is
+/// best.
 const ROWS: [[f64; 6]; 20] = [
     [240.087889757354, -0.041943, 0.001, 3.7432e-01, 1.27584, 0.00000],
     [139.500637967404, 0.697099, 0.001, 1.7707e-01, 0.66753, 0.09143],
@@ -45,8 +46,8 @@ const ROWS: [[f64; 6]; 20] = [
 /// The probes for 1, 2, ... keys in one block, up to where [`ROWS`] has them.
 const ONE_BLOCK: [u32; 18] = [7, 8, 9, 10, 12, 13, 15, 18, 21, 26, 28, 27, 26, 24, 23, 21, 20, 19];
 
-/// The fewest probes whose rate is at most 1.01 times the best of any number of probes, for as many
-/// blocks as sizing allows for the keys.
+/// The fewest probes whose rate is at most 1.01 times that of the best number of probes; for no
+/// more blocks than sizing gives so many keys.
 ///
 /// Costs 20 to 60 ns; some us near a threshold, and for fewer than 20 blocks where more than 20
 /// probes are best (some 57 bits per key).
@@ -69,8 +70,8 @@ pub(super) fn best_probes(keys: u64, blocks: u32) -> u32 {
     if blocks < 20 { searched_probes(keys, blocks, more) } else { more }
 }
 
-/// [`best_probes`] by its definition, from a guess on: as a function of the probes the rate has one
-/// minimum.
+/// [`best_probes`] by its definition, searched from a guess on: as the probes grow, the rate falls
+/// to its one minimum and then rises.
 fn searched_probes(keys: u64, blocks: u32, mut probes: u32) -> u32 {
     let rate = |probes| rate(keys, blocks, probes);
     let mut best = rate(probes);
@@ -116,7 +117,7 @@ pub(super) fn fewest_blocks(keys: u64, target: f64, most: u32) -> Result<u32, f6
     let mut steps = 0;
     while low < high {
         steps += 1;
-        // Where estimates lead nowhere, halving does. NaN becomes `low`.
+        // Where estimates do not converge, the range is halved. NaN becomes `low`.
         let estimated = (libm::ceil(next) as u64).clamp(low, high - 1);
         let blocks = if steps > 9 { low + (high - low) / 2 } else { estimated };
         let (blocks_f, blocks) = (blocks as f64, blocks as u32);

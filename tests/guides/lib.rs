@@ -7,8 +7,6 @@
 mod documents {
     #[doc = include_str!("../../docs/foreign.md")]
     struct Foreign;
-    #[doc = include_str!("../../docs/growing.md")]
-    struct Growing;
     #[doc = include_str!("../../docs/migrating.md")]
     struct Migrating;
     #[doc = include_str!("../../docs/parquet.md")]
@@ -19,12 +17,8 @@ mod documents {
     struct Planes;
     #[doc = include_str!("../../docs/planning.md")]
     struct Planning;
-    #[doc = include_str!("../../docs/removable.md")]
-    struct Removable;
     #[doc = include_str!("../../docs/resident.md")]
     struct Resident;
-    #[doc = include_str!("../../docs/ribbon.md")]
-    struct Ribbon;
     #[doc = include_str!("../../docs/rocksdb.md")]
     struct Rocksdb;
 }

@@ -2,8 +2,9 @@
 //! packages, against single lookups.
 
 use crate::common::{Random, empty, filled, kernels};
-#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
 use blocked_bloom::AtomicBloomFilter;
+#[cfg(any(target_has_atomic = "64", target_has_atomic = "32"))]
+use blocked_bloom::parts::check_words;
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter, FilterOptions, Kernel, KeyHash, KeyHasher, LengthError,
     Sizing,
@@ -223,7 +224,7 @@ impl Filter for Exact {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         words.fill(0);
         for (i, &hash) in hashes.iter().enumerate() {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);
@@ -310,7 +311,7 @@ fn lengths_of_words_are_checked_for_other_packages() {
     for keys in 0..300_usize {
         for words in 0..8 {
             let right = words == keys.div_ceil(64);
-            match LengthError::check(keys, &vec![0; words]) {
+            match check_words(keys, &vec![0; words]) {
                 Ok(()) => assert!(right),
                 Err(error) => {
                     assert!(!right);

@@ -134,8 +134,7 @@ fn a_builder_of_prefixes_refuses_hashes_and_goes_on() {
                 check_unchanged(builder.clone(), refused, add);
             };
             check(&|builder| builder.insert_hash(7));
-            #[cfg(feature = "rayon")]
-            check(&|builder| builder.par_extend_hashes(vec![7, 8, 9]));
+            check(&|builder| builder.insert_hashes(&[7, 8, 9]));
         }
         // The finished filter neither takes a key, whose prefix it could not tell, nor a hash.
         let mut filter = builder.finish().unwrap();
@@ -260,15 +259,23 @@ mod parallel {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
     }
 
-    /// Every parallel way of adding these hashes.
-    fn check_all_ways(hashes: &[u64], threads: usize) {
-        let expected = one_by_one(hashes);
+    /// These numbers as keys, and the hashes of those keys.
+    fn keys_and_hashes(numbers: &[u64]) -> (Vec<[u8; 8]>, Vec<u64>) {
+        let keys: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+        let hashes = keys.iter().map(|key| OPTIONS.hasher().unwrap().hash(key)).collect();
+        (keys, hashes)
+    }
+
+    /// Every parallel way of adding these numbers as keys, or their hashes.
+    fn check_all_ways(numbers: &[u64], threads: usize) {
+        let (keys, hashes) = keys_and_hashes(numbers);
+        let expected = one_by_one(&hashes);
         let extended = in_pool(threads, || {
             let mut builder = OPTIONS.builder();
-            builder.par_extend_hashes(hashes.par_iter().copied()).unwrap();
+            builder.par_extend(keys.par_iter()).unwrap();
             builder
         });
-        let mut distinct = hashes.to_vec();
+        let mut distinct = hashes.clone();
         distinct.dedup();
         assert_eq!(extended.len(), distinct.len() as u64, "{threads} threads");
         assert_eq!(extended.clone().finish_verified().unwrap().to_bytes(), expected);
@@ -278,16 +285,15 @@ mod parallel {
         }
 
         // The keys of one iterator after those of another, and single ones in between.
-        let (head, tail) = hashes.split_at(hashes.len() / 3);
+        let (head, tail) = keys.split_at(keys.len() / 3);
         let mut joined = in_pool(threads, || {
             let mut builder = OPTIONS.builder();
-            builder.par_extend_hashes(head.par_iter().copied()).unwrap();
+            builder.par_extend(head.par_iter()).unwrap();
             builder
         });
         let (first, tail) = tail.split_at(tail.len().min(1));
-        first.iter().for_each(|&hash| joined.insert_hash(hash).unwrap());
-        in_pool(threads, || joined.par_extend_hashes(tail.par_iter().copied().filter(|_| true)))
-            .unwrap();
+        first.iter().for_each(|key| joined.insert(key).unwrap());
+        in_pool(threads, || joined.par_extend(tail.par_iter().filter(|_| true))).unwrap();
         assert_eq!(joined.finish_verified().unwrap().to_bytes(), expected, "{threads} threads");
 
         let params = TEN.params(distinct.len() as u64).unwrap();
@@ -380,11 +386,11 @@ mod parallel {
 
     #[test]
     fn limits_hold_for_keys_in_parallel() {
-        let hashes = Random(7).hashes(400_000);
+        let (keys, hashes) = keys_and_hashes(&Random(7).hashes(400_000));
         for threads in [1, 4] {
             let options = OPTIONS.with_memory_limit(1 << 20);
             let mut failing = options.builder();
-            in_pool(threads, || failing.par_extend_hashes(hashes.par_iter().copied())).unwrap();
+            in_pool(threads, || failing.par_extend(keys.par_iter())).unwrap();
             assert_eq!(failing.len(), 400_000);
             assert!(failing.memory_bytes() <= 1 << 20);
             failing.insert_hash(1).unwrap();
@@ -393,7 +399,7 @@ mod parallel {
             assert_eq!(failing.finish().unwrap_err(), error);
 
             let mut flushing = options.with_expected_items(100).builder();
-            in_pool(threads, || flushing.par_extend_hashes(hashes.par_iter().copied())).unwrap();
+            in_pool(threads, || flushing.par_extend(keys.par_iter())).unwrap();
             let in_parallel = in_pool(threads, || flushing.clone().par_finish_verified()).unwrap();
             let filter = flushing.finish_verified().unwrap();
             assert_eq!(filter.keys_inserted(), 400_000);
@@ -406,7 +412,7 @@ mod parallel {
     /// that threads have made.
     #[test]
     fn limits_are_reached_where_one_thread_reaches_them() {
-        let hashes = with_runs(2_400_000, &mut Random(9));
+        let (keys, hashes) = keys_and_hashes(&with_runs(2_400_000, &mut Random(9)));
         for (limit, expected) in
             [(5_000_000, None), (8 << 20, Some(1)), (12 << 20, Some(10_000_000))]
         {
@@ -417,16 +423,16 @@ mod parallel {
             hashes.iter().for_each(|&hash| sequential.insert_hash(hash).unwrap());
             for threads in [1, 2, 5] {
                 let mut parallel = options.builder();
-                let (head, tail) = hashes.split_at(500_000);
+                let (head, tail) = keys.split_at(500_000);
                 in_pool(threads, || {
-                    parallel.par_extend_hashes(head.par_iter().copied()).unwrap();
-                    parallel.par_extend_hashes(tail.par_iter().copied()).unwrap();
+                    parallel.par_extend(head.par_iter()).unwrap();
+                    parallel.par_extend(tail.par_iter()).unwrap();
                 });
                 assert_eq!(parallel.len(), sequential.len());
                 assert!(expected.is_some() || parallel.memory_bytes() <= limit);
                 // A clone of a builder that fills has no spare capacity where the original has.
                 let mut cloned = parallel.clone();
-                in_pool(threads, || cloned.par_extend_hashes(vec![7, 8, 9])).unwrap();
+                in_pool(threads, || cloned.par_extend(vec![[7], [8], [9]])).unwrap();
                 assert_eq!(cloned.len(), sequential.len() + 3);
                 assert!(
                     parallel.finish_verified() == sequential.clone().finish_verified(),
@@ -439,8 +445,8 @@ mod parallel {
     #[test]
     fn a_builder_that_means_no_filter_counts_in_parallel_too() {
         let mut builder = FilterOptions::new(Sizing::BitsPerKey(0.0)).builder();
-        builder.insert_hash(3).unwrap();
-        in_pool(2, || builder.par_extend_hashes(vec![3, 3, 4, 5])).unwrap();
+        builder.insert([3]).unwrap();
+        in_pool(2, || builder.par_extend(vec![[3], [3], [4], [5]])).unwrap();
         assert_eq!((builder.len(), builder.memory_bytes()), (3, 0));
         assert!(builder.clone().par_finish_verified().unwrap().is_pass_all());
         assert!(builder.finish_verified().unwrap().is_pass_all());
@@ -452,9 +458,9 @@ mod parallel {
         let mut builder = builder_of(&[1, 2, 3]);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             in_pool(2, || {
-                builder.par_extend_hashes((0..10_000_u64).into_par_iter().map(|i| {
+                builder.par_extend((0..10_000_u64).into_par_iter().map(|i| {
                     assert_ne!(i, 7_777, "boom");
-                    i
+                    i.to_le_bytes()
                 }))
             })
         }));
@@ -479,11 +485,11 @@ mod parallel {
 
     #[test]
     fn a_pool_of_one_thread_does_not_wait_for_itself() {
-        let hashes = Random(8).hashes((1 << 23) + 1);
+        let (keys, hashes) = keys_and_hashes(&Random(8).hashes((1 << 23) + 1));
         in_pool(1, || {
             let mut builder = OPTIONS.builder();
             let (a, b) = rayon::join(
-                || builder.par_extend_hashes(hashes.par_iter().copied()),
+                || builder.par_extend(keys.par_iter()),
                 || hashes.par_iter().copied().reduce(|| 0, u64::max),
             );
             assert_eq!((a, b), (Ok(()), *hashes.iter().max().unwrap()));

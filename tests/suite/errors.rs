@@ -5,10 +5,10 @@
 use std::error::Error;
 
 use crate::common::{empty, filled};
-use blocked_bloom::parts::{Header, HeaderError};
+use blocked_bloom::parts::{Header, HeaderError, check_words};
 use blocked_bloom::{
     AllocError, BloomFilter, BuildError, Filter, FilterContents, FilterOptions, FormatError,
-    KeyError, KeyHash, LengthError, MergeError, ParamsError, PrefixExtractor, Sizing,
+    KeyError, KeyHash, MergeError, ParamsError, PrefixExtractor, Sizing,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -99,10 +99,7 @@ fn keys_and_building() {
         &format!("the filter holds whole keys and prefixes by extractor {id:016x}, and"),
     );
     let only = OPTIONS.with_only_prefixes(rule).builder().insert_hash(77).unwrap_err();
-    begins(
-        only,
-        &format!("the filter holds prefixes by extractor {id:016x}, and the key's prefix"),
-    );
+    begins(only, &format!("the filter holds prefixes by extractor {id:016x}, and only a builder"));
 
     let params = OPTIONS.with_probes(31).builder().finish().unwrap_err();
     assert_eq!(params, params_error().into());
@@ -128,7 +125,7 @@ fn results_of_the_wrong_length() {
     let error = filter.contains_hashes_into(&[1; 130], &mut [0; 2]).unwrap_err();
     assert_eq!((error.words, error.expected), (2, 3));
     begins(error, "2 words for the results, 3 needed");
-    assert_eq!(LengthError::check(130, &[0; 2]), Err(error));
+    assert_eq!(check_words(130, &[0; 2]), Err(error));
 }
 
 #[test]

@@ -9,9 +9,10 @@ use std::fs;
 use crate::repository::{files, relative, root};
 
 /// The modules of the core, lowest first: each may use those before it.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "probe", "kernel", "checksum", "error", "bitmask", "prefix", "hash", "header", "params",
-    "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder", "parts",
+    "buffer", "threads", "stored", "batch", "filter", "parallel", "options", "builder", "make",
+    "parts",
 ];
 
 /// Modules that may use only this: kernels know the probe scheme alone.

@@ -407,10 +407,6 @@ fn threads_collect_what_one_would() {
         }
     }
     let options = options().with_prefixes(PrefixExtractor::fixed(2));
-    let mut hashes = options.builder();
-    let error = KeyError::NoPrefix { contents: options.contents() };
-    assert_eq!(hashes.par_extend_hashes((0..100_u64).into_par_iter()), Err(error));
-    assert!(hashes.is_empty());
     let mut caller = options.with_key_hash(KeyHash::Caller { tag: 5 }).builder();
     assert_eq!(caller.par_extend(keys.par_iter()), Err(KeyError::NoHasher { tag: 5 }));
     assert!(caller.is_empty());

@@ -3,11 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
-use blocked_bloom::Stored;
-use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::parts::HEADER_BYTES;
-use blocked_bloom_scalable::ScalableBloomFilter;
+use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES};
 use memmap2::Mmap;
 
 use crate::error::Error;
@@ -90,15 +88,19 @@ impl Bytes {
     }
 }
 
-self_cell::self_cell!(
-    /// A growing filter and the bytes in which it is.
-    pub(crate) struct OpenedChain {
-        owner: Bytes,
-        #[covariant]
-        dependent: Chain,
+/// Bytes that the links of a growing filter share.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedBytes(Arc<Bytes>);
+
+impl From<Bytes> for SharedBytes {
+    fn from(bytes: Bytes) -> Self {
+        SharedBytes(Arc::new(bytes))
     }
+}
 
-    impl {Debug}
-);
-
-type Chain<'a> = ScalableBloomFilter<Stored<&'a [u8]>>;
+impl AsRef<[u8]> for SharedBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}

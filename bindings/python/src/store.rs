@@ -6,10 +6,10 @@ use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, Header};
 use blocked_bloom::{
     Bitmask, Block, BloomFilter, Filter as _, FormatError, KeyHash, LengthError, Stored,
 };
-use blocked_bloom_scalable::ScalableBloomFilter;
+use blocked_bloom_scalable::{LinkBytes, ScalableBloomFilter};
 
 use crate::batch::Keys;
-use crate::bytes::{Bytes, OpenedChain};
+use crate::bytes::{Bytes, SharedBytes};
 use crate::columns::CHUNK;
 use crate::error::Error;
 
@@ -19,7 +19,7 @@ pub(crate) enum Store {
     Owned(BloomFilter),
     Opened { filter: BloomFilter<Stored<Bytes>>, mapped: bool },
     Growing(ScalableBloomFilter),
-    OpenedGrowing(OpenedChain),
+    OpenedGrowing { filter: ScalableBloomFilter<Stored<LinkBytes<SharedBytes>>>, mapped: bool },
 }
 
 /// The same expression for each kind of filter, all of which have the same methods.
@@ -29,10 +29,7 @@ macro_rules! each {
             Store::Owned($filter) => $value,
             Store::Opened { filter: $filter, .. } => $value,
             Store::Growing($filter) => $value,
-            Store::OpenedGrowing(opened) => {
-                let $filter = opened.borrow_dependent();
-                $value
-            }
+            Store::OpenedGrowing { filter: $filter, .. } => $value,
         }
     };
 }
@@ -58,20 +55,19 @@ impl Store {
 
     /// Opens a growing filter, and verifies it.
     pub(crate) fn open_growing(bytes: Bytes) -> Result<Self, Error> {
-        Ok(Store::OpenedGrowing(OpenedChain::try_new(bytes, |bytes| {
-            ScalableBloomFilter::from_bytes(bytes.as_ref())
-        })?))
+        let mapped = matches!(bytes, Bytes::Mapped(_));
+        let filter = ScalableBloomFilter::from_bytes(SharedBytes::from(bytes))?;
+        Ok(Store::OpenedGrowing { filter, mapped })
     }
 
     pub(crate) fn is_growing(&self) -> bool {
-        matches!(self, Store::Growing(_) | Store::OpenedGrowing(_))
+        matches!(self, Store::Growing(_) | Store::OpenedGrowing { .. })
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Store::Owned(_) | Store::Growing(_) => false,
-            Store::Opened { mapped, .. } => *mapped,
-            Store::OpenedGrowing(opened) => matches!(opened.borrow_owner(), Bytes::Mapped(_)),
+            Store::Opened { mapped, .. } | Store::OpenedGrowing { mapped, .. } => *mapped,
         }
     }
 
@@ -112,7 +108,7 @@ impl Store {
         let headers = match self {
             Store::Owned(_) | Store::Opened { .. } => 1,
             Store::Growing(filter) => 1 + filter.links().len(),
-            Store::OpenedGrowing(opened) => 1 + opened.borrow_dependent().links().len(),
+            Store::OpenedGrowing { filter, .. } => 1 + filter.links().len(),
         };
         self.memory() + (headers * HEADER_BYTES) as u64
     }
@@ -123,7 +119,7 @@ impl Store {
             Store::Owned(filter) => Store::Owned(filter.to_filter()?),
             Store::Opened { filter, .. } => Store::Owned(filter.to_filter()?),
             Store::Growing(filter) => Store::Growing(filter.to_filter()?),
-            Store::OpenedGrowing(opened) => Store::Growing(opened.borrow_dependent().to_filter()?),
+            Store::OpenedGrowing { filter, .. } => Store::Growing(filter.to_filter()?),
         })
     }
 
@@ -133,7 +129,7 @@ impl Store {
         if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
-        if let Store::Opened { .. } | Store::OpenedGrowing(_) = self {
+        if let Store::Opened { .. } | Store::OpenedGrowing { .. } = self {
             *self = self.copy()?;
         }
         Ok(())
@@ -154,6 +150,7 @@ impl Store {
     pub(crate) fn insert(&mut self, keys: Keys<'_>) -> Result<(), Error> {
         match (&mut *self, keys) {
             (Store::Owned(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
+            (Store::Owned(filter), Keys::Numbers(keys)) => Ok(filter.insert_u64s(keys)?),
             (Store::Growing(filter), Keys::Bytes(keys)) => Ok(filter.insert_batch(keys)?),
             (_, Keys::Hashes(hashes)) => self.insert_hashes(hashes),
             (_, Keys::Numbers(numbers)) => {
@@ -291,13 +288,14 @@ impl PartialEq for Store {
         match (self, other) {
             (Store::Growing(left), right) => match right {
                 Store::Growing(right) => left == right,
-                Store::OpenedGrowing(right) => left == right.borrow_dependent(),
+                Store::OpenedGrowing { filter: right, .. } => left == right,
                 _ => false,
             },
-            (Store::OpenedGrowing(_), Store::Growing(_)) => other == self,
-            (Store::OpenedGrowing(left), Store::OpenedGrowing(right)) => {
-                left.borrow_dependent() == right.borrow_dependent()
-            }
+            (Store::OpenedGrowing { .. }, Store::Growing(_)) => other == self,
+            (
+                Store::OpenedGrowing { filter: left, .. },
+                Store::OpenedGrowing { filter: right, .. },
+            ) => left == right,
             _ => false,
         }
     }

@@ -12,7 +12,7 @@ use blocked_bloom_scalable::ScalableBloomFilter;
 use memmap2::Advice;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::bytes::{Bytes, OpenedChain};
+use crate::bytes::{Bytes, SharedBytes};
 use crate::error::Error;
 use crate::store::Store;
 
@@ -82,9 +82,8 @@ pub(crate) fn map_growing(path: &Path, verify: bool) -> Result<Store, Error> {
         // Lookups read single pages anywhere: reading ahead would be in vain.
         let _ = map.advise(Advice::Random);
     }
-    Ok(Store::OpenedGrowing(OpenedChain::try_new(bytes, |bytes| {
-        ScalableBloomFilter::from_bytes_trusted(bytes.as_ref())
-    })?))
+    let filter = ScalableBloomFilter::from_bytes_trusted(SharedBytes::from(bytes))?;
+    Ok(Store::OpenedGrowing { filter, mapped: true })
 }
 
 /// Writes a file as a whole: whoever opens the path meanwhile, or after the process was killed, has

@@ -60,7 +60,7 @@ pub use systems::{
     ColumnFilters, ColumnNames, RowGroupFilter, is_cassandra_name, layout_of_name,
     layout_of_version, queries, spark_hash, spark_type, version_of,
 };
-pub use typed::{VALUE_TYPES, other_zero, type_name, type_of_name, value_of_bytes, value_of_text};
+pub use typed::{VALUE_TYPES, type_name, type_of_name, value_of_bytes, value_of_text};
 pub use value::Value;
 
 /// The code in the README compiles and runs.

@@ -141,12 +141,7 @@ fn is_one(text: &str, is_finite: bool, is_nan: bool) -> bool {
 
 /// Zero of the other sign, which equals this value but has other bytes. `None` for what is no zero
 /// with a sign.
-///
-/// ```
-/// use blocked_bloom_formats::parquet::Value;
-/// assert_eq!(blocked_bloom_inspect::other_zero(Value::Float(0.0)), Some(Value::Float(-0.0)));
-/// ```
-pub fn other_zero(value: Value<'_>) -> Option<Value<'static>> {
+pub(crate) fn other_zero(value: Value<'_>) -> Option<Value<'static>> {
     match value {
         Value::Float(zero) if zero == 0.0 => Some(Value::Float(-zero)),
         Value::Double(zero) if zero == 0.0 => Some(Value::Double(-zero)),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, fill_with_hits};
+use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, check_words, fill_with_hits};
 use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
@@ -295,7 +295,7 @@ impl<B: AsRef<[u8]>> Filter for TableFilter<B> {
 }
 
 fn maybe(keys: usize, words: &mut [u64]) -> Result<(), LengthError> {
-    LengthError::check(keys, words)?;
+    check_words(keys, words)?;
     fill_with_hits(words, keys);
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! The filter, generic over where its lines are: its lookups and facts.
 
-use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::parts::HEADER_BYTES;
+use blocked_bloom::parts::{BlockBuffer, HEADER_BYTES, check_words};
 use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel;
@@ -209,7 +208,7 @@ impl<D: Lines> Filter for RemovableFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         kernel::contains(self.meta.kernel, self.lines(), hashes, words);
         Ok(())
     }
@@ -226,11 +225,6 @@ impl<D: Lines> Filter for RemovableFilter<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError, stored, stored_unused};
 use blocked_bloom::{Block, Filter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::{Lines, Meta, RemovableFilter};
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     pub fn from_bytes(bytes: B) -> Result<Self, FormatError> {
         // What is verified is what was measured, even if the owner lends other bytes the second
         // time.
-        let data = Stored::new(bytes);
+        let data = stored(bytes);
         let meta = verify(data.bytes().unwrap_or_default())?;
         Ok(RemovableFilter { data, meta })
     }
@@ -112,7 +112,7 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     ///
     /// [`FormatError`], as [`from_bytes`](Self::from_bytes) but for the lines.
     pub fn from_bytes_trusted(bytes: B) -> Result<Self, FormatError> {
-        let data = Stored::new(bytes);
+        let data = stored(bytes);
         let (_, meta) = open(data.bytes().unwrap_or_default())?;
         Ok(RemovableFilter { data, meta })
     }
@@ -131,12 +131,12 @@ impl<B: AsRef<[u8]>> RemovableFilter<Stored<B>> {
     /// # Ok::<(), blocked_bloom_removable::RemovableError>(())
     /// ```
     pub fn open_or_pass_all(bytes: B, key_hash: KeyHash) -> (Self, Option<FormatError>) {
-        let data = Stored::new(bytes);
+        let data = stored(bytes);
         let opened = verify(data.bytes().unwrap_or_default());
         let (data, meta, error) = match opened.and_then(|meta| meta.require(key_hash)) {
             Ok(meta) => (data, meta, None),
             Err(error) => {
-                (Stored::unused(data.into_inner()), Meta::of_stored(key_hash, 0), Some(error))
+                (stored_unused(data.into_inner()), Meta::of_stored(key_hash, 0), Some(error))
             }
         };
         (RemovableFilter { data, meta }, error)

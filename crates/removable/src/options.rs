@@ -50,8 +50,9 @@ impl RemovableOptions {
         RemovableOptions::for_filters(&FilterOptions::default(), keys)
     }
 
-    /// [`new`](Self::new) with the hash, seed and huge-page setting of an engine's filters, so that
-    /// they are decided once.
+    /// [`new`](Self::new), with the hash and seed that an engine's filters have, and huge pages if
+    /// these are advised to be on them: so that both are decided once. Prefixes are not taken: the
+    /// filters hold whole keys.
     pub fn for_filters(filters: &FilterOptions, keys: u64) -> Self {
         RemovableOptions {
             keys: keys.max(1),

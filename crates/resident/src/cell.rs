@@ -68,8 +68,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// Puts a value in, or none. The value before is dropped when all pins that exist now are gone.
     pub(crate) fn swap(&self, value: Option<T>) {
-        // Written before the pin, whose fence orders it before the swap, as the swap's release does:
-        // a reader that sees the pointer sees the value.
+        // Written before the pin, whose fence orders it before the swap, as the swap's release
+        // does: a reader that sees the pointer sees the value.
         let new = value.map(Owned::new);
         let pin = epoch::pin();
         let new = new.map_or(Shared::null(), |new| new.into_shared(&pin));

@@ -1,7 +1,6 @@
 //! A sharded filter and the bytes it lives in.
 
-use blocked_bloom::parts::BlockBuffer;
-use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::parts::{BlockBuffer, check_words, fill_with_hits};
 use blocked_bloom::{AllocError, Block, Filter, Kernel, KeyHash, LengthError};
 
 use crate::error::RibbonError;
@@ -198,7 +197,7 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.parts() {
             Some(shards) => kernel::contains_64(self.functions, &shards, hashes, words),
             None => fill_with_hits(words, hashes.len()),
@@ -216,11 +215,6 @@ impl<B: AsRef<[u8]>> Filter for RibbonFilter<B> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         self.meta.key_hash
-    }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
     }
 }
 

@@ -3,10 +3,9 @@
 //!
 //! A Ribbon filter is the solution of a system of linear equations, one for each key, and takes
 //! 1.07 to 1.1 times the bits that any filter needs; a blocked Bloom filter takes 1.5 times as
-//! many. The price: building takes 4 to 15 times as long and a lookup, by AVX2 or AVX-512, 2.5 to
-//! 5.6 times as long as by the AVX2 kernel of a Bloom filter; all keys must be known, and nothing
-//! can be added or merged. It pays where memory matters more than nanoseconds: in the last level of
-//! an LSM tree, which has nine tenths of the keys.
+//! many. The price: building and lookups take several times as long as those of a Bloom filter; all
+//! keys must be known, and nothing can be added or merged. It pays where memory matters more than
+//! nanoseconds: in the last level of an LSM tree, which has nine tenths of the keys.
 //!
 //! ```
 //! use blocked_bloom::{Bitmask, Filter, FilterOptions, Sizing};

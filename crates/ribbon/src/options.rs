@@ -51,7 +51,10 @@ impl RibbonOptions {
     /// that is independent of the keys, nor does a sizing out of range: then finishing a builder is
     /// [`RibbonError::Rate`], and [`FilterOptions::with_sizing`] sets another sizing.
     ///
-    /// All 64 bits of a caller's hashes must be well mixed. Prefixes are not added.
+    /// All 64 bits of a caller's hashes must be well mixed.
+    ///
+    /// Prefixes are not taken: the filters hold whole keys, also if `options` add prefixes, or
+    /// prefixes alone. A Ribbon filter has no lookup for a scan, which must read the table.
     pub fn for_filters(options: &FilterOptions) -> Self {
         let rate = match options.sizing() {
             Sizing::FalsePositiveRate(rate) => rate,

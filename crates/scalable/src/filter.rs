@@ -29,8 +29,9 @@ use crate::options::ScalableOptions;
 /// when its last link is full, 3.3 to 4.1 times when that has just been added. `docs/growing.md`
 /// has the figures.
 ///
-/// `ScalableBloomFilter` owns its links and can be added to; `ScalableBloomFilter<Stored<&[u8]>>`
-/// was opened by [`from_bytes`](ScalableBloomFilter::from_bytes), and its links lie in those bytes.
+/// `ScalableBloomFilter` owns its links and can be added to;
+/// `ScalableBloomFilter<Stored<LinkBytes<B>>>` was opened by
+/// [`from_bytes`](ScalableBloomFilter::from_bytes), and its links lie in the bytes that `B` holds.
 /// Both are looked up alike.
 ///
 /// ```

@@ -41,7 +41,8 @@
 //! |---|---|
 //! | [`ScalableOptions`] | rate, first size, growth and hash |
 //! | [`ScalableBloomFilter`] | owns its links: add, look up, merge, store |
-//! | `ScalableBloomFilter<Stored<&[u8]>>` | a stored filter, looked up in the bytes that it was opened from |
+//! | `ScalableBloomFilter<Stored<LinkBytes<B>>>` | a stored filter, looked up in the bytes that it was opened from, which `B` holds |
+//! | [`LinkBytes`] | the bytes of one link of a stored filter |
 //! | [`ScalableError`], [`ScalableFormatError`] | why a filter cannot be made, added to or merged, and why bytes are none |
 //!
 //! # Features
@@ -69,7 +70,7 @@ mod stored;
 pub use error::ScalableError;
 pub use filter::ScalableBloomFilter;
 pub use options::ScalableOptions;
-pub use stored::{MAGIC, ScalableFormatError};
+pub use stored::{LinkBytes, MAGIC, ScalableFormatError};
 
 /// The code in the README compiles and runs.
 #[cfg(all(doctest, feature = "std"))]

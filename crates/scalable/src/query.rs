@@ -1,5 +1,6 @@
 //! Queries of a chain: a key may be there if any link says so.
 
+use blocked_bloom::parts::{check_words, fill_with_hits};
 use blocked_bloom::{Block, BloomFilter, Filter, KeyHash, LengthError};
 
 use crate::filter::ScalableBloomFilter;
@@ -23,7 +24,7 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         look_up(&self.links, hashes, words);
         Ok(())
     }
@@ -38,20 +39,17 @@ impl<D: AsRef<[Block]>> Filter for ScalableBloomFilter<D> {
     fn key_hash(&self) -> KeyHash {
         self.shape.key_hash
     }
-
-    #[inline]
-    fn hash_key(&self, key: &[u8]) -> Option<u64> {
-        Some(self.hasher().ok()?.hash(key))
-    }
 }
 
-/// Looks up every hash; there is one word per 64.
+/// Looks up every hash; there is one word per 64. If the owner of the blocks panics, "maybe" is
+/// left of what was not looked up.
 pub(crate) fn look_up<D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],
     hashes: &[u64],
     words: &mut [u64],
 ) {
     if let ([hash], [word]) = (hashes, &mut *words) {
+        *word = 1;
         // For one hash, clearing buffers would take longer than the lookups.
         if links.len() > 1 {
             prefetch(links, hashes);
@@ -59,6 +57,7 @@ pub(crate) fn look_up<D: AsRef<[Block]>>(
         *word = links.iter().rev().any(|link| link.contains_hash(*hash)).into();
         return;
     }
+    fill_with_hits(words, hashes.len());
     if hashes.len() <= FEW {
         if links.len() > 1 && hashes.len() <= MOST_PREFETCHED {
             prefetch(links, hashes);
@@ -95,37 +94,39 @@ fn prefetch_in<D: AsRef<[Block]>>(link: &BloomFilter<D>, hash: u64) {
 /// gathered, and only these are looked up in the remaining links.
 ///
 /// Gathering after every link costs absent keys up to twice the time; looking up every hash in
-/// every link costs present keys ten times as much.
+/// every link costs present keys ten times as much. The answers are written
+/// last.
 fn look_up_some<const N: usize, D: AsRef<[Block]>>(
     links: &[BloomFilter<D>],
     hashes: &[u64],
     words: &mut [u64],
 ) {
-    words.fill(0);
-    let (mut answers, mut left) = ([0; AT_ONCE / 64], None::<Left<N>>);
+    let (mut answers, mut hits) = ([0; AT_ONCE / 64], [0; AT_ONCE / 64]);
+    let (hits, mut left) = (&mut hits[..words.len()], None::<Left<N>>);
     let mut count = hashes.len();
     for link in links.iter().rev() {
         let looked_up = left.as_ref().map_or(hashes, |left| &left.hashes[..count]);
         let answers = &mut answers[..count.div_ceil(64)];
         link.contains_hashes_into(looked_up, answers).expect("a word per 64 hashes");
         match &left {
-            None => words.iter_mut().zip(&*answers).for_each(|(word, answer)| *word |= answer),
+            None => hits.iter_mut().zip(&*answers).for_each(|(word, answer)| *word |= answer),
             Some(left) => {
                 for (i, &place) in left.places[..count].iter().enumerate() {
                     let hit = answers[i / 64] >> (i % 64) & 1;
-                    words[usize::from(place) / 64] |= hit << (place % 64);
+                    hits[usize::from(place) / 64] |= hit << (place % 64);
                 }
             }
         }
-        let hits: u32 = words.iter().map(|word| word.count_ones()).sum();
-        let unanswered = hashes.len() - hits as usize;
+        let answered: u32 = hits.iter().map(|word| word.count_ones()).sum();
+        let unanswered = hashes.len() - answered as usize;
         if unanswered == 0 {
             break;
         }
         if unanswered <= count / 2 {
-            count = left.get_or_insert_with(Left::new).gather(hashes, words);
+            count = left.get_or_insert_with(Left::new).gather(hashes, hits);
         }
     }
+    words.copy_from_slice(hits);
 }
 
 /// Hashes that no link has answered "maybe" yet, and where they stand in their batch.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt::{self, Display, Formatter};
 
-use blocked_bloom::parts::{HEADER_BYTES, Header, HeaderError};
+use blocked_bloom::parts::{self, HEADER_BYTES, Header, HeaderError};
 use blocked_bloom::{AllocError, Block, BloomFilter, FormatError, Kernel, KeyHash, Stored};
 
 use crate::filter::ScalableBloomFilter;
@@ -26,9 +26,49 @@ const LINKS_CHECKSUM: usize = 40;
 const LINK_BLOCKS: usize = 24;
 const LINK_CHECKSUM: usize = 56;
 
-impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
-    /// Opens a stored growing filter and verifies all of it. Cost: reads everything once. Allocates
-    /// a list of the links, and copies no block.
+/// The bytes of one link of a stored filter: a part of those that `B` holds.
+///
+/// If their owner lends fewer or more than were opened, there are none, and the link answers
+/// "maybe".
+///
+/// ```
+/// use std::sync::Arc;
+/// use blocked_bloom::{Filter, Stored};
+/// use blocked_bloom_scalable::{LinkBytes, ScalableBloomFilter, ScalableOptions};
+/// struct Seen {
+///     filter: ScalableBloomFilter<Stored<LinkBytes<Arc<[u8]>>>>,
+/// }
+/// let mut filter = ScalableOptions::new(0.01, 100).build()?;
+/// filter.insert("apple")?;
+/// let shared: Arc<[u8]> = filter.to_bytes().into();
+/// let seen = Seen { filter: ScalableBloomFilter::from_bytes(shared)? };
+/// assert!(seen.filter.contains("apple"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct LinkBytes<B> {
+    /// Of the whole filter.
+    stored: Stored<B>,
+    start: usize,
+    length: usize,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for LinkBytes<B> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        let link =
+            self.stored.bytes().and_then(|bytes| bytes.get(self.start..)?.get(..self.length));
+        link.unwrap_or_default()
+    }
+}
+
+impl<B: AsRef<[u8]> + Clone> ScalableBloomFilter<Stored<LinkBytes<B>>> {
+    /// Opens a stored growing filter and verifies all of it: a `&[u8]`, an `Arc<[u8]>`, a
+    /// `bytes::Bytes`, each of which is cheap to clone. Every link has a clone, so that a `Vec<u8>`
+    /// is better borrowed, or made an `Arc<[u8]>`. If the owner of the bytes lends fewer or more
+    /// later, every answer is "maybe".
+    ///
+    /// Cost: reads everything once. Allocates a list of the links, and copies no block.
     ///
     /// # Errors
     ///
@@ -47,7 +87,7 @@ impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
     /// assert_eq!(opened.to_filter()?, filter);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, ScalableFormatError> {
+    pub fn from_bytes(bytes: B) -> Result<Self, ScalableFormatError> {
         Self::open(bytes, BloomFilter::from_bytes)
     }
 
@@ -69,29 +109,33 @@ impl<'a> ScalableBloomFilter<Stored<&'a [u8]>> {
     /// assert!(ScalableBloomFilter::from_bytes_trusted(&stored)?.contains("apple"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_bytes_trusted(bytes: &'a [u8]) -> Result<Self, ScalableFormatError> {
+    pub fn from_bytes_trusted(bytes: B) -> Result<Self, ScalableFormatError> {
         Self::open(bytes, BloomFilter::from_bytes_trusted)
     }
 
     fn open(
-        bytes: &'a [u8],
-        open_link: impl Fn(&'a [u8]) -> Result<BloomFilter<Stored<&'a [u8]>>, FormatError>,
+        bytes: B,
+        open_link: impl Fn(LinkBytes<B>) -> Result<BloomFilter<Stored<LinkBytes<B>>>, FormatError>,
     ) -> Result<Self, ScalableFormatError> {
+        // What is opened is what was measured, even if the owner lends other bytes later.
+        let stored = parts::stored(bytes);
+        let bytes = stored.bytes().unwrap_or_default();
         let header = Header::read(bytes, MAGIC, VERSION)?;
         let shape = decode(&header)?;
         let (mut links, mut sums) = (Vec::new(), Vec::new());
         let mut rest = &bytes[HEADER_BYTES..];
         for link in 0..header.u32_at(12) {
-            let start = (bytes.len() - rest.len()) as u64;
-            let (stored, after) = rest.split_at(link_length(rest));
-            let filter = open_link(stored)
+            let start = bytes.len() - rest.len();
+            let (link_bytes, after) = rest.split_at(link_length(rest));
+            let length = link_bytes.len();
+            let filter = open_link(LinkBytes { stored: stored.clone(), start, length })
                 .and_then(|filter| filter.require_key_hash(shape.key_hash))
-                .map_err(|error| ScalableFormatError::Link { link, start, error })?;
+                .map_err(|error| ScalableFormatError::Link { link, start: start as u64, error })?;
             let bytes = size_of_val(&filter) as u64;
             links.try_reserve(1).map_err(|_| AllocError::new(bytes))?;
             sums.try_reserve(8).map_err(|_| AllocError::new(8))?;
             links.push(filter);
-            sums.extend_from_slice(&stored[LINK_CHECKSUM..HEADER_BYTES]);
+            sums.extend_from_slice(&link_bytes[LINK_CHECKSUM..HEADER_BYTES]);
             rest = after;
         }
         let found = bytes.len() as u64;

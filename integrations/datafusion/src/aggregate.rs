@@ -19,16 +19,16 @@ use crate::keys::{KeyType, hash_array};
 /// The name of the aggregate function.
 pub const BLOOM_FILTER_AGG: &str = "bloom_filter_agg";
 
-/// What a filter is sized for where the call does not say.
+/// What a filter is sized for if the call does not say.
 pub(crate) const DEFAULT_SIZE: Size = Size { expected_keys: 1_000_000, rate: 0.01 };
 
 /// The aggregate `bloom_filter_agg(col [, expected_keys [, fpr]])`: a stored filter, as a binary
 /// value, of the values of a column that are not NULL.
 ///
-/// `expected_keys` (1,000,000) and `fpr` (0.01) are literals. They size the filter that partitions
-/// merge; what comes out is folded to the smallest that keeps the rate for the keys that came, and
-/// more keys than expected raise the rate. A group without a key gives a filter that contains
-/// nothing. Several columns are passed as `struct(a, b)`.
+/// `expected_keys` (by default 1,000,000) and `fpr` (0.01) are literals. They size the filters of
+/// all partitions, which are merged. The result is folded to the smallest filter that keeps the
+/// rate for the keys that came. More keys than expected raise the rate. A group without a key gives
+/// a filter that contains nothing. Several columns are passed as `struct(a, b)`.
 ///
 /// ```
 /// use blocked_bloom_datafusion::with_bloom_filters;

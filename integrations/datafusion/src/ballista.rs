@@ -1,15 +1,15 @@
 //! What Ballista's scheduler, executors and clients must be given.
 //!
-//! One call each, with the feature `cluster` for the first two: `scheduler` and `executor` add it
-//! to a configuration, and [`connect`] makes a client's context. By hand that is:
+//! There is one call for each: `scheduler` and `executor`, with the feature `cluster`, add it to a
+//! configuration, and [`connect`] makes a client's context. Programs that do not call these set:
 //!
 //! - Scheduler (`SchedulerConfig`): `override_config_producer`: [`session_config`],
 //!   `override_session_builder`: [`session_state`], `override_physical_codec`:
 //!   [`BloomPhysicalCodec`].
 //! - Executor (`ExecutorProcessConfig`): `override_function_registry`: [`function_registry`],
 //!   `override_physical_codec`: [`BloomPhysicalCodec`].
-//! - Client: a state of [`session_config`], and [`register_functions`] once the context is
-//!   connected, which takes functions away.
+//! - Client: a state made from [`session_config`], and [`register_functions`] once the context is
+//!   connected, since connecting removes functions.
 
 use std::sync::Arc;
 
@@ -24,11 +24,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use crate::contains::function;
-use crate::{
-    BLOOM_FILTER_AGG, BLOOM_FILTER_CONTAINS, BloomJoinOptions, BloomProbeExec, BloomQueryPlanner,
-    bloom_filter_agg, bloom_filter_contains, with_functions,
-};
+use crate::aggregate::{BLOOM_FILTER_AGG, bloom_filter_agg};
+use crate::contains::{BLOOM_FILTER_CONTAINS, bloom_filter_contains, function};
+use crate::options::BloomJoinOptions;
+use crate::planner::BloomQueryPlanner;
+use crate::probe::BloomProbeExec;
+use crate::session::with_functions;
 
 /// Ballista's configuration with the settings of the filters: for clients, and for the scheduler,
 /// to which they are sent.
@@ -56,7 +57,7 @@ pub fn session_state(config: SessionConfig) -> Result<SessionState> {
     Ok(builder.with_query_planner(Arc::new(planner)).build())
 }
 
-/// Ballista's functions and these, by which executors find them.
+/// Ballista's functions and those of this crate, for executors to find.
 pub fn function_registry() -> Arc<BallistaFunctionRegistry> {
     let mut registry = BallistaFunctionRegistry::default();
     registry.scalar_functions.insert(BLOOM_FILTER_CONTAINS.into(), bloom_filter_contains());
@@ -115,8 +116,8 @@ pub async fn connect(url: &str, config: SessionConfig) -> Result<SessionContext>
     Ok(context)
 }
 
-/// Adds the functions to a context. For clients after they have connected: connecting puts
-/// Ballista's own functions in place of a state's.
+/// Adds the functions to a context. Clients call this after they have connected, since connecting
+/// puts Ballista's own functions in place of a state's.
 pub fn register_functions(context: &SessionContext) {
     context.register_udf(bloom_filter_contains().as_ref().clone());
     context.register_udaf(bloom_filter_agg().as_ref().clone());
@@ -132,8 +133,8 @@ pub struct BloomPhysicalCodec {
 /// starts with this byte.
 const MAGIC: &[u8; 8] = b"\xffBBPROBE";
 
-/// An encoded function is not empty: else executors would share the one that they registered, and
-/// its open filters.
+/// The encoding of a function. It is not empty: if it were, all plans of an executor would share
+/// the function that the executor registered, and its open filters.
 const OF_ONE_PLAN: &[u8] = b"1";
 
 impl PhysicalExtensionCodec for BloomPhysicalCodec {

@@ -1,8 +1,8 @@
 //! What must hold of the build side of a join before its keys become a filter.
 //!
-//! Its plan runs a second time, for the filter. If the two runs may differ, the filter can lack
-//! keys of the run that is joined, and drop rows that have a partner. So only operators that are
-//! known to give the same rows each time are accepted, and every other is not.
+//! The plan of the build side runs twice: once for the join and once for the filter. If the two
+//! runs differed, the filter could lack keys that the join has, and drop rows that have a partner.
+//! Only operators that are known to give the same rows each time are therefore accepted.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Why a plan may give other rows the second time, or `None` if it cannot.
+/// Why a plan may give other rows when it runs again, or `None` if it cannot.
 pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     let name = plan.name();
     if plan.fetch().is_some() {
@@ -68,9 +68,10 @@ pub(crate) fn not_repeatable(plan: &Plan) -> Result<Option<String>> {
     Ok(reason)
 }
 
-/// The plan of the keys of a filter within the build side. The filter itself may differ from run to
-/// run in its false positives, which the join above it drops. Other uses of the aggregate may not:
-/// what is above them sees false positives.
+/// The plan whose rows are the keys of a filter within the build side, or `plan` itself if it is no
+/// plan of a filter. The false positives of such a filter may differ from run to run, since the
+/// join above drops them. Where a query calls the aggregate for another purpose, the operators
+/// above it see the false positives, so that the aggregate is not accepted there.
 fn keys_of(plan: &Plan) -> &Plan {
     let is_filter = |aggregate: &AggregateExec| {
         aggregate.aggr_expr().iter().all(|a| a.fun().name() == BLOOM_FILTER_AGG)
@@ -82,7 +83,8 @@ fn keys_of(plan: &Plan) -> &Plan {
             Some(aggregate) if !is_filter(aggregate) => return plan,
             Some(aggregate) if !is_final(*aggregate.mode()) => return child,
             Some(_) => {}
-            // One task's merging has the two others.
+            // Every filter's plan has the first; the other two are there if one task merges
+            // filters.
             None if at.is::<CoalescePartitionsExec>()
                 || at.is::<ProjectionExec>()
                 || at.is::<RepartitionExec>() => {}
@@ -96,6 +98,7 @@ fn is_final(mode: AggregateMode) -> bool {
     matches!(mode, AggregateMode::Final | AggregateMode::FinalPartitioned)
 }
 
+/// Whether an operator gives the same rows each time if its inputs do.
 fn is_known(plan: &Plan) -> bool {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         return aggregate.limit_options().is_none()
@@ -124,12 +127,12 @@ fn is_known(plan: &Plan) -> bool {
         || plan.is::<PlaceholderRowExec>()
 }
 
-/// Whether an aggregate is the same in whatever order its rows come, which differs from run to run:
-/// sums of floating-point numbers and first values are not.
+/// Whether the value of an aggregate does not depend on the order of its rows, which differs from
+/// run to run. Sums of floating-point numbers and first values depend on it.
 fn is_independent_of_order(aggregate: &AggregateFunctionExpr) -> bool {
     match aggregate.fun().name() {
         "count" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" => true,
-        // The least of values among which is NaN may depend on where it comes.
+        // The least of floating-point values may depend on where a NaN comes among them.
         "min" | "max" | "sum" => {
             let field = aggregate.field();
             let of = field.data_type();
@@ -143,14 +146,14 @@ fn is_dynamic(expression: &Arc<dyn PhysicalExpr>) -> Result<bool> {
     expression.exists(|part| Ok(part.is::<DynamicFilterPhysicalExpr>()))
 }
 
-/// The predicate of a scan of files, that of which it may use only statistics too.
+/// The predicate of a scan of files, even if the scan only compares statistics with it.
 pub(crate) fn scan_predicate(plan: &Plan) -> Option<Arc<dyn PhysicalExpr>> {
     let source = plan.downcast_ref::<DataSourceExec>()?.data_source();
     source.downcast_ref::<FileScanConfig>()?.file_source().filter()
 }
 
-/// Whether something in the plan drops rows. Without it the keys of a build side are all there are,
-/// and most rows are hits.
+/// Whether an operator of the plan drops rows. If none does, the build side has all keys, and most
+/// of the probed rows are hits.
 pub(crate) fn is_selective(plan: &Plan) -> bool {
     plan.is::<FilterExec>()
         || plan.is::<BloomProbeExec>()
@@ -158,22 +161,22 @@ pub(crate) fn is_selective(plan: &Plan) -> bool {
         || plan.children().into_iter().any(is_selective)
 }
 
-/// Whether a window function is computed in the plan. Ballista may divide windows by ranges, and
-/// then plans no operator of two inputs above them.
+/// Whether a window function is computed in the plan. Ballista may divide the rows of a window by
+/// ranges, and cannot plan an operator of two inputs above that.
 pub(crate) fn has_window(plan: &Plan) -> bool {
     plan.is::<WindowAggExec>()
         || plan.is::<BoundedWindowAggExec>()
         || plan.children().into_iter().any(has_window)
 }
 
-/// Filters within the plan. Each doubles what is below it, so that a chain of them would grow
-/// exponentially.
+/// How many filters are within the plan. Each makes the plan below it run a second time, so that
+/// the work of a chain of filters grows exponentially.
 pub(crate) fn filters_within(plan: &Plan) -> usize {
     let below: usize = plan.children().into_iter().map(filters_within).sum();
     below + usize::from(plan.is::<BloomProbeExec>())
 }
 
-/// Rows and bytes, as far as statistics have them.
+/// Rows and bytes, as far as statistics tell them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Estimate {
     pub(crate) rows: Option<usize>,
@@ -190,15 +193,15 @@ pub(crate) fn estimate(plan: &Plan) -> Estimate {
     }
 }
 
-/// About how many keys the plan can have at most: the rows of the tables that they can come from.
-/// Unlike an estimate of what a predicate leaves, it is not too small by orders of magnitude; a key
-/// that combines columns of two tables can still have more values.
+/// About the most keys that the plan can have: the rows of the tables that the keys can come from.
+/// Unlike an estimate of what predicates leave, this number is not too small by orders of
+/// magnitude, although a key that combines columns of two tables can have more values.
 pub(crate) fn most_keys(plan: &Plan) -> Option<usize> {
     let children = plan.children();
     match children.as_slice() {
         [] => estimate(plan).rows,
         [child] => most_keys(child),
-        // The filter is no table.
+        // The keys come from the first input; the second is the filter.
         [input, _] if plan.is::<BloomProbeExec>() => most_keys(input),
         inputs => {
             let keys: Option<Vec<usize>> = inputs.iter().map(|plan| most_keys(plan)).collect();

@@ -1,14 +1,12 @@
-//! Where the columns of a plan come from: how far down the keys of a join can be filtered, and the
-//! smallest plan that has them all.
+//! Where the columns of a plan come from: how far down rows can be dropped by the keys of a join,
+//! and the smallest plan that has all of these keys.
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, Result};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 use datafusion::physical_expr::split_conjunction;
-use datafusion::physical_expr_common::physical_expr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -23,12 +21,13 @@ use datafusion::physical_plan::{
 };
 
 use crate::build_side::{filters_within, is_selective, scan_predicate};
+use crate::limits::is_volatile;
 use crate::probe::BloomProbeExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The one input that all these columns come from unchanged, and which of its columns they are.
-/// Outer joins may add NULL to them.
+/// The number of the input from which all these columns come unchanged, and which of its columns
+/// they are; `None` if there is no such input. Outer joins may add NULL to the columns.
 fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     let column =
         |expression: &Arc<dyn PhysicalExpr>| expression.downcast_ref::<Column>().map(Column::index);
@@ -68,8 +67,7 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     };
     let columns = mapped(projection)?;
     let fields = |child: usize| plan.children()[child].schema().fields().len();
-    // The columns of the left and of the right input in the join's own schema, before its
-    // projection.
+    // How many columns of the left and of the right input the join has, before its projection.
     let (left, right) = match join_type {
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => (fields(0), 0),
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => (0, fields(1)),
@@ -84,20 +82,9 @@ fn origin(plan: &Plan, columns: &[usize]) -> Option<(usize, Vec<usize>)> {
     in_right.then(|| (1, columns.iter().map(|c| c - left).collect()))
 }
 
-/// Whether an operator computes something that is not determined by its rows, such as a number that
-/// counts calls.
-pub(crate) fn is_volatile(plan: &Plan) -> Result<bool> {
-    let mut volatile = false;
-    plan.apply_expressions(&mut |expression| {
-        volatile |= physical_expr::is_volatile(expression);
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(volatile)
-}
-
-/// Whether rows of the plan, one of those that [`origin`] looks through, can be dropped by columns
-/// of this input below the plan as well as above it: not if it keeps the first rows, or numbers
-/// them.
+/// Whether rows can be dropped by columns of this input below an operator as well as above it: they
+/// cannot if the operator keeps the first rows or numbers them. The operator must be one that
+/// [`origin`] knows.
 fn commutes_with_dropping(plan: &Plan, input: usize) -> bool {
     if plan.fetch().is_some() || is_volatile(plan).unwrap_or(true) {
         return false;
@@ -139,32 +126,34 @@ pub(crate) fn is_scan(plan: &Plan) -> bool {
     }
 }
 
-/// The leaf of a table with its predicates.
+/// The scan below the predicates, expressions and filters of a table.
 pub(crate) fn scan_of(plan: &Plan) -> &Plan {
     plan.children().first().map_or(plan, |input| scan_of(input))
 }
 
-/// The lowest plan that rows can be dropped of by some columns: a table with its predicates, if no
-/// operator is between that the rows which are dropped have an influence on.
+/// The lowest plan whose rows can be dropped by some columns: the table that the columns come from,
+/// with its predicates, unless the result of an operator above it depends on the rows that would be
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Lowest {
     pub(crate) plan: Plan,
-    /// Which columns they are there.
+    /// Which columns of this plan they are.
     pub(crate) columns: Vec<usize>,
-    /// The share of its rows that is taken to be left for the join, where others drop some: see
-    /// [`LEFT_BY_JOIN`].
+    /// The share of its rows that is assumed to be left when predicates and other joins have
+    /// dropped rows: see [`LEFT_BY_JOIN`].
     pub(crate) left: f64,
 }
 
-/// The share of rows that a join with a reduced side is taken to leave, and predicates. Not
-/// estimates: with statistics of files alone nothing is known. Joins with a dimension of which a
-/// part is selected leave little, and what else is dropped then saves little. So does a value that
-/// is asked for, a tenth as in System R; what else there is leaves a half together.
+/// The share of rows that is assumed to be left by a join whose other side drops rows. This share
+/// and the next two are no estimates, since statistics of files tell nothing about predicates.
+/// Joins with a part of a dimension leave few rows, so that a filter can save little more.
 const LEFT_BY_JOIN: f64 = 0.1;
+/// The share that all other predicates of a table leave together.
 const LEFT_BY_PREDICATE: f64 = 0.5;
+/// The share that a predicate leaves for each value that it allows, as in System R.
 const LEFT_BY_EQUALITY: f64 = 0.1;
 
-/// The share that the predicates of a table leave.
+/// The share of rows that the predicates of a table are assumed to leave.
 fn left_by_predicates(plan: &Plan) -> f64 {
     let (mut equal, mut other) = (1.0, 1.0);
     let mut seen: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
@@ -174,13 +163,13 @@ fn left_by_predicates(plan: &Plan) -> f64 {
             Some(filter) => Some(filter.predicate().clone()),
             None => scan_predicate(at),
         };
-        // A scan may have what a filter above it has.
+        // A scan may repeat the predicate of a filter above it.
         for part in predicate.iter().flat_map(split_conjunction) {
             if seen.contains(part) {
                 continue;
             }
             seen.push(part.clone());
-            match values_asked_for(part) {
+            match values_allowed(part) {
                 Some(values) => equal *= (LEFT_BY_EQUALITY * values as f64).min(LEFT_BY_PREDICATE),
                 None => other = LEFT_BY_PREDICATE,
             }
@@ -192,8 +181,8 @@ fn left_by_predicates(plan: &Plan) -> f64 {
     }
 }
 
-/// How many values a predicate lets a column have, if it names them.
-fn values_asked_for(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+/// How many values a predicate allows for a column, if it lists them.
+fn values_allowed(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     if let Some(list) = predicate.downcast_ref::<InListExpr>() {
         return (!list.negated()).then(|| list.list().len());
     }
@@ -203,12 +192,13 @@ fn values_asked_for(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
             let literal = binary.left().is::<Literal>() || binary.right().is::<Literal>();
             literal.then_some(1)
         }
-        // Short lists come so.
-        Operator::Or => Some(values_asked_for(binary.left())? + values_asked_for(binary.right())?),
+        // The planner turns short lists into this.
+        Operator::Or => Some(values_allowed(binary.left())? + values_allowed(binary.right())?),
         _ => None,
     }
 }
 
+/// The [`Lowest`] plan for these columns.
 pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     if !is_scan(plan)
         && let Some((input, below)) = origin(plan, columns)
@@ -228,7 +218,7 @@ pub(crate) fn lowest(plan: &Plan, columns: &[usize]) -> Lowest {
     Lowest { plan: plan.clone(), columns: columns.to_vec(), left }
 }
 
-/// The plan with another in place of its [`lowest`].
+/// The plan with `replacement` in place of its [`lowest`] plan.
 pub(crate) fn with_lowest(plan: &Plan, columns: &[usize], replacement: Plan) -> Result<Plan> {
     if !is_scan(plan)
         && let Some((input, below)) = origin(plan, columns)
@@ -242,9 +232,9 @@ pub(crate) fn with_lowest(plan: &Plan, columns: &[usize], replacement: Plan) -> 
     Ok(replacement)
 }
 
-/// The smallest part of a plan that has all values of these columns, and perhaps more: without the
-/// joins, groups and limits above the table that they come from. Whatever these do to a column,
-/// they add no value but NULL.
+/// The smallest part of a plan that has all values of these columns, and perhaps more: the table
+/// that they come from, without the joins, groups and limits above it. Whatever these do to a
+/// column, they add no value but NULL.
 pub(crate) fn source(plan: &Plan, columns: &[usize]) -> (Plan, Vec<usize>) {
     match origin(plan, columns) {
         Some((input, below)) if !is_scan(plan) => source(plan.children()[input], &below),
@@ -261,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_are_asked_for_leave_a_tenth_each() {
+    fn each_value_that_a_predicate_allows_leaves_a_tenth() {
         let fields = ["a", "b"].map(|name| Field::new(name, DataType::Int64, true));
         let schema = Arc::new(Schema::new(fields.to_vec()));
         let a = || col("a", &schema).unwrap();

@@ -21,16 +21,17 @@ pub const BLOOM_FILTER_CONTAINS: &str = "bloom_filter_contains";
 /// The field of the struct that a literal filter becomes.
 const SHARED: &str = "blocked_bloom_filter";
 
-/// Filters that one call of the function in a plan keeps open: more only if it looks up filters of
-/// a column.
+/// How many filters one call of the function in a plan keeps open. A call has more than one only if
+/// its filters come from a column.
 const KEPT_OPEN: usize = 4;
 
 /// The function `bloom_filter_contains(filter, col)`: true where the value may be in the filter,
 /// false where it certainly is not, NULL where the value or the filter is NULL.
 ///
 /// The filter is what [`bloom_filter_agg`](crate::bloom_filter_agg()) gave for a column of the same
-/// [`KeyType`], or a filter that another program built with [`KeyType::key_hash`]: a literal, a
-/// subquery of one row, or a column of filters. Several columns are passed as `struct(a, b)`.
+/// [`KeyType`], or a filter that another program built with [`KeyType::key_hash`]. It is given as a
+/// literal, as a subquery of one row, or as a column of filters. Several columns are passed as
+/// `struct(a, b)`.
 ///
 /// # Errors
 ///
@@ -46,7 +47,8 @@ pub fn bloom_filter_contains() -> Arc<ScalarUDF> {
     Arc::new(function(false))
 }
 
-/// A function with filters of its own, to be dropped with the plan that it is part of.
+/// An instance of the function, which has open filters of its own. If it is of one plan, they are
+/// dropped with that plan.
 pub(crate) fn function(of_one_plan: bool) -> ScalarUDF {
     ScalarUDF::new_from_impl(BloomFilterContains {
         signature: Signature::any(2, Volatility::Immutable),
@@ -131,8 +133,9 @@ impl ScalarUDFImpl for BloomFilterContains {
         Ok(format!("{BLOOM_FILTER_CONTAINS}({filter},{})", column.schema_name()))
     }
 
-    /// A literal binary value is cloned for each batch: it becomes one that is shared. And the plan
-    /// gets a function whose open filters are dropped with it.
+    /// A literal binary value would be cloned for each batch, so it becomes a value that batches
+    /// share. The plan also gets an instance of the function whose open filters are dropped with
+    /// the plan.
     fn simplify(
         &self,
         mut arguments: Vec<Expr>,
@@ -194,9 +197,9 @@ impl ScalarUDFImpl for BloomFilterContains {
 }
 
 impl BloomFilterContains {
-    /// The open filter, or `None` for one that is NULL.
+    /// The open filter, or `None` if the stored one is NULL.
     fn open(&self, key: KeyType, stored: Stored) -> Result<Option<Arc<BloomFilter>>> {
-        // Held while a filter is opened, so that partitions do not open it each.
+        // The lock is held while a filter is opened, so that it is not opened by every partition.
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = opened.iter().find(|open| open.key == key && open.stored == stored) {
             return Ok(Some(open.filter.clone()));

@@ -1,5 +1,6 @@
-//! What a filter costs and what it can save at most, from the rows of tables and the widths of
-//! columns: not from estimates of predicates, which are wrong by orders of magnitude.
+//! What a filter costs and the most that it can save, computed from the rows of tables and the
+//! widths of columns. Estimates of what predicates leave are not used, since they are wrong by
+//! orders of magnitude.
 
 use std::sync::Arc;
 
@@ -16,13 +17,12 @@ use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use crate::build_side::{Estimate, estimate};
 use crate::columns::Lowest;
 use crate::probe::BloomProbeExec;
-use crate::rule::is_likely_broadcast;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
 // Nanoseconds of one core. From the star join of docs/datafusion.md: 20 M rows of 37 bytes take
 // 0.42 s to be read and probed, and 3.4 s (adaptive) to 7.4 s (static) to be shuffled and joined.
-// What decides is their ratio.
+// Only the ratios of these constants matter.
 const SCAN_ROW: f64 = 5.0;
 const SCAN_BYTE: f64 = 0.4;
 const PREDICATE_ROW: f64 = 5.0;
@@ -35,7 +35,7 @@ const READ_BYTE: f64 = 1.0;
 const JOIN_ROW: f64 = 40.0;
 const GROUP_ROW: f64 = 40.0;
 
-/// A value of variable length, as Ballista's planner estimates it.
+/// Bytes of a value of variable length, as Ballista's planner estimates it.
 const VARIABLE_BYTES: usize = 32;
 
 /// What it takes to run a plan.
@@ -45,7 +45,7 @@ pub(crate) struct Work {
     pub(crate) time: f64,
     /// Bytes that are shuffled.
     pub(crate) shuffled: f64,
-    /// Rows that come out, at most, as far as no join multiplies them.
+    /// The most rows that come out, if no join multiplies them.
     pub(crate) rows: f64,
 }
 
@@ -79,7 +79,7 @@ fn width(schema: &Schema) -> f64 {
     bytes.sum::<usize>() as f64
 }
 
-/// What it takes to run a plan, or `None` if a table does not tell its rows.
+/// What it takes to run a plan, or `None` if the rows of a table are not known.
 pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
     let children = plan.children();
     if children.is_empty() {
@@ -126,7 +126,7 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         let sides = if collected || is_likely_broadcast(estimate(children[0]), config) {
             let tasks = config.execution.target_partitions.max(1) as f64;
             let shuffled = first.with_shuffle(&schema(0));
-            // Every task reads it.
+            // Every task reads the whole side.
             let read = (tasks - 1.0) * SHUFFLE_BYTE * first.rows * width(&schema(0));
             Work { time: shuffled.time + read, ..shuffled }.and(inputs[1])
         } else {
@@ -134,9 +134,34 @@ pub(crate) fn work(plan: &Plan, config: &ConfigOptions) -> Option<Work> {
         };
         return Some(sides.with_rows(JOIN_ROW));
     }
-    // What sorts and what other operators there are costs at least as much as a join.
+    // Sorts and all other operators cost at least as much as a join.
     let all = inputs.into_iter().fold(Work::default(), Work::and);
     Some(all.with_rows(JOIN_ROW))
+}
+
+/// Whether the engine is likely to broadcast the build side, as far as estimates tell: every task
+/// then gets all of it, and nothing is shuffled.
+pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
+    let (bytes, rows) = broadcast_thresholds(config);
+    match (build.bytes, build.rows) {
+        _ if bytes == 0 => false,
+        (Some(estimated), _) if estimated != 0 => estimated < bytes,
+        (_, Some(estimated)) => estimated < rows,
+        _ => false,
+    }
+}
+
+/// The bytes and the rows below which the engine broadcasts a build side.
+fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
+    #[cfg(feature = "ballista")]
+    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
+        let (bytes, rows) =
+            (ballista.broadcast_join_threshold_bytes(), ballista.broadcast_join_threshold_rows());
+        return (bytes, rows);
+    }
+    let optimizer = &config.optimizer;
+    let bytes = optimizer.hash_join_single_partition_threshold;
+    (bytes, optimizer.hash_join_single_partition_threshold_rows)
 }
 
 /// How partial filters come to the tasks that probe.
@@ -150,13 +175,12 @@ pub(crate) struct Transport {
     pub(crate) bytes: u64,
 }
 
-/// A stage more is worth it from so many bytes on: it takes some hundredths of a second, in which
-/// gigabytes are merged.
+/// How many bytes one more stage must save to be worth it. A stage takes some hundredths of a
+/// second, in which gigabytes are merged.
 const MERGE_FROM: u64 = 32 << 20;
 
-/// The bytes that a filter of `filter` bytes from `keys` keys, in as many partitions as there are
-/// `tasks`, is moved as. A partition's keys travel as hashes, 8 bytes each, until a filter is
-/// smaller.
+/// How a filter is moved that has `filter` bytes, and `keys` keys from as many partitions as there
+/// are `tasks`. The keys of a partition travel as hashes, 8 bytes each, unless a filter is smaller.
 pub(crate) fn transport(filter: u64, keys: u64, tasks: u64, can_merge: bool) -> Transport {
     let partial = filter.saturating_mul(tasks).min(keys.saturating_mul(8));
     let direct = partial.saturating_mul(tasks);
@@ -173,14 +197,16 @@ pub(crate) struct Balance {
     build: Work,
     /// Nanoseconds.
     cost: f64,
+    /// Rows that can be dropped.
     rows: f64,
+    /// Nanoseconds.
     saved: f64,
     saved_bytes: f64,
 }
 
 impl Balance {
-    /// Of a filter whose keys come from a second run of `build`, and which drops rows of `point`,
-    /// that are shuffled as rows of `probed`.
+    /// The balance of a filter whose keys come from a second run of `build`. It drops rows of
+    /// `point`, which without it are shuffled as rows of `probed`.
     pub(crate) fn of(
         build: &Plan,
         point: &Lowest,
@@ -200,13 +226,13 @@ impl Balance {
         })
     }
 
-    /// Whether the cost with a filter that is moved so is at most this share of what is saved, in
+    /// Whether a filter that is moved in this way costs at most this share of what it saves, in
     /// time and in bytes.
     pub(crate) fn allows(&self, share: f64, transport: Transport) -> bool {
         self.share(transport) <= share
     }
 
-    /// The larger one of two shares: of the time that can be saved, and of the bytes.
+    /// The cost divided by what can be saved, in time or in bytes, whichever is larger.
     fn share(&self, transport: Transport) -> f64 {
         let share = |cost: f64, saved: f64| if saved > 0.0 { cost / saved } else { f64::INFINITY };
         let time = self.cost + READ_BYTE * transport.bytes as f64;
@@ -214,10 +240,12 @@ impl Balance {
         share(time, self.saved).max(share(bytes, self.saved_bytes))
     }
 
-    /// The figures.
+    /// The figures, for `EXPLAIN` and the log.
     pub(crate) fn text(&self, transport: Transport) -> String {
         format!(
-            "cost {:.1} ms ({:.0} rows read again, {:.3} MB shuffled again, {:.3} MB of filters written and {:.3} read), saves at most {:.1} ms ({:.0} rows, {:.3} MB), share {:.3}",
+            "cost {:.1} ms ({:.0} rows read again, {:.3} MB shuffled again, \
+             {:.3} MB of filters written and {:.3} read), \
+             saves at most {:.1} ms ({:.0} rows, {:.3} MB), share {:.3}",
             (self.cost + READ_BYTE * transport.bytes as f64) / 1e6,
             self.build.rows,
             self.build.shuffled / 1e6,

@@ -45,8 +45,8 @@ pub(crate) fn open(bytes: &[u8], key: KeyType, function: &str) -> Result<BloomFi
     stored.to_filter().map_err(failed(function))
 }
 
-/// Looks up every value of an array: NULL where it is NULL. The filter writes the words that the
-/// answer is made of.
+/// Looks up every value of an array. The answer is NULL where the value is. The filter writes the
+/// words of the resulting bitmap.
 pub(crate) fn look_up(
     filter: &BloomFilter,
     array: &ArrayRef,
@@ -75,7 +75,8 @@ impl Size {
         let bytes = params.stored_bytes();
         if bytes > MOST_BYTES {
             return exec_err!(
-                "bloom_filter_agg: {} expected keys at a rate of {} take {bytes} bytes (limit {MOST_BYTES})",
+                "bloom_filter_agg: {} expected keys at a rate of {} take {bytes} bytes \
+                 (limit {MOST_BYTES})",
                 self.expected_keys,
                 self.rate
             );
@@ -122,8 +123,8 @@ impl Collector {
                 if before.len() <= most {
                     return Ok(());
                 }
-                // Keys that repeat are worth a sort when it halves them, so that a sort is paid by
-                // as many new keys.
+                // Repeated keys are removed by a sort. If that leaves more than half of the hashes,
+                // they become a filter; else the next sort comes only after as many new keys.
                 before.sort_unstable();
                 before.dedup();
                 if before.len() > most / 2 {
@@ -134,7 +135,7 @@ impl Collector {
         }
     }
 
-    /// The filter, which hashes become if they are not yet.
+    /// The filter. Keys that are still hashes become a filter first.
     fn become_filter(&mut self) -> Result<&mut BloomFilter> {
         if let Keys::Hashes(hashes) = &self.keys {
             let empty = BloomFilter::new(self.params, self.key.key_hash());
@@ -148,7 +149,7 @@ impl Collector {
         }
     }
 
-    /// What another partition's collector merges.
+    /// The state that the collector of another partition merges.
     pub(crate) fn state(&self) -> Vec<u8> {
         let mut state = vec![HASHES];
         state.extend(self.key.seed().to_le_bytes());
@@ -185,7 +186,7 @@ impl Collector {
                 let other = BloomFilter::from_bytes(body).map_err(failed(NAME))?;
                 let filter = self.become_filter()?;
                 match filter.union_with(&other) {
-                    // What answers "maybe" to everything makes the union do so.
+                    // The union with a filter that answers "maybe" to everything is such a filter.
                     Err(MergeError::PassAll) => {
                         *filter = other.to_filter().map_err(failed(NAME))?
                     }
@@ -212,8 +213,8 @@ impl Collector {
                 Ok(filter.to_bytes())
             }
             Keys::Filter(filter) => {
-                // A copy: more keys may follow, as in windows, and filters of other partitions,
-                // which have the full shape.
+                // A copy is made smaller. To the filter itself, which keeps the full shape, more
+                // keys may be added, as in windows, and filters of other partitions may be merged.
                 let mut smaller = filter.to_filter().map_err(failed(NAME))?;
                 smaller.shrink_to_false_positive_rate(self.rate).map_err(failed(NAME))?;
                 Ok(smaller.to_bytes())

@@ -12,7 +12,7 @@ use datafusion::common::{Result, exec_datafusion_err, plan_err};
 
 use blocked_bloom::{HashError, KeyHash, KeyHasher};
 
-/// Keys that are brought into their canonical form at a time: 8 KiB of stack.
+/// How many keys are brought into their canonical form at a time: 8 KiB of stack.
 const AT_ONCE: usize = 1024;
 
 /// What the values of a column are as keys: the type that a filter was built with and must be
@@ -111,7 +111,7 @@ impl KeyType {
         KeyHash::Xxh3 { seed: self.seed }
     }
 
-    /// The type of the keys that are hashed so.
+    /// The type of the keys that have this hash.
     pub(crate) fn from_key_hash(key_hash: KeyHash) -> Option<Self> {
         match key_hash {
             KeyHash::Xxh3 { seed } => Some(KeyType { seed }),
@@ -186,7 +186,7 @@ pub fn hash_array(array: &ArrayRef, hashes: &mut Vec<u64>) -> Result<Option<Null
     Ok(nulls_of(array))
 }
 
-/// Where an array is NULL as a key: a struct also where one of its fields is.
+/// Where an array is NULL as a key. A struct is also NULL where one of its fields is.
 fn nulls_of(array: &ArrayRef) -> Option<NullBuffer> {
     let own = array.logical_nulls();
     let Some(columns) = array.as_struct_opt() else { return own };
@@ -274,7 +274,7 @@ fn hash_into(seed: u64, array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let values = dictionary.values();
-            // Without values every key is NULL.
+            // In a dictionary without values every key is NULL.
             if values.is_empty() {
                 return Ok(());
             }
@@ -303,7 +303,7 @@ fn hash_columns(hasher: KeyHasher, columns: &StructArray, hashes: &mut [u64]) ->
     slices(hasher, hashes, |i| &rows[i * width..][..width])
 }
 
-/// Every NaN, and both zeros, become one.
+/// The bits of a number, which are the same for every NaN, and for both zeros.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() { f64::NAN.to_bits() & !(1 << 63) } else { (value + 0.0).to_bits() }
 }
@@ -362,7 +362,8 @@ fn slices<'a>(
     Ok(())
 }
 
-/// Arrow's arrays have offsets that ascend, and as many values as their length.
+/// An error that cannot come: the offsets of Arrow's arrays ascend, and an array has as many values
+/// as its length.
 fn internal(error: HashError) -> datafusion::error::DataFusionError {
     exec_datafusion_err!("blocked-bloom: {error}")
 }

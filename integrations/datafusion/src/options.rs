@@ -18,12 +18,12 @@ const PREFIX: &str = "bloom_join";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enabled {
-    /// Wherever they are right and the build side drops rows.
+    /// Filters are planned wherever they give the right rows and the build side drops rows.
     True,
-    /// Nowhere.
+    /// No filters are planned.
     False,
-    /// Where rows cross a network and the filter costs little of what it can save
-    /// (`bloom_join.max_cost`): never in one process.
+    /// Filters are planned where rows cross a network, which is never in one process, and where the
+    /// filter costs little of what it can save (`bloom_join.max_cost`).
     Auto,
 }
 
@@ -50,8 +50,8 @@ impl fmt::Display for Enabled {
     }
 }
 
-/// The settings, their types and defaults. Unlike `extensions_options!` of DataFusion, entries have
-/// their whole name, by which Ballista's clients send them.
+/// The settings, their types and defaults. Unlike those of DataFusion's `extensions_options!`,
+/// entries have their full names, by which Ballista's clients send them.
 macro_rules! options {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr;)+) => {
         /// Settings of the join pre-filters, in SQL `SET bloom_join.enabled = false` and so on.
@@ -118,20 +118,21 @@ options! {
     /// Whether filters are put before shuffles: `true`, `false`, or `auto`, where `max_cost`
     /// decides, and never in one process.
     enabled: Enabled = Enabled::Auto;
-    /// With `auto`, most that a filter may cost: this share of the time and of the bytes that it
-    /// saves if it drops every row.
+    /// With `auto`, the most that a filter may cost: this share of the time and of the bytes that
+    /// it would save if it dropped every row.
     max_cost: f64 = 0.25;
     /// The false-positive rate that filters are sized for, above 0 and below 1.
     false_positive_rate: f64 = 0.01;
-    /// Most bytes of one filter. Ballista's messages of 16 MiB must hold one, so that more than 12
-    /// MiB mean 12 MiB there.
+    /// The most bytes of one filter. In Ballista, whose messages of 16 MiB must hold a filter, more
+    /// than 12 MiB mean 12 MiB.
     max_filter_bytes: u64 = 8 << 20;
-    /// Most bytes of filters that all tasks read together: partial ones of each partition of the
-    /// build side, or a merged one, in each of `target_partitions` tasks.
+    /// The most bytes of filters that all tasks read together. Each of `target_partitions` tasks
+    /// reads the partial filters of all partitions of the build side, or one merged filter.
     max_bytes_read: u64 = 1 << 30;
-    /// Keys that a filter is sized for where the rows of the build side are not known.
+    /// The number of keys that a filter is sized for where the rows of the build side are not
+    /// known.
     default_keys: u64 = 1_000_000;
-    /// A side of fewer rows is not probed. Where the number is not known, it is.
+    /// A side of fewer rows is not probed. A side whose number of rows is not known is probed.
     min_probe_rows: u64 = 100_000;
     /// While more than this share of the rows of a partition are hits, only samples of them are
     /// probed.
@@ -139,7 +140,8 @@ options! {
     /// A filter that would have a higher false-positive rate within `max_filter_bytes` is not
     /// built.
     max_false_positive_rate: f64 = 0.25;
-    /// Also filter where the build side is likely to be broadcast, which avoids the shuffle itself.
+    /// Whether to filter also where the build side is likely to be broadcast, which avoids the
+    /// shuffle itself.
     despite_broadcast: bool = false;
 }
 

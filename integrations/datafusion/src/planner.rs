@@ -1,4 +1,5 @@
-//! A way past planners that replace a session's physical optimizer rules: [`BloomQueryPlanner`].
+//! A query planner that adds the rule even where a session's rules are replaced:
+//! [`BloomQueryPlanner`].
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::rule::{BloomJoinRule, RULE_NAME};
 
-/// A query planner that puts the [`BloomJoinRule`] before the rules of the session, whatever they
-/// are, and lets another planner plan.
+/// A query planner that puts the [`BloomJoinRule`] before the rules of the session, whatever these
+/// are, and leaves the planning to another planner.
 ///
 /// Ballista's adaptive planner gives each job's session physical rules of its own and keeps its
 /// query planner.
@@ -23,7 +24,7 @@ pub struct BloomQueryPlanner {
 }
 
 impl BloomQueryPlanner {
-    /// Plans by `inner`, which is a session's [query planner](SessionState::query_planner).
+    /// Leaves the planning to `inner`, a session's [query planner](SessionState::query_planner).
     pub fn new(inner: Arc<dyn QueryPlanner + Send + Sync>) -> Self {
         BloomQueryPlanner { inner }
     }

@@ -7,14 +7,18 @@ use blocked_bloom::{BloomFilter, FilterOptions, Sizing};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use datafusion::arrow::compute::{BatchCoalescer, prep_null_mask_filter};
 use datafusion::arrow::datatypes::{DataType, Fields, Schema};
+use datafusion::catalog::memory::DataSourceExec;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, exec_err, internal_err, plan_err};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Distribution, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
     ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase,
     FilterPushdownPropagation,
@@ -22,6 +26,7 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, Time,
 };
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::ChildStats;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -32,34 +37,30 @@ use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use crate::filter::{failed, look_up, open};
+use crate::gate::{Counts, Gate};
 use crate::keys::KeyType;
-use crate::scan::{Counts, has_limit, with_row_filter};
+use crate::limits::{has_limit, is_volatile};
+use crate::scan::with_row_filter;
 
 const NAME: &str = "BloomProbeExec";
 
-/// Rows of a partition by which its share of hits is judged.
-const SAMPLE_ROWS: usize = 32 * 1024;
-
-/// Samples that pass unprobed after one in which nearly everything was a hit, before the next is
-/// taken: probing in vain costs a seventeenth of what it would.
-const SAMPLES_SKIPPED: usize = 16;
-
-/// Drops the rows of its first input whose key is certainly not in a filter, which is the one row
-/// of its second input. A key that is NULL, or is NULL in one of its columns, is dropped: it has no
-/// partner in a join where NULL equals nothing.
+/// Drops the rows of its first input whose key is certainly not in a filter. The filter is the one
+/// row of its second input. A row whose key is NULL, or is NULL in one of its columns, is dropped
+/// too: it has no partner in a join where NULL equals nothing.
 ///
-/// The filter is collected in one partition: Ballista makes a stage of what is below its
-/// `CoalescePartitionsExec`, and gives every task of the first input all of it. Schema, statistics,
-/// order and partitioning are those of the first input, which must stay the first: the engine's
-/// sort pushdown takes column `n` of an operator for column `n` of its inputs, one after the other.
+/// The filter's plan has one partition: Ballista makes a stage of what is below its
+/// `CoalescePartitionsExec`, and gives the whole result to every task of the first input. Schema,
+/// statistics, order and partitioning are those of the first input. It must stay the first, because
+/// the engine's sort pushdown takes column `n` of an operator for column `n` of its inputs, counted
+/// through one input after the other.
 ///
-/// Where the first input is a scan that takes row filters, as one of Parquet does with
-/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there when it is known; not
-/// if the scan, or an operator above it, ends after some rows, or computes what rows do not
-/// determine. Limits from above stay above.
+/// If the first input is a scan that takes row filters, as a Parquet scan does with
+/// `datafusion.execution.parquet.pushdown_filters`, the filter is put there once it is known. It is
+/// not if the scan, or an operator between, ends after some rows or computes something that the
+/// rows do not determine. Limits above this operator stay above it.
 ///
-/// Where more than a share of the rows are hits, rows pass unprobed, but for a sample every half a
-/// million rows of each partition.
+/// Where more than a given share of the rows are hits, rows pass unprobed, except for a sample in
+/// every half a million rows of each partition.
 ///
 /// Metrics: `input_rows`, `output_rows`, `unprobed_rows`, `filter_bytes` (of each task that read
 /// the filter), `filter_time` (waiting for the filter), `probe_time`.
@@ -75,23 +76,24 @@ pub struct BloomProbeExec {
     opening: Arc<Mutex<Option<Opening>>>,
 }
 
-/// The filter that partitions wait for together. None of them owns it: if one is dropped, another
-/// goes on with it.
+/// The opening of the filter, for which all partitions wait together. None of them owns it: if one
+/// is dropped, another continues.
 type Opening = Shared<BoxFuture<'static, Result<Opened, Arc<DataFusionError>>>>;
 
-/// The filter, and the input with the filter in its scan, if that takes it. All partitions execute
-/// one input: a scan's partitions may share what is left to read.
+/// The filter, and the input with the filter in its scan if the scan takes it. All partitions
+/// execute the same input, since the partitions of a scan may share a queue of what is left to
+/// read.
 type Opened = (Arc<BloomFilter>, Option<Arc<dyn ExecutionPlan>>);
 
 impl BloomProbeExec {
-    /// Probes `input` with the filter that is the one row of the one column of `filter`, by the key
-    /// in these columns of `input`, in the order in which the filter has them. Rows pass unprobed
-    /// while more than `stop_above` of them are hits.
+    /// Probes `input` with a filter, which is the one row of the one column of `filter`. The key is
+    /// in these `columns` of `input`, in the order in which the filter has them. Rows pass unprobed
+    /// while the share of hits is above `stop_above`.
     ///
     /// # Errors
     ///
-    /// A planning error if there is no such column, its values cannot be keys, or the filter is no
-    /// binary column.
+    /// A planning error if one of the columns does not exist, if their values cannot be keys, or if
+    /// `filter` is not one binary column.
     pub fn try_new(
         input: Arc<dyn ExecutionPlan>,
         filter: Arc<dyn ExecutionPlan>,
@@ -107,7 +109,7 @@ impl BloomProbeExec {
         Ok(BloomProbeExec { input, filter, columns, stop_above, decision, key, metrics, opening })
     }
 
-    /// With what `EXPLAIN` shows of why the filter is there.
+    /// Sets the text in which `EXPLAIN` says why the filter is there.
     pub(crate) fn with_decision(self, decision: String) -> Self {
         BloomProbeExec { decision, ..self }
     }
@@ -137,7 +139,10 @@ impl BloomProbeExec {
                 let session = context.session_config().clone();
                 let filter = collect(plan, context, key, bytes).await?;
                 let config = session.options();
-                let scan = with_row_filter(&input, &columns, &filter, gate, counts, config)?;
+                let scan = match is_row_wise(&input)? {
+                    true => with_row_filter(&input, &columns, &filter, gate, counts, config)?,
+                    false => None,
+                };
                 Ok::<_, DataFusionError>((filter, scan))
             };
             open.map_err(Arc::new).boxed().shared()
@@ -174,8 +179,8 @@ fn keys(batch: &RecordBatch, columns: &[usize]) -> ArrayRef {
     }
 }
 
-/// Keys of other partitions would be dropped: that planners keep to the distribution that operators
-/// require is checked here once more.
+/// Checks that the filter is of the keys of all partitions: rows with keys of the others would be
+/// dropped. Planners already have to keep to the distribution that operators require.
 fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let partitions = plan.properties().partitioning.partition_count();
     if partitions != 1 {
@@ -189,6 +194,7 @@ fn check_whole(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     }
 }
 
+/// Runs the filter's plan and opens its one row.
 async fn collect(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
@@ -206,7 +212,7 @@ async fn collect(
             Ok(Arc::new(open(filter, key, NAME)?))
         }
         (Some(None), 1) => exec_err!("{NAME}: the filter is NULL"),
-        // Partial filters that one task has merged, of no rows at all.
+        // One task merges partial filters, and the build side has no rows.
         (None, 0) => {
             let sizing = Sizing::MaxBytes(128);
             let options = FilterOptions::new(sizing).with_key_hash(key.key_hash());
@@ -240,16 +246,16 @@ impl Metrics {
     }
 }
 
-/// One partition.
+/// The stream of one partition.
 struct Probe {
     filter: Arc<BloomFilter>,
     input: SendableRecordBatchStream,
-    /// Whether the rows have been probed by the scan.
+    /// Whether the scan has probed the rows.
     in_scan: bool,
     columns: Vec<usize>,
     gate: Gate,
     hashes: Vec<u64>,
-    /// What is left of the batches, brought together to batches of the usual size.
+    /// The rows that are left, gathered into batches of the usual size.
     kept: BatchCoalescer,
     ended: bool,
     metrics: Metrics,
@@ -299,37 +305,24 @@ impl Probe {
     }
 }
 
-/// Whether rows are probed: by samples, so that a filter which drops next to nothing costs next to
-/// nothing, and one that drops the rows of another part of the input is found again.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    stop_above: f64,
-    rows: usize,
-    hits: usize,
-    unprobed: usize,
-}
-
-impl Gate {
-    fn new(stop_above: f64) -> Self {
-        Gate { stop_above, rows: 0, hits: 0, unprobed: 0 }
+/// Whether rows can be dropped in the scan of a plan as well as above the plan. Each operator must
+/// be one of a list, all of which compute what they give of a row from that row alone, and neither
+/// the operators nor the scan may end after some rows: others would come in place of those that are
+/// dropped.
+fn is_row_wise(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    if plan.fetch().is_some() || is_volatile(plan)? {
+        return Ok(false);
     }
-
-    /// Whether to probe the next rows.
-    pub(crate) fn is_open(&mut self, rows: usize) -> bool {
-        let open = self.unprobed == 0;
-        self.unprobed = self.unprobed.saturating_sub(rows);
-        open
+    if let Some(source) = plan.downcast_ref::<DataSourceExec>() {
+        return Ok(source.data_source().downcast_ref::<FileScanConfig>().is_some());
     }
-
-    pub(crate) fn probed(&mut self, rows: usize, hits: usize) {
-        self.rows += rows;
-        self.hits += hits;
-        if self.rows >= SAMPLE_ROWS {
-            if self.hits as f64 > self.stop_above * self.rows as f64 {
-                self.unprobed = SAMPLES_SKIPPED * self.rows;
-            }
-            (self.rows, self.hits) = (0, 0);
-        }
+    let passes = plan.is::<FilterExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<BloomProbeExec>()
+        || plan.is::<CooperativeExec>();
+    match plan.children().first() {
+        Some(input) if passes => is_row_wise(input),
+        _ => Ok(false),
     }
 }
 
@@ -402,8 +395,8 @@ impl ExecutionPlan for BloomProbeExec {
         self.replace_children(children, options)
     }
 
-    // Without statistics an adaptive planner knows nothing of the probed side: it would not change
-    // the sides of a join, nor broadcast the smaller one.
+    // Without statistics of the probed side an adaptive planner would neither swap the sides of a
+    // join nor broadcast the smaller one.
     fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
         vec![ChildStats::At(partition), ChildStats::Skip]
     }
@@ -416,8 +409,8 @@ impl ExecutionPlan for BloomProbeExec {
         Ok(Arc::new(inputs[0].as_ref().clone().to_inexact()))
     }
 
-    // By this and the next, and as it takes no `fetch`, limits stay above: of the first rows of the
-    // input, fewer would be left.
+    // This method, the next one, and the lack of a `fetch` keep limits above this operator: of the
+    // first rows of its input fewer would be left.
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::LowerEqual
     }
@@ -426,9 +419,9 @@ impl ExecutionPlan for BloomProbeExec {
         false
     }
 
-    // Filters from above may be applied below: this operator only drops rows, whichever they are.
-    // Not below a limit, which the engine's scans do not refuse. They find their columns by name
-    // there, so names must not repeat.
+    // Filters from above may be applied below this operator, which only drops rows; but not if
+    // there is a limit below, since the engine's scans with a limit do not refuse filters. Pushed
+    // filters find their columns by name, so that names must not repeat.
     fn gather_filters_for_pushdown(
         &self,
         _: FilterPushdownPhase,
@@ -476,7 +469,7 @@ impl ExecutionPlan for BloomProbeExec {
             let waited = metrics.filter_time.timer();
             let (filter, scan) = opening.await.map_err(DataFusionError::Shared)?;
             waited.done();
-            // Only now: whatever the input buffers would only wait.
+            // The input is executed only now: rows that it buffered earlier would have to wait.
             let in_scan = scan.is_some();
             let input = scan.unwrap_or(plan).execute(partition, context)?;
             let (hashes, ended) = (Vec::new(), false);
@@ -491,30 +484,82 @@ impl ExecutionPlan for BloomProbeExec {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gate, SAMPLE_ROWS, SAMPLES_SKIPPED};
+    use datafusion::catalog::memory::MemorySourceConfig;
+    use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
+    use datafusion::execution::object_store::ObjectStoreUrl;
+    use datafusion::physical_expr::expressions::{col, lit};
+    use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
+    use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+    use datafusion::physical_plan::joins::CrossJoinExec;
+    use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+    use datafusion::physical_plan::repartition::RepartitionExec;
+    use datafusion::physical_plan::sorts::sort::SortExec;
+    use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+    use datafusion::physical_plan::union::UnionExec;
+
+    use super::*;
+
+    type Plan = Arc<dyn ExecutionPlan>;
+
+    fn scan(limit: Option<usize>) -> Plan {
+        let field = datafusion::arrow::datatypes::Field::new("k", DataType::Int64, true);
+        let source = Arc::new(ParquetSource::new(Arc::new(Schema::new(vec![field]))));
+        let url = ObjectStoreUrl::local_filesystem();
+        let config = FileScanConfigBuilder::new(url, source).with_limit(limit).build();
+        DataSourceExec::from_data_source(config)
+    }
+
+    fn filter(input: Plan) -> FilterExec {
+        FilterExec::try_new(lit(true), input).unwrap()
+    }
+
+    fn projection(input: Plan) -> Plan {
+        let k = col("k", &input.schema()).unwrap();
+        Arc::new(ProjectionExec::try_new(vec![(k, "k".to_string())], input).unwrap())
+    }
 
     #[test]
-    fn a_sample_of_hits_closes_the_gate_for_a_while() {
-        let mut gate = Gate::new(0.9);
-        let batch = SAMPLE_ROWS / 4;
-        let mut probed = Vec::new();
-        for _ in 0..200 {
-            let open = gate.is_open(batch);
-            if open {
-                gate.probed(batch, batch);
+    fn row_filters_pass_operators_of_single_rows() {
+        let passing: [fn(Plan) -> Plan; 3] = [
+            |input| Arc::new(filter(input)),
+            projection,
+            |input| Arc::new(CooperativeExec::new(input)),
+        ];
+        for above in passing {
+            for below in passing {
+                assert!(is_row_wise(&above(below(scan(None)))).unwrap());
+                assert!(!is_row_wise(&above(below(scan(Some(9))))).unwrap());
             }
-            probed.push(open);
         }
-        let open = probed.iter().filter(|&&open| open).count();
-        assert_eq!(probed[..4], [true; 4]);
-        assert_eq!(probed[4..][..4 * SAMPLES_SKIPPED], [false; 4 * SAMPLES_SKIPPED]);
-        assert!(probed[4 + 4 * SAMPLES_SKIPPED], "a sample is taken again");
-        assert_eq!(open, 12);
+    }
 
-        let mut gate = Gate::new(0.9);
-        for _ in 0..200 {
-            assert!(gate.is_open(batch), "a tenth is dropped");
-            gate.probed(batch, batch * 9 / 10);
+    #[test]
+    fn row_filters_pass_nothing_else() {
+        let order = |input: &Plan| {
+            LexOrdering::new([PhysicalSortExpr::new_default(col("k", &input.schema()).unwrap())])
+                .unwrap()
+        };
+        let input = || scan(None);
+        let sort = || SortExec::new(order(&input()), input());
+        let memory = MemorySourceConfig::try_new(&[vec![]], input().schema(), None).unwrap();
+        let refused: Vec<Plan> = vec![
+            scan(Some(9)),
+            DataSourceExec::from_data_source(memory),
+            filter(input()).with_fetch(Some(9)).unwrap(),
+            Arc::new(GlobalLimitExec::new(input(), 1, None)),
+            Arc::new(GlobalLimitExec::new(input(), 0, Some(9))),
+            Arc::new(LocalLimitExec::new(input(), 9)),
+            Arc::new(sort()),
+            Arc::new(sort().with_fetch(Some(9))),
+            Arc::new(SortPreservingMergeExec::new(order(&input()), input())),
+            Arc::new(CoalescePartitionsExec::new(input())),
+            Arc::new(RepartitionExec::try_new(input(), Partitioning::RoundRobinBatch(2)).unwrap()),
+            UnionExec::try_new(vec![input(), input()]).unwrap(),
+            Arc::new(CrossJoinExec::new(input(), input())),
+        ];
+        for plan in refused {
+            assert!(!is_row_wise(&plan).unwrap(), "{plan:?}");
+            assert!(!is_row_wise(&projection(plan.clone())).unwrap(), "{plan:?}");
         }
     }
 }

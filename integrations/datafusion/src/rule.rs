@@ -24,7 +24,7 @@ use crate::build_side::{
     Estimate, estimate, filters_within, has_window, is_selective, most_keys, not_repeatable,
 };
 use crate::columns::{is_scan, lowest, scan_of, source, with_lowest};
-use crate::cost::{Balance, Transport, transport, work};
+use crate::cost::{Balance, Transport, is_likely_broadcast, transport, work};
 use crate::filter::Size;
 use crate::keys::KeyType;
 use crate::options::{BloomJoinOptions, Enabled};
@@ -38,16 +38,16 @@ pub const RULE_NAME: &str = "bloom_join";
 /// Puts a [`BloomProbeExec`] on a side of a join, so that rows without a partner are dropped before
 /// they are shuffled.
 ///
-/// Which side: of an inner or semi join either, of a left or right join the one whose rows need a
-/// partner. Of full, anti and mark joins, of joins where NULL equals NULL, and of those that are
-/// aware of NULL, none.
+/// Which side: either one of an inner or semi join, and of a left or right join the one whose rows
+/// need a partner. No side of full, anti and mark joins, of joins where NULL equals NULL, and of
+/// joins that are aware of NULL.
 ///
-/// When: the other side, whose keys become the filter, drops rows itself, and gives the same rows
-/// when it runs again; the filter stays below its limits; the probed side is large; and no
-/// broadcast is to be expected. The settings are [`BloomJoinOptions`]. Reasons against are logged
-/// by the crate `log` at the level `debug`.
+/// When: if the other side, whose keys become the filter, drops rows itself and gives the same rows
+/// when it runs again, the filter stays within its limits, the probed side is large, and no
+/// broadcast is to be expected. [`BloomJoinOptions`] are the settings. The reasons why a join gets
+/// no filter are logged by the crate `log` at the level `debug`.
 ///
-/// The rule must run before the others: they take filters away (into scans) and shuffles apart.
+/// The rule must run before the others, which move predicates into scans and take shuffles apart.
 /// [`with_bloom_filters`] puts it there.
 ///
 /// [`with_bloom_filters`]: crate::with_bloom_filters
@@ -120,16 +120,16 @@ impl Side {
     }
 }
 
-/// A table whose rows without a partner in another table a join of the query drops, so that a
-/// filter of its keys need not have theirs.
+/// A table that is reduced by another one: a join of the query drops its rows that have no partner
+/// in the other table, so that a filter of the table's keys can do without the keys of these rows.
 struct Reduction {
     table: Plan,
     columns: Vec<usize>,
     by: Side,
 }
 
-/// The tables that other tables reduce, by whichever join of the query: one that has a filter, or
-/// one above or below it.
+/// The tables that other tables reduce by any join of the query: the one that is to have a filter,
+/// or one above or below it.
 fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
     let mut reductions = Vec::new();
     let mut tables: Vec<Plan> = Vec::new();
@@ -150,7 +150,7 @@ fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    // A plan that is in the query twice is reduced in one of the places.
+    // A table that is in the query twice is reduced in one of the two places only.
     reductions.retain(|reduction| {
         let scanned = scan_of(&reduction.table);
         tables.iter().filter(|table| Arc::ptr_eq(table, scanned)).count() == 1
@@ -158,11 +158,11 @@ fn reductions(plan: &Plan) -> Result<Vec<Reduction>> {
     Ok(reductions)
 }
 
-/// Hops from table to table, each of which reduces the next: predicate transfer in two passes at
-/// most.
+/// The most hops from table to table, each of which reduces the next. This is predicate transfer in
+/// at most two passes.
 const MOST_HOPS: usize = 2;
 
-/// What decisions are made from.
+/// What the rule decides from.
 struct Planner<'a> {
     options: &'a BloomJoinOptions,
     config: &'a ConfigOptions,
@@ -170,6 +170,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// The join with a filter on one of its sides, or `None` if there is a reason against it.
     fn with_filter(&self, plan: &Plan) -> Result<Option<Plan>> {
         let Some((join_type, left, right)) = sides(plan) else { return Ok(None) };
         let broadcasts = plan.is::<HashJoinExec>() || is_adaptive(self.config);
@@ -181,8 +182,8 @@ impl Planner<'_> {
         if drop_left {
             directions.push((&right, &left));
         }
-        // The larger side first; if its rows are not known, the right one, which hash joins probe
-        // with.
+        // The larger side is tried first; if the rows are not known, the right one, with which hash
+        // joins probe.
         directions.sort_by_key(|(_, probed)| std::cmp::Reverse(probed.estimate.rows));
         for (build, probed) in directions {
             match self.plan_filter(build, probed, broadcasts)? {
@@ -204,8 +205,8 @@ impl Planner<'_> {
         Ok(None)
     }
 
-    /// The table with the filter of the smallest table that reduces it, if that is smaller and has
-    /// something that drops rows.
+    /// The table with a filter of the smallest table that reduces it. Only tables are considered
+    /// that are smaller and of which something drops rows.
     fn reduced(&self, table: &Side, hops: usize) -> Result<Option<Side>> {
         if hops == 0 || filters_within(&table.plan) > 0 {
             return Ok(None);
@@ -267,8 +268,8 @@ impl Planner<'_> {
         if has_window(&probed.plan) {
             return Ok(Err("window functions are computed in the probed side".into()));
         }
-        // The table that the keys come from has all of them, and reading it again costs least. If
-        // nothing drops rows there, the whole side.
+        // The table that the keys come from has all of them, and costs least to read again. If
+        // nothing drops rows there, the whole side is read again.
         let table = build.table();
         let is_whole = Arc::ptr_eq(&table.plan, &build.plan);
         let mut candidates: Vec<Side> = self.reduced(&table, MOST_HOPS)?.into_iter().collect();
@@ -307,7 +308,7 @@ impl Planner<'_> {
         let limit = match (options.enabled, &balance) {
             (Enabled::Auto, Err(reason)) => return Ok(Err(reason.clone())),
             (Enabled::Auto, Ok(balance)) => {
-                // The least that is moved.
+                // No filter moves less.
                 let least = transport(0, 0, 1, false);
                 if !balance.allows(options.max_cost, least) {
                     let figures = balance.text(least);
@@ -343,7 +344,7 @@ fn has_same_keys(a: &Side, b: &Side) -> bool {
     matches!((keys(a), keys(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The sides of a join that may be shuffled and of which rows may be dropped.
+/// The type and the sides of a join, if they may be shuffled and rows of them may be dropped.
 fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     let (join_type, on, null_equality, left, right) =
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
@@ -356,7 +357,7 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
         } else {
             return None;
         };
-    // Run once only: the other side of a self-join may be the same plan.
+    // A side that is a probe already has its filter. The sides of a self-join may be one plan.
     if null_equality == NullEquality::NullEqualsNull
         || left.is::<BloomProbeExec>()
         || right.is::<BloomProbeExec>()
@@ -372,9 +373,9 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
             of => of.is_nested(),
         }
     };
-    // Keys that are no columns are left to the join: a filter of the others drops fewer rows, and
-    // still none that has a partner. So are columns that are structs: to a join, NULL within one
-    // equals NULL.
+    // Keys that are no columns are left to the join: a filter of the other keys drops fewer rows,
+    // and still none that has a partner. Columns of structs are left to the join too, which takes
+    // NULL within one struct to equal NULL within another.
     let pairs = on.iter().filter_map(|(l, r)| Some((column(l)?, column(r)?)));
     let pairs = pairs.filter(|(l, r)| !is_struct(left, l) && !is_struct(right, r));
     let (left_columns, right_columns): (Vec<_>, Vec<_>) = pairs.unzip();
@@ -384,18 +385,6 @@ fn sides(plan: &Plan) -> Option<(JoinType, Side, Side)> {
     let side =
         |plan: &Plan, columns| Side { plan: plan.clone(), columns, estimate: estimate(plan) };
     Some((join_type, side(left, left_columns), side(right, right_columns)))
-}
-
-/// Whether the engine will give every task the whole build side, as far as estimates tell: it then
-/// shuffles nothing.
-pub(crate) fn is_likely_broadcast(build: Estimate, config: &ConfigOptions) -> bool {
-    let (bytes, rows) = broadcast_thresholds(config);
-    match (build.bytes, build.rows) {
-        _ if bytes == 0 => false,
-        (Some(estimated), _) if estimated != 0 => estimated < bytes,
-        (_, Some(estimated)) => estimated < rows,
-        _ => false,
-    }
 }
 
 /// Whether tasks run in processes of their own, with a network between.
@@ -408,8 +397,8 @@ fn is_cluster(config: &ConfigOptions) -> bool {
     false
 }
 
-/// Whether Ballista chooses the kind of join while the query runs. Else a sort-merge join stays
-/// one, and shuffles.
+/// Whether Ballista chooses the kind of join while the query runs. If not, a sort-merge join stays
+/// one, and shuffles both sides.
 fn is_adaptive(config: &ConfigOptions) -> bool {
     #[cfg(feature = "ballista")]
     if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
@@ -419,19 +408,7 @@ fn is_adaptive(config: &ConfigOptions) -> bool {
     false
 }
 
-fn broadcast_thresholds(config: &ConfigOptions) -> (usize, usize) {
-    #[cfg(feature = "ballista")]
-    if let Some(ballista) = config.extensions.get::<ballista_core::config::BallistaConfig>() {
-        let (bytes, rows) =
-            (ballista.broadcast_join_threshold_bytes(), ballista.broadcast_join_threshold_rows());
-        return (bytes, rows);
-    }
-    let optimizer = &config.optimizer;
-    let bytes = optimizer.hash_join_single_partition_threshold;
-    (bytes, optimizer.hash_join_single_partition_threshold_rows)
-}
-
-/// Most bytes of a filter in Ballista, whose messages hold 16 MiB.
+/// The most bytes of a filter in Ballista, whose messages hold 16 MiB.
 #[cfg(feature = "ballista")]
 const MOST_BYTES_IN_BALLISTA: u64 = 12 << 20;
 
@@ -471,8 +448,9 @@ fn size(
         Err(error) if !(rate > 0.0 && rate < 1.0) => return Err(error.to_string()),
         _ => {}
     }
-    // Too large for every row of the tables. If as few are left as is estimated, a smaller filter
-    // will do; if not, it fills up, which the share of hits tells while the query runs.
+    // A filter for every row of the tables would be too large. If only as many rows are left as is
+    // estimated, a smaller filter will do. If more are left, it fills up, which the share of hits
+    // shows while the query runs.
     let likely = build.estimate.rows.map_or(keys, |rows| (rows as u64).min(keys)).max(1);
     let mut expected_keys = likely;
     loop {
@@ -485,16 +463,18 @@ fn size(
                     return Ok((size, moved(bytes)));
                 }
                 return Err(format!(
-                    "{likely} keys in {bytes} bytes would have a false-positive rate of {filled:.3} (bloom_join.max_false_positive_rate {})",
+                    "{likely} keys in {bytes} bytes would have a false-positive rate of \
+                     {filled:.3} (bloom_join.max_false_positive_rate {})",
                     options.max_false_positive_rate
                 ));
             }
-            // Down in steps of 3 %: the rate of what is built is then higher than configured, as
-            // allowed above.
+            // The filter becomes smaller in steps of 3 %. Its rate is then above the configured
+            // one, but at most `max_false_positive_rate`.
             _ if expected_keys > 1 => expected_keys -= (expected_keys / 32).max(1),
             _ => {
                 return Err(format!(
-                    "no filter of {likely} keys is within bloom_join.max_filter_bytes {most_bytes}, max_bytes_read {} and max_cost {}",
+                    "no filter of {likely} keys is within bloom_join.max_filter_bytes \
+                     {most_bytes}, max_bytes_read {} and max_cost {}",
                     options.max_bytes_read, options.max_cost
                 ));
             }
@@ -502,9 +482,9 @@ fn size(
     }
 }
 
-/// The plan of the filter: one row of one column, from a second run of the build side that has only
-/// its keys. If partial filters are merged before they are read, a build side without rows gives no
-/// row.
+/// The plan of the filter: one row of one column, computed by a second run of the build side, of
+/// which only the keys are taken. If one task merges partial filters, a build side without rows
+/// gives no row.
 fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -> Result<Plan> {
     let key = |(number, column): (usize, &Column)| {
         let expression: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
@@ -516,7 +496,7 @@ fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -
         let all: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Int64(Some(0))));
         keys.push((all, "all".into()));
     }
-    // Operators keep what they need of one run; each run has its own.
+    // Operators keep the state of a run. The second run has operators of its own.
     let again = reset_plan_states(build.plan.clone())?;
     let keys: Plan = Arc::new(ProjectionExec::try_new(keys, again)?);
     let schema = keys.schema();
@@ -548,8 +528,8 @@ fn filter_plan(build: &Side, size: Size, merged: bool, config: &ConfigOptions) -
         Ok(Arc::new(AggregateExec::try_new(mode, groups, aggregate, vec![None], input, schema)?))
     };
     if merged {
-        // One group, so that one task gets the partial filters of all partitions by the shuffle of
-        // a group-by.
+        // All keys are one group, so that the shuffle of a group-by brings the partial filters of
+        // all partitions to one task.
         let all =
             |at| vec![(Arc::new(Column::new("all", at)) as Arc<dyn PhysicalExpr>, "all".into())];
         let partial = step(AggregateMode::Partial, all(count), keys)?;

@@ -44,7 +44,8 @@ pub(super) unsafe fn staged<K: AsRef<[u8]>>(
     done
 }
 
-/// Of keys of 4 to 8 bytes, of 9 to 16, or of both: then each lane is hashed both ways.
+/// Hashes keys of 4 to 8 bytes (`TO_8`), of 9 to 16 (`TO_16`), or of both: then each lane is hashed
+/// both ways, and the key's length says which hash is taken.
 ///
 /// # Safety
 ///

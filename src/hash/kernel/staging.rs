@@ -6,8 +6,8 @@
 use core::hint::select_unpredictable;
 use core::mem::MaybeUninit;
 
-/// Keys at a time. All are written before any is read: what is stored in pieces and read in a wider
-/// one waits until the stores are done.
+/// Keys at a time. All are staged before the first is hashed: a load that is wider than the stores
+/// before it waits until they are done.
 pub(super) const STAGED: usize = 64;
 
 /// Keys of 4 to 16 bytes. Key `i`:
@@ -17,7 +17,7 @@ pub(super) const STAGED: usize = 64;
 /// | 4 to 8 | its first four bytes and its last four | written only beside longer keys, and not used |
 /// | 9 to 16 | its first eight bytes | its last eight |
 ///
-/// Aligned, since what straddles two lines of the stack is stored and loaded twice.
+/// Aligned, since a register that straddles two cache lines is stored and loaded twice.
 #[repr(align(64))]
 pub(super) struct Staging {
     pub(super) first: [MaybeUninit<u64>; STAGED],
@@ -54,8 +54,8 @@ impl Staging {
         self.others[..count].iter().map(|&i| usize::from(i))
     }
 
-    /// Stages keys, at most [`STAGED`] of them, if they have 4 to `MOST` bytes, which is 8 or 16;
-    /// of 16, if enough of them have.
+    /// Stages up to [`STAGED`] keys if all have 4 to `MOST` bytes, which is 8 or 16; if `MOST` is
+    /// 16, also if enough of them have.
     #[inline(always)]
     pub(super) fn stage<const MOST: usize, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Staged {
         let (mut shortest, mut longest) = (usize::MAX, 0);
@@ -76,7 +76,7 @@ impl Staging {
         staged.unwrap_or(Staged::Nothing)
     }
 
-    /// None if a key is shorter than these loads need, as one can be whose length changes.
+    /// None if a key is shorter than these loads need: `as_ref` may lend another slice than before.
     #[inline(always)]
     fn four_to_eight<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
         for ((key, first), length) in keys.iter().zip(&mut self.first).zip(&mut self.lengths) {
@@ -101,8 +101,8 @@ impl Staging {
     }
 
     /// Reads both ends as if the key were long and as if it were short, and selects without a
-    /// branch. Reads that do not fit the key go to [`STAND_IN`]; with `OTHERS`, those of keys that
-    /// are neither do, too.
+    /// branch. A read that does not fit the key reads [`STAND_IN`] instead; with `OTHERS`, so do
+    /// all reads of keys that are too short or too long.
     #[inline(always)]
     fn mixed<const OTHERS: bool, K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Option<Staged> {
         let mut others = 0;

@@ -1,16 +1,16 @@
 //! Inserting: a key's mask as a product of bit matrices, which `gf2p8affineqb` multiplies over
 //! GF(2), eight by eight bits at a time.
 //!
-//! Eight probes set bit `y` of byte `x` of the block each. The mask, 64 bytes of 8 bits, is the
+//! Each of eight probes sets bit `y` of byte `x` of the block. The mask, 64 bytes of 8 bits, is the
 //! product of "which probes are in this byte", 64 by 8, and "which bit this probe sets", 8 by 8.
 //! For the first, a byte per probe is looked up for each of the block's eight words, `1 << x % 8`
 //! if the probe is in this word, else 0, and these are transposed. That is five vector operations a
 //! key, besides six that find `x` and `y` of eight keys together.
 //!
 //! Over GF(2) two equal positions cancel, so the second matrix clears the bit of a position that an
-//! earlier probe has. A position repeats an earlier one if their difference is 0, and to know that,
-//! the smallest of its differences is enough. Comparisons would write mask registers, at most one a
-//! cycle on Zen 5: ten for eight keys took a quarter of the time.
+//! earlier probe has. A position repeats an earlier one if the smallest of its differences to those
+//! is 0. Comparing with each of them would write mask registers, at most one a cycle on Zen 5: ten
+//! for eight keys took a quarter of the time.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -75,15 +75,16 @@ fn fill<const ROUNDS: usize, const REGISTERS: usize, const NEW: bool>(
 ) {
     let places = Places::<ROUNDS, REGISTERS>::new(&tile, probes);
     let mut staged = Staged::<ROUNDS>::new();
-    // Of each key of a word of results, which words of its block it changed: stored without a
-    // vector port.
+    // For each key of a word of results, a bit for each word of its block that it changed: storing
+    // a byte needs no vector port.
     let mut added = [0; 64];
     let blocks = tile.blocks.as_mut_ptr();
     let mut next = hashes.chunks(KEYS);
-    // By scalar code, which has ports to spare: taking numbers out of registers costs more.
+    // Addresses are computed by scalar code, which has ports to spare: taking them out of vector
+    // registers costs more.
     let mut ahead = tile.ahead_of(hashes);
-    // One place where keys are staged by each instance of `stage`, so that it is inlined: a call
-    // would load the constants anew for eight keys.
+    // `stage` is called in one place, so that it is inlined: a call would load its constants anew
+    // for every eight keys.
     for i in 0..hashes.len().div_ceil(KEYS) + AHEAD {
         if let Some(keys) = next.next() {
             places.stage::<NEW>(keys, &mut staged, i % RING);

@@ -36,8 +36,9 @@ pub trait Scheme: Copy + Debug + PartialEq {
     /// position of a bit.
     fn dividend(self, number: u64) -> u64;
 
-    /// A position is exclusive-ored with this; then its bit is bit `position % 8` of byte `position
-    /// / 8`. Where words are big-endian it is 56, which reverses the bytes of each word, else 0.
+    /// What a position is XORed with to find its bit in the stored bytes: of the result `p`, it is
+    /// bit `p % 8` of byte `p / 8`. 56 where words are big-endian, which reverses the bytes of each
+    /// word, else 0.
     #[inline]
     fn byte_flip(self) -> u64 {
         56

@@ -7,7 +7,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use blocked_bloom::parts::{AtomicBuffer, AtomicWord};
+use blocked_bloom::parts::{AtomicBuffer, AtomicWord, check_words};
 use blocked_bloom::{Block, Filter, Kernel, KeyHash, LengthError};
 
 use super::error::ParquetError;
@@ -159,7 +159,7 @@ impl Filter for AtomicSplitBlockFilter {
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         words.fill(0);
         self.for_each_ahead(hashes, |i, hash| {
             words[i / 64] |= u64::from(self.contains_hash(hash)) << (i % 64);

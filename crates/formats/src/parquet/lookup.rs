@@ -1,8 +1,8 @@
 //! Lookups in split-block filters and their facts, for wherever the blocks are, and opening stored
 //! filters.
 
-use blocked_bloom::parts::look_up_keys;
-use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
+use blocked_bloom::parts::{check_words, look_up_keys, stored};
+use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
 use super::error::{MAX_BITSET_BYTES, ParquetError};
 use super::filter::{SplitBlockFilter, StoredSplitBlocks};
@@ -37,7 +37,7 @@ impl<B: AsRef<[u8]>> SplitBlockFilter<StoredSplitBlocks<B>> {
     /// ```
     pub fn from_bytes(bytes: B) -> Result<Self, ParquetError> {
         // Reads the bytes whose length was noted, even if the owner lends others the second time.
-        let stored = Stored::new(bytes);
+        let stored = stored(bytes);
         let bytes = stored.bytes().unwrap_or_default();
         let header = header::read(bytes, 0)?;
         let (found, expected) =
@@ -220,7 +220,7 @@ impl<D: AsRef<[SplitBlock]>> Filter for SplitBlockFilter<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         self.look_up(hashes, words);
         Ok(())
     }

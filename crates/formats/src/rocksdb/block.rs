@@ -3,7 +3,7 @@
 //! The five bytes that end a block are decoded in RocksDB's order. A kind that is not known never
 //! answers "absent".
 
-use blocked_bloom::parts::{fill_with_hits, look_up_keys};
+use blocked_bloom::parts::{check_words, fill_with_hits, look_up_keys, stored};
 use blocked_bloom::probe::{BLOCK_BYTES, MAX_PROBES};
 use blocked_bloom::{Block, BloomFilter, Filter, Kernel, KeyHash, LengthError, Stored};
 use blocked_bloom_ribbon::rocksdb::RibbonBlock;
@@ -179,7 +179,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
 
     fn read(bytes: D) -> Result<Self, (D, RocksdbError)> {
         // Decodes the bytes whose length was noted, even if the owner lends others the second time.
-        let block = Stored::new(bytes);
+        let block = stored(bytes);
         let kind = match FilterKind::of(block.bytes().unwrap_or_default()) {
             Ok(kind) => kind,
             Err(error) => return Err((block.into_inner(), error)),
@@ -196,7 +196,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
             FilterKind::Ribbon { .. } => match RibbonBlock::from_bytes(block.into_inner()) {
                 Ok(ribbon) => Reader::Ribbon(ribbon),
                 // Without a whole segment there is nothing to look up.
-                Err(bytes) => Reader::Maybe(Stored::new(bytes)),
+                Err(bytes) => Reader::Maybe(stored(bytes)),
             },
             FilterKind::PassAll | FilterKind::Reserved { .. } => Reader::Maybe(block),
             FilterKind::NoKeys => Reader::Absent(block),
@@ -205,7 +205,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     }
 
     fn maybe(bytes: D) -> Self {
-        FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(Stored::new(bytes)) }
+        FilterBlock { kind: FilterKind::PassAll, reader: Reader::Maybe(stored(bytes)) }
     }
 
     /// As [`from_bytes`](Self::from_bytes), but a block of one to five bytes is a filter without
@@ -231,7 +231,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
     /// ```
     pub fn from_bytes_or_no_keys(bytes: D) -> Result<Self, RocksdbError> {
         // Checks the bytes whose length was noted, even if the owner lends others later.
-        let block = Stored::new(bytes);
+        let block = stored(bytes);
         match block.bytes().unwrap_or_default().len() {
             1..=TRAILER_BYTES => {
                 Ok(FilterBlock { kind: FilterKind::NoKeys, reader: Reader::Absent(block) })
@@ -366,7 +366,7 @@ impl<D: AsRef<[u8]>> FilterBlock<D> {
         hashes: &[u64],
         words: &mut [u64],
     ) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match &self.reader {
             Reader::Ribbon(filter) => return filter.contains_hashes_into(hashes, words),
             Reader::Absent(block) if block.bytes().is_some() => words.fill(0),

@@ -10,15 +10,20 @@ mod entries;
 mod metaindex;
 mod partitions;
 mod properties;
+mod separators;
 mod table;
 
-use blocked_bloom::parts::fill_with_hits;
+use core::slice;
+
+use blocked_bloom::parts::{check_words, fill_with_hits, stored};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError};
 
+use self::block::{Block, BlockBytes};
 pub use self::metaindex::FilterLayout;
 use self::metaindex::Metaindex;
 use self::partitions::Partitions;
 use self::properties::Properties;
+use self::separators::Separators;
 pub use self::table::SST_MAGICS;
 use self::table::Table;
 use super::block::{BytesOf, FilterBlock, LittleEndian, Plain};
@@ -27,15 +32,16 @@ use super::error::RocksdbError;
 use super::hash::{KEY_HASH, hash_key};
 use crate::ranges::FileRanges;
 
-#[derive(Clone, PartialEq, Eq)]
-enum Filters<'a> {
+#[derive(Clone)]
+enum Filters<D> {
     /// No filter that is read; every answer is "maybe".
     Unread(FilterLayout),
-    Full(FilterBlock<&'a [u8]>),
-    Partitioned(Partitions<'a>),
+    Full(FilterBlock<BlockBytes<D>>),
+    Partitioned(Partitions<D>),
 }
 
-/// The filter of a block-based SST file, borrowed from the file's bytes.
+/// The filter of a block-based SST file, in bytes that `D` holds: a `&[u8]`, an `Arc<[u8]>`, a
+/// `bytes::Bytes`. If their owner lends fewer or more than were opened, every answer is "maybe".
 ///
 /// "Absent" means that the file holds no value, merge operand or deletion of that very key. Range
 /// deletions are not in the filter: a file with [`range_deletions`](Self::range_deletions) may
@@ -52,21 +58,23 @@ enum Filters<'a> {
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct SstFilter<'a> {
+#[derive(Clone)]
+pub struct SstFilter<D> {
     format_version: u32,
     checksum: ChecksumKind,
-    properties: Properties<'a>,
-    filters: Filters<'a>,
+    properties: Properties,
+    filters: Filters<D>,
 }
 
-impl<'a> SstFilter<'a> {
+impl<D: AsRef<[u8]> + Clone> SstFilter<D> {
     /// Finds the filter in the bytes of an SST file of `format_version` 2 to 7, and verifies every
     /// block on the way.
     ///
-    /// Allocates nothing for a full filter, some 120 bytes per partition for a partitioned one.
-    /// Data blocks and their index are not read. A filter block of five bytes or fewer, which
-    /// RocksDB writes where there is no key, is answered "maybe".
+    /// Each filter block has a clone of `file`, so that a `Vec<u8>` is better borrowed, or made an
+    /// `Arc<[u8]>`. Allocates the names among the properties, and for a partitioned filter some 180
+    /// bytes per partition and its separators. Data blocks and their index are not read. A filter
+    /// block of five bytes or fewer, which RocksDB writes where there is no key, is answered
+    /// "maybe".
     ///
     /// Cost: one pass over the filter's bytes.
     ///
@@ -74,10 +82,34 @@ impl<'a> SstFilter<'a> {
     ///
     /// [`RocksdbError`]: this is no such file, or it is damaged. A file without a filter is no
     /// error.
-    pub fn open(file: &'a [u8]) -> Result<Self, RocksdbError> {
-        SstFilter::open_ranges(&FileRanges::from(file))
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use blocked_bloom::Filter;
+    /// # use blocked_bloom_formats::rocksdb::SstFilter;
+    /// struct Table {
+    ///     filter: SstFilter<Arc<[u8]>>,
+    /// }
+    /// # if cfg!(not(target_family = "wasm")) {
+    /// # let path = "tests/fixtures/rocksdb/bloom_b10_n5000_partitioned.sst";
+    /// let file: Arc<[u8]> = std::fs::read(path)?.into();
+    /// let table = Table { filter: SstFilter::open(file)? };
+    /// assert!(!table.filter.contains("nobody"));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(file: D) -> Result<Self, RocksdbError> {
+        // What is opened is what was measured, even if the owner lends other bytes later.
+        let stored = stored(file);
+        let file = FileRanges::from(stored.bytes().unwrap_or_default());
+        SstFilter::read(&file, |block| {
+            let (start, length) = (block.offset as usize, block.bytes.len());
+            BlockBytes { stored: stored.clone(), start, length }
+        })
     }
+}
 
+impl<'a> SstFilter<&'a [u8]> {
     /// [`open`](Self::open) of a file of which only parts are in memory: footer, metaindex,
     /// properties, and the filter with its index. The example is at [`FileRanges`].
     ///
@@ -87,6 +119,19 @@ impl<'a> SstFilter<'a> {
     /// That takes some five calls; of a partitioned filter up to 64 MiB of partitions are needed at
     /// once. Each call parses again what was loaded, and verifies the partitions again.
     pub fn open_ranges(file: &FileRanges<'a>) -> Result<Self, RocksdbError> {
+        SstFilter::read(file, |block| {
+            let (stored, length) = (stored(block.bytes), block.bytes.len());
+            BlockBytes { stored, start: 0, length }
+        })
+    }
+}
+
+impl<D: AsRef<[u8]>> SstFilter<D> {
+    /// Reads a file, of whose filter blocks `hold` makes the bytes to keep.
+    fn read<'a>(
+        file: &FileRanges<'a>,
+        hold: impl Fn(Block<'a>) -> BlockBytes<D>,
+    ) -> Result<Self, RocksdbError> {
         let table = Table::open(file)?;
         let names = Metaindex::of(table.block("metaindex", table.metaindex, 0)?)?;
         let properties = match names.properties {
@@ -99,11 +144,11 @@ impl<'a> SstFilter<'a> {
         };
         let filters = match names {
             Metaindex { full: Some(handle), .. } => {
-                Filters::Full(table.block("filter block", handle, 0)?.filter()?)
+                Filters::Full(table.block("filter block", handle, 0)?.filter(hold)?)
             }
             Metaindex { partitioned: Some(handle), .. } => {
                 let index = table.block("partition index", handle, 0)?;
-                Filters::Partitioned(Partitions::of(&table, index, &properties)?)
+                Filters::Partitioned(Partitions::of(&table, index, &properties, hold)?)
             }
             Metaindex { unread, .. } => Filters::Unread(unread),
         };
@@ -119,7 +164,7 @@ impl<'a> SstFilter<'a> {
         words: &mut [u64],
         bytes: impl BytesOf<K> + Copy,
     ) -> Result<(), LengthError> {
-        LengthError::check(keys.len(), words)?;
+        check_words(keys.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.look_up(keys, words, bytes),
             Filters::Partitioned(partitions) => partitions.look_up(keys, words, bytes),
@@ -129,7 +174,7 @@ impl<'a> SstFilter<'a> {
     }
 
     /// The filters, if whole keys are in them.
-    fn of_whole_keys(&self) -> &Filters<'a> {
+    fn of_whole_keys(&self) -> &Filters<D> {
         match self.properties.whole_keys {
             Some(true) => &self.filters,
             _ => &Filters::Unread(FilterLayout::None),
@@ -208,13 +253,23 @@ impl<'a> SstFilter<'a> {
 
     /// The filter blocks in the order of their keys: one for a full filter, one per partition, none
     /// without a filter.
-    pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<&'a [u8]>> {
-        let (full, partitions) = match &self.filters {
-            Filters::Unread(_) => (None, None),
-            Filters::Full(filter) => (Some(filter), None),
-            Filters::Partitioned(partitions) => (None, Some(partitions.filters())),
-        };
-        full.into_iter().chain(partitions.into_iter().flatten())
+    pub fn filter_blocks(&self) -> impl Iterator<Item = &FilterBlock<impl AsRef<[u8]>>> {
+        self.blocks().iter()
+    }
+
+    fn blocks(&self) -> &[FilterBlock<BlockBytes<D>>] {
+        match &self.filters {
+            Filters::Unread(_) => &[],
+            Filters::Full(filter) => slice::from_ref(filter),
+            Filters::Partitioned(partitions) => partitions.filters(),
+        }
+    }
+
+    fn separators(&self) -> Option<&Separators> {
+        match &self.filters {
+            Filters::Partitioned(partitions) => partitions.separators(),
+            Filters::Unread(_) | Filters::Full(_) => None,
+        }
     }
 
     /// Which of the [`filter_blocks`](Self::filter_blocks) holds a whole key, if any does. `None`
@@ -252,8 +307,8 @@ impl<'a> SstFilter<'a> {
     /// The property `rocksdb.filter.policy`: the policy that the writer was set to, not what it
     /// wrote (see [`FilterBlock::kind`]). `None` if there is no such property or it is no text, as
     /// in the methods below.
-    pub fn filter_policy(&self) -> Option<&'a str> {
-        self.properties.policy
+    pub fn filter_policy(&self) -> Option<&str> {
+        self.properties.policy.as_deref()
     }
 
     /// The property `rocksdb.num.filter_entries`: keys and prefixes in the filter.
@@ -275,8 +330,9 @@ impl<'a> SstFilter<'a> {
     }
 
     /// The name of the extractor whose prefixes are in the filter; `None` if there are none.
-    pub fn prefix_extractor(&self) -> Option<&'a str> {
-        if self.properties.prefixes == Some(true) { self.properties.extractor } else { None }
+    pub fn prefix_extractor(&self) -> Option<&str> {
+        let extractor = self.properties.extractor.as_deref();
+        extractor.filter(|_| self.properties.prefixes == Some(true))
     }
 
     /// Whether [`contains_prefix`](Self::contains_prefix) knows the extractor:
@@ -298,8 +354,8 @@ impl<'a> SstFilter<'a> {
     /// The property `rocksdb.comparator`. With another comparator than
     /// `leveldb.BytewiseComparator`, every partition of a partitioned filter is looked up, since
     /// only the order of bytes is known here: their false positives add up.
-    pub fn comparator(&self) -> Option<&'a str> {
-        self.properties.comparator
+    pub fn comparator(&self) -> Option<&str> {
+        self.properties.comparator.as_deref()
     }
 
     /// The same filter, with batches looked up by `kernel` where kernels look up.
@@ -326,19 +382,19 @@ impl<'a> SstFilter<'a> {
 ///
 /// Cost of a lookup: that of a [`FilterBlock`], and for a partitioned filter a binary search;
 /// batches of keys are grouped by partition first, which allocates 16 bytes per key.
-impl Filter for SstFilter<'_> {
+impl<D: AsRef<[u8]>> Filter for SstFilter<D> {
     fn contains_hash(&self, hash: u64) -> bool {
         match self.of_whole_keys() {
             Filters::Unread(_) => true,
             Filters::Full(filter) => filter.contains_hash(hash),
             Filters::Partitioned(partitions) => {
-                partitions.filters().any(|filter| filter.contains_hash(hash))
+                partitions.filters().iter().any(|filter| filter.contains_hash(hash))
             }
         }
     }
 
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.of_whole_keys() {
             Filters::Full(filter) => return filter.contains_hashes_into(hashes, words),
             Filters::Partitioned(partitions) => partitions.look_up_hashes(hashes, words),
@@ -383,8 +439,22 @@ impl Filter for SstFilter<'_> {
     }
 }
 
+/// Same properties, and same filters for the same keys; neither the kernel nor who owns the bytes
+/// matters.
+impl<D: AsRef<[u8]>, E: AsRef<[u8]>> PartialEq<SstFilter<E>> for SstFilter<D> {
+    fn eq(&self, other: &SstFilter<E>) -> bool {
+        (self.format_version, self.checksum) == (other.format_version, other.checksum)
+            && self.properties == other.properties
+            && self.layout() == other.layout()
+            && self.blocks() == other.blocks()
+            && self.separators() == other.separators()
+    }
+}
+
+impl<D: AsRef<[u8]>> Eq for SstFilter<D> {}
+
 /// What the file says of itself, without the bits.
-impl core::fmt::Debug for SstFilter<'_> {
+impl<D: AsRef<[u8]>> core::fmt::Debug for SstFilter<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SstFilter")
             .field("format_version", &self.format_version)

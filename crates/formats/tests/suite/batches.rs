@@ -374,6 +374,9 @@ fn owners_that_lend_other_bytes() {
     for (name, block, _) in blocks_of(&added) {
         check_owner!(name, block, hash_key, |bytes| FilterBlock::from_bytes(bytes).unwrap());
     }
+    for (name, file) in files(&added).into_iter().filter(|(name, _)| *name != "no whole keys") {
+        check_owner!(name, file, hash_key, |bytes| SstFilter::open(bytes).unwrap());
+    }
     let mut filter = SplitBlockFilter::new(300, 0.01).unwrap();
     added.iter().for_each(|key| _ = filter.insert(key));
     let stored = filter.to_bytes();
@@ -422,6 +425,70 @@ fn owners_that_lend_other_bytes_within_a_call() {
         let (mut hits, keys) = (Bitmask::new(), ["apple"; 70]);
         block.contains_batch(&keys, &mut hits);
         assert!(block.contains("apple") && hits.count_misses() == 0, "{calls}");
+    }
+}
+
+/// The same of SST files, and of an owner that lends less while the file is opened.
+#[test]
+fn owners_that_lend_other_bytes_of_files_within_a_call() {
+    let added = keys("a", 300);
+    for (name, bytes) in files(&added) {
+        let owner = Shrinking { bytes, calls: Cell::new(usize::MAX) };
+        let (mut hits, mut opened) = (Bitmask::new(), 0);
+        for calls in 0..30 {
+            owner.calls.set(calls);
+            if let Ok(filter) = SstFilter::open(&owner) {
+                opened += 1;
+                assert!(added.iter().all(|key| filter.contains(key)), "{name}, {calls} calls");
+            }
+            owner.calls.set(usize::MAX);
+            let filter = SstFilter::open(&owner).unwrap();
+            owner.calls.set(calls);
+            filter.contains_batch(&added, &mut hits);
+            assert_eq!(hits.count_misses(), 0, "{name}, {calls} calls");
+            owner.calls.set(calls);
+            let hashes: Vec<u64> = added.iter().map(hash_key).collect();
+            filter.contains_hashes(&hashes, &mut hits);
+            assert_eq!(hits.count_misses(), 0, "{name}, {calls} calls");
+        }
+        assert!(opened > 20, "{name}");
+    }
+}
+
+/// Bytes whose owner panics when it is told to.
+#[derive(Clone)]
+struct Panicking<'c>(&'c [u8], &'c Cell<bool>);
+
+impl AsRef<[u8]> for Panicking<'_> {
+    fn as_ref(&self) -> &[u8] {
+        assert!(!self.1.get(), "boom");
+        self.0
+    }
+}
+
+/// Words that say "absent" of nothing that was not looked up: they are as before, or say "maybe".
+#[test]
+fn owners_that_panic() {
+    let absent = keys("n", 300);
+    let hashes: Vec<u64> = absent.iter().map(hash_key).collect();
+    for (name, bytes) in &files(&keys("a", 300))[2..4] {
+        let panics = Cell::new(false);
+        let filter = SstFilter::open(Panicking(bytes, &panics)).unwrap();
+        let mut words = vec![0; 5];
+        filter.contains_batch_into(&absent, &mut words).unwrap();
+        assert!(words.iter().map(|word| word.count_ones()).sum::<u32>() < 50, "{name}");
+        panics.set(true);
+        let of_keys = catch_unwind(AssertUnwindSafe(|| {
+            filter.contains_batch_into(&absent, &mut words).unwrap();
+        }));
+        assert!(of_keys.is_err(), "{name}");
+        let all = [!0, !0, !0, !0, (1 << 44) - 1];
+        assert_eq!(words, all, "{name}");
+        words.fill(0);
+        let of_hashes = catch_unwind(AssertUnwindSafe(|| {
+            filter.contains_hashes_into(&hashes, &mut words).unwrap();
+        }));
+        assert!(of_hashes.is_err() && words == all, "{name}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The growing filter of `blocked-bloom-scalable`, a chain of native filters: `docs/format.md`.
 
 use blocked_bloom::{Filter, Kernel, KeyHash, Stored as Blocks};
-use blocked_bloom_scalable::{MAGIC, ScalableBloomFilter};
+use blocked_bloom_scalable::{LinkBytes, MAGIC, ScalableBloomFilter};
 
 use crate::blocks::Part;
 use crate::error::Error;
@@ -20,7 +20,7 @@ impl Format {
     ));
 }
 
-impl Stored for ScalableBloomFilter<Blocks<&[u8]>> {
+impl Stored for ScalableBloomFilter<Blocks<LinkBytes<&[u8]>>> {
     fn describe(&self, about: &About) -> Facts {
         let (hash, seed, tag) = hash_parts(self.key_hash());
         let (predicted, estimated) =

@@ -92,7 +92,7 @@ fn open_sst<'a>(source: &Source<'_, 'a>) -> Result<Box<dyn Stored + 'a>, Error> 
     }
 }
 
-impl Stored for SstFilter<'_> {
+impl Stored for SstFilter<&[u8]> {
     fn describe(&self, about: &About) -> Facts {
         let blocks: Vec<Block> = self.filter_blocks().map(Block::of).collect();
         let bytes: u64 = blocks.iter().map(|block| block.bytes).sum();
@@ -210,7 +210,7 @@ impl Stored for SstFilter<'_> {
 }
 
 /// Why the filter has no answers for whole keys, or for prefixes.
-fn unanswered(filter: &SstFilter<'_>, prefix: Option<&Prefix>) -> Option<Warning> {
+fn unanswered(filter: &SstFilter<&[u8]>, prefix: Option<&Prefix>) -> Option<Warning> {
     let own = filter.prefix_extractor();
     let extractor = own.unwrap_or_default();
     let problem = match (prefix, own) {
@@ -255,8 +255,8 @@ fn name_in_rocksdb(rule: &str) -> Option<String> {
 }
 
 /// The warning for blocks that answer "maybe" for every key, if there are any.
-fn without_answers<'a>(
-    filters: impl Iterator<Item = &'a FilterBlock<&'a [u8]>>,
+fn without_answers<'a, D: AsRef<[u8]> + 'a>(
+    filters: impl Iterator<Item = &'a FilterBlock<D>>,
 ) -> Option<Warning> {
     use FilterKind::{FastLocalBloom, LegacyBloom, NoKeys};
     let (mut all, mut blocks, mut kind) = (0, 0, "");
@@ -296,7 +296,7 @@ struct Block {
 }
 
 impl Block {
-    fn of(block: &FilterBlock<&[u8]>) -> Self {
+    fn of<D: AsRef<[u8]>>(block: &FilterBlock<D>) -> Self {
         let kind = |kind| Block {
             kind,
             bytes: block.as_bytes().len() as u64,

@@ -1,6 +1,6 @@
 //! A Ribbon block of RocksDB.
 
-use blocked_bloom::parts::fill_with_hits;
+use blocked_bloom::parts::{check_words, fill_with_hits, stored};
 use blocked_bloom::{Filter, Kernel, KeyHash, LengthError, Stored};
 
 use crate::kernel::{self, Functions};
@@ -51,7 +51,7 @@ impl<D: AsRef<[u8]>> RibbonBlock<D> {
     /// answers "maybe" to every key: of fewer than two blocks of slots, fewer than 16 bytes of
     /// data, or 4 GiB.
     pub fn from_bytes(block: D) -> Result<Self, D> {
-        let block = Stored::new(block);
+        let block = stored(block);
         match read(block.bytes().unwrap_or_default()) {
             Some((shape, seed)) => {
                 let (raw_seed, functions) = (raw_seed(seed), Kernel::default().into());
@@ -130,7 +130,7 @@ impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
 
     #[inline]
     fn contains_hashes_into(&self, hashes: &[u64], words: &mut [u64]) -> Result<(), LengthError> {
-        LengthError::check(hashes.len(), words)?;
+        check_words(hashes.len(), words)?;
         match self.segments() {
             Some(segments) => kernel::contains_128(self.functions, &segments, hashes, words),
             None => fill_with_hits(words, hashes.len()),
@@ -149,11 +149,6 @@ impl<D: AsRef<[u8]>> Filter for RibbonBlock<D> {
     #[inline]
     fn key_hash(&self) -> KeyHash {
         KEY_HASH
-    }
-
-    #[inline]
-    fn hash_key(&self, _: &[u8]) -> Option<u64> {
-        None
     }
 }
 

@@ -168,3 +168,57 @@ fn keys_that_panic() {
         assert!(keys.iter().all(|key| other.contains(key) || !filter.contains(key)));
     }
 }
+
+/// Blocks whose owner panics from some call on.
+#[cfg(panic = "unwind")]
+struct Panicking(Vec<Block>, std::cell::Cell<usize>);
+
+#[cfg(panic = "unwind")]
+impl AsRef<[Block]> for Panicking {
+    fn as_ref(&self) -> &[Block] {
+        let left = self.1.get();
+        self.1.set(left.saturating_sub(1));
+        assert!(left > 0, "boom");
+        &self.0
+    }
+}
+
+/// Whatever the words said before, they say "maybe" of what was not looked up.
+#[cfg(panic = "unwind")]
+#[test]
+fn owners_that_panic() {
+    use blocked_bloom::BloomFilter;
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let hashes = Random(9).hashes(3_000);
+    let blocks = Panicking(vec![[0; 64]; 3], Cell::new(usize::MAX));
+    let link = BloomFilter::from_blocks(blocks, 6, KeyHash::default()).unwrap();
+    let filter = ScalableOptions::new(0.1, 100).continue_from(link).unwrap();
+    assert!(!filter.contains_hash(hashes[0]));
+    for length in [1_usize, 2, 64, 65, 1_024, 1_025, 3_000] {
+        for calls in 0..10 {
+            let mut words = vec![0; length.div_ceil(64)];
+            let mut hits = Bitmask::new();
+            filter.links()[0].holder().1.set(usize::MAX);
+            filter.contains_hashes(&hashes, &mut hits);
+            assert_eq!(hits.count_misses(), 3_000);
+            filter.links()[0].holder().1.set(calls);
+            let into = AssertUnwindSafe(|| {
+                filter.contains_hashes_into(&hashes[..length], &mut words).unwrap();
+            });
+            if catch_unwind(into).is_ok() {
+                assert!(calls > 0);
+                continue;
+            }
+            // Whole chunks were looked up before, or nothing was.
+            let mut says_maybe = (0..length).map(|i| words[i / 64] >> (i % 64) & 1 == 1);
+            let looked_up = says_maybe.by_ref().take_while(|maybe| !maybe).count();
+            assert!(looked_up < length && looked_up.is_multiple_of(1_024), "{length}, {calls}");
+            assert!(says_maybe.all(|maybe| maybe), "{length}, {calls}");
+            filter.links()[0].holder().1.set(calls);
+            let mask = AssertUnwindSafe(|| filter.contains_hashes(&hashes[..length], &mut hits));
+            assert!(catch_unwind(mask).is_err() && hits.len() == length);
+            assert_eq!(hits.words(), words, "{length}");
+        }
+    }
+}

@@ -1,5 +1,9 @@
 //! The stored form: it reads back, every damage is rejected, and its bytes stay what they are.
 
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use crate::common::Random;
 use crate::{filled, new};
 use blocked_bloom::parts::HeaderError;
@@ -174,6 +178,143 @@ fn trusted_bytes_are_refused_for_their_headers_and_lengths_alone() {
         assert!(ScalableBloomFilter::from_bytes_trusted(&bytes[..bytes.len() - 64]).is_err());
         assert!(ScalableBloomFilter::from_bytes_trusted(&[&bytes[..], &[0; 64]].concat()).is_err());
     }
+}
+
+/// Bytes of which their owner lends as many as it is told to.
+#[derive(Clone)]
+struct Owner {
+    bytes: Arc<[u8]>,
+    lends: Rc<Cell<usize>>,
+}
+
+impl Owner {
+    fn of(bytes: Vec<u8>) -> Self {
+        Owner { lends: Rc::new(Cell::new(bytes.len() - 1)), bytes: bytes.into() }
+    }
+}
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.lends.get()]
+    }
+}
+
+/// Finds links that are looked up in bytes of another length than was verified.
+#[test]
+fn owners_that_lend_other_bytes() {
+    for filter in specimens() {
+        let bytes = filter.to_bytes();
+        let length = bytes.len();
+        let absent: Vec<u64> = Random(77)
+            .hashes(200)
+            .into_iter()
+            .filter(|&hash| !filter.contains_hash(hash))
+            .collect();
+        let open: [fn(Owner) -> Result<_, _>; 2] =
+            [ScalableBloomFilter::from_bytes, ScalableBloomFilter::from_bytes_trusted];
+        for open in open {
+            // One byte more than is lent.
+            let owner = Owner::of([&bytes[..], &[0]].concat());
+            let opened = open(owner.clone()).unwrap();
+            let (mut hits, links) = (Bitmask::new(), filter.links().len());
+            for lends in [length, 0, 63, 64, 127, length - 64, length - 1, length + 1, length] {
+                owner.lends.set(lends);
+                let misses = if lends == length || links == 0 { absent.len() } else { 0 };
+                for count in [1, 2, 65, absent.len()] {
+                    let hashes = &absent[..count];
+                    opened.contains_hashes(hashes, &mut hits);
+                    assert_eq!(hits.count_misses(), misses.min(count), "{lends} of {length}");
+                }
+                let single = absent.iter().filter(|&&hash| !opened.contains_hash(hash)).count();
+                assert_eq!(single, misses, "{lends} of {length}");
+                absent.iter().for_each(|&hash| opened.prefetch_hash(hash));
+                let copy = opened.to_filter().unwrap();
+                assert!(lends != length || copy == filter);
+                assert!(links == 0 || copy.contains_hash(absent[0]) == (lends != length));
+                let stored = opened.to_bytes();
+                assert!(lends != length || stored == bytes);
+                if let Ok(read) = ScalableBloomFilter::from_bytes(&stored[..]) {
+                    assert!(lends == length || links == 0 || read.contains_hash(absent[0]));
+                }
+            }
+        }
+        // While it is opened.
+        for lends in [0, 63, 64, length - 1].into_iter().filter(|&lends| lends < length) {
+            let owner = Owner::of(bytes.clone());
+            owner.lends.set(lends);
+            assert!(ScalableBloomFilter::from_bytes(owner.clone()).is_err());
+            assert!(ScalableBloomFilter::from_bytes_trusted(owner).is_err());
+        }
+    }
+}
+
+/// Bytes that are a byte shorter from some call on.
+#[derive(Clone)]
+struct Shrinking<'c>(Arc<[u8]>, &'c Cell<usize>);
+
+impl AsRef<[u8]> for Shrinking<'_> {
+    fn as_ref(&self) -> &[u8] {
+        let left = self.1.get();
+        self.1.set(left.saturating_sub(1));
+        &self.0[..self.0.len() - usize::from(left == 0)]
+    }
+}
+
+/// Finds an operation that takes what it measured before for what is there.
+#[test]
+fn owners_that_lend_other_bytes_within_a_call() {
+    let (filter, added) = filled(0.02, 10, 300);
+    let (bytes, left) = (Arc::<[u8]>::from(filter.to_bytes()), Cell::new(usize::MAX));
+    assert!(filter.links().len() > 3);
+    for calls in 0..40 {
+        for open in [ScalableBloomFilter::from_bytes, ScalableBloomFilter::from_bytes_trusted] {
+            left.set(calls);
+            if let Ok(opened) = open(Shrinking(bytes.clone(), &left)) {
+                assert!(added.iter().all(|&hash| opened.contains_hash(hash)), "{calls}");
+            }
+        }
+        left.set(usize::MAX);
+        let opened = ScalableBloomFilter::from_bytes(Shrinking(bytes.clone(), &left)).unwrap();
+        let mut hits = Bitmask::new();
+        for count in [1, 3, 64, 300] {
+            left.set(calls);
+            opened.contains_hashes(&added[..count], &mut hits);
+            assert_eq!(hits.count_misses(), 0, "{count} hashes, {calls} calls");
+        }
+        left.set(calls);
+        assert!(added.iter().all(|&hash| opened.contains_hash(hash)), "{calls}");
+        left.set(calls);
+        let copy = opened.to_filter().unwrap();
+        assert!(added.iter().all(|&hash| copy.contains_hash(hash)), "{calls}");
+        left.set(calls);
+        let stored = opened.to_bytes();
+        if let Ok(read) = ScalableBloomFilter::from_bytes(&stored) {
+            assert!(added.iter().all(|&hash| read.contains_hash(hash)), "{calls}");
+        }
+    }
+}
+
+/// A filter that borrows nothing, in several threads.
+#[test]
+fn filters_that_own_their_bytes() {
+    fn is_static<T: Send + Sync + 'static>(filter: T) -> T {
+        filter
+    }
+    let (filter, added) = filled(0.02, 10, 60);
+    let shared: Arc<[u8]> = filter.to_bytes().into();
+    let opened = is_static(ScalableBloomFilter::from_bytes(shared.clone()).unwrap());
+    // The links share the bytes, and copy none.
+    assert_eq!(Arc::strong_count(&shared), 1 + filter.links().len());
+    let places = shared.as_ptr_range();
+    for link in opened.links() {
+        assert!(places.contains(&link.blocks().as_flattened().as_ptr()));
+    }
+    assert!(opened == filter && opened.to_filter().unwrap() == filter);
+    let opened = opened.require_key_hash(filter.key_hash()).unwrap();
+    let copy = opened.clone();
+    drop((shared, opened));
+    let found = std::thread::spawn(move || added.iter().all(|&hash| copy.contains_hash(hash)));
+    assert!(found.join().unwrap());
 }
 
 /// A header of a hostile or buggy writer, whose checksum is right.

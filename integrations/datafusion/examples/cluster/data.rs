@@ -1,4 +1,4 @@
-//! Tables of a fact and two dimensions, as Parquet files of pseudo-random rows.
+//! A fact table and two dimensions, as Parquet files of pseudo-random rows.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,7 +12,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionContext};
 const FILES: u64 = 4;
 const ROWS_AT_ONCE: u64 = 100_000;
 
-/// The same number for the same argument (SplitMix64).
+/// A pseudo-random number, the same for the same argument (SplitMix64).
 fn random(n: u64) -> u64 {
     let n = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,6 @@
-//! Star and chain joins that a generator makes up, over tables as those of TPC-DS (three fact
-//! tables with dimensions, of which some have dimensions themselves) and of the Join Order
-//! Benchmark (titles, and what is known of them), with keys that are skewed and NULL in places.
+//! Star and chain joins that a generator makes. The tables are like those of TPC-DS (three fact
+//! tables with dimensions, some of which have dimensions themselves) and of the Join Order
+//! Benchmark (titles, and what is known of them). Keys are skewed, and some are NULL.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -44,18 +44,19 @@ enum Values {
     Number,
     /// Numbers below this.
     Below(i64),
-    /// As many different words.
+    /// So many different words.
     Words(i64),
-    /// Numbers of rows of another table, the low ones more often; NULL for one row of fifty.
+    /// Numbers of rows of another table, low ones more often than high ones. One row of fifty has
+    /// NULL.
     Key(&'static str),
-    /// What another table has in a column, in the row of the same number.
+    /// The value that another table has in this column, in the row of the same number.
     Of(&'static str, &'static str),
 }
 use Values::{Below, Key, Number, Of, Words};
 
 type Columns = &'static [(&'static str, Values)];
 
-/// Names, rows and columns. The first column is what keys of other tables mean.
+/// Names, rows and columns. The keys of other tables refer to the first column.
 const TABLES: [(&str, Rows, Columns); 16] = [
     ("date_dim", Fixed(1800), &[("d_sk", Number), ("d_year", Below(5)), ("d_moy", Below(12))]),
     ("store", Fixed(60), &[("s_sk", Number), ("s_state", Words(9))]),
@@ -152,7 +153,7 @@ fn rows(name: &str, largest: i64) -> i64 {
     }
 }
 
-/// What a row has in a column.
+/// The value of a row in a column.
 fn value(name: &str, column: &str, row: i64, largest: i64) -> Option<i64> {
     let seed =
         column.bytes().fold(row as u64, |seed, byte| (seed << 5) ^ (seed >> 59) ^ u64::from(byte));
@@ -235,7 +236,7 @@ fn predicate(random: &mut Random, column: &str, values: &Values) -> Option<Strin
 /// A join of three to six tables, of which some have predicates.
 pub(crate) fn query(number: usize) -> String {
     let mut random = Random((number as u64).wrapping_mul(0x1234_5678_9abc_def1));
-    // Every key, and the one of two columns.
+    // Every key, and the one key that has two columns.
     let mut edges: Vec<(&str, &str, String)> = Vec::new();
     for (name, _, columns) in &TABLES {
         for (column, values) in *columns {
@@ -256,8 +257,8 @@ pub(crate) fn query(number: usize) -> String {
     while joined.len() < count {
         let near = |(n, edge): (usize, &(&'static str, &'static str, String))| {
             let (a, b) = (joined.contains(&edge.0), joined.contains(&edge.1));
-            // Two tables of many rows for each title or customer at most: products of more would be
-            // larger than any table.
+            // At most two tables that have many rows for each title or customer: the product of
+            // more would be larger than any table.
             let many =
                 joined.iter().filter(|name| edges.iter().any(|edge| edge.0 == **name)).count();
             (a != b && (a || many < 3)).then_some(n)
@@ -302,7 +303,7 @@ pub(crate) fn query(number: usize) -> String {
     }
 }
 
-/// A predicate of a table: mostly of one without keys, seldom of one that has some.
+/// A predicate of a table: often of a table without keys, seldom of one with keys.
 fn selection(random: &mut Random, name: &str) -> Option<String> {
     let columns = table(name).2;
     let keys = columns.iter().any(|(_, values)| matches!(values, Key(_)));

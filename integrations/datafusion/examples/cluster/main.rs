@@ -1,17 +1,17 @@
-//! A join of 1 % and one of 100 % matches in a cluster of Ballista, with filters before the
-//! shuffles and without: starts a scheduler and two executors as processes on this machine, prints
-//! rows and bytes shuffled, and stops them.
+//! Joins in a cluster of Ballista, one of 1 % and one of 100 % matches, with filters before the
+//! shuffles and without. The example starts a scheduler and two executors as processes on this
+//! machine, prints rows and bytes shuffled, and stops the processes.
 //!
 //!     cargo run --locked --release --features cluster --example cluster -- ARGUMENTS
 //!
 //! - no arguments: 2 M rows, each case once
-//! - `measure 20000000 7`: so many rows, and runs in turn; medians
+//! - `measure 20000000 7`: so many rows, each case so many times, in turn; prints medians
 //! - `tpch 1 3 scaled auto`: TPC-H at a scale factor, three runs of each query with
-//!   `bloom_join.enabled` auto and false in turn. `one-process`, `defaults` (of Ballista), `scaled`
-//!   and `scaled-static` are with thresholds of a hundredth, as if there were a hundred times the
-//!   rows. Two more numbers are the first and the last query; `TABLES` is a directory to keep the
-//!   tables in
-//! - `generated 2000000 3 scaled auto`: the same of joins that are made up
+//!   `bloom_join.enabled` auto and false in turn. In place of `scaled` may be `scaled-static`, both
+//!   with thresholds of a hundredth, as if there were a hundred times the rows; `defaults`, those
+//!   of Ballista; or `one-process`. Two more numbers are the first and the last query. The variable
+//!   `TABLES` names a directory to keep the tables in
+//! - `generated 2000000 3 scaled auto`: the same for joins that a generator makes
 
 mod data;
 mod generated;
@@ -31,7 +31,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use processes::{Cluster, Failure};
 use report::{Query, Run, print_medians};
 
-/// Prints what this crate logs, and warnings of all.
+/// Prints what this crate logs, and the warnings of all crates.
 struct Log;
 
 impl log::Log for Log {
@@ -78,15 +78,16 @@ async fn main() -> Result<(), Failure> {
     Ok(std::fs::remove_dir_all(&directory)?)
 }
 
-/// A case: its name, the foreign key, the dimension, and what is selected of it.
+/// A case: its name, the foreign key, the dimension, and the value of `attr` below which rows of
+/// the dimension are selected.
 const CASES: [(&str, &str, &str, u32); 3] = [
     ("1 % match, 1 % of a dimension", "fk_a", "dim_a", 10),
     ("everything matches", "fk_a", "dim_a", 1000),
     ("1 % match, a whole dimension", "fk_b", "dim_b", 1000),
 ];
 
-/// A way to run it: its name, whether filters are put before shuffles, whether broadcasts are
-/// allowed, and adaptive execution is on.
+/// A way to run a case: its name, whether filters are put before shuffles, whether broadcasts are
+/// allowed, and whether adaptive execution is on.
 const WAYS: [(&str, bool, bool, bool); 5] = [
     ("adaptive", false, false, true),
     ("adaptive, filter", true, false, true),
@@ -109,7 +110,8 @@ async fn run(directory: &Path, rows: u64, runs: usize) -> Result<(), Failure> {
         let mut all: Vec<Vec<Run>> = WAYS.iter().map(|_| Vec::new()).collect();
         let mut answers = Vec::new();
         for run in 0..runs {
-            // Forwards and backwards, after a second in which files of the run before are deleted.
+            // The order is reversed in every second run. Before each there is a second in which the
+            // files of the run before are deleted.
             let mut ways: Vec<_> = WAYS.iter().enumerate().collect();
             if run % 2 == 1 {
                 ways.reverse();
@@ -180,7 +182,7 @@ impl Suite {
     }
 }
 
-/// Each query with and without filters: its rows compared, seconds, CPU and bytes.
+/// Runs each query with filters and without, compares the rows, and prints seconds, CPU and bytes.
 async fn compare(
     directory: &Path,
     suite: Suite,
@@ -189,7 +191,7 @@ async fn compare(
     enabled: &str,
     queries: RangeInclusive<usize>,
 ) -> Result<(), Failure> {
-    // Elsewhere if they are to stay for another run.
+    // The tables are written elsewhere if they are to stay for another run.
     let tables = std::env::var_os("TABLES").map_or(directory.to_path_buf(), PathBuf::from);
     suite.write(&tables)?;
     let mut config = match way {
@@ -240,7 +242,7 @@ async fn compare(
             let context = session(filter).await?;
             let explained = context.sql(&format!("EXPLAIN {sql}")).await?.collect().await?;
             let explained = report::lines(&explained)?;
-            // Ballista adds its stages, as text of hash tables that differ from run to run.
+            // Ballista adds its stages as the text of hash tables, which differs from run to run.
             Ok(explained.split("distributed_plan|").next().unwrap_or_default().to_string())
         };
         let plan = explain(true).await?;
@@ -252,7 +254,7 @@ async fn compare(
             filtered: Vec::new(),
         };
         let (mut answers, mut times) = (Vec::new(), 1);
-        // One of each that is not counted: files are read into the page cache.
+        // The first run of each is not counted: it reads the files into the page cache.
         for run in 0..=runs {
             for filter in if run % 2 == 1 { [true, false] } else { [false, true] } {
                 let context = session(filter).await?;
@@ -260,7 +262,7 @@ async fn compare(
                     Some(cluster) => cluster.cpu_seconds(),
                     None => processes::cpu_seconds(std::process::id()),
                 };
-                // What is left to do of the run before is not of this one.
+                // Wait until the processes have finished the work of the run before.
                 let mut before = used();
                 loop {
                     tokio::time::sleep(Duration::from_millis(60)).await;
@@ -284,8 +286,8 @@ async fn compare(
                 let cpu = (used() - before) / each;
                 let of = Run { seconds, cpu, bytes: bytes / u64::from(times), probed: None };
                 match (run, filter) {
-                    // So often that the clock's hundredths of a second are less than a hundredth,
-                    // if it is for a ratio.
+                    // Where a ratio will be printed, so often that the clock's steps of a hundredth
+                    // of a second are less than a hundredth of the time.
                     (0, false) if !query.same_plan => times = (1.0 / cpu).clamp(1.0, 6.0) as u32,
                     (0, _) => {}
                     (_, false) => query.plain.push(of),
@@ -297,7 +299,7 @@ async fn compare(
             let (mut one, mut other): (Vec<_>, Vec<_>) =
                 (answers[0].lines().collect(), other.lines().collect());
             if suite.is_tpch && number == 10 {
-                // Equal revenues come in any order.
+                // Rows of equal revenues come in any order.
                 let revenues = |lines: &[&str]| -> Vec<String> {
                     lines.iter().filter_map(|line| line.split('|').nth(2)).map(Into::into).collect()
                 };
@@ -335,7 +337,7 @@ async fn client(
         .set_bool("bloom_join.enabled", filter)
         .set_bool("ballista.planner.adaptive.enabled", adaptive);
     if !broadcast {
-        // Both sides of every join are shuffled, as those are that are too large for a broadcast.
+        // Both sides of every join are shuffled, as are sides that are too large for a broadcast.
         config = config
             .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
             .set_u64("datafusion.optimizer.hash_join_single_partition_threshold_rows", 0)

@@ -1,6 +1,6 @@
 //! One scheduler and some executors of Ballista on this machine, each a process of its own. They
-//! end when they are dropped, and when the program that started them ends in whatever way: each
-//! exits once its standard input is closed.
+//! end when they are dropped. They also end when the program that started them ends, in whatever
+//! way, since each exits once its standard input is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -23,8 +23,11 @@ use blocked_bloom_datafusion::ballista;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// The program's part in a cluster: `scheduler PORT EXECUTORS` or `executor PORT GRPC_PORT
-/// SCHEDULER_PORT DIRECTORY CORES`.
+/// Where all processes listen, and nowhere else.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// Runs the scheduler or an executor. The command lines are `scheduler PORT EXECUTORS` and
+/// `executor PORT GRPC_PORT SCHEDULER_PORT DIRECTORY CORES`.
 pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Failure> {
     thread::spawn(|| {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -36,13 +39,13 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
                 bind_port: port.parse()?,
                 min_ready_executors: executors.parse()?,
                 scheduling_policy: TaskSchedulingPolicy::PushStaged,
-                // An executor that is killed is missed soon.
+                // The scheduler soon notices that an executor was killed.
                 executor_timeout_seconds: 15,
                 expire_dead_executor_interval_seconds: 5,
                 ..Default::default()
             };
             let config = ballista::scheduler(config);
-            let address = format!("127.0.0.1:{port}").parse()?;
+            let address = format!("{LOOPBACK}:{port}").parse()?;
             let cluster = BallistaCluster::new_from_config(&config).await?;
             Ok(start_server(cluster, address, Arc::new(config)).await?)
         }
@@ -50,6 +53,8 @@ pub(crate) async fn run_role(role: &str, arguments: &[String]) -> Result<(), Fai
             let config = ExecutorProcessConfig {
                 port: port.parse()?,
                 grpc_port: grpc_port.parse()?,
+                bind_host: LOOPBACK.into(),
+                scheduler_host: LOOPBACK.into(),
                 scheduler_port: scheduler_port.parse()?,
                 scheduler_connect_timeout_seconds: 30,
                 executor_heartbeat_interval_seconds: 5,
@@ -85,51 +90,28 @@ impl Cluster {
         cores: usize,
     ) -> Result<Self, Failure> {
         let ports = free_ports(1 + 2 * executors)?;
-        let scheduler = Process::start(
-            binary,
-            directory.join("scheduler.log"),
-            &["scheduler".into(), ports[0].to_string(), executors.to_string()],
-        )?;
+        let arguments = ["scheduler".into(), ports[0].to_string(), executors.to_string()];
+        let log = directory.join("scheduler.log");
         let mut cluster = Cluster {
-            url: format!("df://localhost:{}", ports[0]),
-            scheduler,
+            url: format!("df://{LOOPBACK}:{}", ports[0]),
+            scheduler: Process::start(binary, log, &arguments, &ports[..1])?,
             executors: Vec::new(),
             directory: directory.to_path_buf(),
         };
-        cluster.wait_for(ports[0])?;
-        for number in 0..executors {
-            let (port, grpc_port) = (ports[1 + 2 * number], ports[2 + 2 * number]);
+        for (number, own) in ports[1..].chunks_exact(2).enumerate() {
             let work = cluster.work(number);
             fs::create_dir_all(&work)?;
-            let numbers = [port, grpc_port, ports[0]].map(|port| port.to_string());
             let mut arguments = vec!["executor".to_string()];
-            arguments.extend(numbers);
+            arguments.extend([own[0], own[1], ports[0]].map(|port| port.to_string()));
             arguments.extend([work.display().to_string(), cores.to_string()]);
             let log = directory.join(format!("executor{number}.log"));
-            cluster.executors.push(Process::start(binary, log, &arguments)?);
-            cluster.wait_for(port)?;
+            cluster.executors.push(Process::start(binary, log, &arguments, own)?);
         }
         Ok(cluster)
     }
 
     fn work(&self, executor: usize) -> PathBuf {
         self.directory.join(format!("work{executor}"))
-    }
-
-    fn wait_for(&mut self, port: u16) -> Result<(), Failure> {
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            for process in self.executors.iter_mut().chain([&mut self.scheduler]) {
-                if let Some(status) = process.child.try_wait()? {
-                    return Err(format!("{status}: see {}", process.log.display()).into());
-                }
-            }
-            if start.elapsed() > Duration::from_secs(60) {
-                return Err(format!("nothing listens at port {port}").into());
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
     }
 
     /// Seconds of CPU that the scheduler and all executors have used, from Linux's `/proc`; 0
@@ -139,11 +121,12 @@ impl Cluster {
         processes.map(|process| cpu_seconds(process.child.id())).sum()
     }
 
-    /// Watches the shuffle files until its result is taken: Ballista deletes them when a job ends.
+    /// Watches the shuffle files, which Ballista deletes when a job ends, until the result of the
+    /// watch is taken.
     pub(crate) fn watch(&self) -> Watch {
         let works: Vec<_> = (0..self.executors.len()).map(|number| self.work(number)).collect();
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
-        // Jobs that have ended are not looked through again and again, which takes half a core
+        // Jobs that have ended are skipped: to look through them again and again takes half a core
         // after some queries.
         let jobs = works.iter().flat_map(|work| folders(work)).map(|(job, _)| job);
         let before: BTreeSet<String> = jobs.collect();
@@ -164,14 +147,58 @@ impl Cluster {
 }
 
 impl Process {
-    fn start(binary: &Path, log: PathBuf, arguments: &[String]) -> Result<Self, Failure> {
+    /// Starts the program in a role, and returns once it listens at all of these ports.
+    ///
+    /// A port at which something already answers is an error. What answers there later counts only
+    /// if it is the new process: another program may have taken the port in the meantime.
+    pub(crate) fn start(
+        binary: &Path,
+        log: PathBuf,
+        arguments: &[String],
+        ports: &[u16],
+    ) -> Result<Self, Failure> {
+        if let Some(port) = ports.iter().find(|port| answers(**port)) {
+            return Err(format!("another program already answers at port {port}").into());
+        }
         let child = Command::new(binary)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)
             .spawn()?;
-        Ok(Process { child, log })
+        let mut process = Process { child, log };
+        let start = Instant::now();
+        while let Some(port) = ports.iter().find(|port| !process.listens_at(**port)) {
+            if let Some(status) = process.child.try_wait()? {
+                return Err(format!("{status}: see {}", process.log.display()).into());
+            }
+            if start.elapsed() > Duration::from_secs(60) {
+                let log = process.log.display();
+                return Err(
+                    format!("{arguments:?} does not listen at port {port}: see {log}").into()
+                );
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(process)
+    }
+
+    /// Whether this process listens at a port, from Linux's `/proc`; elsewhere, whether any does.
+    pub(crate) fn listens_at(&self, port: u16) -> bool {
+        if !cfg!(target_os = "linux") {
+            return answers(port);
+        }
+        let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+        let local = format!(":{port:04X}");
+        // The second field is the local address, the fourth the state, of which 0A is listening,
+        // and the tenth the number of the socket.
+        let sockets = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let listening = sockets.filter(|s| s.len() > 9 && s[1].ends_with(&local) && s[3] == "0A");
+        let listening: Vec<PathBuf> =
+            listening.map(|s| format!("socket:[{}]", s[9]).into()).collect();
+        let open = fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        let mut open = open.into_iter().flatten().flatten().flat_map(|fd| fs::read_link(fd.path()));
+        open.any(|file| listening.contains(&file))
     }
 }
 
@@ -182,10 +209,15 @@ impl Drop for Process {
     }
 }
 
-/// Ports that are free now.
+/// Whether any program accepts connections at a port.
+fn answers(port: u16) -> bool {
+    TcpStream::connect((LOOPBACK, port)).is_ok()
+}
+
+/// Ports that are free now. [`Process::start`] checks that they still are.
 fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let listeners: Result<Vec<_>, _> =
-        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
+        (0..count).map(|_| TcpListener::bind((LOOPBACK, 0))).collect();
     listeners?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
@@ -204,7 +236,7 @@ pub(crate) fn cpu_seconds(process: u32) -> f64 {
 pub(crate) type Seen = BTreeMap<(String, String), BTreeMap<usize, u64>>;
 
 fn look(executor: usize, work: &Path, before: &BTreeSet<String>, seen: &Mutex<Seen>) {
-    // What vanishes meanwhile is not counted again.
+    // Files that vanish in the meantime keep the sizes that were seen.
     for (job, path) in folders(work).into_iter().filter(|(job, _)| !before.contains(job)) {
         for (stage, path) in folders(&path) {
             let bytes = bytes_below(&path);

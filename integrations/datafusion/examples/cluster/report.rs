@@ -1,4 +1,4 @@
-//! What a run took, and tables of it.
+//! What runs took, and tables of that.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
@@ -63,7 +63,7 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
     }
     for (names, pair) in ways.chunks_exact(2).zip(all.chunks_exact(2)) {
         let (plain, filtered) = (&pair[0], &pair[1]);
-        // In turn, run by run: what disturbs the machine disturbs both.
+        // Runs are in turn, so that what disturbs the machine disturbs both ways alike.
         let ratio = |value: fn(&Run) -> f64| {
             median(plain.iter().zip(filtered).map(|(p, f)| value(f) / value(p)).collect())
         };
@@ -78,8 +78,8 @@ pub(crate) fn print_medians(ways: &[&str], all: &[Vec<Run>]) {
     }
 }
 
-/// The rows in their order, a line each. A table of forty thousand rows takes half a minute to lay
-/// out.
+/// The rows in their order, one line each. To lay out a table of forty thousand rows takes half a
+/// minute.
 pub(crate) fn lines(batches: &[RecordBatch]) -> Result<String> {
     let mut lines = String::new();
     for batch in batches {
@@ -106,7 +106,7 @@ pub(crate) fn print_tpch_head() {
 pub(crate) struct Query {
     pub(crate) name: String,
     pub(crate) filters: usize,
-    /// Both have one plan, so that their ratio is noise.
+    /// Both runs have the same plan, so that their ratio would be noise.
     pub(crate) same_plan: bool,
     pub(crate) plain: Vec<Run>,
     pub(crate) filtered: Vec<Run>,

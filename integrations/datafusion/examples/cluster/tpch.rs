@@ -49,17 +49,17 @@ const PARAMETERS: [&[&str]; 22] = [
     &["13", "31", "23", "29", "30", "18", "17"],
 ];
 
-/// Query 1 to 22, as one statement without a semicolon.
+/// A query, from 1 to 22, as one statement without a semicolon.
 pub(crate) fn query(number: usize) -> String {
     let mut sql = queries::query(number as i32).expect("1 to 22").replace(":s", "0");
-    // From the last, so that `:10` is not taken for `:1`.
+    // The last parameter comes first, so that `:10` is not taken for `:1`.
     for (n, value) in PARAMETERS[number - 1].iter().enumerate().rev() {
         sql = sql.replace(&format!(":{}", n + 1), value);
     }
     // Query 1's interval has a precision, which the parser does not take.
     sql = sql.replace(" day (3)", " day");
     if number == 15 {
-        // A view, a query of it and the view's end become one query.
+        // The statements that create a view, query it and drop it become one query.
         let statements: Vec<_> = sql.split(';').map(str::trim).collect();
         let view = statements[0].replacen("create view", "with", 1);
         let (name, body) = view.split_once(" as").expect("a view has a query");
@@ -91,8 +91,8 @@ pub(crate) fn write(directory: &Path, scale: f64, files: i32) -> Result<()> {
                 _ => of!(LineItemGenerator, LineItemArrow),
             };
             let file = File::create(path.join(format!("{part}.parquet")))?;
-            // Types as those of other writers' files, which leave it to the session whether strings
-            // are views.
+            // The files have no Arrow schema, like those of other writers, so that the session
+            // decides whether strings are views.
             let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
             let mut writer = ArrowWriter::try_new_with_options(file, rows.schema(), options)?;
             for batch in rows {

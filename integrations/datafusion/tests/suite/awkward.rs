@@ -1,5 +1,5 @@
-//! Joins that are awkward in one way or several, made up by a generator: with filters their rows
-//! are those without.
+//! Joins that are awkward in one way or in several, made by a generator. With filters they give the
+//! same rows as without.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn key_types() -> Vec<DataType> {
     ]
 }
 
-/// Three tables whose keys `k` and `j` are NULL in places, repeat, and lack partners in places.
+/// Three tables with keys `k` and `j`, some of which are NULL, repeated, or without a partner.
 fn tables(context: &SessionContext, to: &DataType) {
     for (table, rows, factor, keys) in
         [("t0", 3000, 7, 400), ("t1", 700, 11, 500), ("t2", 250, 3, 300)]
@@ -49,8 +49,8 @@ fn tables(context: &SessionContext, to: &DataType) {
     }
 }
 
-/// A table or something in its place with the columns `k`, `j`, `a` and `id`, and a predicate where
-/// `selective`.
+/// A table, or a subquery in its place, with the columns `k`, `j`, `a` and `id`, and with a
+/// predicate if `selective`.
 fn relation(random: &mut Random, depth: usize) -> String {
     let table = random.one(&["t0", "t1", "t2"]);
     let predicate = random.one(&[
@@ -96,7 +96,7 @@ fn query(random: &mut Random) -> String {
     let (x, y) = (relation(random, 2), relation(random, 2));
     let mut sql = String::new();
     let (x, y) = match random.below(4) {
-        // The same relation twice.
+        // The same relation is joined twice.
         0 => {
             write!(sql, "WITH x AS (SELECT * FROM {x} w) ").unwrap();
             ("x".to_string(), if random.below(2) == 0 { "x".to_string() } else { y })
@@ -150,7 +150,8 @@ async fn generated_joins_give_the_rows_of_the_plain_engine() {
             tables(&plain, to);
             for _ in 0..24 {
                 let sql = query(&mut random);
-                // What the engine itself refuses, such as sums of what a CTE has not.
+                // The engine itself refuses some queries, such as sums of a column that a CTE does
+                // not have.
                 let Ok(frame) = plain.sql(&sql).await else { continue };
                 if frame.create_physical_plan().await.is_err() {
                     continue;

@@ -1,6 +1,7 @@
-//! A scheduler and two executors, each a process: answers with filters are those without, and fewer
-//! bytes are shuffled.
+//! A scheduler and two executors, each a process. With filters the answers are the same as without,
+//! and fewer bytes are shuffled.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use datafusion::common::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use tokio::time::timeout;
 
-use self::processes::Cluster;
+use self::processes::{Cluster, Process};
 use crate::common::{error, number, rows, run, sorted_lines};
 use crate::limits;
 use crate::tpch::generated;
@@ -20,14 +21,15 @@ use crate::tpch::generated;
 #[path = "../../examples/cluster/processes.rs"]
 mod processes;
 
-/// The example, which `cargo test` builds: it is scheduler and executor here too.
+/// The example, which `cargo test` builds. The scheduler and the executors of these tests are
+/// processes of it.
 fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let directory = test.parent().and_then(Path::parent).unwrap();
     directory.join("examples").join("cluster")
 }
 
-/// Four files of a large table, and one of each small one.
+/// Writes a large table in four files, and two small ones in one file each.
 async fn write_tables(directory: &Path) {
     let context = SessionContext::new();
     std::fs::create_dir(directory.join("fact")).unwrap();
@@ -71,7 +73,7 @@ fn config(filter: bool, adaptive: bool) -> SessionConfig {
         .set_bool("ballista.planner.adaptive.enabled", adaptive)
 }
 
-/// Both sides of a join are shuffled, as those are that are too large for a broadcast.
+/// Both sides of a join are shuffled, as are sides that are too large for a broadcast.
 fn without_broadcast(config: SessionConfig) -> SessionConfig {
     config
         .set_u64("datafusion.optimizer.hash_join_single_partition_threshold", 0)
@@ -97,6 +99,29 @@ fn joined(build: &str, on: &str) -> String {
 
 fn log_of(cluster: &Cluster, executor: usize) -> String {
     std::fs::read_to_string(&cluster.executors[executor].log).unwrap()
+}
+
+/// Nothing that another program listens at is taken for a scheduler that was started.
+#[test]
+fn ports_of_other_programs_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let listen = || TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let (other, free) = (listen(), listen().local_addr().unwrap().port());
+    let taken = other.local_addr().unwrap().port();
+    let scheduler = |port: u16| {
+        let arguments = ["scheduler".to_string(), port.to_string(), "1".to_string()];
+        let log = directory.path().join(format!("{port}.log"));
+        Process::start(&binary(), log, &arguments, &[port])
+    };
+    let error = scheduler(taken).err().expect("the port is taken").to_string();
+    assert!(error.contains(&format!("already answers at port {taken}")), "{error}");
+    assert!(!directory.path().join(format!("{taken}.log")).exists(), "it was started");
+
+    let started = scheduler(free).unwrap();
+    assert!(started.listens_at(free));
+    if cfg!(target_os = "linux") {
+        assert!(!started.listens_at(taken), "the test listens there, not the scheduler");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,7 +168,7 @@ async fn answers_and_bytes_in_a_cluster() {
             1.1,
         ),
         ("two joins", joined("SELECT d.k FROM d JOIN e ON d.k = e.k WHERE d.attr < 10 AND e.attr < 500", "f.fk = d.k"), 3, 0.5),
-        // Rows that differ from run to run.
+        // Rows that may differ from run to run.
         ("limit", "SELECT count(*) > 0 FROM fact f JOIN (SELECT k FROM d WHERE attr < 10 LIMIT 50) d ON f.fk = d.k".into(), 0, 1.1),
         ("random", "SELECT count(*) > 0 FROM fact f JOIN (SELECT k FROM d WHERE random() < 0.5) d ON f.fk = d.k".into(), 0, 1.1),
     ];
@@ -174,8 +199,8 @@ async fn answers_and_bytes_in_a_cluster() {
                     let explained = format!("EXPLAIN ANALYZE {sql}");
                     let explained = rows(&context, &explained).await.join("\n");
                     let probes = explained.matches("BloomProbeExec").count();
-                    // A stage that is planned again is printed once more: no fewer than the
-                    // filters, and none where there is to be none.
+                    // A stage that is planned again is printed once more, so that only the presence
+                    // of filters is compared.
                     let filters = if filter { filters } else { 0 };
                     assert_eq!(probes.min(1), filters.min(1), "{what}\n{explained}");
                     if probes > 0 && most < 0.5 {
@@ -210,8 +235,8 @@ async fn answers_and_bytes_in_a_cluster() {
 async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
     let sql = joined("SELECT * FROM d WHERE attr < 10", "f.fk = d.k");
     let explain = format!("EXPLAIN ANALYZE {sql}");
-    // Ballista's defaults, and its static planner with hash joins; with sort-merge joins that one
-    // broadcasts nothing.
+    // Ballista's defaults, and its static planner with hash joins, which broadcast, and with
+    // sort-merge joins, which do not.
     for (adaptive, hash, broadcast) in
         [(true, false, true), (false, true, true), (false, false, false)]
     {
@@ -224,7 +249,7 @@ async fn broadcasts_are_left_alone(cluster: &Cluster, directory: &Path) {
     }
 }
 
-/// Scans that take row filters, and have a limit.
+/// Limits below filters, where scans take row filters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_below_filters_in_a_cluster() {
     let directory = tempfile::tempdir().unwrap();
@@ -307,8 +332,8 @@ async fn tpch_in_a_cluster() {
     assert!(filters[1] > filters[0] + 20 && filters[3] > filters[2] + 20, "{filters:?}");
 }
 
-/// The query ends with the right rows or an error. Ballista may run tasks again on the executor
-/// that is left.
+/// The query ends with the right rows or with an error. Ballista may run the tasks again on the
+/// executor that is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_executor_is_killed_while_it_runs_tasks() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sessions whose joins are shuffled, and what they answer.
+//! Sessions whose joins are shuffled, and the rows and plans of their queries.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-/// A configuration in which both sides of every join are partitioned, and small ones are filtered
-/// too.
+/// A configuration in which both sides of every join are partitioned, however small they are.
 pub(crate) fn config() -> SessionConfig {
     SessionConfig::new()
         .with_target_partitions(4)
@@ -38,7 +37,7 @@ pub(crate) async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch>
     frame.collect().await.unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// The rows, as text, in an order that does not depend on how they came.
+/// The rows as text, sorted, so that the order in which they came does not matter.
 pub(crate) async fn rows(context: &SessionContext, sql: &str) -> Vec<String> {
     sorted_lines(&run(context, sql).await)
 }
@@ -46,7 +45,7 @@ pub(crate) async fn rows(context: &SessionContext, sql: &str) -> Vec<String> {
 pub(crate) fn sorted_lines(batches: &[RecordBatch]) -> Vec<String> {
     let text = pretty_format_batches(batches).unwrap().to_string();
     let lines = text.lines().filter(|line| !line.starts_with('+'));
-    // Columns are as wide as their widest value: the same for the same rows.
+    // A column is as wide as its widest value, so that the same rows give the same text.
     let mut lines: Vec<_> = lines.map(String::from).collect();
     lines.sort();
     lines

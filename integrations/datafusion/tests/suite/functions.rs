@@ -74,7 +74,7 @@ async fn every_type_finds_its_keys_and_next_to_nothing_else() {
     };
     for to in types {
         let context = context().await;
-        // NULL at the first, the last and other places, of both sides
+        // The filters and the values are NULL at the first, the last and other places.
         let values = integers((0..120).map(|i| (i % 11 != 0 && i != 119).then_some(i)));
         let keys = integers((0..60).map(|i| (i % 7 != 0 && i != 59).then_some(2 * i)));
         register(&context, "t", vec![("v", cast_to(&values, &to))], 3);
@@ -142,7 +142,7 @@ async fn keys_of_another_type_are_an_error() {
         assert!(error.contains("bloom_filter_contains: the filter is of"), "{error}");
         assert!(expected.iter().all(|word| error.contains(word)), "{error}");
     }
-    // Widths and layouts are no other types.
+    // Other widths and layouts are the same type of key.
     for (built, looked_up) in [("1::int", "1::bigint"), ("'a'", "X'61'"), ("1::smallint", "true")] {
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1) WHERE bloom_filter_contains((SELECT bloom_filter_agg({built})), {looked_up})"
@@ -192,7 +192,7 @@ async fn every_damaged_byte_is_an_error_that_names_the_function() {
         let error = error(&context, &query(&stored[..len])).await;
         assert!(error.contains("bloom_filter_contains: "), "{len} bytes: {error}");
     }
-    // A filter that another program built for other hashes.
+    // A filter that another program built with hashes of its own is refused.
     let foreign = BloomFilter::from_hashes(&FilterOptions::default(), &[1, 2]).unwrap().to_bytes();
     assert!(error(&context, &query(&foreign)).await.contains("the filter is of"), "seed 0");
 }
@@ -216,7 +216,8 @@ async fn filters_of_other_programs_are_found() {
 async fn partitions_are_merged_whatever_their_state() {
     let context = context().await;
     register(&context, "t", vec![("v", integers((0..200_000).map(|i| Some(i * 3))))], 4);
-    // 4 partitions of 50,000 keys: hashes in all, filters in all, and (the filtered ones) both
+    // 4 partitions of 50,000 keys. Their states are all hashes, all filters, or, where rows are
+    // filtered, of both kinds.
     for (expected, condition) in [
         (1_000_000, "true"),
         (200_000, "true"),
@@ -236,12 +237,12 @@ async fn partitions_are_merged_whatever_their_state() {
                 format!("SELECT count(*) FROM t WHERE bloom_filter_contains(({agg}), v + 1)");
             let false_hits = number(&context, &false_hits).await;
             assert!((1..2500).contains(&false_hits), "{false_hits} of 200000 (1 %)");
-            // As small as the keys allow.
+            // The filter is as small as the keys allow.
             let bits = view.params().bits_per_key() * view.params().expected_items() as f64;
             assert!(stored.len() < 320_000, "{} bytes, {bits} bits", stored.len());
         }
     }
-    // Keys that repeat stay hashes, and few keys a small filter.
+    // Keys that repeat stay hashes, and few keys make a small filter.
     let repeated = filter(&context, "SELECT bloom_filter_agg(v % 100) FROM t").await;
     assert!(repeated.len() <= 256, "{} bytes for 100 keys", repeated.len());
     let few = filter(&context, "SELECT bloom_filter_agg(v, 10000000) FROM t WHERE v < 30").await;
@@ -259,7 +260,7 @@ async fn groups_windows_and_distinct() {
     assert!((1500..1600).contains(&number(&context, distinct).await));
     let filtered = "SELECT count(*) FROM t WHERE bloom_filter_contains((SELECT bloom_filter_agg(v) FILTER (WHERE v < 10) FROM t), v)";
     assert!((10..60).contains(&number(&context, filtered).await));
-    // A running filter contains each key from its row on.
+    // The filter of a running window contains each key from the key's row on.
     let window = "SELECT count(*) FROM (SELECT v, bloom_filter_agg(v, 1000) OVER (ORDER BY v) AS f FROM t WHERE v < 200)
         WHERE NOT bloom_filter_contains(f, v)";
     assert_eq!(number(&context, window).await, 0);
@@ -277,14 +278,14 @@ async fn data_frames() {
         bloom_filter_contains().call(vec![lit(ScalarValue::Binary(Some(bytes))), col("v")]);
     let found = context.table("t").await.unwrap().filter(contains.clone()).unwrap();
     assert_eq!(found.count().await.unwrap(), 100);
-    // As a column, whose name is short.
+    // The function is selected as a column, which has a short name.
     let frame = context.table("t").await.unwrap().select(vec![contains]).unwrap();
     let name = frame.schema().field(0).name().clone();
     assert!(name.starts_with("bloom_filter_contains(filter ") && name.len() < 64, "{name}");
     assert_eq!(frame.collect().await.unwrap()[0].schema().field(0).name(), &name);
 }
 
-/// A process of its own counts: other tests open filters too.
+/// The count is taken in a process of its own, since other tests open filters too.
 #[test]
 fn a_filter_is_opened_once_per_query() {
     let child = Command::new(std::env::current_exe().unwrap())

@@ -1,5 +1,5 @@
-//! Joins in one process: with filters the rows are those without, for every type of join, of key,
-//! and place of NULL.
+//! Joins in one process: with filters the rows are the same as without, for every type of join,
+//! every type of key, and NULL in every place.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use datafusion::prelude::SessionContext;
 
 use crate::common::{config, context, context_of, plan, probes, register, rows, run};
 
-/// A large table `f` and a small one `d`, whose keys of type `to` are NULL in places, repeat, and
-/// have no partner in places.
+/// A large table `f` and a small one `d`. Their keys are of type `to`; some are NULL, repeated, or
+/// without a partner.
 fn tables(context: &SessionContext, to: &DataType) {
     let keys = |of: &mut dyn Iterator<Item = Option<i64>>| -> ArrayRef {
         let keys: ArrayRef = Arc::new(Int64Array::from_iter(of));
@@ -78,8 +78,8 @@ async fn every_join_type_and_key_type() {
             // The large side is not preserved, and its rows need a partner.
             compare(&context, &sql("RIGHT"), 1).await;
             compare(&context, &reversed("LEFT"), 1).await;
-            // It is preserved. The small side may be filtered only by one that is selective, which
-            // `f` is not.
+            // The large side is preserved. The small one could be filtered by a selective side
+            // only, and `f` is not selective.
             compare(&context, &sql("LEFT"), 0).await;
             compare(&context, &reversed("RIGHT"), 0).await;
             compare(&context, &sql("FULL"), 0).await;
@@ -143,7 +143,8 @@ async fn several_keys_conditions_and_expressions() {
     }
 }
 
-/// To a join, NULL within a struct equals NULL; the functions take a struct with a NULL for NULL.
+/// A join takes NULL within one struct to equal NULL within another. The functions take a struct
+/// with a NULL for NULL.
 #[tokio::test]
 async fn columns_that_are_structs_are_left_to_the_join() {
     let context = context().await;
@@ -164,9 +165,10 @@ async fn chains_of_joins_aggregates_and_unions() {
     let e = "(SELECT k AS ek, count(*) AS n FROM d WHERE attr < 5 GROUP BY k HAVING count(*) > 0)";
     for (sql, filters) in [
         (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN {e} e ON f.fk = e.ek"), 2),
-        // The second filter is of the table that its keys come from, not of the join.
+        // The second filter is built from the table that its keys come from, not from the join.
         (format!("SELECT * FROM f JOIN {D} d ON f.fk = d.k JOIN f f2 ON f2.id = d.did"), 2),
-        // The keys come from a table with a filter of its own, both of which are read again.
+        // The keys come from a table that has a filter itself. The table and its filter are both
+        // read again.
         (
             format!(
                 "SELECT count(*), sum(g.id) FROM f g JOIN (SELECT f.id, f.fk FROM f JOIN {D} d ON f.fk = d.k) j ON g.fk = j.fk"
@@ -192,7 +194,7 @@ async fn chains_of_joins_aggregates_and_unions() {
 }
 
 /// A table without a predicate is reduced by a smaller one, with which it is joined above or below,
-/// and reduces the large one.
+/// and in its turn reduces the large table.
 #[tokio::test]
 async fn filters_of_filtered_tables() {
     let context = context().await;
@@ -209,7 +211,7 @@ async fn filters_of_filtered_tables() {
             true,
         ),
         (format!("SELECT * FROM d LEFT JOIN f ON f.fk = d.k JOIN {n} n ON d.b = n.nk"), true),
-        // Rows of `d` without a partner in `n` stay, and theirs of `f`.
+        // Rows of `d` without a partner in `n` stay, and so do their partners in `f`.
         (format!("SELECT * FROM f JOIN d ON f.fk = d.k LEFT JOIN {n} n ON d.b = n.nk"), false),
         (format!("SELECT * FROM f JOIN d ON f.fk = d.k FULL JOIN {n} n ON d.b = n.nk"), false),
         (
@@ -250,8 +252,8 @@ async fn empty_and_null_build_sides() {
     }
 }
 
-/// Scans share a queue of files among their partitions: the two runs of the build side must not
-/// share one.
+/// The partitions of a scan share a queue of files. The two runs of the build side must not share
+/// one queue.
 #[tokio::test]
 async fn scans_of_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -286,7 +288,7 @@ async fn rows_pass_unprobed_when_nearly_all_are_hits() {
     let context = context().await;
     let n = 1_000_000;
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..n));
-    // One partition: a sample, then sixteen unprobed, and so on.
+    // In one partition a sample is probed, then the rows of sixteen samples are not, and so on.
     register(&context, "f", vec![("fk", ids.clone())], 1);
     register(&context, "d", vec![("k", ids)], 2);
     let sql = "SELECT count(*) FROM f JOIN (SELECT * FROM d WHERE k >= 0) d ON f.fk = d.k";

@@ -1,5 +1,5 @@
-//! The hash of every type of key: golden values, which docs/datafusion.md has too, and the forms
-//! that they are hashes of.
+//! The hash of every type of key: golden values, which are also in docs/datafusion.md, and the
+//! canonical forms whose hashes they are.
 
 use std::sync::Arc;
 
@@ -158,7 +158,7 @@ fn other_units_and_scales_are_other_keys() {
     }
 }
 
-/// Every length, and slices that begin anywhere, against one value at a time.
+/// Arrays of every length, and slices that begin anywhere, are compared with one value at a time.
 #[test]
 fn batches_and_slices_are_hashed_as_single_values() {
     let numbers: ArrayRef =

@@ -1,4 +1,4 @@
-//! Parts of tables that depend on which rows come: limits, offsets, sorts that keep the first,
+//! Parts of tables that depend on which rows come: limits, offsets, sorts that keep the first rows,
 //! windows, first values and samples. With filters, as operators and in scans, the rows are those
 //! of the plain engine.
 
@@ -27,8 +27,8 @@ use crate::common::{config, context_of, number, plan, rows, run, sorted_lines};
 const ROW_FILTERS: &str = "datafusion.execution.parquet.pushdown_filters";
 const DYNAMIC_FILTERS: &str = "datafusion.optimizer.enable_dynamic_filter_pushdown";
 
-/// `f`, one file in the order of `id`; `m`, the same rows in four; `d`, whose tenth has a tenth of
-/// the keys; `e`, of a fifth of the values of `v`.
+/// `f` is one file in the order of `id`, and `m` has the same rows in four files. A tenth of `d`
+/// (`attr = 1`) has a tenth of the keys `k`, and a fifth of `e` has a fifth of the values of `v`.
 pub(crate) async fn write_tables(directory: &Path) {
     // In one partition, so that rows come in the order of the series.
     let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -70,8 +70,8 @@ pub(crate) async fn register_tables(context: &SessionContext, directory: &Path) 
     }
 }
 
-/// The joins of [`PARTS`] that are also run in a cluster. Ballista's adaptive planner takes any
-/// rows, not the first, of a sorted join with a limit, with filters and without.
+/// The joins of [`PARTS`] that are also run in a cluster. Sorted joins with a limit are left out:
+/// Ballista's adaptive planner takes any of their rows, not the first, with filters and without.
 #[cfg(feature = "cluster")]
 pub(crate) fn parts_in_a_cluster() -> impl Iterator<Item = String> {
     let parts = PARTS.iter().filter(|(part, filtered)| {
@@ -80,10 +80,11 @@ pub(crate) fn parts_in_a_cluster() -> impl Iterator<Item = String> {
     parts.step_by(2).map(|(part, _)| joined(&part.replace("{f}", "f")))
 }
 
-/// A part of the table `{f}`, with the columns `id`, `k` and `v`, that is not another one when
-/// fewer rows without a partner come; and whether a filter is planned for its join by `k`.
+/// Parts of the table `{f}` with the columns `id`, `k` and `v`, and whether a filter is planned for
+/// the join of the part by `k`. A filter of that join must not change which rows the part has.
 const PARTS: &[(&str, bool)] = &[
-    // Limits in the order of the file: of the scan, when the sort has been removed.
+    // Limits in the order of the file. When the engine has removed the sort, the scan has the
+    // limit.
     ("SELECT * FROM {f} ORDER BY id LIMIT 3000", true),
     ("SELECT * FROM {f} ORDER BY id LIMIT 3000 OFFSET 1000", true),
     ("SELECT * FROM {f} ORDER BY id OFFSET 15000", true),
@@ -93,7 +94,7 @@ const PARTS: &[(&str, bool)] = &[
     ("SELECT v AS id, k, id AS v FROM {f} ORDER BY id LIMIT 3000", true),
     ("SELECT * FROM (SELECT * FROM {f} ORDER BY id LIMIT 3000) WHERE v % 3 = 0", true),
     ("SELECT id, k, v + 1 AS v FROM (SELECT * FROM {f} ORDER BY id LIMIT 3000)", true),
-    // Sorts that keep the first.
+    // Sorts that keep the first rows.
     ("SELECT * FROM {f} ORDER BY id DESC LIMIT 3000", true),
     ("SELECT * FROM {f} ORDER BY v LIMIT 3000", true),
     ("SELECT * FROM {f} ORDER BY k, id LIMIT 3000", true),
@@ -159,7 +160,7 @@ const PARTS: &[(&str, bool)] = &[
     ("SELECT id, lag(k) OVER (ORDER BY id) AS k, v FROM {f}", false),
     ("SELECT id, k, sum(v) OVER (ORDER BY id) AS v FROM {f}", false),
     ("SELECT id, k, first_value(v) OVER (PARTITION BY v % 9 ORDER BY id) AS v FROM {f}", false),
-    // First and last values, as keys and of keys.
+    // First and last values, as keys and within groups of keys.
     ("SELECT id % 2000 AS id, first_value(k ORDER BY id) AS k, 1 AS v FROM {f} GROUP BY 1", true),
     ("SELECT id % 2000 AS id, last_value(k ORDER BY id) AS k, 1 AS v FROM {f} GROUP BY 1", true),
     ("SELECT nth_value(id, 3 ORDER BY id) AS id, k, count(*) AS v FROM {f} GROUP BY k", true),
@@ -173,9 +174,9 @@ const PARTS: &[(&str, bool)] = &[
     ("SELECT DISTINCT ON (k) id, k, v FROM {f} ORDER BY k, id DESC", true),
 ];
 
-/// Parts of one file in one partition, whose rows come in its order: limits of no order, and
-/// samples of every third row. The last is of a function that numbers the rows that it is called
-/// for.
+/// Parts of one file in one partition, whose rows come in the order of the file: limits without an
+/// order, and samples of every third row. The last part calls a function that numbers the rows it
+/// is called for.
 const PARTS_IN_ORDER: &[(&str, bool)] = &[
     ("SELECT * FROM f LIMIT 3000", true),
     ("SELECT * FROM f LIMIT 3000 OFFSET 500", true),
@@ -258,7 +259,7 @@ async fn parts_that_depend_on_which_rows_come() {
             .with_target_partitions(2)
             .set_bool(ROW_FILTERS, row_filters)
             .set_bool(DYNAMIC_FILTERS, false)
-            // Order by `id`: upstream/order-lost-below-limit.md.
+            // With work stealing the order by `id` is lost: see upstream/order-lost-below-limit.md.
             .set_bool("datafusion.execution.enable_file_stream_work_stealing", false)
             // One file stays one partition, up to the join.
             .set_bool("datafusion.optimizer.enable_round_robin_repartition", false);
@@ -289,7 +290,7 @@ async fn parts_that_depend_on_which_rows_come() {
                 called.store(0, Ordering::Relaxed);
                 let found = sorted_lines(&collect(plan, context.task_ctx()).await.unwrap());
                 let what = format!("row filters {row_filters}, rule {rule}: {sql}\n{shown}");
-                // Of sorts that have limits already, too few rows may be expected.
+                // A rule that runs last may expect too few rows of sorts that have a limit by then.
                 if *rule != "last" && shown.contains("BloomProbeExec") != filtered {
                     wrong.push(format!("filters: {}, {what}", !filtered));
                 }
@@ -303,8 +304,9 @@ async fn parts_that_depend_on_which_rows_come() {
     assert!(wrong.is_empty(), "{}\n{} of {compared} wrong", wrong.join("\n\n"), wrong.len());
 }
 
-/// The smallest case: with the filter in a scan that ends after some rows, that many with a partner
-/// came. The engine's own dynamic filters do that too, in one process, unless a filter is between.
+/// The smallest case. With the filter in a scan that ends after some rows, as many rows came, all
+/// with a partner. In one process the engine's own dynamic filters do this too, unless a filter is
+/// between.
 #[tokio::test]
 async fn a_filter_is_not_put_into_a_scan_with_a_limit() {
     let directory = tempfile::tempdir().unwrap();
@@ -324,13 +326,14 @@ async fn a_filter_is_not_put_into_a_scan_with_a_limit() {
         let whole = sql.replace(" ORDER BY id LIMIT 3000", "");
         let explained = rows(&context, &format!("EXPLAIN ANALYZE {whole}")).await.join("\n");
         let scan = explained.lines().find(|line| line.contains("/f.parquet")).unwrap();
-        // 18,000 without a partner, of which a false positive may be left.
+        // 18,000 rows have no partner, of which false positives may be left.
         assert!(scan.contains("pushdown_rows_pruned=1"), "{explained}");
         assert_eq!(number(&context, &whole).await, 2000, "{explained}");
     }
 }
 
-/// When all rules of the engine have run on a limit above a probe, there is none below it.
+/// When all rules of the engine have run on a plan with a limit above a probe, no limit is below
+/// it.
 #[tokio::test]
 async fn no_rule_moves_a_limit_below_a_probe() {
     let directory = tempfile::tempdir().unwrap();
@@ -374,7 +377,7 @@ async fn no_rule_moves_a_limit_below_a_probe() {
             ("a sort of columns", sorted(projected(one(probe().await)), Some(100)), rows_from(0)),
             ("a limit of a sort", limited(sorted(one(probe().await), None), 0), rows_from(0)),
             ("an offset of a sort", limited(sorted(one(probe().await), None), 30), rows_from(30)),
-            // The first are enough for a sort by their key.
+            // The first groups are enough for a sort by their key.
             ("a sort of groups", sorted(one(groups().await), Some(100)), keys),
         ];
         if table == "f" {

@@ -1,4 +1,4 @@
-//! What the rule leaves alone, and that it fires at all.
+//! The plans that the rule leaves alone, and those that it must change.
 
 use std::sync::Arc;
 
@@ -49,14 +49,14 @@ async fn builds_that_may_differ_when_they_run_again_are_refused() {
         ("SELECT k FROM d WHERE attr < 3 AND x < (SELECT max(x) FROM d)", 1),
         ("SELECT k FROM d WHERE attr < 3 LIMIT 50", 0),
         ("SELECT k FROM (SELECT * FROM d LIMIT 50) WHERE attr < 3", 0),
-        // What the table has of keys is the same each time, and more than the sort leaves.
+        // The table has the same keys each time, and more of them than the sort leaves.
         ("SELECT k FROM d WHERE attr < 3 ORDER BY attr LIMIT 50", 1),
         ("SELECT k FROM (SELECT * FROM d ORDER BY attr LIMIT 50) WHERE attr < 3", 0),
         ("SELECT k FROM d WHERE random() < 0.5", 0),
         ("SELECT k FROM d WHERE attr < 3 AND uuid() > '8'", 0),
         ("SELECT CAST(random() * 1000 AS bigint) AS k FROM d WHERE attr < 3", 0),
         ("SELECT first_value(k) AS k FROM d WHERE attr < 3 GROUP BY x", 0),
-        // So are the keys of groups.
+        // The keys of groups are the same each time too.
         ("SELECT k FROM d WHERE attr < 3 GROUP BY k HAVING sum(x) > 10", 1),
         ("SELECT k FROM d GROUP BY k HAVING sum(x) > 10", 0),
         ("SELECT k FROM d GROUP BY k HAVING avg(x) > 10", 0),
@@ -75,7 +75,7 @@ async fn builds_that_may_differ_when_they_run_again_are_refused() {
 async fn a_source_of_unknown_kind_is_refused() {
     let context = context().await;
     tables(&context);
-    // A table function of its own operator.
+    // A table function has an operator of its own.
     let sql = "SELECT count(*) FROM f JOIN (SELECT value + 1 AS k, value AS v FROM generate_series(1, 100)) d ON f.fk = d.k WHERE d.v % 3 = 0";
     let plan = plan(&context, sql).await;
     assert!(plan.contains("LazyMemoryExec") && !plan.contains("BloomProbeExec"), "{plan}");
@@ -90,7 +90,7 @@ async fn gates() {
         (selective.clone(), "SET bloom_join.enabled = false", 0),
         (selective.clone(), "SET bloom_join.min_probe_rows = 20000", 1),
         (selective.clone(), "SET bloom_join.min_probe_rows = 20001", 0),
-        // 1,000 keys in 20 blocks, then in 5
+        // The filter of 1,000 keys may have 20 blocks, then 5.
         (selective.clone(), "SET bloom_join.max_filter_bytes = 1400", 1),
         (selective.clone(), "SET bloom_join.max_filter_bytes = 400", 0),
         (selective.clone(), "SET bloom_join.max_filter_bytes = 64", 0),
@@ -169,7 +169,7 @@ async fn the_rule_is_added_once_and_first() {
     assert_eq!(names.iter().filter(|name| **name == RULE_NAME).count(), 1);
     assert_eq!(BloomJoinRule::default().name(), RULE_NAME);
 
-    // By the query planner, whatever the rules are, and not a second time.
+    // The query planner adds the rule whatever the other rules are, but not a second time.
     for rules in [vec![], state.physical_optimizers().to_vec()] {
         let planner = BloomQueryPlanner::new(state.query_planner().clone());
         let state = SessionStateBuilder::new_with_default_features()
@@ -187,8 +187,8 @@ async fn the_rule_is_added_once_and_first() {
     }
 }
 
-/// After the other rules, which push limits into sorts, scans and filters, and have decided about
-/// shuffles.
+/// The rule runs after the others, which have pushed limits into sorts, scans and filters and have
+/// decided about shuffles.
 #[tokio::test]
 async fn the_rule_at_the_end() {
     let mut rules = PhysicalOptimizer::new().rules;
@@ -234,7 +234,8 @@ async fn settings_that_cannot_be_are_errors() {
     }
 }
 
-/// A session with tables keeps them, and so does the one that it was made from.
+/// A session keeps its tables when the rule is added, and so does the session that it was made
+/// from.
 #[tokio::test]
 async fn tables_that_are_registered_stay() {
     let before = SessionContext::new_with_config(config());

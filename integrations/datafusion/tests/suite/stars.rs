@@ -1,5 +1,5 @@
-//! Star and chain joins that are made up, over tables as those of TPC-DS and of the Join Order
-//! Benchmark: with filters their rows are those of the plain engine, in its order.
+//! Star and chain joins that a generator makes, over tables like those of TPC-DS and of the Join
+//! Order Benchmark. With filters they give the rows of the plain engine, in its order.
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 
@@ -18,7 +18,7 @@ async fn stars_and_chains_give_the_rows_of_the_plain_engine() {
             let mut config = config().set_bool("datafusion.optimizer.prefer_hash_join", hash);
             #[cfg(feature = "ballista")]
             if auto {
-                // As its scheduler plans, by what filters cost.
+                // The rule decides by the costs of filters, as in Ballista's scheduler.
                 let ballista = ballista_core::config::BallistaConfig::default();
                 config = config.with_option_extension(ballista);
                 let threshold = "ballista.optimizer.broadcast_join_threshold";

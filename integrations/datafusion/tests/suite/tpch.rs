@@ -12,8 +12,8 @@ use crate::common::{config, context_of, plan, run};
 #[path = "../../examples/cluster/tpch.rs"]
 pub(crate) mod generated;
 
-/// Of the 22 queries: the scale factor that `BLOCKED_BLOOM_TPCH_SCALE` has, or this one, which
-/// takes seconds.
+/// The scale factor of the 22 queries: that in `BLOCKED_BLOOM_TPCH_SCALE`, or this one, which takes
+/// seconds.
 pub(crate) fn scale(few_seconds: f64) -> f64 {
     std::env::var("BLOCKED_BLOOM_TPCH_SCALE").map_or(few_seconds, |scale| scale.parse().unwrap())
 }
@@ -38,8 +38,8 @@ async fn compare(plain: &SessionContext, filtered: &SessionContext, sql: &str) -
     plan.matches("BloomProbeExec").count()
 }
 
-/// The sort pushdown of the engine takes an operator's columns for those of its inputs, one after
-/// the other.
+/// The engine's sort pushdown takes the columns of an operator for those of its inputs, one input
+/// after the other.
 #[tokio::test]
 async fn sorts_below_a_filter_are_by_the_columns_above() {
     let directory = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ async fn the_22_queries_in_one_process() {
     }
 }
 
-/// By default nothing changes in one process: the engine's dynamic filters do there what a filter
+/// By default no plan changes in one process, where the engine's dynamic filters do what a filter
 /// could.
 #[tokio::test]
 async fn by_default_plans_of_one_process_are_those_of_the_engine() {
@@ -116,15 +116,15 @@ async fn by_default_plans_of_one_process_are_those_of_the_engine() {
                 plans.push(plan(&context, &query(number)).await);
             }
             assert_eq!(plans[0], plans[1], "query {number}, hash joins {hash}");
-            // Query 3 has two selective tables, so that the comparison is one of plans that differ
-            // otherwise.
+            // Query 3 has two selective tables. With filters its plan differs in other ways as
+            // well.
             assert!(number != 3 || plans[2].contains("BloomProbeExec"), "{}", plans[2]);
         }
     }
 }
 
-/// With row filters in scans on, the reader drops what has no partner: it decodes no other column
-/// of such rows.
+/// With row filters in scans, the reader drops the rows that have no partner, and decodes only
+/// their key.
 #[tokio::test]
 async fn filters_go_into_scans_that_take_them() {
     let directory = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ async fn filters_go_into_scans_that_take_them() {
     for hash in [true, false] {
         let config = config()
             .set_bool("datafusion.optimizer.prefer_hash_join", hash)
-            // What hash joins push into scans themselves.
+            // Hash joins push filters of their own into scans.
             .set_bool("datafusion.optimizer.enable_join_dynamic_filter_pushdown", false);
         let probing = session(config.clone(), directory.path()).await;
         let config = config.set_bool("datafusion.execution.parquet.pushdown_filters", true);

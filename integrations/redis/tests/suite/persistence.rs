@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use blocked_bloom::KeyHasher;
 use blocked_bloom_formats::redis::RedisFilter;
 use redis::Connection;
 
@@ -259,7 +260,13 @@ fn keys_that_were_acknowledged_are_there_after_kill_9() {
     else {
         return;
     };
-    let (mut acknowledged, rounds) = (0, 8);
+    // When the server is killed follows from this number: KILL_SEED=... runs the test again alike.
+    let seed = std::env::var("KILL_SEED").map_or_else(
+        |_| RandomState::new().hash_one(0),
+        |seed| seed.parse().expect("KILL_SEED is a number of 64 bits"),
+    );
+    println!("KILL_SEED={seed}");
+    let (mut acknowledged, rounds) = (0, 8_u8);
     for round in 0..rounds {
         let mut connection = server.connect();
         let (first, has_first) = mpsc::channel();
@@ -279,13 +286,14 @@ fn keys_that_were_acknowledged_are_there_after_kill_9() {
         });
         // However long the first one takes: then there is something that must not be lost.
         has_first.recv().expect("an acknowledgement");
-        let delay = Duration::from_micros(RandomState::new().hash_one(round) % 300_000);
+        let moment = KeyHasher::with_seed(seed).hash([round]);
+        let delay = Duration::from_micros(moment % 300_000);
         std::thread::sleep(delay);
         server.kill();
         acknowledged = writer.join().unwrap();
         server.start_again();
         let hits = items(&mut server.connect(), "BF.MEXISTS", "f", &keys(0, acknowledged));
-        assert!(hits.iter().all(|hit| *hit), "round {round}, killed after {delay:?}");
+        assert!(hits.iter().all(|hit| *hit), "KILL_SEED={seed}: round {round}, killed after {delay:?}");
         // While the file is rewritten, in every second round.
         if round % 2 == 0 {
             call::<()>(&mut server.connect(), &["BGREWRITEAOF"]);

@@ -1,4 +1,4 @@
-//! Every command's replies, by version of the protocol; the table of README.md has them.
+//! Every command's replies, by version of the protocol.
 
 use crate::server::{Server, reply};
 

@@ -1,5 +1,7 @@
 //! A block of an SST file: where it is said to lie, and its bytes once they are verified.
 
+use blocked_bloom::Stored;
+
 use super::super::block::FilterBlock;
 use super::super::error::RocksdbError;
 
@@ -30,12 +32,33 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The filter in the block. Five bytes or fewer are what RocksDB wrote, since the block was
-    /// verified: they answer "maybe".
-    pub(super) fn filter(self) -> Result<FilterBlock<&'a [u8]>, RocksdbError> {
-        match FilterBlock::from_bytes(self.bytes) {
-            Err(RocksdbError::NoKeys { .. }) => Ok(FilterBlock::pass_all()),
-            other => other,
+    /// The filter in the block, in the bytes that `hold` makes of it. Five bytes or fewer are what
+    /// RocksDB wrote, since the block was verified: they answer "maybe".
+    pub(super) fn filter<D: AsRef<[u8]>>(
+        self,
+        hold: impl Fn(Self) -> BlockBytes<D>,
+    ) -> Result<FilterBlock<BlockBytes<D>>, RocksdbError> {
+        match FilterBlock::open_or_pass_all(hold(self)) {
+            (filter, None | Some(RocksdbError::NoKeys { .. })) => Ok(filter),
+            (_, Some(error)) => Err(error),
         }
+    }
+}
+
+/// The bytes of a filter block: a part of those that `D` holds, or none if their owner lends fewer
+/// or more than were verified.
+#[derive(Clone, Copy)]
+pub(super) struct BlockBytes<D> {
+    pub(super) stored: Stored<D>,
+    pub(super) start: usize,
+    pub(super) length: usize,
+}
+
+impl<D: AsRef<[u8]>> AsRef<[u8]> for BlockBytes<D> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        let block =
+            self.stored.bytes().and_then(|bytes| bytes.get(self.start..)?.get(..self.length));
+        block.unwrap_or_default()
     }
 }

@@ -2,18 +2,21 @@
 //!
 //! Where a property is missing, lookups that depend on it are answered "maybe".
 
+use alloc::string::String;
 use core::ops::Range;
+
+use blocked_bloom::AllocError;
 
 use super::super::error::RocksdbError;
 use super::block::Block;
 use super::entries::{Cursor, Entries};
 
 /// What is known of a table; nothing of one without properties.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Properties<'a> {
-    pub(super) comparator: Option<&'a str>,
-    pub(super) policy: Option<&'a str>,
-    pub(super) extractor: Option<&'a str>,
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Properties {
+    pub(super) comparator: Option<String>,
+    pub(super) policy: Option<String>,
+    pub(super) extractor: Option<String>,
     pub(super) whole_keys: Option<bool>,
     pub(super) prefixes: Option<bool>,
     pub(super) filter_entries: Option<u64>,
@@ -25,15 +28,15 @@ pub(super) struct Properties<'a> {
     pub(super) delta_handles: bool,
 }
 
-impl<'a> Properties<'a> {
-    pub(super) fn of(block: Block<'a>) -> Result<Self, RocksdbError> {
+impl Properties {
+    pub(super) fn of(block: Block<'_>) -> Result<Self, RocksdbError> {
         let mut properties = Properties::default();
         Entries::for_each(block, |name, value| {
             let number = || Cursor::new(value).varint();
             match name {
-                b"rocksdb.comparator" => properties.comparator = text(value),
-                b"rocksdb.filter.policy" => properties.policy = text(value),
-                b"rocksdb.prefix.extractor.name" => properties.extractor = text(value),
+                b"rocksdb.comparator" => properties.comparator = text(value)?,
+                b"rocksdb.filter.policy" => properties.policy = text(value)?,
+                b"rocksdb.prefix.extractor.name" => properties.extractor = text(value)?,
                 b"rocksdb.block.based.table.whole.key.filtering" => {
                     properties.whole_keys = flag(value);
                 }
@@ -54,7 +57,7 @@ impl<'a> Properties<'a> {
     }
 
     /// Where in the block the sequence number is that RocksDB writes when it ingests a file.
-    pub(super) fn sequence_number(block: Block<'a>) -> Option<Range<usize>> {
+    pub(super) fn sequence_number(block: Block<'_>) -> Option<Range<usize>> {
         let mut place = None;
         let outcome = Entries::for_each(block, |name, value| {
             if name == b"rocksdb.external_sst_file.global_seqno" && value.bytes.len() == 8 {
@@ -67,8 +70,13 @@ impl<'a> Properties<'a> {
     }
 }
 
-fn text(value: Block<'_>) -> Option<&str> {
-    core::str::from_utf8(value.bytes).ok()
+/// A copy: the owner of the file may lend other bytes later.
+fn text(value: Block<'_>) -> Result<Option<String>, AllocError> {
+    let Ok(text) = core::str::from_utf8(value.bytes) else { return Ok(None) };
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(|_| AllocError::new(text.len() as u64))?;
+    copy.push_str(text);
+    Ok(Some(copy))
 }
 
 fn flag(value: Block<'_>) -> Option<bool> {

@@ -148,7 +148,7 @@ fn a_batch_over_files_of_both_kinds() {
         }
     };
     let files: Vec<Vec<u8>> = tables.iter().enumerate().map(file).collect();
-    let filters: Vec<SstFilter<'_>> =
+    let filters: Vec<SstFilter<&Vec<u8>>> =
         files.iter().map(|file| SstFilter::open(file).unwrap()).collect();
     let blocks = || filters.iter().flat_map(SstFilter::filter_blocks);
     let ribbons = blocks().filter(|block| block.ribbon().is_some()).count();

@@ -1,10 +1,13 @@
 //! Filters inside SST files: RocksDB's own answers for its own files, by every kernel; each layout,
 //! version and checksum; and damage, which is an error or "maybe".
 
+use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use blocked_bloom::{Bitmask, Filter};
+use blocked_bloom_formats::FileRanges;
 use blocked_bloom_formats::rocksdb::{
     ChecksumKind, FilterBlock, FilterBlockBuilder, FilterKind, FilterLayout, RibbonBlockBuilder,
     SstFilter,
@@ -19,7 +22,12 @@ fn file(name: &str) -> Vec<u8> {
 }
 
 /// Looks every key up, alone and in batches.
-fn look_up(filter: &SstFilter<'_>, keys: &[Vec<u8>], expected: &[bool], what: &str) -> usize {
+fn look_up<D: AsRef<[u8]>>(
+    filter: &SstFilter<D>,
+    keys: &[Vec<u8>],
+    expected: &[bool],
+    what: &str,
+) -> usize {
     let (mut checked, mut hits) = (0, Bitmask::new());
     for (key, &expected) in keys.iter().zip(expected) {
         assert_eq!(filter.contains(key), expected, "{what}, key {key:02x?}");
@@ -409,7 +417,7 @@ fn partitions_are_found_in_every_form_of_the_index() {
         ];
         let bytes = sst.finish(&[(PARTITIONED, index)], Some(&properties));
         let filter = SstFilter::open(&bytes).unwrap();
-        let blocks: Vec<&FilterBlock<&[u8]>> = filter.filter_blocks().collect();
+        let blocks: Vec<_> = filter.filter_blocks().collect();
         assert_eq!(blocks.len(), parts.len());
         let mut queries = keys.clone();
         queries.extend((0..300).map(|_| {
@@ -499,4 +507,63 @@ fn a_start_is_looked_up_in_each_partition_that_may_have_keys_with_it() {
     ] {
         assert_eq!(filter.contains_prefix(start), maybe, "{start}: {why}");
     }
+}
+
+/// A filter that borrows nothing; what the file says of itself stays, whatever its owner lends.
+#[test]
+fn files_that_the_filter_owns() {
+    fn is_static<T: Send + Sync + 'static>(filter: T) -> T {
+        filter
+    }
+    for name in ["bloom_b10_n5000_partitioned", "bloom_b10_n3000_whole_and_prefix4"] {
+        let bytes = file(&format!("{name}.sst"));
+        let borrowed = SstFilter::open(&bytes).unwrap();
+        let shared: Arc<[u8]> = bytes.clone().into();
+        let owned = is_static(SstFilter::open(shared.clone()).unwrap());
+        // The blocks share the file, and copy none of it.
+        assert_eq!(Arc::strong_count(&shared), 1 + owned.filter_blocks().count());
+        let places = shared.as_ptr_range();
+        for (block, of_borrowed) in owned.filter_blocks().zip(borrowed.filter_blocks()) {
+            assert!(places.contains(&block.as_bytes().as_ptr()));
+            assert!(block == of_borrowed);
+        }
+        assert!(owned == borrowed && owned.clone() == owned);
+        let mut parts = FileRanges::new(bytes.len() as u64);
+        parts.insert(0, &bytes);
+        assert!(SstFilter::open_ranges(&parts).unwrap() == owned);
+        drop(shared);
+        let found = std::thread::spawn(move || owned.contains("user00000000"));
+        assert_eq!(found.join().unwrap(), borrowed.contains("user00000000"));
+    }
+}
+
+/// Bytes of which their owner lends as many as it is told to.
+struct Owner<'b>(&'b [u8], Cell<usize>);
+
+impl AsRef<[u8]> for &Owner<'_> {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1.get()]
+    }
+}
+
+#[test]
+fn prefixes_in_bytes_that_change_their_length() {
+    let bytes = file("bloom_b10_n3000_whole_and_prefix4.sst");
+    let owner = Owner(&bytes, Cell::new(bytes.len()));
+    let filter = SstFilter::open(&owner).unwrap();
+    let name = "rocksdb.FixedPrefix.4";
+    let prefixes = || [filter.contains_prefix("zzzz"), filter.contains_extracted(name, "zzzz")];
+    assert_eq!(prefixes(), [false; 2]);
+    let intact = filter.clone();
+    for lends in [0, 1, bytes.len() - 1] {
+        owner.1.set(lends);
+        assert_eq!(prefixes(), [true; 2]);
+        assert!(filter.contains("nobody") && filter.knows_its_extractor());
+        assert_eq!((filter.prefix_extractor(), filter.whole_keys()), (Some(name), Some(true)));
+        assert_eq!(filter.partition("nobody"), Some(0));
+        assert!(filter.filter_blocks().all(|block| block.as_bytes().is_empty()));
+        assert!(SstFilter::open(&owner).is_err());
+    }
+    owner.1.set(bytes.len());
+    assert!(prefixes() == [false; 2] && filter == intact);
 }

@@ -1,0 +1,83 @@
+//! Which rows are probed, and how many were: [`Gate`] and [`Counts`].
+
+use datafusion::physical_plan::metrics::{Count, Time};
+
+/// Rows of a sample. The share of hits among them decides whether the next rows are probed.
+const SAMPLE_ROWS: usize = 32 * 1024;
+
+/// How many times the rows of a sample pass unprobed after a sample of which nearly every row was a
+/// hit. Probing in vain then costs a seventeenth of what it would otherwise.
+const SAMPLES_SKIPPED: usize = 16;
+
+/// Decides by samples whether rows are probed. A filter that drops next to nothing then costs next
+/// to nothing, and one that drops rows of a later part of the input is used there.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    stop_above: f64,
+    rows: usize,
+    hits: usize,
+    unprobed: usize,
+}
+
+impl Gate {
+    pub(crate) fn new(stop_above: f64) -> Self {
+        Gate { stop_above, rows: 0, hits: 0, unprobed: 0 }
+    }
+
+    /// Whether to probe the next rows.
+    pub(crate) fn is_open(&mut self, rows: usize) -> bool {
+        let open = self.unprobed == 0;
+        self.unprobed = self.unprobed.saturating_sub(rows);
+        open
+    }
+
+    /// Takes note of rows that were probed, of which so many were hits.
+    pub(crate) fn probed(&mut self, rows: usize, hits: usize) {
+        self.rows += rows;
+        self.hits += hits;
+        if self.rows >= SAMPLE_ROWS {
+            if self.hits as f64 > self.stop_above * self.rows as f64 {
+                self.unprobed = SAMPLES_SKIPPED * self.rows;
+            }
+            (self.rows, self.hits) = (0, 0);
+        }
+    }
+}
+
+/// Metrics of the operator that has the filter, to which a scan adds if it probes in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) input_rows: Count,
+    pub(crate) unprobed_rows: Count,
+    pub(crate) probe_time: Time,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Gate, SAMPLE_ROWS, SAMPLES_SKIPPED};
+
+    #[test]
+    fn a_sample_of_hits_closes_the_gate_for_a_while() {
+        let mut gate = Gate::new(0.9);
+        let batch = SAMPLE_ROWS / 4;
+        let mut probed = Vec::new();
+        for _ in 0..200 {
+            let open = gate.is_open(batch);
+            if open {
+                gate.probed(batch, batch);
+            }
+            probed.push(open);
+        }
+        let open = probed.iter().filter(|&&open| open).count();
+        assert_eq!(probed[..4], [true; 4]);
+        assert_eq!(probed[4..][..4 * SAMPLES_SKIPPED], [false; 4 * SAMPLES_SKIPPED]);
+        assert!(probed[4 + 4 * SAMPLES_SKIPPED], "a sample is taken again");
+        assert_eq!(open, 12);
+
+        let mut gate = Gate::new(0.9);
+        for _ in 0..200 {
+            assert!(gate.is_open(batch), "a tenth is dropped");
+            gate.probed(batch, batch * 9 / 10);
+        }
+    }
+}

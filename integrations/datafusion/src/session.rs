@@ -1,0 +1,46 @@
+//! Sessions of DataFusion with the functions, the settings and the rule.
+
+use std::sync::Arc;
+
+use datafusion::execution::{SessionState, SessionStateBuilder};
+
+use crate::aggregate::bloom_filter_agg;
+use crate::contains::bloom_filter_contains;
+use crate::options::BloomJoinOptions;
+use crate::rule::{BloomJoinRule, RULE_NAME};
+
+/// Adds the functions, the rule and the rule's settings to a session of DataFusion. A rule and
+/// settings that the session already has are kept, and so are its tables. Statements that it
+/// prepared are dropped.
+///
+/// Sessions of Ballista's scheduler are made by
+/// [`ballista::session_state`](crate::ballista::session_state) instead, since its adaptive planner
+/// replaces the rules of a session.
+pub fn with_bloom_filters(state: SessionState) -> SessionState {
+    let state = with_functions(state);
+    let mut rules = state.physical_optimizers().to_vec();
+    if !rules.iter().any(|rule| rule.name() == RULE_NAME) {
+        rules.insert(0, Arc::new(BloomJoinRule::default()));
+    }
+    let id = state.session_id().to_string();
+    SessionStateBuilder::new_from_existing(state)
+        .with_session_id(id)
+        .with_physical_optimizer_rules(rules)
+        .build()
+}
+
+/// Adds the functions and the rule's settings to a session.
+pub(crate) fn with_functions(state: SessionState) -> SessionState {
+    let id = state.session_id().to_string();
+    // The settings are added to the builder's configuration, in which the creation of a default
+    // catalog is turned off. With the state's own configuration a new catalog would replace the
+    // state's and its tables.
+    let mut builder = SessionStateBuilder::new_from_existing(state).with_session_id(id);
+    let config = builder.config().get_or_insert_default();
+    if config.options().extensions.get::<BloomJoinOptions>().is_none() {
+        config.options_mut().extensions.insert(BloomJoinOptions::default());
+    }
+    builder.scalar_functions().get_or_insert_default().push(bloom_filter_contains());
+    builder.aggregate_functions().get_or_insert_default().push(bloom_filter_agg());
+    builder.build()
+}
