@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
 use blocked_bloom::parts::{MAGIC as BLOOM_MAGIC, check_words, fill_with_hits};
-use blocked_bloom::{AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, Stored};
+use blocked_bloom::{
+    AllocError, BloomFilter, Filter, FormatError, KeyHash, LengthError, PrefixExtractor, Stored,
+};
 #[cfg(feature = "rocksdb")]
 use blocked_bloom_formats::rocksdb::{FilterBlock, RocksdbError};
 use blocked_bloom_ribbon::{RibbonError, RibbonFilter};
@@ -118,6 +120,20 @@ impl<B: AsRef<[u8]>> TableFilter<B> {
     pub fn from_rocksdb_block(bytes: B) -> Result<Self, TableFilterError> {
         let block = FilterBlock::from_bytes(bytes).map_err(TableFilterError::Rocksdb)?;
         Ok(TableFilter::Rocksdb(block))
+    }
+
+    /// Whether a key that starts with `start` may be in the table, by the prefixes that were added
+    /// to its filter: false means that a scan of them finds nothing.
+    ///
+    /// A Bloom filter answers, as [`BloomFilter::contains_prefix`] says; every other kind has no
+    /// prefixes, or does not say by which rule they were cut: the answer is true. Of a filter in
+    /// partitions, look up the one in which the scan starts.
+    pub fn contains_prefix(&self, extractor: &PrefixExtractor, start: impl AsRef<[u8]>) -> bool {
+        match self {
+            TableFilter::Owned(filter) => filter.contains_prefix(extractor, start),
+            TableFilter::Bloom(filter) => filter.contains_prefix(extractor, start),
+            _ => true,
+        }
     }
 
     /// Bytes that lookups read: blocks, a Ribbon filter, the index of partitions, a block of

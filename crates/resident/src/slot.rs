@@ -7,7 +7,7 @@ use core::fmt::{self, Debug, Formatter};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
-use blocked_bloom::{Bitmask, Filter};
+use blocked_bloom::{Bitmask, Filter, PrefixExtractor};
 use blocked_bloom_lsm::{TableFilter, TableFilterError};
 
 use crate::cell::{EpochCell, FilterPin};
@@ -191,6 +191,25 @@ impl FilterSlot {
             Some(held) => {
                 held.filter.contains_hashes(hashes, hits);
                 self.count_absent(hits.count_misses());
+            }
+        }
+    }
+
+    /// Whether the table may have a key that starts with `start`, for scans, as
+    /// [`TableFilter::contains_prefix`] says. A scan that the filter spares counts as an absent
+    /// lookup; call [`found_nothing`](Self::found_nothing) after a read that was made for nothing.
+    pub fn query_prefix(
+        &self,
+        pin: &FilterPin,
+        extractor: &PrefixExtractor,
+        start: impl AsRef<[u8]>,
+    ) -> Answer {
+        match self.held.get(pin) {
+            None => Answer::NotResident,
+            Some(held) if held.filter.contains_prefix(extractor, start) => Answer::Maybe,
+            Some(_) => {
+                self.count_absent(1);
+                Answer::Absent
             }
         }
     }

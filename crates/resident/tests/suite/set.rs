@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use blocked_bloom::{Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, Sizing};
+use blocked_bloom::{
+    Bitmask, BloomFilter, Filter, FilterOptions, FormatError, KeyHash, PrefixExtractor, Sizing,
+};
 use blocked_bloom_lsm::{
     PartitionIndex, PartitionLocation, PartitionedFilterBuilder, TableFilter, TableFilterError,
 };
@@ -599,6 +601,30 @@ fn batches_answer_and_count_as_single_lookups() {
     let mean = 1_000.0 + (absent - 1_000.0) / (window + 1.0);
     let counted = f64::from(set.statistics()[0].1);
     assert!((0.97..1.03).contains(&(counted / mean)), "{counted} for {mean}");
+}
+
+/// Scans that a filter spares count as absent lookups, so that it is worth its memory for them.
+#[test]
+fn scans_are_ruled_out_and_counted() {
+    let rule = PrefixExtractor::fixed(4);
+    let options = filters().with_prefixes(rule.clone());
+    let mut builder = options.builder();
+    builder.extend((0..2_000_u32).map(|key| [key.to_be_bytes(), *b"/row"].concat())).unwrap();
+    let stored = builder.finish().unwrap().to_bytes();
+    let set = ResidentSet::new(ResidentOptions::new(1 << 20).with_filters(&options));
+    let slot = add(&set, 0, stored.len() as u64, 1_000.0);
+    let query = |key: u32| slot.query_prefix(&FilterPin::new(), &rule, key.to_be_bytes());
+    assert_eq!(query(9_999), Answer::NotResident);
+    load(&set, &[stored]);
+    assert!((0..2_000).all(|key| query(key) == Answer::Maybe));
+    let before = set.statistics()[0].1;
+    let absent = (0..320_000).filter(|key| query(2_000 + key) == Answer::Absent).count();
+    assert!(absent > 310_000);
+    set.tick(SECOND);
+    let window = 60.0 / std::f32::consts::LN_2 + 1.0;
+    let expected = before + (absent as f32 - before) / (window + 1.0);
+    let counted = set.statistics()[0].1;
+    assert!((0.95..1.05).contains(&(counted / expected)), "{counted} for {expected}");
 }
 
 #[test]
