@@ -45,8 +45,8 @@ fn hashes(options: &FilterOptions) -> Vec<u64> {
     (0..2 * KEYS).map(|key| hasher.hash(key.to_be_bytes())).collect()
 }
 
-/// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and by
-/// another rule.
+/// Scans by the prefixes of whatever Bloom filter the table has; "maybe" of every other kind, and
+/// by another rule.
 #[test]
 fn scans_are_ruled_out_by_the_filters_that_have_prefixes() {
     let rule = PrefixExtractor::fixed(3);

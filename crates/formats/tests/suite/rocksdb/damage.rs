@@ -344,8 +344,8 @@ fn partition_indexes_that_cannot_be() {
     assert_eq!(error(&[(version(9), [0, 0]), (version(3), [0, 1])], false, false), None);
 }
 
-/// Handles in any order, and beyond the file, when the bytes are loaded as they are needed: the same
-/// error as of the whole file.
+/// Handles in any order, and beyond the file, when the bytes are loaded as they are needed: the
+/// same error as of the whole file.
 #[test]
 fn partitions_that_lie_anywhere_are_loaded_as_far_as_they_can_be() {
     let keys = numbered(60);
